@@ -7,9 +7,9 @@ use model::{
 };
 
 use crate::batch_load::RECORD_BYTES_MAX;
-use crate::engine::Engine;
+use crate::engine::{Context, Engine};
 use crate::memory;
-use crate::session::SessionSlot;
+use crate::session::{SessionSlot, Sessions};
 
 impl Engine {
     /// Bytes of log that a command takes at most for what it adds, copies of what is published but
@@ -17,18 +17,7 @@ impl Engine {
     /// not, nor what memory alone keeps.
     #[must_use]
     pub fn adds_to_log(&self, session: SessionId, command: &Command) -> Option<usize> {
-        self.bytes_added(self.sessions.slot(session)?, command)
-    }
-
-    /// The same of a session that is there.
-    pub(crate) fn bytes_added(&self, by: SessionSlot, command: &Command) -> Option<usize> {
-        match command {
-            Command::Commit { transaction } => self.bytes_of_commit(by, *transaction),
-            Command::Batch { commands } => {
-                commands.iter().filter_map(|command| self.bytes_of(command)).reduce(|a, b| a + b)
-            }
-            command => self.bytes_of(command),
-        }
+        self.sessions.bytes_added(self.sessions.slot(session)?, command, &self.context)
     }
 
     /// Whether a command brings something that memory is to keep.
@@ -36,7 +25,37 @@ impl Engine {
     pub fn adds_to_memory(command: &Command) -> bool {
         memory::adds(command)
     }
+}
 
+impl Sessions {
+    /// The same of a session that is there.
+    pub(crate) fn bytes_added(
+        &self,
+        by: SessionSlot,
+        command: &Command,
+        context: &Context,
+    ) -> Option<usize> {
+        match command {
+            Command::Commit { transaction } => self.bytes_of_commit(by, *transaction, context),
+            Command::Batch { commands } => {
+                commands.iter().filter_map(|command| context.bytes_of(command)).reduce(|a, b| a + b)
+            }
+            command => context.bytes_of(command),
+        }
+    }
+
+    fn bytes_of_commit(
+        &self,
+        by: SessionSlot,
+        id: TransactionId,
+        context: &Context,
+    ) -> Option<usize> {
+        let puts = self.at(by).transactions.open.get(&id)?.puts();
+        puts.filter_map(|(_, message)| context.bytes_of_message(message)).reduce(|a, b| a + b)
+    }
+}
+
+impl Context {
     fn bytes_of(&self, command: &Command) -> Option<usize> {
         match command {
             // In a transaction it is stored with that.
@@ -65,13 +84,8 @@ impl Engine {
         self.is_durable(message.persistence).then(|| message.body.len() + AROUND_BYTES_MAX)
     }
 
-    fn bytes_of_commit(&self, by: SessionSlot, id: TransactionId) -> Option<usize> {
-        let puts = self.sessions.at(by).transactions.open.get(&id)?.puts();
-        puts.filter_map(|(_, message)| self.bytes_of_message(message)).reduce(|a, b| a + b)
-    }
-
     fn is_durable(&self, persistence: Persistence) -> bool {
-        self.context.policy.durability(persistence) > Durability::None
+        self.policy.durability(persistence) > Durability::None
     }
 }
 

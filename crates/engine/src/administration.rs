@@ -12,7 +12,8 @@ use model::{
 use selector::Selector;
 
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
+use crate::engine::{Directory, Engine, MessageStore, Outcome};
+use crate::log::Log;
 use crate::matching::{parse_selector, reading_steps};
 use crate::message::State;
 use crate::move_messages::Transfer;
@@ -46,13 +47,21 @@ impl Engine {
                 })
             }
             AdminCommand::Delete { queue } => self.delete_queue(&queue, effects),
-            AdminCommand::Policy { queue } => self.stated_policy(&queue),
+            AdminCommand::Policy { queue } => {
+                self.directory.stated_policy(&queue, &self.store, &self.log)
+            }
             AdminCommand::ChangePolicy { queue, change } => {
                 self.change_policy(&queue, &change, effects)
             }
-            AdminCommand::ListPolicies { after, max } => self.list_policies(after.as_ref(), max),
-            AdminCommand::ListQueues { after, max } => self.page_of_queues(after.as_ref(), max),
-            AdminCommand::ListSubscriptions => self.list_subscriptions(),
+            AdminCommand::ListPolicies { after, max } => {
+                self.directory.list_policies(after.as_ref(), max, &mut self.store, &self.log)
+            }
+            AdminCommand::ListQueues { after, max } => {
+                self.store.page_of_queues(after.as_ref(), max, &self.log)
+            }
+            AdminCommand::ListSubscriptions => {
+                self.directory.list_subscriptions(&mut self.store, &self.log)
+            }
             AdminCommand::NextMessage => {
                 let message = MessageId(self.store.next.message);
                 Outcome::reply(self.log.after_all(), Reply::Stored { message })
@@ -67,14 +76,14 @@ impl Engine {
         selector: Option<&str>,
         act: impl FnOnce(&mut Self, QueueSlot, Option<&Selector>) -> Outcome,
     ) -> Outcome {
-        self.took_steps(selector.map_or(0, reading_steps));
+        self.store.took_steps(selector.map_or(0, reading_steps));
         let selector = match selector.map(parse_selector).transpose() {
             Ok(selector) => selector,
             Err(refusal) => return Outcome::refused(refusal),
         };
         match self.store.queues.find(queue.as_str()) {
             Some(slot) => act(self, slot, selector.as_ref()),
-            None => self.not_found(),
+            None => self.log.not_found(),
         }
     }
 
@@ -84,33 +93,28 @@ impl Engine {
         let mut messages = Vec::with_capacity(found.len());
         let mut bytes = 0;
         for (place, id) in found {
-            if place.state != MessageState::Leased && self.is_over(id) {
+            if place.state != MessageState::Leased && self.store.is_over(id) {
                 continue;
             }
             messages.push(self.shown(id));
-            bytes += self.living(id).body.len();
+            bytes += self.store.living(id).body.len();
             if bytes >= self.replies.bytes_max() {
                 next = Some(place);
                 break;
             }
         }
-        self.reply_page(messages, next)
+        self.log.reply_page(messages, next)
     }
 
     fn show_one(&self, id: MessageId) -> Outcome {
-        if self.find(id).is_none() {
-            return self.not_found();
+        if self.store.find(id).is_none() {
+            return self.log.not_found();
         }
-        self.reply_page(vec![self.shown(id)], None)
-    }
-
-    fn reply_page(&self, messages: Vec<Shown>, next: Option<PageEnd>) -> Outcome {
-        let page = Box::new(Page { messages, next });
-        Outcome::reply(self.log.after_all(), Reply::Page(page))
+        self.log.reply_page(vec![self.shown(id)], None)
     }
 
     fn shown(&self, id: MessageId) -> Shown {
-        let message = self.living(id);
+        let message = self.store.living(id);
         let (state, until) = message.state().shown();
         let held = |holder| {
             let Identity { id, name, client } = &self.sessions.at(holder).identity;
@@ -129,17 +133,26 @@ impl Engine {
             delivery: Box::new(self.delivery_of(None, id)),
         }
     }
+}
 
-    fn list_subscriptions(&mut self) -> Outcome {
-        self.took_steps(2 * self.directory.subscriptions.len());
-        let all = self.directory.subscriptions.iter_from(0);
+impl Log {
+    fn reply_page(&self, messages: Vec<Shown>, next: Option<PageEnd>) -> Outcome {
+        let page = Box::new(Page { messages, next });
+        Outcome::reply(self.after_all(), Reply::Page(page))
+    }
+}
+
+impl Directory {
+    fn list_subscriptions(&self, store: &mut MessageStore, log: &Log) -> Outcome {
+        store.took_steps(2 * self.subscriptions.len());
+        let all = self.subscriptions.iter_from(0);
         let listed = all.filter(|(_, entry)| self.owner_of_source(entry.source).is_none());
         let mut all: Vec<_> = listed.collect();
         all.sort_by(|(_, a), (_, b)| {
             (&a.asks.topic, &a.asks.name).cmp(&(&b.asks.topic, &b.asks.name))
         });
         let all = all.into_iter().map(|(number, entry)| {
-            let queue = self.store.queues.at(entry.queue);
+            let queue = store.queues.at(entry.queue);
             SubscriptionStatistics {
                 subscription: entry.asks.clone(),
                 number,
@@ -148,6 +161,6 @@ impl Engine {
                 consumers: queue.delivery.consumers.len() as u64,
             }
         });
-        Outcome::reply(self.log.after_all(), Reply::Subscriptions(all.collect()))
+        Outcome::reply(log.after_all(), Reply::Subscriptions(all.collect()))
     }
 }

@@ -11,8 +11,8 @@ use model::{
 };
 use records::{CHANGED_BYTES_MAX, SendIdView};
 
-use crate::engine::Engine;
-use crate::keys::DEADLINE_BYTES_MAX;
+use crate::engine::{Directory, Engine, MessageStore};
+use crate::keys::{DEADLINE_BYTES_MAX, Keyspace};
 use crate::lists::Span;
 use crate::log::DELETED_BYTES_MAX;
 use crate::move_messages::RELOCATION_BYTES_MAX;
@@ -102,9 +102,9 @@ impl Engine {
         }
         let mut load = Load::default();
         for command in commands {
-            self.add_load(command, &mut load)?;
+            self.keyspace.add_load(command, &mut load, &self.directory, &self.store)?;
         }
-        self.add_lifetimes(&mut load);
+        self.keyspace.add_lifetimes(&mut load);
         let bytes = load.stored_bytes.saturating_add(load.settled_bytes);
         if load.records > limits::TRANSACTION_RECORDS_MAX
             || bytes > self.log.frame_bytes_max
@@ -120,137 +120,64 @@ impl Engine {
         let settles = only_settles && self.log.surely_takes(load.settled_bytes);
         if fits || settles { Ok(()) } else { Err(Refusal::StoreFull) }
     }
+}
 
-    fn add_load<'c>(&self, command: &'c Command, load: &mut Load<'c>) -> Result<(), Refusal> {
+impl Keyspace {
+    fn add_load<'c>(
+        &self,
+        command: &'c Command,
+        load: &mut Load<'c>,
+        directory: &Directory,
+        store: &MessageStore,
+    ) -> Result<(), Refusal> {
         match command {
-            Command::List(command) => return self.add_list_load(command, load),
-            Command::Key(command) => return self.add_key_load(command, load),
+            Command::List(command) => return directory.add_list_load(command, load, store),
+            Command::Key(command) => return self.add_key_load(command, load, store),
             Command::PutTo { to: Destination::Queue(name), message, transaction: None } => {
-                load.add(name, self.most_of(name, load), 1);
+                load.add(name, store.most_of(name, load), 1);
                 load.store(name, message.body.len());
                 load.name(name, message);
             }
             Command::PutTo { to: Destination::Topic(name), message, transaction: None }
-            | Command::Publish { topic: name, message } => self.add_published(name, message, load),
+            | Command::Publish { topic: name, message } => {
+                directory.add_published(name, message, load)
+            }
             _ => return Err(Refusal::NotInBatch),
         }
         Ok(())
-    }
-
-    fn add_list_load<'c>(
-        &self,
-        command: &'c ListCommand,
-        load: &mut Load<'c>,
-    ) -> Result<(), Refusal> {
-        match command {
-            ListCommand::Push { queue, elements, .. } => {
-                load.add(queue, self.most_of(queue, load), elements.len() as u64);
-                elements.iter().for_each(|element| load.store(queue, element.len()));
-            }
-            ListCommand::Pop { queue, max, .. } => self.add_popped([queue], *max, load),
-            ListCommand::PopFirst { queues, max, .. } => {
-                self.add_popped(queues, *max, load);
-                load.scan(queues.len() as u64);
-            }
-            ListCommand::Move { from, to, .. } => {
-                self.named(from, load);
-                load.add(to, self.most_of(to, load), 1);
-                load.store(to, CHANGED_BYTES_MAX);
-            }
-            ListCommand::PushEach { .. } | ListCommand::PopEach { .. } | ListCommand::CancelPop => {
-                return Err(Refusal::NotInBatch);
-            }
-            ListCommand::Length { .. } => {}
-            ListCommand::Range { queue, origin, first, last } => {
-                let span = Span { origin: *origin, first: *first, last: *last };
-                let wanted = span.within(self.most_of(queue, load));
-                load.scan(wanted.end - wanted.start);
-            }
-            ListCommand::Replace { queue, element, .. } => {
-                self.named(queue, load);
-                load.store(queue, element.len());
-                load.delete(1);
-            }
-            ListCommand::Insert { queue, element, .. } => {
-                let there = self.most_of(queue, load);
-                load.add(queue, there, 1);
-                load.scan(there);
-                // Those on the shorter side move.
-                load.change((there / 2 + 1).min(limits::FRAME_RECORDS_MAX as u64));
-                load.store(queue, element.len());
-            }
-            ListCommand::Remove { queue, max, .. } => {
-                let there = self.named(queue, load);
-                load.scan(there);
-                load.delete(there.min(*max));
-            }
-            ListCommand::Keep { queue, origin, first, last } => {
-                let span = Span { origin: *origin, first: *first, last: *last };
-                let parting = span.parting(self.named(queue, load));
-                load.delete(parting.near + parting.far);
-            }
-            ListCommand::Locate { queue, scan_max, .. } => {
-                load.scan(self.most_of(queue, load).min(scan_max.unwrap_or(u64::MAX)));
-            }
-        }
-        Ok(())
-    }
-
-    /// What is popped from one of these is deleted, or leased.
-    fn add_popped<'c>(
-        &self,
-        queues: impl IntoIterator<Item = &'c QueueName>,
-        max: u64,
-        load: &mut Load<'c>,
-    ) {
-        let (mut most, mut leased) = (0, 0);
-        for name in queues {
-            let count = self.named(name, load).min(max);
-            most = most.max(count);
-            if self.leases_popped(name) {
-                leased = leased.max(count);
-            }
-        }
-        load.delete(most);
-        load.leased = load.leased.saturating_add(leased);
-    }
-
-    fn leases_popped(&self, name: &QueueName) -> bool {
-        let slot = self.store.queues.find(name.as_str());
-        let policy = slot.map(|slot| self.store.queues.at(slot).policy);
-        policy.unwrap_or_else(|| self.policy_for(name)).pop_lease.is_some()
     }
 
     fn add_key_load<'c>(
         &self,
         command: &'c KeyCommand,
         load: &mut Load<'c>,
+        store: &MessageStore,
     ) -> Result<(), Refusal> {
         match command {
             KeyCommand::Delete { names } => {
-                let all = names.iter().map(|name| self.named(name, load));
+                let all = names.iter().map(|name| store.named(name, load));
                 let all = all.fold(0, u64::saturating_add);
                 names.iter().for_each(|name| load.settle(name));
                 load.delete_whole(all.saturating_add(names.len() as u64))?;
             }
             KeyCommand::DeleteAll => {
-                let values = self.keyspace.values.len();
+                let values = self.values.len();
                 let value_bytes = values.saturating_mul(limits::QUEUE_NAME_BYTES_MAX);
                 load.settled_bytes = load.settled_bytes.saturating_add(value_bytes);
-                let lists = self.store.totals.counts.ready.saturating_add(load.added);
+                let lists = store.totals.counts.ready.saturating_add(load.added);
                 load.delete_whole(lists.saturating_add(values as u64))?;
             }
-            KeyCommand::Rename { from, to, .. } => self.add_renamed(from, to, load),
+            KeyCommand::Rename { from, to, .. } => self.add_renamed(from, to, load, store),
             KeyCommand::Value { name, take: true } => load.settle(name),
             KeyCommand::SetValue { name, value, .. } => {
-                let there = self.named(name, load);
+                let there = store.named(name, load);
                 load.delete(there);
                 load.store(name, value.len());
                 load.added = load.added.saturating_add(1);
             }
             KeyCommand::SetDeadline { name, deadline, .. } => {
-                let there = self.named(name, load).min(limits::FRAME_RECORDS_MAX as u64);
-                if self.moment_of(*deadline) <= self.store.latest {
+                let there = store.named(name, load).min(limits::FRAME_RECORDS_MAX as u64);
+                if store.moment_of(*deadline) <= store.latest {
                     load.delete(there);
                     load.settle(name);
                 } else {
@@ -271,8 +198,14 @@ impl Engine {
     }
 
     /// It may have been done, or not: the one list has what it had, the other the more of the two.
-    fn add_renamed<'c>(&self, from: &'c QueueName, to: &'c QueueName, load: &mut Load<'c>) {
-        let (moved, gone) = (self.named(from, load), self.named(to, load));
+    fn add_renamed<'c>(
+        &self,
+        from: &'c QueueName,
+        to: &'c QueueName,
+        load: &mut Load<'c>,
+        store: &MessageStore,
+    ) {
+        let (moved, gone) = (store.named(from, load), store.named(to, load));
         load.change(moved);
         load.delete(gone);
         load.reserved = load.reserved.saturating_add(moved.saturating_mul(RELOCATION_BYTES_MAX));
@@ -283,7 +216,7 @@ impl Engine {
         }
         load.lists.insert(to, moved.max(gone));
         load.added = load.added.saturating_add(1);
-        if self.keyspace.limits(from) || load.limited.contains(from) {
+        if self.limits(from) || load.limited.contains(from) {
             load.limited.insert(to);
         }
     }
@@ -291,25 +224,114 @@ impl Engine {
     /// What may be said of lists that end or begin.
     fn add_lifetimes(&self, load: &mut Load<'_>) {
         let may_be_stated =
-            |name: &&&QueueName| self.keyspace.may_be_stated(name) || load.limited.contains(**name);
+            |name: &&&QueueName| self.may_be_stated(name) || load.limited.contains(**name);
         let count = load.lists.keys().filter(may_be_stated).count();
         load.records = load.records.saturating_add(count);
         let bytes = count.saturating_mul(DEADLINE_BYTES_MAX);
         load.settled_bytes = load.settled_bytes.saturating_add(bytes);
     }
+}
+
+impl Directory {
+    fn add_list_load<'c>(
+        &self,
+        command: &'c ListCommand,
+        load: &mut Load<'c>,
+        store: &MessageStore,
+    ) -> Result<(), Refusal> {
+        match command {
+            ListCommand::Push { queue, elements, .. } => {
+                load.add(queue, store.most_of(queue, load), elements.len() as u64);
+                elements.iter().for_each(|element| load.store(queue, element.len()));
+            }
+            ListCommand::Pop { queue, max, .. } => self.add_popped([queue], *max, load, store),
+            ListCommand::PopFirst { queues, max, .. } => {
+                self.add_popped(queues, *max, load, store);
+                load.scan(queues.len() as u64);
+            }
+            ListCommand::Move { from, to, .. } => {
+                store.named(from, load);
+                load.add(to, store.most_of(to, load), 1);
+                load.store(to, CHANGED_BYTES_MAX);
+            }
+            ListCommand::PushEach { .. } | ListCommand::PopEach { .. } | ListCommand::CancelPop => {
+                return Err(Refusal::NotInBatch);
+            }
+            ListCommand::Length { .. } => {}
+            ListCommand::Range { queue, origin, first, last } => {
+                let span = Span { origin: *origin, first: *first, last: *last };
+                let wanted = span.within(store.most_of(queue, load));
+                load.scan(wanted.end - wanted.start);
+            }
+            ListCommand::Replace { queue, element, .. } => {
+                store.named(queue, load);
+                load.store(queue, element.len());
+                load.delete(1);
+            }
+            ListCommand::Insert { queue, element, .. } => {
+                let there = store.most_of(queue, load);
+                load.add(queue, there, 1);
+                load.scan(there);
+                // Those on the shorter side move.
+                load.change((there / 2 + 1).min(limits::FRAME_RECORDS_MAX as u64));
+                load.store(queue, element.len());
+            }
+            ListCommand::Remove { queue, max, .. } => {
+                let there = store.named(queue, load);
+                load.scan(there);
+                load.delete(there.min(*max));
+            }
+            ListCommand::Keep { queue, origin, first, last } => {
+                let span = Span { origin: *origin, first: *first, last: *last };
+                let parting = span.parting(store.named(queue, load));
+                load.delete(parting.near + parting.far);
+            }
+            ListCommand::Locate { queue, scan_max, .. } => {
+                load.scan(store.most_of(queue, load).min(scan_max.unwrap_or(u64::MAX)));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is popped from one of these is deleted, or leased.
+    fn add_popped<'c>(
+        &self,
+        queues: impl IntoIterator<Item = &'c QueueName>,
+        max: u64,
+        load: &mut Load<'c>,
+        store: &MessageStore,
+    ) {
+        let (mut most, mut leased) = (0, 0);
+        for name in queues {
+            let count = store.named(name, load).min(max);
+            most = most.max(count);
+            if self.leases_popped(name, store) {
+                leased = leased.max(count);
+            }
+        }
+        load.delete(most);
+        load.leased = load.leased.saturating_add(leased);
+    }
+
+    fn leases_popped(&self, name: &QueueName, store: &MessageStore) -> bool {
+        let slot = store.queues.find(name.as_str());
+        let policy = slot.map(|slot| store.queues.at(slot).policy);
+        policy.unwrap_or_else(|| self.policy_for(name)).pop_lease.is_some()
+    }
 
     fn add_published(&self, name: &QueueName, message: &NewMessage, load: &mut Load<'_>) {
-        let topic =
-            self.directory.topics.find(name.as_str()).map(|slot| self.directory.topics.at(slot));
+        let topic = self.topics.find(name.as_str()).map(|slot| self.topics.at(slot));
         let words = self.matching_words(name);
         let takers = topic.map_or(0, |topic| topic.subscriptions.len());
         let takers = takers + words.subscriptions.len();
         let envelopes = takers.saturating_mul(RECORD_BYTES_MAX);
-        load.scan(takers.saturating_add(self.directory.subscriptions.patterns_count()) as u64);
+        load.scan(takers.saturating_add(self.subscriptions.patterns_count()) as u64);
         load.store(name, message.body.len().saturating_add(envelopes));
         load.name(name, message);
     }
+}
 
+impl MessageStore {
     /// How many elements a list may have by now that the batch has something to do with.
     fn named<'c>(&self, name: &'c QueueName, load: &mut Load<'c>) -> u64 {
         *load.lists.entry(name).or_insert_with(|| self.ready_of(name))
@@ -321,8 +343,8 @@ impl Engine {
     }
 
     fn ready_of(&self, name: &QueueName) -> u64 {
-        let slot = self.store.queues.find(name.as_str());
-        slot.map_or(0, |slot| self.store.queues.at(slot).index.counts.ready)
+        let slot = self.queues.find(name.as_str());
+        slot.map_or(0, |slot| self.queues.at(slot).index.counts.ready)
     }
 }
 

@@ -10,9 +10,9 @@ use alloc::vec::Vec;
 use model::{Command, DependsOn, QueueName, Refusal, Reply, limits};
 
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
+use crate::engine::{Engine, MessageStore, Outcome, Transactions};
 use crate::queue::QueueSlot;
-use crate::session::SessionSlot;
+use crate::session::{SessionSlot, Sessions};
 
 /// What a session observes.
 #[derive(Debug, Default)]
@@ -38,14 +38,16 @@ impl Engine {
             return Outcome::refused(refusal);
         }
         let demand = self.demand_of_batch(by, &commands);
-        if let Some(lack) = self.shortage_of_place(&demand, u64::MAX) {
+        if let Some(lack) =
+            self.directory.shortage_of_place(&demand, u64::MAX, &self.store, &self.log)
+        {
             return Outcome::refused(lack.refusal);
         }
         self.log.begin_batch();
         let mut batch = Outcome::NOTHING;
         let (mut after, mut replies) = (DependsOn::NOTHING, Vec::with_capacity(commands.len()));
         for command in commands {
-            self.took_steps(limits::COMMAND_STEPS);
+            self.store.took_steps(limits::COMMAND_STEPS);
             let outcome = match self.replies.is_too_much(&command) {
                 true => Outcome::refused(self.replies.refusal()),
                 false => self.handle_in_batch(by, command, effects),
@@ -69,7 +71,10 @@ impl Engine {
         effects: &mut Effects,
     ) -> Option<Outcome> {
         self.notice_observed(by, effects);
-        let is_stale = self.stop_observing(by).is_some_and(|observing| observing.stale);
+        let is_stale = self
+            .transactions
+            .stop_observing(by, &mut self.sessions, &mut self.store)
+            .is_some_and(|observing| observing.stale);
         is_stale.then(|| Outcome::reply(self.log.after_all(), Reply::Stale))
     }
 
@@ -103,8 +108,27 @@ impl Engine {
         }
     }
 
-    pub(crate) fn observe(&mut self, by: SessionSlot, names: Vec<QueueName>) -> Outcome {
-        let observing = self.sessions.at_mut(by).transactions.observing.get_or_insert_default();
+    /// What is ready in a queue has changed.
+    #[inline]
+    pub(crate) fn touched_list(&mut self, slot: QueueSlot) {
+        if !self.admission.pacing.sources.is_empty() {
+            self.admission.source_changed(slot, &mut self.store);
+        }
+        if !self.transactions.observed.is_empty() {
+            self.transactions.touched_name_of(slot, &mut self.sessions, &mut self.store);
+        }
+    }
+}
+
+impl Transactions {
+    pub(crate) fn observe(
+        &mut self,
+        by: SessionSlot,
+        names: Vec<QueueName>,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) -> Outcome {
+        let observing = sessions.at_mut(by).transactions.observing.get_or_insert_default();
         if observing.stale {
             return Outcome::reply(DependsOn::NOTHING, Reply::Done);
         }
@@ -114,59 +138,66 @@ impl Engine {
             return Outcome::refused(Refusal::TooManyObserved);
         }
         for name in &new {
-            self.transactions.observed.entry(name.clone()).or_default().insert(by);
+            self.observed.entry(name.clone()).or_default().insert(by);
         }
-        self.store.totals.steps += new.len() as u64;
+        store.totals.steps += new.len() as u64;
         observing.names.extend(new);
         Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
 
-    pub(crate) fn unobserve(&mut self, by: SessionSlot) -> Outcome {
-        self.stop_observing(by);
+    pub(crate) fn unobserve(
+        &mut self,
+        by: SessionSlot,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) -> Outcome {
+        self.stop_observing(by, sessions, store);
         Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
 
     /// Says what was observed.
-    pub(crate) fn stop_observing(&mut self, by: SessionSlot) -> Option<Box<Observing>> {
-        let observing = self.sessions.at_mut(by).transactions.observing.take()?;
-        self.took_steps(observing.names.len());
+    pub(crate) fn stop_observing(
+        &mut self,
+        by: SessionSlot,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) -> Option<Box<Observing>> {
+        let observing = sessions.at_mut(by).transactions.observing.take()?;
+        store.took_steps(observing.names.len());
         for name in &observing.names {
-            let Some(observers) = self.transactions.observed.get_mut(name) else { continue };
+            let Some(observers) = self.observed.get_mut(name) else { continue };
             observers.remove(&by);
             if observers.is_empty() {
-                self.transactions.observed.remove(name);
+                self.observed.remove(name);
             }
         }
         Some(observing)
     }
 
     /// The key of this name has changed.
-    pub(crate) fn touched(&mut self, name: &QueueName) {
-        while let Some(by) =
-            self.transactions.observed.get(name).and_then(|observers| observers.first())
-        {
+    pub(crate) fn touched(
+        &mut self,
+        name: &QueueName,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) {
+        while let Some(by) = self.observed.get(name).and_then(|observers| observers.first()) {
             let by = *by;
-            self.stop_observing(by);
+            self.stop_observing(by, sessions, store);
             let stale = Observing { stale: true, ..Observing::default() };
-            self.sessions.at_mut(by).transactions.observing = Some(Box::new(stale));
+            sessions.at_mut(by).transactions.observing = Some(Box::new(stale));
         }
     }
 
-    /// What is ready in a queue has changed.
-    #[inline]
-    pub(crate) fn touched_list(&mut self, slot: QueueSlot) {
-        if !self.admission.pacing.sources.is_empty() {
-            self.source_changed(slot);
-        }
-        if !self.transactions.observed.is_empty() {
-            self.touched_name_of(slot);
-        }
-    }
-
-    fn touched_name_of(&mut self, slot: QueueSlot) {
-        if self.store.queues.at(slot).is_named() {
-            let name = self.store.queues.at(slot).name.clone();
-            self.touched(&name);
+    fn touched_name_of(
+        &mut self,
+        slot: QueueSlot,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) {
+        if store.queues.at(slot).is_named() {
+            let name = store.queues.at(slot).name.clone();
+            self.touched(&name, sessions, store);
         }
     }
 }

@@ -16,7 +16,8 @@ use model::{BodyPlace, Command, DependsOn, Lsn, MessageId, SessionId, limits};
 use records::{RecordError, RecordView, Records};
 
 use crate::Effects;
-use crate::engine::Engine;
+use crate::answering::Shown;
+use crate::engine::{Bodies, Engine, MessageStore};
 use crate::memory::{away_of, waiting_bytes};
 use crate::message::State;
 use crate::needed::Needed;
@@ -194,14 +195,14 @@ impl Engine {
         for record in Records::new(payload) {
             match record?.0 {
                 RecordView::Message { envelope, body }
-                    if self.is_to_come(envelope.message, lsn) =>
+                    if self.bodies.is_to_come(envelope.message, lsn, &self.store) =>
                 {
-                    self.bring(envelope.message, Arc::from(body));
+                    self.bodies.bring(envelope.message, Arc::from(body), &mut self.store);
                 }
                 RecordView::Shared { copies, body }
-                    if self.is_to_come(MessageId(copies.group()), lsn) =>
+                    if self.bodies.is_to_come(MessageId(copies.group()), lsn, &self.store) =>
                 {
-                    self.bring(MessageId(copies.group()), Arc::from(body));
+                    self.bodies.bring(MessageId(copies.group()), Arc::from(body), &mut self.store);
                 }
                 _ => {}
             }
@@ -222,40 +223,13 @@ impl Engine {
         }
         for slot in core::mem::take(&mut self.bodies.awaited.queues) {
             if self.store.queues.get(slot).is_some() {
-                self.scan_views(slot);
+                self.bodies.scan_views(slot, &mut self.store, &self.context);
                 self.serve(slot, effects);
             }
         }
         self.end_frame(effects);
         self.bodies.awaited.coming = self.bodies.awaited.unseen.iter().map(|(_, id)| *id).collect();
-        self.let_go();
-    }
-
-    /// A browser or a view waits for the body of this message. False where it is here.
-    pub(crate) fn want(&mut self, id: MessageId) -> bool {
-        let message = self.living(id);
-        let is_away = self.bodies.sharing.here(message).is_none();
-        if is_away {
-            let away = self.away_of(id, message);
-            self.bodies.awaited.unseen.insert(away);
-            self.bodies.awaited.coming.insert(away.1);
-        }
-        is_away
-    }
-
-    /// The session is gone, and what it asked for.
-    pub(crate) fn drop_awaiting(&mut self, session: SessionId) {
-        let is_its = |looker: &Looker| match looker {
-            Looker::Command { session: other, .. } => *other == session,
-            Looker::WaitList(_) => false,
-        };
-        let has_turn = self.bodies.awaited.lookers.front().is_some_and(is_its);
-        self.bodies.awaited.lookers.retain(|looker| !is_its(looker));
-        self.bodies.awaited.bytes = self.bodies.awaited.lookers.iter().map(Looker::bytes).sum();
-        if has_turn {
-            self.bodies.awaited.end_turn();
-            self.let_go();
-        }
+        self.bodies.let_go(&mut self.store);
     }
 
     /// Gives a command back if it can be done now. If not, it is kept until what it looks into is
@@ -268,16 +242,20 @@ impl Engine {
         effects: &mut Effects,
     ) -> Option<Command> {
         let Needed { ids, looked } = self.needed_by(&command);
-        self.took_steps(looked);
+        self.store.took_steps(looked);
         if ids.is_empty() {
             return Some(command);
         }
-        self.took_steps(limits::COMMAND_STEPS);
-        if self.is_too_much(&ids) {
+        self.store.took_steps(limits::COMMAND_STEPS);
+        if self.bodies.is_too_much(&ids, &self.replies, &self.store) {
             self.refuse_to_look(by, &command, floor, effects);
         } else {
             let session = self.sessions.at(by).identity.id;
-            self.wait_for_turn(Looker::Command { session, command, floor }, ids);
+            self.bodies.wait_for_turn(
+                Looker::Command { session, command, floor },
+                ids,
+                &mut self.store,
+            );
         }
         None
     }
@@ -293,37 +271,19 @@ impl Engine {
         let session = self.sessions.at(by).identity.id;
         let outcome = self.refuse_send(by, command, self.replies.refusal(), effects);
         self.conclude(session, outcome, effects);
-        self.raise_answers(by, floor, first, effects);
+        self.sessions.raise_answers(by, floor, first, effects);
     }
 
     /// Whether the first of those who wait in a line waits for bodies now.
     pub(crate) fn is_line_awaiting(&mut self, of: WaitListId) -> bool {
         let Needed { ids, looked } = self.needed_by_line(of);
-        self.took_steps(looked);
+        self.store.took_steps(looked);
         let awaits = !ids.is_empty();
         if awaits {
-            self.line_mut(of).looks = true;
-            self.wait_for_turn(Looker::WaitList(of), ids);
+            self.admission.line_mut(of, &mut self.store).looks = true;
+            self.bodies.wait_for_turn(Looker::WaitList(of), ids, &mut self.store);
         }
         awaits
-    }
-
-    fn wait_for_turn(&mut self, looker: Looker, needed: BTreeSet<MessageId>) {
-        let is_first = self.bodies.awaited.lookers.is_empty();
-        self.bodies.awaited.bytes += looker.bytes();
-        self.bodies.awaited.lookers.push_back(looker);
-        if is_first {
-            self.await_all(needed);
-        }
-    }
-
-    /// Whose turn it is needs these.
-    fn await_all(&mut self, mut ids: BTreeSet<MessageId>) {
-        self.took_steps(ids.len());
-        let kept = ids.iter().filter_map(|name| Some((*name, self.kept(*name)?)));
-        let missing = kept.map(|(name, kept)| away_of(name, &kept)).collect();
-        self.bodies.awaited.turn.missing = missing;
-        self.bodies.awaited.turn.needed.append(&mut ids);
     }
 
     /// The first who waits goes on, unless it lacks something again.
@@ -333,11 +293,12 @@ impl Engine {
             Looker::Command { command, .. } => self.needed_by(command),
             Looker::WaitList(of) => self.needed_by_line(*of),
         };
-        self.took_steps(looked);
+        self.store.took_steps(looked);
         let all = ids.union(&self.bodies.awaited.turn.needed).copied().collect();
-        let is_too_much = !ids.is_empty() && self.is_too_much(&all);
+        let is_too_much =
+            !ids.is_empty() && self.bodies.is_too_much(&all, &self.replies, &self.store);
         if !ids.is_empty() && !is_too_much {
-            return self.await_all(ids);
+            return self.bodies.await_all(ids, &mut self.store);
         }
         let first = self.bodies.awaited.lookers.pop_front();
         self.bodies.awaited.bytes -= first.as_ref().map_or(0, Looker::bytes);
@@ -357,29 +318,6 @@ impl Engine {
         self.bodies.awaited.end_turn();
     }
 
-    /// Whether these bodies together are more than one command may have brought. One alone may be
-    /// as large as it is.
-    fn is_too_much(&self, ids: &BTreeSet<MessageId>) -> bool {
-        let bytes = |name: &MessageId| self.kept(*name).map_or(0, |it| it.stored.len());
-        ids.len() > 1 && ids.iter().map(bytes).sum::<usize>() > self.replies.bytes_max()
-    }
-
-    /// Whether a body that was fetched from that frame is to be kept.
-    fn is_to_come(&self, name: MessageId, lsn: Lsn) -> bool {
-        let place = BodyPlace::Frame(lsn);
-        let is_its = self.kept(name).is_some_and(|kept| kept.place() == Some(place));
-        is_its && self.is_awaited_at(name, place)
-    }
-
-    /// Whether a body is away that is waited for there, or will be soon. Of a shared one some copy
-    /// mostly is ready.
-    pub(crate) fn is_awaited_at(&self, name: MessageId, place: BodyPlace) -> bool {
-        let is_away = self.kept(name).is_some_and(|kept| kept.stored.here().is_none());
-        let message = self.store.messages.get(name.0).filter(|message| message.shared().is_none());
-        let is_ready = message.is_none_or(|message| message.state() == State::Ready);
-        is_away && (is_ready || self.bodies.awaited.wants((place, name)))
-    }
-
     /// Who waits is known, what is waited for is away, and nobody waits for what will not come.
     ///
     /// # Panics
@@ -389,7 +327,7 @@ impl Engine {
         let bytes: u64 = lookers.iter().map(Looker::bytes).sum();
         assert_eq!(bytes, self.bodies.awaited.bytes, "what waits for bodies is counted");
         for (place, id) in unseen.iter().chain(&turn.missing) {
-            let kept = self.kept(*id).expect("what is waited for lives");
+            let kept = self.bodies.kept(*id, &self.store).expect("what is waited for lives");
             assert!(kept.stored.here().is_none(), "what is waited for is away");
             assert_eq!(kept.place(), Some(*place), "what is waited for is where it is");
             assert!(self.bodies.awaited.keeps(*id), "what is waited for stays");
@@ -400,23 +338,108 @@ impl Engine {
         for line in lines.chain([WaitListId::Memory, WaitListId::Transactions]) {
             let is_known =
                 || lookers.iter().any(|it| matches!(it, Looker::WaitList(of) if *of == line));
-            let looks = self.line(line).looks;
+            let looks = self.admission.line(line, &self.store).looks;
             assert!(!looks || is_known(), "a line that waits for bodies has its turn");
         }
         for (slot, queue) in self.store.queues.iter() {
-            self.check_unseen(slot, queue);
+            self.bodies.check_unseen(slot, queue, &self.store);
         }
         // What stops one comes or leaves; what came before it meanwhile is seen then.
         let comes = *is_disturbed || !unseen.is_empty();
         assert!(comes || browsers.is_empty(), "a browser waits for what comes");
     }
+}
+
+impl Bodies {
+    /// A browser or a view waits for the body of this message. False where it is here.
+    pub(crate) fn want(&mut self, id: MessageId, store: &MessageStore) -> bool {
+        let message = store.living(id);
+        let is_away = self.sharing.here(message).is_none();
+        if is_away {
+            let away = self.away_of(id, message, store);
+            self.awaited.unseen.insert(away);
+            self.awaited.coming.insert(away.1);
+        }
+        is_away
+    }
+
+    /// The session is gone, and what it asked for.
+    pub(crate) fn drop_awaiting(&mut self, session: SessionId, store: &mut MessageStore) {
+        let is_its = |looker: &Looker| match looker {
+            Looker::Command { session: other, .. } => *other == session,
+            Looker::WaitList(_) => false,
+        };
+        let has_turn = self.awaited.lookers.front().is_some_and(is_its);
+        self.awaited.lookers.retain(|looker| !is_its(looker));
+        self.awaited.bytes = self.awaited.lookers.iter().map(Looker::bytes).sum();
+        if has_turn {
+            self.awaited.end_turn();
+            self.let_go(store);
+        }
+    }
+
+    fn wait_for_turn(
+        &mut self,
+        looker: Looker,
+        needed: BTreeSet<MessageId>,
+        store: &mut MessageStore,
+    ) {
+        let is_first = self.awaited.lookers.is_empty();
+        self.awaited.bytes += looker.bytes();
+        self.awaited.lookers.push_back(looker);
+        if is_first {
+            self.await_all(needed, store);
+        }
+    }
+
+    /// Whose turn it is needs these.
+    fn await_all(&mut self, mut ids: BTreeSet<MessageId>, store: &mut MessageStore) {
+        store.took_steps(ids.len());
+        let kept = ids.iter().filter_map(|name| Some((*name, self.kept(*name, store)?)));
+        let missing = kept.map(|(name, kept)| away_of(name, &kept)).collect();
+        self.awaited.turn.missing = missing;
+        self.awaited.turn.needed.append(&mut ids);
+    }
+
+    /// Whether these bodies together are more than one command may have brought. One alone may be
+    /// as large as it is.
+    fn is_too_much(
+        &self,
+        ids: &BTreeSet<MessageId>,
+        replies: &Shown,
+        store: &MessageStore,
+    ) -> bool {
+        let bytes = |name: &MessageId| self.kept(*name, store).map_or(0, |it| it.stored.len());
+        ids.len() > 1 && ids.iter().map(bytes).sum::<usize>() > replies.bytes_max()
+    }
+
+    /// Whether a body that was fetched from that frame is to be kept.
+    fn is_to_come(&self, name: MessageId, lsn: Lsn, store: &MessageStore) -> bool {
+        let place = BodyPlace::Frame(lsn);
+        let is_its = self.kept(name, store).is_some_and(|kept| kept.place() == Some(place));
+        is_its && self.is_awaited_at(name, place, store)
+    }
+
+    /// Whether a body is away that is waited for there, or will be soon. Of a shared one some copy
+    /// mostly is ready.
+    pub(crate) fn is_awaited_at(
+        &self,
+        name: MessageId,
+        place: BodyPlace,
+        store: &MessageStore,
+    ) -> bool {
+        let is_away = self.kept(name, store).is_some_and(|kept| kept.stored.here().is_none());
+        let message = store.messages.get(name.0).filter(|message| message.shared().is_none());
+        let is_ready = message.is_none_or(|message| message.state() == State::Ready);
+        is_away && (is_ready || self.awaited.wants((place, name)))
+    }
 
     /// What a view has not seen comes, or it looks soon.
-    fn check_unseen(&self, slot: QueueSlot, queue: &Queue) {
+    fn check_unseen(&self, slot: QueueSlot, queue: &Queue, store: &MessageStore) {
         let goes_on = queue.delivery.resumes.is_some();
         let is_known = self.looks_soon(slot);
         for view in queue.delivery.views.values() {
-            let comes = view.unseen.first().is_none_or(|(_, order)| self.is_coming(order));
+            let comes = view.unseen.first().is_none_or(|(_, order)| self.is_coming(order, store));
             assert!(comes || goes_on || is_known, "a view of {} waits for what comes", queue.name);
         }
     }
@@ -424,21 +447,21 @@ impl Engine {
     /// Whether views of that queue look again with the next [`Engine::handle_timeout`], and whoever
     /// waits there is served.
     pub(crate) fn looks_soon(&self, slot: QueueSlot) -> bool {
-        self.bodies.awaited.is_disturbed && self.bodies.awaited.queues.contains(&slot)
+        self.awaited.is_disturbed && self.awaited.queues.contains(&slot)
     }
 
     /// Whether views of that queue look again sooner or later: something is on its way for which
     /// one of them waits, or did.
     pub(crate) fn will_look(&self, slot: QueueSlot) -> bool {
-        let Awaited { queues, unseen, is_disturbed, .. } = &self.bodies.awaited;
+        let Awaited { queues, unseen, is_disturbed, .. } = &self.awaited;
         queues.contains(&slot) && (*is_disturbed || !unseen.is_empty())
     }
 
     /// Whether the body of the message at this place is waited for where it is.
-    fn is_coming(&self, order: i64) -> bool {
-        let id = self.message_of(order);
-        let message = self.living(id);
-        let is_away = self.bodies.sharing.here(message).is_none();
-        is_away && self.bodies.awaited.unseen.contains(&self.away_of(id, message))
+    fn is_coming(&self, order: i64, store: &MessageStore) -> bool {
+        let id = store.message_of(order);
+        let message = store.living(id);
+        let is_away = self.sharing.here(message).is_none();
+        is_away && self.awaited.unseen.contains(&self.away_of(id, message, store))
     }
 }

@@ -14,7 +14,8 @@ use model::{
 };
 
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
+use crate::engine::{Directory, Engine, MessageStore, Outcome};
+use crate::log::Log;
 use crate::memory::transaction_of;
 use crate::queue::{Queue, QueueSlot};
 use crate::session::SessionSlot;
@@ -127,7 +128,7 @@ impl Engine {
         }
         let demand = self.demand_of(by, command);
         self.store.totals.steps += demand.steps as u64;
-        self.shortage_of_place(&demand, u64::MAX)
+        self.directory.shortage_of_place(&demand, u64::MAX, &self.store, &self.log)
     }
 
     /// A command is not done; a transaction is rolled back, or will be where it is a part of it.
@@ -144,9 +145,9 @@ impl Engine {
             }
             // What it was to be done with is no more: that goes before what it lacks.
             Command::Batch { .. } => {
-                self.stale_batch(by, effects).unwrap_or_else(|| self.refuse(refusal))
+                self.stale_batch(by, effects).unwrap_or_else(|| self.log.refuse(refusal))
             }
-            _ => self.refuse_part(by, transaction_of(command), refusal),
+            _ => self.sessions.refuse_part(by, transaction_of(command), refusal, &self.log),
         }
     }
 
@@ -178,66 +179,6 @@ impl Engine {
         demand
     }
 
-    /// The first queue without a place for what a send with this ticket stores, but for one in
-    /// which it is not to wait for any: then there is nothing to wait for in others either.
-    pub(crate) fn shortage_of_place(&self, demand: &Demand<'_>, ticket: u64) -> Option<Shortage> {
-        if demand.parking.iter().any(|(slot, amount)| self.shortage_of_room_to_park(*slot, *amount))
-        {
-            return Some(Shortage { refusal: Refusal::StoreFull, waits_at: None, bytes: 0 });
-        }
-        let mut lacks = demand.stored.iter().filter_map(|(site, amount)| match site {
-            Site::New(name) => {
-                let bound = amount.exceeds(&self.policy_for(name).bounds.of_queue())?;
-                Some((*site, bound, None))
-            }
-            Site::There(slot) => {
-                let settled = demand.settled.get(slot).copied().unwrap_or_default();
-                let (bound, waits) =
-                    self.bound_of(self.store.queues.at(*slot), *amount, settled, ticket)?;
-                Some((*site, bound, waits.then_some(WaitListId::Queue(*slot))))
-            }
-        });
-        let first = lacks.next()?;
-        let is_final = |(_, _, waits_at): &(_, _, Option<WaitListId>)| waits_at.is_none();
-        let last = if is_final(&first) { None } else { lacks.find(is_final) };
-        let (site, bound, waits_at) = last.unwrap_or(first);
-        let queue = match site {
-            Site::New(name) => name.clone(),
-            Site::There(slot) => self.store.queues.at(slot).name.clone(),
-        };
-        let refusal = Refusal::QueueFull(Box::new(QueueFull { queue, bound }));
-        let bytes = demand.stored.values().map(|amount| amount.bytes).sum();
-        Some(Shortage { refusal, waits_at, bytes })
-    }
-
-    /// The bound that is in the way, and whether that may pass.
-    fn bound_of(
-        &self,
-        queue: &Queue,
-        amount: Amount,
-        settled: Amount,
-        ticket: u64,
-    ) -> Option<(Bound, bool)> {
-        let bounds = &queue.policy.bounds;
-        let waited_for = || queue.is_waited_for(ticket).then(|| queue.bound_of_line()).flatten();
-        if queue.is_leaving() {
-            return waited_for().map(|bound| (bound, true));
-        }
-        // What sheds makes a place for what it ever takes, whatever is settled with it.
-        let settled = if bounds.holds_off() { settled } else { Amount::default() };
-        if let Some(bound) = amount.without(settled).exceeds(bounds) {
-            return Some((bound, false));
-        }
-        // But nobody overtakes those who waited before it did.
-        if !bounds.holds_off() {
-            return waited_for().map(|bound| (bound, true));
-        }
-        let exceeded = queue.held().without(settled).and(amount).exceeds(bounds);
-        let is_slow = || self.is_behind(queue).then_some(bounds.target_age).flatten();
-        let bound = exceeded.or_else(|| is_slow().map(Bound::Age)).or_else(waited_for)?;
-        Some((bound, bounds.when_full == WhenFull::Pace))
-    }
-
     fn add_demand<'c>(&self, by: SessionSlot, command: &'c Command, demand: &mut Demand<'c>) {
         match command {
             Command::Put { link, message, transaction: None } => {
@@ -247,50 +188,24 @@ impl Engine {
             Command::PutTo { to: Destination::Queue(name), message, transaction: None } => {
                 match self.store.queues.find(name.as_str()) {
                     Some(slot) => self.add_put(by, Target::Queue(slot), message, demand),
-                    None => self.add_named(name, Amount::one(message.body.len()), demand),
+                    None => self.directory.add_named(
+                        name,
+                        Amount::one(message.body.len()),
+                        demand,
+                        &self.store,
+                        &self.log,
+                    ),
                 }
             }
             Command::PutTo { to: Destination::Topic(name), message, transaction: None }
             | Command::Publish { topic: name, message } => {
                 self.add_copies(by, name, message, demand);
             }
-            Command::List(command) => self.add_elements(command, demand),
-            _ => {}
-        }
-    }
-
-    fn add_elements<'c>(&self, command: &'c ListCommand, demand: &mut Demand<'c>) {
-        match command {
-            ListCommand::Push { queue, elements, only_existing, .. } => {
-                let slot = self.store.queues.find(queue.as_str());
-                let is_there =
-                    slot.is_some_and(|slot| self.store.queues.at(slot).index.counts.ready > 0);
-                if is_there || !only_existing {
-                    let amounts = elements.iter().map(|element| Amount::one(element.len()));
-                    amounts.for_each(|amount| self.add_named(queue, amount, demand));
-                }
-            }
-            ListCommand::Insert { queue, element, .. } => {
-                self.add_named(queue, Amount::one(element.len()), demand);
-            }
-            ListCommand::Replace { queue, element, .. } => {
-                let amount = Amount { messages: 0, ..Amount::one(element.len()) };
-                self.add_named(queue, amount, demand);
-            }
-            ListCommand::Move { from, from_end, to, .. } if from != to => {
-                if let Some(bytes) = self.outermost_bytes(from, *from_end) {
-                    self.add_named(to, Amount { messages: 1, bytes }, demand);
-                }
+            Command::List(command) => {
+                self.directory.add_elements(command, demand, &self.store, &self.log)
             }
             _ => {}
         }
-    }
-
-    /// Of the body of the message at an end of a list.
-    fn outermost_bytes(&self, name: &QueueName, end: End) -> Option<u64> {
-        let slot = self.store.queues.find(name.as_str())?;
-        let (_, order) = self.store.queues.at(slot).delivery.dispatch.ready().at_end(end)?;
-        Some(self.living(self.message_of(order)).body_bytes())
     }
 
     fn add_transaction(&self, by: SessionSlot, id: TransactionId, demand: &mut Demand<'_>) {
@@ -319,14 +234,14 @@ impl Engine {
     ) {
         match target {
             // It is refused otherwise, or passed over in a transaction.
-            _ if self.is_gone(target) => {}
+            _ if self.directory.is_gone(target, &self.store) => {}
             Target::Topic(slot) => {
                 self.add_copies(by, &self.directory.topics.at(slot).name, message, demand);
             }
             Target::Queue(slot) => {
-                let key = self.send_key(target, message);
-                if !self.was_sent(key.as_ref()) {
-                    self.add_stored(slot, Amount::one(message.body.len()), demand);
+                let key = self.dedup.send_key(target, message, &self.directory, &self.store);
+                if !self.dedup.was_sent(key.as_ref(), &self.store) {
+                    self.store.add_stored(slot, Amount::one(message.body.len()), demand, &self.log);
                 }
             }
         }
@@ -339,11 +254,11 @@ impl Engine {
         message: &NewMessage,
         demand: &mut Demand<'_>,
     ) {
-        let bounds = self.policy_for(topic).bounds;
+        let bounds = self.directory.policy_for(topic).bounds;
         let (holds_off, is_scarce) = (bounds.holds_off(), self.log.is_scarce());
         let may_be_more = || is_scarce || !self.admission.pacing.sends.is_empty();
         if !(holds_off || may_be_more())
-            || self.was_sent(self.topic_send_key(topic, message).as_ref())
+            || self.dedup.was_sent(self.dedup.topic_send_key(topic, message).as_ref(), &self.store)
         {
             return;
         }
@@ -360,37 +275,157 @@ impl Engine {
                 demand.park(slot, amount);
             }
             if holds_off {
-                self.add_stored(slot, amount, demand);
+                self.store.add_stored(slot, amount, demand, &self.log);
             } else if !self.store.queues.at(slot).admission.line.tickets.is_empty() {
                 // It takes everything; but nobody overtakes those who waited before it did.
                 demand.stored.entry(Site::There(slot)).or_default();
             }
         }
     }
+}
 
-    /// Whether a queue has no place for so much, and what would have to become a dead letter stays,
-    /// for that takes more room than it frees.
-    fn shortage_of_room_to_park(&self, slot: QueueSlot, amount: Amount) -> bool {
-        let queue = self.store.queues.at(slot);
-        let is_beyond = queue.held().and(amount).exceeds(&queue.policy.bounds).is_some();
-        let least = self.least_needed(queue).filter(|_| is_beyond);
-        least.is_some_and(|id| self.stays_for_now(queue, self.living(id)))
+impl Directory {
+    /// The first queue without a place for what a send with this ticket stores, but for one in
+    /// which it is not to wait for any: then there is nothing to wait for in others either.
+    pub(crate) fn shortage_of_place(
+        &self,
+        demand: &Demand<'_>,
+        ticket: u64,
+        store: &MessageStore,
+        log: &Log,
+    ) -> Option<Shortage> {
+        if demand
+            .parking
+            .iter()
+            .any(|(slot, amount)| store.shortage_of_room_to_park(*slot, *amount, log))
+        {
+            return Some(Shortage { refusal: Refusal::StoreFull, waits_at: None, bytes: 0 });
+        }
+        let mut lacks = demand.stored.iter().filter_map(|(site, amount)| match site {
+            Site::New(name) => {
+                let bound = amount.exceeds(&self.policy_for(name).bounds.of_queue())?;
+                Some((*site, bound, None))
+            }
+            Site::There(slot) => {
+                let settled = demand.settled.get(slot).copied().unwrap_or_default();
+                let (bound, waits) =
+                    store.bound_of(store.queues.at(*slot), *amount, settled, ticket)?;
+                Some((*site, bound, waits.then_some(WaitListId::Queue(*slot))))
+            }
+        });
+        let first = lacks.next()?;
+        let is_final = |(_, _, waits_at): &(_, _, Option<WaitListId>)| waits_at.is_none();
+        let last = if is_final(&first) { None } else { lacks.find(is_final) };
+        let (site, bound, waits_at) = last.unwrap_or(first);
+        let queue = match site {
+            Site::New(name) => name.clone(),
+            Site::There(slot) => store.queues.at(slot).name.clone(),
+        };
+        let refusal = Refusal::QueueFull(Box::new(QueueFull { queue, bound }));
+        let bytes = demand.stored.values().map(|amount| amount.bytes).sum();
+        Some(Shortage { refusal, waits_at, bytes })
     }
 
-    fn add_named<'c>(&self, name: &'c QueueName, amount: Amount, demand: &mut Demand<'c>) {
-        match self.store.queues.find(name.as_str()) {
-            Some(slot) => self.add_stored(slot, amount, demand),
+    fn add_elements<'c>(
+        &self,
+        command: &'c ListCommand,
+        demand: &mut Demand<'c>,
+        store: &MessageStore,
+        log: &Log,
+    ) {
+        match command {
+            ListCommand::Push { queue, elements, only_existing, .. } => {
+                let slot = store.queues.find(queue.as_str());
+                let is_there =
+                    slot.is_some_and(|slot| store.queues.at(slot).index.counts.ready > 0);
+                if is_there || !only_existing {
+                    let amounts = elements.iter().map(|element| Amount::one(element.len()));
+                    amounts.for_each(|amount| self.add_named(queue, amount, demand, store, log));
+                }
+            }
+            ListCommand::Insert { queue, element, .. } => {
+                self.add_named(queue, Amount::one(element.len()), demand, store, log);
+            }
+            ListCommand::Replace { queue, element, .. } => {
+                let amount = Amount { messages: 0, ..Amount::one(element.len()) };
+                self.add_named(queue, amount, demand, store, log);
+            }
+            ListCommand::Move { from, from_end, to, .. } if from != to => {
+                if let Some(bytes) = store.outermost_bytes(from, *from_end) {
+                    self.add_named(to, Amount { messages: 1, bytes }, demand, store, log);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add_named<'c>(
+        &self,
+        name: &'c QueueName,
+        amount: Amount,
+        demand: &mut Demand<'c>,
+        store: &MessageStore,
+        log: &Log,
+    ) {
+        match store.queues.find(name.as_str()) {
+            Some(slot) => store.add_stored(slot, amount, demand, log),
             None => {
                 let bounds = self.policy_for(name).bounds.of_queue();
                 demand.add(Site::New(name), amount, &bounds, false);
             }
         }
     }
+}
 
-    fn add_stored(&self, slot: QueueSlot, amount: Amount, demand: &mut Demand<'_>) {
-        let queue = self.store.queues.at(slot);
+impl MessageStore {
+    /// The bound that is in the way, and whether that may pass.
+    fn bound_of(
+        &self,
+        queue: &Queue,
+        amount: Amount,
+        settled: Amount,
+        ticket: u64,
+    ) -> Option<(Bound, bool)> {
+        let bounds = &queue.policy.bounds;
+        let waited_for = || queue.is_waited_for(ticket).then(|| queue.bound_of_line()).flatten();
+        if queue.is_leaving() {
+            return waited_for().map(|bound| (bound, true));
+        }
+        // What sheds makes a place for what it ever takes, whatever is settled with it.
+        let settled = if bounds.holds_off() { settled } else { Amount::default() };
+        if let Some(bound) = amount.without(settled).exceeds(bounds) {
+            return Some((bound, false));
+        }
+        // But nobody overtakes those who waited before it did.
+        if !bounds.holds_off() {
+            return waited_for().map(|bound| (bound, true));
+        }
+        let exceeded = queue.held().without(settled).and(amount).exceeds(bounds);
+        let is_slow = || self.is_behind(queue).then_some(bounds.target_age).flatten();
+        let bound = exceeded.or_else(|| is_slow().map(Bound::Age)).or_else(waited_for)?;
+        Some((bound, bounds.when_full == WhenFull::Pace))
+    }
+
+    /// Of the body of the message at an end of a list.
+    fn outermost_bytes(&self, name: &QueueName, end: End) -> Option<u64> {
+        let slot = self.queues.find(name.as_str())?;
+        let (_, order) = self.queues.at(slot).delivery.dispatch.ready().at_end(end)?;
+        Some(self.living(self.message_of(order)).body_bytes())
+    }
+
+    /// Whether a queue has no place for so much, and what would have to become a dead letter stays,
+    /// for that takes more room than it frees.
+    fn shortage_of_room_to_park(&self, slot: QueueSlot, amount: Amount, log: &Log) -> bool {
+        let queue = self.queues.at(slot);
+        let is_beyond = queue.held().and(amount).exceeds(&queue.policy.bounds).is_some();
+        let least = self.least_needed(queue).filter(|_| is_beyond);
+        least.is_some_and(|id| log.stays_for_now(queue, self.living(id)))
+    }
+
+    fn add_stored(&self, slot: QueueSlot, amount: Amount, demand: &mut Demand<'_>, log: &Log) {
+        let queue = self.queues.at(slot);
         let is_awaited = !queue.admission.line.tickets.is_empty();
-        if self.log.is_scarce() && queue.parks() {
+        if log.is_scarce() && queue.parks() {
             demand.park(slot, amount);
         }
         demand.add(Site::There(slot), amount, &queue.policy.bounds, is_awaited);

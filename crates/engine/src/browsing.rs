@@ -11,12 +11,12 @@ use model::{MessageId, Nanos, limits};
 use selector::Selector;
 
 use crate::Effects;
-use crate::engine::Engine;
+use crate::engine::{Engine, MessageStore};
 use crate::feeding::Interest;
 use crate::matching::{Seen, looks_of, steps_of};
 use crate::moving::whose_place;
 use crate::queue::QueueSlot;
-use crate::session::ConsumerKey;
+use crate::session::{ConsumerKey, Sessions};
 use crate::timers::Timer;
 
 /// How far a consumer has looked.
@@ -52,7 +52,7 @@ impl Engine {
     /// Shows a consumer the next messages, as many as one step may.
     pub(crate) fn browse(&mut self, key: ConsumerKey, effects: &mut Effects) {
         let mut stop = Stop::Tired;
-        for _ in 0..self.looks_at_once(key) {
+        for _ in 0..self.sessions.looks_at_once(key) {
             match self.look_on(key) {
                 Ok(Some(id)) => self.show(key, id, effects),
                 Ok(None) => {}
@@ -63,27 +63,17 @@ impl Engine {
             }
         }
         match stop {
-            Stop::Full | Stop::End => self.end_drain(key, effects),
+            Stop::Full | Stop::End => {
+                self.sessions.end_drain(key, &mut self.store, &self.log, effects)
+            }
             Stop::Tired => {}
             Stop::Awaits(id) => {
-                let is_away = self.want(id);
+                let is_away = self.bodies.want(id, &self.store);
                 assert!(is_away, "it could not be looked into");
                 self.bodies.awaited.browsers.insert(key);
             }
         }
-        self.rest(key, stop);
-    }
-
-    /// How many messages a consumer looks at in one step: fewer by a selector that takes long.
-    fn looks_at_once(&self, key: ConsumerKey) -> usize {
-        limits::SCAN_MESSAGES_MAX / self.browsed_by(key).map_or(1, looks_of).max(1)
-    }
-
-    fn browsed_by(&self, key: ConsumerKey) -> Option<&Selector> {
-        match &self.sessions.feed(key)?.interest {
-            Interest::Browse(browsing) => browsing.selector.as_ref(),
-            Interest::Take { .. } => None,
-        }
+        self.sessions.rest(key, stop, &mut self.store);
     }
 
     /// Shows what has become ready to those who have seen all else. Where they are many, or their
@@ -99,14 +89,14 @@ impl Engine {
             if self.store.totals.steps - before < BROWSING_STEPS_MAX {
                 self.browse(key, effects);
             } else {
-                self.rest(key, Stop::Tired);
+                self.sessions.rest(key, Stop::Tired, &mut self.store);
             }
         }
     }
 
     /// Looks at one message more; gives it if the consumer wants it.
     fn look_on(&mut self, key: ConsumerKey) -> Result<Option<MessageId>, Stop> {
-        self.took_steps(self.browsed_by(key).map_or(1, steps_of));
+        self.store.took_steps(self.sessions.browsed_by(key).map_or(1, steps_of));
         let feed = self.sessions.feed_mut(key).ok_or(Stop::End)?;
         if !feed.is_hungry() {
             return Err(Stop::Full);
@@ -136,22 +126,36 @@ impl Engine {
         let (after, reply) = self.delivered(Some(key.link), id);
         effects.reply(self.sessions.at(key.session).identity.id, after, reply);
     }
+}
+
+impl Sessions {
+    /// How many messages a consumer looks at in one step: fewer by a selector that takes long.
+    fn looks_at_once(&self, key: ConsumerKey) -> usize {
+        limits::SCAN_MESSAGES_MAX / self.browsed_by(key).map_or(1, looks_of).max(1)
+    }
+
+    fn browsed_by(&self, key: ConsumerKey) -> Option<&Selector> {
+        match &self.feed(key)?.interest {
+            Interest::Browse(browsing) => browsing.selector.as_ref(),
+            Interest::Take { .. } => None,
+        }
+    }
 
     /// A consumer stops looking, for now: until its turn comes again, there is more, or it may have
     /// more.
-    fn rest(&mut self, key: ConsumerKey, stop: Stop) {
-        let resumes = (stop == Stop::Tired).then_some(self.store.latest);
-        let Some(feed) = self.sessions.feed_mut(key) else { return };
+    fn rest(&mut self, key: ConsumerKey, stop: Stop, store: &mut MessageStore) {
+        let resumes = (stop == Stop::Tired).then_some(store.latest);
+        let Some(feed) = self.feed_mut(key) else { return };
         let is_idle = stop == Stop::End && feed.is_hungry();
         let Interest::Browse(browsing) = &mut feed.interest else { return };
         let before = core::mem::replace(&mut browsing.resumes, resumes);
-        let browsers = &mut self.store.queues.at_mut(feed.queue).delivery.browsers;
+        let browsers = &mut store.queues.at_mut(feed.queue).delivery.browsers;
         if is_idle {
             browsers.insert(key);
         } else {
             browsers.remove(&key);
         }
-        self.store.timers.change(Timer::Browse(key), before, resumes);
+        store.timers.change(Timer::Browse(key), before, resumes);
     }
 }
 

@@ -6,14 +6,14 @@ use model::{Command, Lsn, MessageId, Nanos};
 use records::place_of;
 
 use crate::dead_letters::SCARCE_RETRY;
-use crate::engine::Engine;
+use crate::engine::{Admission, Bodies, Engine, MessageStore};
 use crate::feeding::{Feed, Interest, Turn};
 use crate::matching::Seen;
 use crate::memory::{transaction_of, waiting_bytes};
 use crate::message::{Message, State};
 use crate::pacing::Paced;
 use crate::queue::{Counts, Queue, QueueSlot};
-use crate::session::{Consumer, ConsumerKey, Session, SessionSlot};
+use crate::session::{Consumer, ConsumerKey, Session, SessionSlot, Sessions};
 use crate::timers::Timer;
 use crate::wait_lists::WaitListId;
 
@@ -33,20 +33,24 @@ impl Engine {
         for (name, _) in self.directory.queue_policies.kept() {
             assert!(self.store.queues.find(name.as_str()).is_some(), "queue {name} is kept");
         }
-        let mut timers =
-            self.store.queues.iter().map(|(slot, queue)| self.queue_timers(slot, queue)).sum();
+        let mut timers = self
+            .store
+            .queues
+            .iter()
+            .map(|(slot, queue)| self.store.queue_timers(slot, queue))
+            .sum();
         for (slot, session) in self.sessions.iter() {
             timers += self.check_session(slot, session);
         }
-        self.check_message_groups();
+        self.sessions.check_message_groups(&self.store);
         timers += self.check_keys() + self.check_pacing() + self.check_subscription_timers();
         assert_eq!(self.store.timers.len(), timers, "no timer is set for nothing");
         self.check_sums();
         self.check_publishing();
         self.dedup.check(self.store.latest);
         self.check_transactions();
-        self.check_lists();
-        self.check_memory();
+        self.transactions.check_lists(&self.sessions, &self.store);
+        self.bodies.check_memory(&self.store);
         self.check_awaited();
     }
 
@@ -67,7 +71,7 @@ impl Engine {
             self.transactions.awaiting.len() + paced,
             "who waits for room is known"
         );
-        self.check_waiting_parts();
+        self.admission.check_waiting_parts(&self.sessions);
         for (session, id) in &self.transactions.awaiting {
             let transaction = self.sessions.at(*session).transactions.open.get(id);
             assert!(transaction.is_some_and(|it| it.waits), "who waits for room has committed");
@@ -75,7 +79,7 @@ impl Engine {
         let sessions = self.sessions.iter().map(|(_, session)| session);
         let mut settling = BTreeMap::new();
         for id in sessions.flat_map(|session| &session.holdings.settling) {
-            *settling.entry(self.living(*id).queue).or_insert(0) += 1;
+            *settling.entry(self.store.living(*id).queue).or_insert(0) += 1;
         }
         for (slot, queue) in self.store.queues.iter() {
             assert_eq!(
@@ -90,7 +94,7 @@ impl Engine {
     /// Gives the number of timers of those who said how long they wait.
     fn check_pacing(&self) -> usize {
         for (ticket, paced) in &self.admission.pacing.sends {
-            let line = self.line(paced.at);
+            let line = self.admission.line(paced.at, &self.store);
             assert!(line.tickets.contains(ticket), "who waits for a place is in the line");
             let known = self.sessions.at(paced.by).owned.paced.contains(ticket);
             assert!(known, "a session knows what it has waiting");
@@ -115,14 +119,16 @@ impl Engine {
         assert_eq!(bytes.sum::<u64>(), self.admission.pacing.bytes, "bytes that wait for a place");
         let times =
             self.admission.pacing.sends.iter().map(|(ticket, paced)| (*ticket, paced.until));
-        let timers = times.map(|(ticket, until)| self.check_timer(Timer::GiveUp(ticket), until));
-        let for_memory = [WaitListId::Memory, WaitListId::Transactions]
-            .map(|of| self.check_timer(Timer::Admit(of), self.line(of).due));
+        let timers =
+            times.map(|(ticket, until)| self.store.check_timer(Timer::GiveUp(ticket), until));
+        let for_memory = [WaitListId::Memory, WaitListId::Transactions].map(|of| {
+            self.store.check_timer(Timer::Admit(of), self.admission.line(of, &self.store).due)
+        });
         let timers = timers.sum::<usize>() + for_memory.iter().sum::<usize>();
         let sources = &self.admission.pacing.sources;
         assert_eq!(sources.due.is_some(), sources.is_changed(), "changed lists are looked at");
         self.store.queues.iter().for_each(|(slot, queue)| self.check_first_in_line(slot, queue));
-        timers + self.check_timer(Timer::Sources, sources.due)
+        timers + self.store.check_timer(Timer::Sources, sources.due)
     }
 
     /// The first who waits for a place lacks one, unless its turn is about to come.
@@ -136,36 +142,9 @@ impl Engine {
         let lacks = || {
             let paced = self.admission.pacing.sends.get(ticket).expect("who is in a line waits");
             let demand = self.demand_of(paced.by, &paced.command);
-            self.shortage_of_place(&demand, *ticket).is_some()
+            self.directory.shortage_of_place(&demand, *ticket, &self.store, &self.log).is_some()
         };
         assert!(comes_soon || lacks(), "{ticket} waits for a place in {}", queue.name);
-    }
-
-    /// Who waits for memory, and what of it is to be part of what.
-    fn check_waiting_parts(&self) {
-        let waiting = self.admission.pacing.sends.values().filter(|paced| paced.at.is_for_memory());
-        let bytes = waiting.clone().map(|paced| waiting_bytes(&paced.command)).sum::<u64>();
-        assert_eq!(bytes, self.admission.pacing.for_memory_bytes, "bytes that wait for memory");
-        let mut parts = BTreeMap::<_, usize>::new();
-        let mut commits = BTreeSet::new();
-        for paced in waiting {
-            if let Command::Commit { transaction } = &paced.command {
-                commits.insert((paced.by, *transaction));
-            }
-            if let Some(id) = transaction_of(&paced.command) {
-                *parts.entry((paced.by, id)).or_default() += 1;
-            }
-        }
-        for (slot, session) in self.sessions.iter() {
-            for (id, transaction) in &session.transactions.open {
-                let found = parts.remove(&(slot, *id)).unwrap_or(0);
-                assert_eq!(transaction.parts_waiting, found, "parts that wait are known");
-                let awaits = commits.remove(&(slot, *id));
-                assert_eq!(transaction.awaits_parts, awaits, "who waits for parts is known");
-            }
-        }
-        assert!(parts.is_empty(), "parts that wait are of open transactions");
-        assert!(commits.is_empty(), "commits that wait are of open transactions");
     }
 
     fn check_message(&self, id: MessageId, message: &Message) {
@@ -184,7 +163,7 @@ impl Engine {
         let given_out =
             self.store.next.front < order && order < place_of(MessageId(self.store.next.message));
         assert!(given_out && order != 0, "message {id} has an order given out");
-        assert_eq!(self.message_of(order), id, "the order of message {id} leads back to it");
+        assert_eq!(self.store.message_of(order), id, "the order of message {id} leads back to it");
         self.check_index(id, message, order);
     }
 
@@ -193,7 +172,7 @@ impl Engine {
         let queue = self.store.queues.get(message.queue);
         let queue = queue.unwrap_or_else(|| panic!("the queue of message {id} exists"));
         let indexed = match message.state() {
-            State::Ready if self.is_doomed(id) => true,
+            State::Ready if self.store.is_doomed(id) => true,
             State::Ready => queue.delivery.dispatch.ready().contains(message.priority, order),
             State::Delayed { until } => queue.index.delayed.contains(&(until, id)),
             State::Buried { order } => {
@@ -222,59 +201,19 @@ impl Engine {
         assert_eq!(counts.buried, queue.index.buried.len() as u64, "buried in {name}");
         assert!(
             queue.delivery.resumes.is_some()
-                || self.looks_soon(slot)
-                || self.next_match(slot).is_none(),
+                || self.bodies.looks_soon(slot)
+                || self.store.next_match(slot).is_none(),
             "nobody waits for queue {name} while it has a message to give"
         );
         for (ticket, key) in queue.delivery.dispatch.waiting() {
-            assert_eq!(self.ticket_of(*key), Some(*ticket), "who waits in {name} waits");
+            assert_eq!(self.sessions.ticket_of(*key), Some(*ticket), "who waits in {name} waits");
             assert!(*ticket < self.store.next.ticket, "a ticket was given out");
         }
-        self.check_policy(queue);
-        self.check_dead_letters(queue);
-        self.check_expiring(slot, queue);
+        self.directory.check_policy(queue);
+        self.directory.check_dead_letters(queue, &self.store);
+        self.store.check_expiring(slot, queue);
         self.check_views(queue);
-        self.check_onlookers(slot, queue);
-    }
-
-    fn check_onlookers(&self, slot: QueueSlot, queue: &Queue) {
-        let goes_on = queue.delivery.resumes.is_some() || self.will_look(slot);
-        let is_unsure = queue.is_expiring(self.store.latest) && queue.delivery.pause.is_none();
-        for key in &queue.delivery.draining {
-            let feed = self.sessions.feed(*key).filter(|feed| feed.draining);
-            let feed = feed.expect("who drains is to be told");
-            let is_told_soon = goes_on || is_unsure || feed.is_held_back();
-            assert!(is_told_soon, "a consumer of {} drains though it has had all", queue.name);
-        }
-        for key in &queue.delivery.browsers {
-            let feed = self.sessions.feed(*key);
-            let feed = feed.expect("who looks on is there");
-            let Interest::Browse(browsing) = &feed.interest else { panic!("it does look on") };
-            assert!(feed.is_hungry() && browsing.resumes.is_none(), "it waits for more");
-            let next = queue.delivery.dispatch.ready().first_from(browsing.next.0, browsing.next.1);
-            assert_eq!(next, None, "who has seen all has nothing before it");
-        }
-    }
-
-    fn check_expiring(&self, slot: QueueSlot, queue: &Queue) {
-        let unheld = self
-            .store
-            .messages
-            .iter_from(0)
-            .filter(|(_, message)| message.queue == slot && message.state().holder().is_none());
-        let expiring = unheld.filter_map(|(number, message)| {
-            Some((message.expires()?, MessageId(number), message.state()))
-        });
-        let mut found = 0;
-        for (at, id, state) in expiring {
-            let known = queue.index.expiring.contains(&(at, id));
-            found += usize::from(known);
-            let hidden_until = self.store.latest + SCARCE_RETRY;
-            let hidden = at <= self.store.latest
-                && matches!(state, State::Delayed { until } if until <= hidden_until);
-            assert!(known || hidden, "what expires in {} is known, or hidden", queue.name);
-        }
-        assert_eq!(found, queue.index.expiring.len(), "what expires in {} is in it", queue.name);
+        self.bodies.check_onlookers(slot, queue, &self.sessions, &self.store);
     }
 
     fn check_views(&self, queue: &Queue) {
@@ -289,7 +228,7 @@ impl Engine {
             let mut next = queue.delivery.dispatch.ready().first();
             let mut found = 0;
             while let Some((priority, order)) = next {
-                let message = self.living(self.message_of(order));
+                let message = self.store.living(self.store.message_of(order));
                 let shown = view.dispatch.ready().contains(priority, order);
                 let certain = view.scan.is_none_or(|scan| (priority, order) < scan)
                     && !view.unseen.contains(priority, order);
@@ -304,27 +243,13 @@ impl Engine {
             }
             assert_eq!(view.dispatch.ready().count(), found, "view {text} shows ready messages");
             for (ticket, key) in view.dispatch.waiting() {
-                assert_eq!(self.ticket_of(*key), Some(*ticket), "who waits at {text} waits");
+                assert_eq!(
+                    self.sessions.ticket_of(*key),
+                    Some(*ticket),
+                    "who waits at {text} waits"
+                );
             }
         }
-    }
-
-    /// The place in the line of a consumer that waits.
-    fn ticket_of(&self, key: ConsumerKey) -> Option<u64> {
-        match self.sessions.feed(key) {
-            Some(feed) => feed.ticket(),
-            None => self.sessions.consumer(key)?.wait.map(|wait| wait.ticket),
-        }
-    }
-
-    fn queue_timers(&self, slot: QueueSlot, queue: &Queue) -> usize {
-        self.check_timer(Timer::Forget(slot), queue.forgets_at())
-            + self.check_timer(Timer::Delay(slot), queue.first_delay())
-            + self.check_timer(Timer::Pause(slot), queue.pause_ends())
-            + self.check_timer(Timer::Expire(slot), queue.first_expiry())
-            + self.check_timer(Timer::Resume(slot), queue.delivery.resumes)
-            + self.check_timer(Timer::End(slot), queue.index.lifetime.at)
-            + self.check_timer(Timer::Admit(WaitListId::Queue(slot)), queue.admission.line.due)
     }
 
     /// Gives the number of its timers.
@@ -345,10 +270,10 @@ impl Engine {
             let is_its = matches!(state, Some(State::Held { holder, .. }) if holder == slot);
             assert!(is_its, "message {id} is held by who holds it");
         }
-        let mut timers = self.check_timer(Timer::Lease(slot), session.first_lease());
+        let mut timers = self.store.check_timer(Timer::Lease(slot), session.first_lease());
         for (link, consumer) in &session.links.consumers {
             let key = ConsumerKey { session: slot, link: *link };
-            timers += self.check_consumer(key, session, consumer);
+            timers += self.store.check_consumer(key, session, consumer);
         }
         for (link, feed) in &session.links.feeds {
             timers += self.check_feed(ConsumerKey { session: slot, link: *link }, feed);
@@ -373,7 +298,7 @@ impl Engine {
                 assert!(is_known == rests || awaits, "who looks on is known");
                 let goes_on = browsing.resumes.is_some() || awaits;
                 assert!(!feed.draining || goes_on, "who drains goes on");
-                self.check_timer(Timer::Browse(key), browsing.resumes)
+                self.store.check_timer(Timer::Browse(key), browsing.resumes)
             }
             Interest::Take { view, turn: Turn { place, ticket } } => {
                 let is_alone = queue.delivery.dispatch.waiting().len() == 1;
@@ -400,29 +325,6 @@ impl Engine {
         }
     }
 
-    fn check_consumer(&self, key: ConsumerKey, session: &Session, consumer: &Consumer) -> usize {
-        for &slot in &consumer.watched {
-            let queue = self.store.queues.at(slot);
-            assert!(queue.delivery.consumers.contains(&key), "a queue knows its consumers");
-            let waiting =
-                consumer.wait.and_then(|wait| queue.delivery.dispatch.waiting().get(&wait.ticket));
-            let expected = consumer.wait.map(|_| &key);
-            assert_eq!(waiting, expected, "who waits is entered in each queue it watches");
-        }
-        let Some(wait) = consumer.wait else { return 0 };
-        let wants_margin = wait.margin > Nanos::ZERO;
-        assert_eq!(session.links.margins.contains(&key.link), wants_margin, "margins are known");
-        let margin = session.margin_begins(key.link, session.first_lease());
-        self.check_timer(Timer::Wait(key), wait.until)
-            + self.check_timer(Timer::Margin(key), margin)
-    }
-
-    fn check_timer(&self, timer: Timer, at: Option<Nanos>) -> usize {
-        let Some(at) = at else { return 0 };
-        assert!(self.store.timers.contains(at, timer), "{timer:?} is set for {at}");
-        1
-    }
-
     /// Sums over all messages, queues and sessions equal what is kept.
     fn check_sums(&self) {
         let mut totals = Counts::default();
@@ -431,9 +333,9 @@ impl Engine {
         let mut bytes = BTreeMap::<_, u64>::new();
         for (number, message) in self.store.messages.iter_from(0) {
             *bytes.entry(message.queue).or_default() += message.body_bytes();
-            picture += self.snapshot_bytes_of(message);
+            picture += self.store.snapshot_bytes_of(message);
             let id = MessageId(number);
-            if self.is_doomed(id) {
+            if self.store.is_doomed(id) {
                 totals.doomed += 1;
             } else {
                 totals.add(message.state(), message.priority);
@@ -444,7 +346,7 @@ impl Engine {
             picture += Self::snapshot_bytes_of_record(entry.record_bytes);
         }
         picture +=
-            self.snapshot_bytes_of_lifetimes() + self.directory.own_policies.snapshot_bytes();
+            self.store.snapshot_bytes_of_lifetimes() + self.directory.own_policies.snapshot_bytes();
         for (_, seen) in self.dedup.iter_from((Nanos::ZERO, 0)) {
             picture += Self::snapshot_bytes_of_record(seen.record_bytes);
         }
@@ -494,5 +396,126 @@ impl Engine {
         let entered: usize = waits.map(|consumer| consumer.watched.len()).sum();
         let entries: u64 = self.store.queues.iter().map(|(_, queue)| queue.waiting_count()).sum();
         assert_eq!(entries, (entered + fed) as u64, "places of those who wait");
+    }
+}
+
+impl Admission {
+    /// Who waits for memory, and what of it is to be part of what.
+    fn check_waiting_parts(&self, sessions: &Sessions) {
+        let waiting = self.pacing.sends.values().filter(|paced| paced.at.is_for_memory());
+        let bytes = waiting.clone().map(|paced| waiting_bytes(&paced.command)).sum::<u64>();
+        assert_eq!(bytes, self.pacing.for_memory_bytes, "bytes that wait for memory");
+        let mut parts = BTreeMap::<_, usize>::new();
+        let mut commits = BTreeSet::new();
+        for paced in waiting {
+            if let Command::Commit { transaction } = &paced.command {
+                commits.insert((paced.by, *transaction));
+            }
+            if let Some(id) = transaction_of(&paced.command) {
+                *parts.entry((paced.by, id)).or_default() += 1;
+            }
+        }
+        for (slot, session) in sessions.iter() {
+            for (id, transaction) in &session.transactions.open {
+                let found = parts.remove(&(slot, *id)).unwrap_or(0);
+                assert_eq!(transaction.parts_waiting, found, "parts that wait are known");
+                let awaits = commits.remove(&(slot, *id));
+                assert_eq!(transaction.awaits_parts, awaits, "who waits for parts is known");
+            }
+        }
+        assert!(parts.is_empty(), "parts that wait are of open transactions");
+        assert!(commits.is_empty(), "commits that wait are of open transactions");
+    }
+}
+
+impl Bodies {
+    fn check_onlookers(
+        &self,
+        slot: QueueSlot,
+        queue: &Queue,
+        sessions: &Sessions,
+        store: &MessageStore,
+    ) {
+        let goes_on = queue.delivery.resumes.is_some() || self.will_look(slot);
+        let is_unsure = queue.is_expiring(store.latest) && queue.delivery.pause.is_none();
+        for key in &queue.delivery.draining {
+            let feed = sessions.feed(*key).filter(|feed| feed.draining);
+            let feed = feed.expect("who drains is to be told");
+            let is_told_soon = goes_on || is_unsure || feed.is_held_back();
+            assert!(is_told_soon, "a consumer of {} drains though it has had all", queue.name);
+        }
+        for key in &queue.delivery.browsers {
+            let feed = sessions.feed(*key);
+            let feed = feed.expect("who looks on is there");
+            let Interest::Browse(browsing) = &feed.interest else { panic!("it does look on") };
+            assert!(feed.is_hungry() && browsing.resumes.is_none(), "it waits for more");
+            let next = queue.delivery.dispatch.ready().first_from(browsing.next.0, browsing.next.1);
+            assert_eq!(next, None, "who has seen all has nothing before it");
+        }
+    }
+}
+
+impl MessageStore {
+    fn check_expiring(&self, slot: QueueSlot, queue: &Queue) {
+        let unheld = self
+            .messages
+            .iter_from(0)
+            .filter(|(_, message)| message.queue == slot && message.state().holder().is_none());
+        let expiring = unheld.filter_map(|(number, message)| {
+            Some((message.expires()?, MessageId(number), message.state()))
+        });
+        let mut found = 0;
+        for (at, id, state) in expiring {
+            let known = queue.index.expiring.contains(&(at, id));
+            found += usize::from(known);
+            let hidden_until = self.latest + SCARCE_RETRY;
+            let hidden = at <= self.latest
+                && matches!(state, State::Delayed { until } if until <= hidden_until);
+            assert!(known || hidden, "what expires in {} is known, or hidden", queue.name);
+        }
+        assert_eq!(found, queue.index.expiring.len(), "what expires in {} is in it", queue.name);
+    }
+
+    fn queue_timers(&self, slot: QueueSlot, queue: &Queue) -> usize {
+        self.check_timer(Timer::Forget(slot), queue.forgets_at())
+            + self.check_timer(Timer::Delay(slot), queue.first_delay())
+            + self.check_timer(Timer::Pause(slot), queue.pause_ends())
+            + self.check_timer(Timer::Expire(slot), queue.first_expiry())
+            + self.check_timer(Timer::Resume(slot), queue.delivery.resumes)
+            + self.check_timer(Timer::End(slot), queue.index.lifetime.at)
+            + self.check_timer(Timer::Admit(WaitListId::Queue(slot)), queue.admission.line.due)
+    }
+
+    fn check_consumer(&self, key: ConsumerKey, session: &Session, consumer: &Consumer) -> usize {
+        for &slot in &consumer.watched {
+            let queue = self.queues.at(slot);
+            assert!(queue.delivery.consumers.contains(&key), "a queue knows its consumers");
+            let waiting =
+                consumer.wait.and_then(|wait| queue.delivery.dispatch.waiting().get(&wait.ticket));
+            let expected = consumer.wait.map(|_| &key);
+            assert_eq!(waiting, expected, "who waits is entered in each queue it watches");
+        }
+        let Some(wait) = consumer.wait else { return 0 };
+        let wants_margin = wait.margin > Nanos::ZERO;
+        assert_eq!(session.links.margins.contains(&key.link), wants_margin, "margins are known");
+        let margin = session.margin_begins(key.link, session.first_lease());
+        self.check_timer(Timer::Wait(key), wait.until)
+            + self.check_timer(Timer::Margin(key), margin)
+    }
+
+    fn check_timer(&self, timer: Timer, at: Option<Nanos>) -> usize {
+        let Some(at) = at else { return 0 };
+        assert!(self.timers.contains(at, timer), "{timer:?} is set for {at}");
+        1
+    }
+}
+
+impl Sessions {
+    /// The place in the line of a consumer that waits.
+    fn ticket_of(&self, key: ConsumerKey) -> Option<u64> {
+        match self.feed(key) {
+            Some(feed) => feed.ticket(),
+            None => self.consumer(key)?.wait.map(|wait| wait.ticket),
+        }
     }
 }

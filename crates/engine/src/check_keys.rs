@@ -1,7 +1,7 @@
 //! The invariants of keys: values, lists, and when they go.
 
-use crate::engine::Engine;
-use crate::keys::snapshot_bytes;
+use crate::engine::{Engine, MessageStore};
+use crate::keys::{Keyspace, snapshot_bytes};
 use crate::queue::{ListLifetime, Queue, Role};
 use crate::timers::Timer;
 
@@ -10,7 +10,7 @@ impl Engine {
     pub(crate) fn check_keys(&self) -> usize {
         self.keyspace.values.check();
         for (_, queue) in self.store.queues.iter() {
-            self.check_lifetime(queue);
+            self.keyspace.check_lifetime(queue);
         }
         let queues = || self.store.queues.iter().map(|(_, queue)| queue);
         let shown =
@@ -24,13 +24,17 @@ impl Engine {
         }
         usize::from(first.is_some())
     }
+}
 
+impl MessageStore {
     /// What the lifetimes of lists may take in a snapshot.
     pub(crate) fn snapshot_bytes_of_lifetimes(&self) -> u64 {
-        let queues = self.store.queues.iter().map(|(_, queue)| queue);
+        let queues = self.queues.iter().map(|(_, queue)| queue);
         queues.map(|queue| snapshot_bytes(&queue.name, queue.index.lifetime)).sum()
     }
+}
 
+impl Keyspace {
     fn check_lifetime(&self, queue: &Queue) {
         let (name, lifetime) = (&queue.name, queue.index.lifetime);
         assert_eq!(queue.index.counts.doomed, queue.index.doomed.count(), "doomed in {name}");
@@ -39,7 +43,7 @@ impl Engine {
         assert_eq!(lifetime.over.is_some(), is_doomed, "{name} is over while some of it is left");
         let is_plain = lifetime == ListLifetime::default() || queue.role == Role::Named;
         assert!(is_plain, "only a list with a name has a lifetime");
-        let is_known = lifetime == ListLifetime::default() || self.keyspace.limits(name);
+        let is_known = lifetime == ListLifetime::default() || self.limits(name);
         assert!(is_known, "the lifetime of {name} is known");
     }
 }

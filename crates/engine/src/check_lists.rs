@@ -4,29 +4,25 @@ use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::QueueName;
 
-use crate::engine::Engine;
+use crate::engine::{MessageStore, Transactions};
 use crate::message::State;
-use crate::session::{LIST_LINK, Session, SessionSlot};
+use crate::session::{LIST_LINK, Session, SessionSlot, Sessions};
 
-impl Engine {
-    pub(crate) fn check_lists(&self) {
+impl Transactions {
+    pub(crate) fn check_lists(&self, sessions: &Sessions, store: &MessageStore) {
         let mut observed: BTreeMap<&QueueName, BTreeSet<SessionSlot>> = BTreeMap::new();
-        for (slot, session) in self.sessions.iter() {
-            self.check_popping(slot, session);
+        for (slot, session) in sessions.iter() {
+            store.check_popping(slot, session);
             for name in session.transactions.observing.iter().flat_map(|observing| &observing.names)
             {
                 observed.entry(name).or_default().insert(slot);
             }
         }
-        assert!(
-            observed.into_iter().eq(self
-                .transactions
-                .observed
-                .iter()
-                .map(|(name, by)| (name, by.clone())))
-        );
+        assert!(observed.into_iter().eq(self.observed.iter().map(|(name, by)| (name, by.clone()))));
     }
+}
 
+impl MessageStore {
     fn check_popping(&self, slot: SessionSlot, session: &Session) {
         for (link, consumer) in &session.links.consumers {
             let is_popping = consumer.popping.is_some();
@@ -34,7 +30,7 @@ impl Engine {
             assert!(!is_popping || consumer.wait.is_some(), "and are there while they wait");
         }
         for id in &session.holdings.popped {
-            let state = self.store.messages.get(id.0).map(|message| message.state());
+            let state = self.messages.get(id.0).map(|message| message.state());
             let is_its = matches!(state, Some(State::Leased { holder, .. }) if holder == slot);
             assert!(is_its, "message {id} is leased until it is known to have arrived");
         }

@@ -5,119 +5,27 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use model::{Destination, Matching, MessageId};
 use selector::Selector;
 
-use crate::engine::Engine;
+use crate::engine::{Bodies, Directory, Engine, MessageStore};
 use crate::groups::Group;
 use crate::log::unrecorded_bytes_max;
 use crate::message::{Message, State};
 use crate::queue::Role;
-use crate::session::{Session, SessionSlot};
+use crate::session::{Session, SessionSlot, Sessions};
 use crate::subscriptions::Source;
 use crate::targets::Target;
 use crate::timers::Timer;
 
 impl Engine {
     pub(crate) fn check_publishing(&self) {
-        self.check_groups();
-        self.check_topics();
-        self.check_subscriptions();
-        self.check_targets();
+        self.bodies.check_groups(&self.store);
+        self.directory.check_topics();
+        self.directory.check_subscriptions(&self.sessions, &self.store);
+        self.directory.check_targets(&self.sessions, &self.store);
         for (slot, session) in self.sessions.iter() {
             self.check_session_parts(slot, session);
         }
         let temporaries = self.sessions.iter().map(|(_, session)| session.owned.temporary.len());
         assert_eq!(temporaries.sum::<usize>(), self.directory.temporaries, "what is private");
-    }
-
-    fn check_groups(&self) {
-        let mut groups: BTreeMap<u64, Group> = BTreeMap::new();
-        let messages = self.store.messages.iter_from(0).map(|(_, message)| &**message);
-        for message in messages.filter(|message| message.group() != 0) {
-            assert!(message.is_journalled(), "only what is in the log is in a group");
-            let placed = message.placed();
-            let first = Group { copies: 0, placed, more_bytes: 0 };
-            let group = groups.entry(message.group()).or_insert(first);
-            assert_eq!(group.placed, placed, "a group is in one record");
-            group.copies += 1;
-            group.more_bytes += message.live_bytes() - u64::from(placed.bytes);
-        }
-        assert_eq!(
-            groups.len(),
-            self.bodies.groups.iter().count(),
-            "groups are there for messages"
-        );
-        for (number, group) in self.bodies.groups.iter() {
-            let found = groups.get(&number).expect("a group is there for its messages");
-            assert_eq!(
-                (found.copies, found.placed),
-                (group.copies, group.placed),
-                "groups count their messages"
-            );
-            let unrecorded = unrecorded_bytes_max(found.copies);
-            assert!(found.more_bytes + unrecorded <= group.more_bytes, "all growth is counted");
-        }
-    }
-
-    fn check_topics(&self) {
-        for (slot, topic) in self.directory.topics.iter() {
-            let name = &topic.name;
-            let found = self.directory.topics.find(name.as_str()) == Some(slot);
-            assert_eq!(found, !topic.leaving, "topic {name} is found by its name until it goes");
-            assert!(!topic.is_idle(), "topic {name} is there for something");
-            let numbers = topic.subscriptions.iter();
-            let selectors =
-                numbers.filter_map(|it| self.directory.subscriptions.at(*it).selector.as_ref());
-            let weight: usize = selectors.map(Selector::weight).sum();
-            assert_eq!(weight, topic.selectors_weight, "what selectors of {name} weigh");
-            for number in &topic.subscriptions {
-                let source = self.directory.subscriptions.at(*number).source;
-                assert_eq!(source, Source::Topic(slot), "a subscription of {name}");
-            }
-        }
-        let subscribed = self.directory.topics.iter().map(|(_, topic)| topic.subscriptions.len());
-        let entries = self.directory.subscriptions.iter_from(0).map(|(_, entry)| entry);
-        let patterns = entries.filter(|entry| !matches!(entry.source, Source::Topic(_))).count();
-        assert_eq!(
-            patterns,
-            self.directory.subscriptions.patterns_count(),
-            "subscriptions of patterns"
-        );
-        let all = subscribed.sum::<usize>() + patterns;
-        assert_eq!(all, self.directory.subscriptions.len(), "subscriptions by topic");
-    }
-
-    fn check_subscriptions(&self) {
-        for (number, entry) in self.directory.subscriptions.iter_from(0) {
-            assert!(
-                number < self.directory.subscriptions.next,
-                "subscription {number} was given out"
-            );
-            let durable = entry.asks.is_durable();
-            let queue = self.store.queues.at(entry.queue);
-            let role = Role::Subscription { number, durable };
-            assert_eq!(queue.role, role, "subscription {number} has a queue of its own");
-            let keeper = entry.keeper.map(|slot| self.sessions.at(slot));
-            let is_kept = keeper.is_some_and(|session| session.owned.keeps.contains(&number));
-            assert_eq!(is_kept, entry.keeper.is_some(), "who keeps {number} knows it");
-            let is_used = is_kept || !queue.delivery.consumers.is_empty();
-            let ends = entry.asks.ends();
-            let is_ending = entry.ends_at.is_some();
-            assert!(!is_ending || !is_used, "{number} ends only once it is unused");
-            let may_be_alone = ends.is_none() || is_ending;
-            assert!(is_used || may_be_alone, "somebody uses {number}");
-            let is_pattern = !matches!(entry.source, Source::Topic(_));
-            assert_eq!(is_pattern, entry.asks.matching != Matching::Name, "the source of {number}");
-            assert!(durable || entry.record_bytes == 0, "only what lasts has a record");
-            let named =
-                entry.asks.name.as_ref().map(|name| self.directory.subscriptions.find(name));
-            assert!(named.is_none_or(|found| found == Some(number)), "{number} has its name");
-        }
-        let roles = self.store.queues.iter().map(|(_, queue)| queue.role);
-        let of_subscriptions = roles.filter(|role| matches!(role, Role::Subscription { .. }));
-        assert_eq!(
-            of_subscriptions.count(),
-            self.directory.subscriptions.len(),
-            "each has a queue"
-        );
     }
 
     /// How many end by time, each by its timer.
@@ -132,34 +40,6 @@ impl Engine {
                 );
             })
             .count()
-    }
-
-    /// Producers and transactions point to destinations, which count them.
-    fn check_targets(&self) {
-        let mut producers: BTreeMap<Target, u64> = BTreeMap::new();
-        let mut uncommitted: BTreeMap<Target, u64> = BTreeMap::new();
-        for (_, session) in self.sessions.iter() {
-            for target in session.links.producers.values() {
-                *producers.entry(*target).or_default() += 1;
-            }
-            let transactions = session.transactions.open.values();
-            for target in transactions.flat_map(|transaction| transaction.targets()) {
-                *uncommitted.entry(target).or_default() += 1;
-            }
-        }
-        let queues = self.store.queues.iter().map(|(slot, queue)| {
-            (Target::Queue(slot), queue.usage.producers, queue.usage.uncommitted)
-        });
-        let topics = self
-            .directory
-            .topics
-            .iter()
-            .map(|(slot, topic)| (Target::Topic(slot), topic.producers, topic.uncommitted));
-        for (target, opened, held) in queues.chain(topics) {
-            assert_eq!(producers.remove(&target).unwrap_or(0), opened, "producers of {target:?}");
-            assert_eq!(uncommitted.remove(&target).unwrap_or(0), held, "parts for {target:?}");
-        }
-        assert!(producers.is_empty() && uncommitted.is_empty(), "what is pointed to exists");
     }
 
     fn check_session_parts(&self, slot: SessionSlot, session: &Session) {
@@ -196,5 +76,111 @@ impl Engine {
         if let Some(client) = &session.identity.client {
             assert_eq!(self.sessions.find_client(client), Some(slot), "one session a client");
         }
+    }
+}
+
+impl Bodies {
+    fn check_groups(&self, store: &MessageStore) {
+        let mut groups: BTreeMap<u64, Group> = BTreeMap::new();
+        let messages = store.messages.iter_from(0).map(|(_, message)| &**message);
+        for message in messages.filter(|message| message.group() != 0) {
+            assert!(message.is_journalled(), "only what is in the log is in a group");
+            let placed = message.placed();
+            let first = Group { copies: 0, placed, more_bytes: 0 };
+            let group = groups.entry(message.group()).or_insert(first);
+            assert_eq!(group.placed, placed, "a group is in one record");
+            group.copies += 1;
+            group.more_bytes += message.live_bytes() - u64::from(placed.bytes);
+        }
+        assert_eq!(groups.len(), self.groups.iter().count(), "groups are there for messages");
+        for (number, group) in self.groups.iter() {
+            let found = groups.get(&number).expect("a group is there for its messages");
+            assert_eq!(
+                (found.copies, found.placed),
+                (group.copies, group.placed),
+                "groups count their messages"
+            );
+            let unrecorded = unrecorded_bytes_max(found.copies);
+            assert!(found.more_bytes + unrecorded <= group.more_bytes, "all growth is counted");
+        }
+    }
+}
+
+impl Directory {
+    fn check_topics(&self) {
+        for (slot, topic) in self.topics.iter() {
+            let name = &topic.name;
+            let found = self.topics.find(name.as_str()) == Some(slot);
+            assert_eq!(found, !topic.leaving, "topic {name} is found by its name until it goes");
+            assert!(!topic.is_idle(), "topic {name} is there for something");
+            let numbers = topic.subscriptions.iter();
+            let selectors = numbers.filter_map(|it| self.subscriptions.at(*it).selector.as_ref());
+            let weight: usize = selectors.map(Selector::weight).sum();
+            assert_eq!(weight, topic.selectors_weight, "what selectors of {name} weigh");
+            for number in &topic.subscriptions {
+                let source = self.subscriptions.at(*number).source;
+                assert_eq!(source, Source::Topic(slot), "a subscription of {name}");
+            }
+        }
+        let subscribed = self.topics.iter().map(|(_, topic)| topic.subscriptions.len());
+        let entries = self.subscriptions.iter_from(0).map(|(_, entry)| entry);
+        let patterns = entries.filter(|entry| !matches!(entry.source, Source::Topic(_))).count();
+        assert_eq!(patterns, self.subscriptions.patterns_count(), "subscriptions of patterns");
+        let all = subscribed.sum::<usize>() + patterns;
+        assert_eq!(all, self.subscriptions.len(), "subscriptions by topic");
+    }
+
+    fn check_subscriptions(&self, sessions: &Sessions, store: &MessageStore) {
+        for (number, entry) in self.subscriptions.iter_from(0) {
+            assert!(number < self.subscriptions.next, "subscription {number} was given out");
+            let durable = entry.asks.is_durable();
+            let queue = store.queues.at(entry.queue);
+            let role = Role::Subscription { number, durable };
+            assert_eq!(queue.role, role, "subscription {number} has a queue of its own");
+            let keeper = entry.keeper.map(|slot| sessions.at(slot));
+            let is_kept = keeper.is_some_and(|session| session.owned.keeps.contains(&number));
+            assert_eq!(is_kept, entry.keeper.is_some(), "who keeps {number} knows it");
+            let is_used = is_kept || !queue.delivery.consumers.is_empty();
+            let ends = entry.asks.ends();
+            let is_ending = entry.ends_at.is_some();
+            assert!(!is_ending || !is_used, "{number} ends only once it is unused");
+            let may_be_alone = ends.is_none() || is_ending;
+            assert!(is_used || may_be_alone, "somebody uses {number}");
+            let is_pattern = !matches!(entry.source, Source::Topic(_));
+            assert_eq!(is_pattern, entry.asks.matching != Matching::Name, "the source of {number}");
+            assert!(durable || entry.record_bytes == 0, "only what lasts has a record");
+            let named = entry.asks.name.as_ref().map(|name| self.subscriptions.find(name));
+            assert!(named.is_none_or(|found| found == Some(number)), "{number} has its name");
+        }
+        let roles = store.queues.iter().map(|(_, queue)| queue.role);
+        let of_subscriptions = roles.filter(|role| matches!(role, Role::Subscription { .. }));
+        assert_eq!(of_subscriptions.count(), self.subscriptions.len(), "each has a queue");
+    }
+
+    /// Producers and transactions point to destinations, which count them.
+    fn check_targets(&self, sessions: &Sessions, store: &MessageStore) {
+        let mut producers: BTreeMap<Target, u64> = BTreeMap::new();
+        let mut uncommitted: BTreeMap<Target, u64> = BTreeMap::new();
+        for (_, session) in sessions.iter() {
+            for target in session.links.producers.values() {
+                *producers.entry(*target).or_default() += 1;
+            }
+            let transactions = session.transactions.open.values();
+            for target in transactions.flat_map(|transaction| transaction.targets()) {
+                *uncommitted.entry(target).or_default() += 1;
+            }
+        }
+        let queues = store.queues.iter().map(|(slot, queue)| {
+            (Target::Queue(slot), queue.usage.producers, queue.usage.uncommitted)
+        });
+        let topics = self
+            .topics
+            .iter()
+            .map(|(slot, topic)| (Target::Topic(slot), topic.producers, topic.uncommitted));
+        for (target, opened, held) in queues.chain(topics) {
+            assert_eq!(producers.remove(&target).unwrap_or(0), opened, "producers of {target:?}");
+            assert_eq!(uncommitted.remove(&target).unwrap_or(0), held, "parts for {target:?}");
+        }
+        assert!(producers.is_empty() && uncommitted.is_empty(), "what is pointed to exists");
     }
 }

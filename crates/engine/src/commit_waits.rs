@@ -8,8 +8,8 @@
 use model::{ChainRoom, DependsOn, Nanos, Refusal, TransactionId};
 
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
-use crate::session::SessionSlot;
+use crate::engine::{Engine, Outcome, Transactions};
+use crate::session::{SessionSlot, Sessions};
 use crate::transactions::Span;
 
 impl Engine {
@@ -18,7 +18,7 @@ impl Engine {
     #[must_use]
     pub fn awaited_room(&self) -> Option<ChainRoom> {
         let &(by, id) = self.transactions.awaiting.front()?;
-        let records = self.records_of_transaction(by, id);
+        let records = self.directory.records_of_transaction(by, id, &self.sessions);
         let cut_at = self.log.chain_frame_bytes();
         // Of any two neighbours the first ended since it and a record of the second are more.
         let frames = 2 * (records.bytes / (cut_at - 2 * HEAD_BYTES_MAX)) + 2;
@@ -34,7 +34,7 @@ impl Engine {
     /// There is room for the first of the commits that wait: it takes effect. Or there will be
     /// none: it is refused and rolled back. No effect when none waits.
     pub fn commit_awaiting(&mut self, now: Nanos, has_room: bool, effects: &mut Effects) {
-        self.advance(now);
+        self.store.advance(now, &mut self.log);
         let Some((by, id)) = self.transactions.awaiting.pop_front() else { return };
         let ticket = self.sessions.at(by).transactions.open.get(&id).and_then(|it| it.ticket);
         let session = self.sessions.at(by).identity.id;
@@ -49,18 +49,25 @@ impl Engine {
         };
         self.conclude(session, outcome, effects);
     }
+}
 
+impl Transactions {
     /// Its answer comes later.
-    pub(crate) fn await_room(&mut self, by: SessionSlot, id: TransactionId) -> Outcome {
-        let transaction = self.sessions.at_mut(by).transactions.open.get_mut(&id);
+    pub(crate) fn await_room(
+        &mut self,
+        by: SessionSlot,
+        id: TransactionId,
+        sessions: &mut Sessions,
+    ) -> Outcome {
+        let transaction = sessions.at_mut(by).transactions.open.get_mut(&id);
         transaction.expect("invariant: it was just found").waits = true;
-        self.transactions.awaiting.push_back((by, id));
+        self.awaiting.push_back((by, id));
         Outcome::NOTHING
     }
 
     /// What a session that closes waits for is off.
     pub(crate) fn stop_awaiting(&mut self, by: SessionSlot) {
-        self.transactions.awaiting.retain(|(session, _)| *session != by);
+        self.awaiting.retain(|(session, _)| *session != by);
     }
 }
 

@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 use model::{Durability, LiveRecords, Lsn, MessageId};
 use records::{CopiesDraft, Envelope, RecordError, RecordView, Records};
 
-use crate::engine::Engine;
+use crate::engine::{Bodies, Engine, MessageStore};
 use crate::groups::Group;
-use crate::log::{Placed, unrecorded_bytes_max};
+use crate::log::{Log, Placed, unrecorded_bytes_max};
 use crate::message::{Message, Stored};
 use crate::{Effects, Grown};
 
@@ -55,30 +55,17 @@ impl Engine {
         let mut live = LiveRecords::NONE;
         for record in Records::new(payload) {
             let one = match record?.0 {
-                RecordView::Message { envelope, .. } => self.lives_at(envelope.message, lsn),
+                RecordView::Message { envelope, .. } => self.store.lives_at(envelope.message, lsn),
                 RecordView::Shared { copies, .. } => {
-                    copies.iter().find_map(|copy| self.lives_at(copy.message, lsn))
+                    copies.iter().find_map(|copy| self.store.lives_at(copy.message, lsn))
                 }
                 _ => None,
             };
             if let Some(message) = one {
-                live += LiveRecords::one(self.live_bytes_of(message));
+                live += LiveRecords::one(self.bodies.live_bytes_of(message));
             }
         }
         Ok(live)
-    }
-
-    /// A record of so many bytes says how a message stands: so much more may its own record take
-    /// when it is stored anew. That record has the message's number, its times, its format and its
-    /// body already, and the other says all else, the name of another queue too.
-    pub(crate) fn note_growth(&mut self, id: MessageId, changed_bytes: u32) -> Option<Grown> {
-        let message = self.living_mut(id);
-        let bytes = message.grow(changed_bytes);
-        let (lsn, group) = (message.location, message.group());
-        if group != 0 {
-            self.bodies.groups.grow(group, bytes);
-        }
-        (bytes > 0).then_some(Grown { lsn, bytes })
     }
 
     /// States anew what lives of a record that stored these messages.
@@ -86,32 +73,77 @@ impl Engine {
         let stays = |id: &&MessageId| self.must_restate(**id, lsn, effects);
         let living: Vec<_> = ids.iter().filter(stays).copied().collect();
         let Some(first) = living.first() else { return };
-        let bytes = self.live_bytes_of(self.living(*first));
+        let bytes = self.bodies.live_bytes_of(self.store.living(*first));
         let growth = unrecorded_bytes_max(2);
         // Before they are where nobody waits for them.
-        self.bring_restated(*first, body);
+        self.bodies.bring_restated(*first, body, &mut self.store);
         self.log.make_way(usize::try_from(bytes + growth).unwrap_or(usize::MAX), effects);
         let placed = match living[..] {
-            [id] => self.restate_message(id, body, effects),
-            _ => self.restate_copies(*first, &living, body, effects),
+            [id] => self.bodies.restate_message(id, body, &mut self.store, &mut self.log, effects),
+            _ => self.bodies.restate_copies(
+                *first,
+                &living,
+                body,
+                &mut self.store,
+                &mut self.log,
+                effects,
+            ),
         };
         assert!(u64::from(placed.bytes) <= bytes + growth, "its room was known");
     }
 
+    /// Whether the frame is where the message's record is. One that is about to be forgotten lets
+    /// go of it instead.
+    fn must_restate(&mut self, id: MessageId, lsn: Lsn, effects: &mut Effects) -> bool {
+        let Some(message) = self.store.lives_at(id, lsn) else { return false };
+        if self.store.queues.at(message.queue).is_leaving() {
+            self.forget_record(id, effects);
+            return false;
+        }
+        true
+    }
+}
+
+impl Bodies {
+    /// A record of so many bytes says how a message stands: so much more may its own record take
+    /// when it is stored anew. That record has the message's number, its times, its format and its
+    /// body already, and the other says all else, the name of another queue too.
+    pub(crate) fn note_growth(
+        &mut self,
+        id: MessageId,
+        changed_bytes: u32,
+        store: &mut MessageStore,
+    ) -> Option<Grown> {
+        let message = store.living_mut(id);
+        let bytes = message.grow(changed_bytes);
+        let (lsn, group) = (message.location, message.group());
+        if group != 0 {
+            self.groups.grow(group, bytes);
+        }
+        (bytes > 0).then_some(Grown { lsn, bytes })
+    }
+
     /// The new record cannot be read back yet: its body is here until then.
-    fn bring_restated(&mut self, id: MessageId, body: &[u8]) {
-        if self.bodies.sharing.here(self.living(id)).is_none() {
-            self.bring(self.body_name(id), Arc::from(body));
+    fn bring_restated(&mut self, id: MessageId, body: &[u8], store: &mut MessageStore) {
+        if self.sharing.here(store.living(id)).is_none() {
+            self.bring(store.body_name(id), Arc::from(body), store);
         }
     }
 
-    fn restate_message(&mut self, id: MessageId, body: &[u8], effects: &mut Effects) -> Placed {
+    fn restate_message(
+        &mut self,
+        id: MessageId,
+        body: &[u8],
+        store: &mut MessageStore,
+        log: &mut Log,
+        effects: &mut Effects,
+    ) -> Placed {
         // Not `living`: the log is borrowed beside it.
-        let message = self.store.messages.get(id.0).expect("invariant: what is restated lives");
-        let envelope = Envelope { group: 0, ..self.store.queues.envelope_of(id, message) };
+        let message = store.messages.get(id.0).expect("invariant: what is restated lives");
+        let envelope = Envelope { group: 0, ..store.queues.envelope_of(id, message) };
         let record = RecordView::Message { envelope, body };
-        let placed = self.log.append(&record, message.durability, effects);
-        self.move_records(&[id], 0, placed, effects);
+        let placed = log.append(&record, message.durability, effects);
+        self.move_records(&[id], 0, placed, store, effects);
         placed
     }
 
@@ -121,70 +153,70 @@ impl Engine {
         first: MessageId,
         living: &[MessageId],
         body: &[u8],
+        store: &mut MessageStore,
+        log: &mut Log,
         effects: &mut Effects,
     ) -> Placed {
         let mut draft = CopiesDraft::default();
         let mut level = Durability::None;
         for &id in living {
-            let message = self.living(id);
-            draft.push(&self.store.queues.envelope_of(id, message));
+            let message = store.living(id);
+            draft.push(&store.queues.envelope_of(id, message));
             level = level.max(message.durability);
         }
         let record = RecordView::Shared { copies: draft.copies(), body };
-        let placed = self.log.append(&record, level, effects);
-        self.move_records(living, first.0, placed, effects);
+        let placed = log.append(&record, level, effects);
+        self.move_records(living, first.0, placed, store, effects);
         placed
     }
 
     /// What is counted for the record that has stored it.
     fn live_bytes_of(&self, message: &Message) -> u64 {
-        let group = self.bodies.groups.get(message.group());
+        let group = self.groups.get(message.group());
         group.map_or_else(|| message.live_bytes(), Group::live_bytes)
-    }
-
-    fn lives_at(&self, id: MessageId, lsn: Lsn) -> Option<&Message> {
-        let message = self.store.messages.get(id.0)?;
-        (message.is_journalled() && message.location == lsn).then_some(message)
-    }
-
-    /// Whether the frame is where the message's record is. One that is about to be forgotten lets
-    /// go of it instead.
-    fn must_restate(&mut self, id: MessageId, lsn: Lsn, effects: &mut Effects) -> bool {
-        let Some(message) = self.lives_at(id, lsn) else { return false };
-        if self.store.queues.at(message.queue).is_leaving() {
-            self.forget_record(id, effects);
-            return false;
-        }
-        true
     }
 
     /// These messages are in another record now, which stores them as this group; their body is
     /// here.
-    fn move_records(&mut self, ids: &[MessageId], group: u64, to: Placed, effects: &mut Effects) {
-        let first = ids.first().map(|id| self.living(*id));
-        let body = first.and_then(|first| self.bodies.sharing.here(first)).map(Arc::clone);
+    fn move_records(
+        &mut self,
+        ids: &[MessageId],
+        group: u64,
+        to: Placed,
+        store: &mut MessageStore,
+        effects: &mut Effects,
+    ) {
+        let first = ids.first().map(|id| store.living(*id));
+        let body = first.and_then(|first| self.sharing.here(first)).map(Arc::clone);
         let body = body.expect("invariant: what is stored anew is here");
         for id in ids {
-            let Some(message) = self.store.messages.get(id.0) else { continue };
-            self.bodies.groups.release(message, effects);
+            let Some(message) = store.messages.get(id.0) else { continue };
+            self.groups.release(message, effects);
             if let Some(name) = message.shared() {
-                self.part_from_body(name);
+                self.part_from_body(name, store);
             }
         }
         for id in ids {
-            let Some(mut message) = self.store.messages.remove(id.0) else { continue };
+            let Some(mut message) = store.messages.remove(id.0) else { continue };
             let shared = message.shared().is_some();
             message.set_placed(group, to);
             if shared {
                 message.body = Stored::Here(Arc::clone(&body));
             }
             if group != 0 {
-                self.bodies.groups.join(group, to);
-                self.share_body(&mut message, MessageId(group));
+                self.groups.join(group, to);
+                self.share_body(&mut message, MessageId(group), store);
             } else if shared {
-                self.account(*id, &message);
+                self.account(*id, &message, store);
             }
-            self.store.messages.insert(id.0, message);
+            store.messages.insert(id.0, message);
         }
+    }
+}
+
+impl MessageStore {
+    fn lives_at(&self, id: MessageId, lsn: Lsn) -> Option<&Message> {
+        let message = self.messages.get(id.0)?;
+        (message.is_journalled() && message.location == lsn).then_some(message)
     }
 }

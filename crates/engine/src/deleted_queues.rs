@@ -11,11 +11,11 @@ use alloc::sync::Arc;
 use model::{DependsOn, Durability, Lsn, MessageId, QueueFull, Reply};
 
 use crate::Effects;
-use crate::engine::Engine;
+use crate::engine::{Admission, Engine, MessageStore};
 use crate::log::Placed;
 use crate::message::{Message, State, Stored};
 use crate::queue::{QueueSlot, Role};
-use crate::session::ConsumerKey;
+use crate::session::{ConsumerKey, Sessions};
 use crate::timers::Timer;
 
 impl Engine {
@@ -32,9 +32,16 @@ impl Engine {
         effects: &mut Effects,
     ) {
         let consumers = self.store.queues.at(slot).delivery.consumers.clone();
-        self.took_steps(consumers.len());
+        self.store.took_steps(consumers.len());
         for key in consumers {
-            self.orphan_queue(key, slot, full, effects);
+            self.admission.orphan_queue(
+                key,
+                slot,
+                full,
+                &mut self.sessions,
+                &mut self.store,
+                effects,
+            );
         }
         assert!(
             self.store.queues.at(slot).delivery.consumers.is_empty(),
@@ -45,13 +52,13 @@ impl Engine {
     /// Begins the end of a queue that nobody consumes from.
     pub(crate) fn begin_leaving(&mut self, slot: QueueSlot) {
         if self.store.queues.at(slot).is_list() {
-            self.list_ended(slot);
+            self.keyspace.list_ended(slot, &mut self.store);
         }
         self.store.queues.begin_leaving(slot);
         if !self.store.queues.at(slot).admission.line.tickets.is_empty() {
             self.admission.pacing.leaving.insert(slot);
         }
-        self.made_place(slot);
+        self.admission.made_place(slot, &mut self.store);
         let forgets_at = self.store.queues.at(slot).forgets_at();
         self.store.timers.change(Timer::Forget(slot), None, forgets_at);
         self.remove_if_idle(slot);
@@ -61,68 +68,31 @@ impl Engine {
     pub(crate) fn forget_next(&mut self, slot: QueueSlot, effects: &mut Effects) {
         let queue = self.store.queues.at(slot);
         if let Some((_, order)) = queue.index.doomed.first() {
-            let id = self.message_of(order);
+            let id = self.store.message_of(order);
             self.leave(id);
             self.finish(id, effects);
             return;
         }
         let ready =
-            queue.delivery.dispatch.ready().first().map(|(_, order)| self.message_of(order));
+            queue.delivery.dispatch.ready().first().map(|(_, order)| self.store.message_of(order));
         let delayed = || queue.index.delayed.first().map(|(_, id)| *id);
         let buried = || queue.index.buried.first_key_value().map(|(_, id)| *id);
         let id = ready.or_else(delayed).or_else(buried);
         let id = id.expect("invariant: the timer is set while there is something to forget");
         self.leave(id);
-        let message = self.take(id);
+        let message = self.admission.take(id, &mut self.bodies, &mut self.store);
         self.bodies.groups.release(&message, effects);
         self.remove_if_idle(slot);
     }
 
-    /// Its deletion was journalled as the end of a subscription.
-    pub(crate) fn went_with_subscription(&self, id: MessageId) -> bool {
-        let message = self.living(id);
-        message.is_journalled() && self.store.queues.at(message.queue).is_leaving()
-    }
-
-    /// Whether it was in a list that is over, and is about to be deleted.
-    pub(crate) fn is_doomed(&self, id: MessageId) -> bool {
-        let message = self.living(id);
-        let queue = self.store.queues.at(message.queue);
-        message.state() == State::Ready && queue.is_doomed(message.priority, message.order(id))
-    }
-
-    /// Whether it was in a list that is over, be that noticed or not.
-    pub(crate) fn is_of_list_over(&self, id: MessageId) -> bool {
-        let message = self.living(id);
-        let is_ended = self.store.queues.at(message.queue).is_ended(self.store.latest);
-        (is_ended && message.state() == State::Ready) || self.is_doomed(id)
-    }
-
-    /// Whoever looks by its number finds a message unless its queue is gone, or its list.
-    pub(crate) fn find(&self, id: MessageId) -> Option<&Message> {
-        let message = self.store.messages.get(id.0)?;
-        let is_gone = self.is_of_list_over(id);
-        (!is_gone && !self.store.queues.at(message.queue).is_leaving()).then_some(message)
-    }
-
-    /// Whoever changes something by its number reaches a message of a queue that is not gone. What
-    /// a subscription holds is its consumers' alone.
-    pub(crate) fn reach(&self, id: MessageId) -> Option<&Message> {
-        let message = self.store.messages.get(id.0)?;
-        match self.store.queues.at(message.queue).role {
-            Role::Named | Role::Temporary(_) => Some(message),
-            Role::Subscription { .. } | Role::Leaving => None,
-        }
-    }
-
     /// A message that is about to be forgotten lets go of its place in the log.
     pub(crate) fn forget_record(&mut self, id: MessageId, effects: &mut Effects) {
-        let bytes = self.snapshot_bytes_of(self.living(id));
+        let bytes = self.store.snapshot_bytes_of(self.store.living(id));
         self.store.totals.snapshot_bytes -= bytes;
         let Some(mut message) = self.store.messages.remove(id.0) else { return };
         assert!(self.store.queues.at(message.queue).is_leaving(), "what stays keeps its record");
         self.bodies.groups.release(&message, effects);
-        self.unaccount(id, &message);
+        self.bodies.unaccount(id, &message, &mut self.store);
         let shared = message.shared();
         message.set_placed(0, Placed { lsn: Lsn::ZERO, bytes: 0 });
         message.durability = Durability::None;
@@ -132,31 +102,74 @@ impl Engine {
             message.body = Stored::Here(Arc::default());
         }
         match shared {
-            Some(name) => self.separate(name, &mut message, Arc::default()),
-            None => self.account(id, &message),
+            Some(name) => self.bodies.separate(name, &mut message, Arc::default(), &mut self.store),
+            None => self.bodies.account(id, &message, &mut self.store),
         }
         self.store.messages.insert(id.0, message);
     }
+}
 
+impl MessageStore {
+    /// Its deletion was journalled as the end of a subscription.
+    pub(crate) fn went_with_subscription(&self, id: MessageId) -> bool {
+        let message = self.living(id);
+        message.is_journalled() && self.queues.at(message.queue).is_leaving()
+    }
+
+    /// Whether it was in a list that is over, and is about to be deleted.
+    pub(crate) fn is_doomed(&self, id: MessageId) -> bool {
+        let message = self.living(id);
+        let queue = self.queues.at(message.queue);
+        message.state() == State::Ready && queue.is_doomed(message.priority, message.order(id))
+    }
+
+    /// Whether it was in a list that is over, be that noticed or not.
+    pub(crate) fn is_of_list_over(&self, id: MessageId) -> bool {
+        let message = self.living(id);
+        let is_ended = self.queues.at(message.queue).is_ended(self.latest);
+        (is_ended && message.state() == State::Ready) || self.is_doomed(id)
+    }
+
+    /// Whoever looks by its number finds a message unless its queue is gone, or its list.
+    pub(crate) fn find(&self, id: MessageId) -> Option<&Message> {
+        let message = self.messages.get(id.0)?;
+        let is_gone = self.is_of_list_over(id);
+        (!is_gone && !self.queues.at(message.queue).is_leaving()).then_some(message)
+    }
+
+    /// Whoever changes something by its number reaches a message of a queue that is not gone. What
+    /// a subscription holds is its consumers' alone.
+    pub(crate) fn reach(&self, id: MessageId) -> Option<&Message> {
+        let message = self.messages.get(id.0)?;
+        match self.queues.at(message.queue).role {
+            Role::Named | Role::Temporary(_) => Some(message),
+            Role::Subscription { .. } | Role::Leaving => None,
+        }
+    }
+}
+
+impl Admission {
     fn orphan_queue(
         &mut self,
         key: ConsumerKey,
         slot: QueueSlot,
         full: Option<&QueueFull>,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
         effects: &mut Effects,
     ) {
-        if self.close_feed(key).is_some() {
+        if self.close_feed(key, sessions, store).is_some() {
             let (link, full) = (key.link, full.cloned().map(Box::new));
             let reply = match full {
                 Some(full) => Reply::ConsumerCutOff { link, full },
                 None => Reply::ConsumerClosed { link },
             };
-            effects.reply(self.sessions.at(key.session).identity.id, DependsOn::NOTHING, reply);
+            effects.reply(sessions.at(key.session).identity.id, DependsOn::NOTHING, reply);
             return;
         }
-        let Some(consumer) = self.sessions.consumer_mut(key) else { return };
+        let Some(consumer) = sessions.consumer_mut(key) else { return };
         consumer.watched.remove(&slot);
         let ticket = consumer.wait.map(|wait| wait.ticket);
-        self.end_watch(key, slot, ticket);
+        self.end_watch(key, slot, ticket, store);
     }
 }

@@ -6,7 +6,7 @@
 
 use model::{MessageId, Nanos};
 
-use crate::engine::Engine;
+use crate::engine::{Admission, MessageStore};
 use crate::queue::{Queue, QueueSlot, Role};
 
 /// Messages that left lately.
@@ -45,43 +45,45 @@ impl Drain {
     }
 }
 
-impl Engine {
+impl Admission {
     /// A message is in a queue no more.
-    pub(crate) fn drained_one(&mut self, slot: QueueSlot) {
-        if !self.admission.is_bounded {
+    pub(crate) fn drained_one(&mut self, slot: QueueSlot, store: &mut MessageStore) {
+        if !self.is_bounded {
             return;
         }
-        let now = self.store.latest;
-        let queue = self.store.queues.at_mut(slot);
+        let now = store.latest;
+        let queue = store.queues.at_mut(slot);
         if let Some(age) = queue.policy.bounds.target_age {
             queue.admission.drain.add_one(now, age);
         }
         queue.admission.catches_up = queue.admission.catches_up && queue.is_beyond_bounds();
-        self.made_place(slot);
+        self.made_place(slot, store);
     }
 
     /// What waits in a queue may be younger now, or less than it was, or nobody is there any more
     /// for whom it would wait.
-    pub(crate) fn may_have_caught_up(&mut self, slot: QueueSlot) {
+    pub(crate) fn may_have_caught_up(&mut self, slot: QueueSlot, store: &mut MessageStore) {
         let is_timed = |queue: &Queue| queue.policy.bounds.target_age.is_some();
-        if self.admission.is_bounded && self.store.queues.get(slot).is_some_and(is_timed) {
-            self.made_place(slot);
+        if self.is_bounded && store.queues.get(slot).is_some_and(is_timed) {
+            self.made_place(slot, store);
         }
     }
 
     /// A message is settled in a transaction, and waits for nobody any more but its commit.
-    pub(crate) fn began_settling(&mut self, slot: QueueSlot) {
-        let queue = self.store.queues.at_mut(slot);
+    pub(crate) fn began_settling(&mut self, slot: QueueSlot, store: &mut MessageStore) {
+        let queue = store.queues.at_mut(slot);
         queue.usage.settling += 1;
         assert!(queue.usage.settling <= queue.index.counts.leased, "what is settled is held");
         if queue.policy.bounds.target_age.is_some() {
-            self.made_place(slot);
+            self.made_place(slot, store);
         }
     }
+}
 
+impl MessageStore {
     /// The transaction ends, one way or the other.
     pub(crate) fn ended_settling(&mut self, slot: QueueSlot) {
-        let queue = self.store.queues.at_mut(slot);
+        let queue = self.queues.at_mut(slot);
         assert!(queue.usage.settling > 0, "a queue knows what is being settled");
         queue.usage.settling -= 1;
     }
@@ -94,10 +96,10 @@ impl Engine {
         if queue.delivery.consumers.is_empty() && matches!(queue.role, Role::Subscription { .. }) {
             return false;
         }
-        if self.oldest_ready(queue).is_some_and(|since| self.store.latest.since(since) > age) {
+        if self.oldest_ready(queue).is_some_and(|since| self.latest.since(since) > age) {
             return true;
         }
-        let drained = queue.admission.drain.count(self.store.latest, age);
+        let drained = queue.admission.drain.count(self.latest, age);
         let is_consumed = drained > 0 || !queue.delivery.consumers.is_empty();
         // A consumer that commits many at once needs all of them before any of them can leave.
         let there = queue.index.counts.ready + queue.index.counts.leased - queue.usage.settling;

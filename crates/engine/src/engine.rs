@@ -254,8 +254,8 @@ impl Engine {
     /// what another one had. No effect on one that is not open.
     pub fn stop_serving(&mut self, session: SessionId) {
         let Some(slot) = self.sessions.slot(session) else { return };
-        self.drop_awaiting(session);
-        self.stop_feeding(slot);
+        self.bodies.drop_awaiting(session, &mut self.store);
+        self.sessions.stop_feeding(slot, &mut self.store);
         self.stop_waits(slot);
     }
 
@@ -274,13 +274,13 @@ impl Engine {
         held: Settlement,
         effects: &mut Effects,
     ) {
-        self.advance(now);
+        self.store.advance(now, &mut self.log);
         let Some(slot) = self.sessions.slot(session) else { return };
-        self.took_steps(limits::COMMAND_STEPS);
+        self.store.took_steps(limits::COMMAND_STEPS);
         self.stop_pacing(slot);
-        self.drop_awaiting(session);
+        self.bodies.drop_awaiting(session, &mut self.store);
         self.drop_transactions(slot);
-        self.stop_observing(slot);
+        self.transactions.stop_observing(slot, &mut self.sessions, &mut self.store);
         self.sessions.at_mut(slot).holdings.popped.clear();
         let idle = self.close_links(slot);
         self.end_temporaries(slot, effects);
@@ -302,7 +302,7 @@ impl Engine {
         for queue in idle {
             self.part_queue(queue, effects);
         }
-        self.end_close(slot);
+        self.sessions.end_close(slot);
         self.end_frame(effects);
     }
 
@@ -316,7 +316,7 @@ impl Engine {
         command: Command,
         effects: &mut Effects,
     ) {
-        self.advance(now);
+        self.store.advance(now, &mut self.log);
         self.forget_send_ids();
         let Some(slot) = self.sessions.slot(session).filter(|_| !is_for_list_link(&command)) else {
             return self.conclude(session, Outcome::refused(Refusal::NoSuchLink), effects);
@@ -347,7 +347,7 @@ impl Engine {
         if matches!(command, Command::Batch { .. }) {
             self.notice_observed(slot, effects);
         }
-        let is_late = self.comes_too_late(slot, &command);
+        let is_late = self.sessions.comes_too_late(slot, &command);
         let lack = self.shortage_of_memory_for(slot, &command);
         let lack = lack.or_else(|| self.shortage_of_place_for(slot, &command));
         let outcome = if is_late {
@@ -358,7 +358,7 @@ impl Engine {
             self.do_now(slot, command, effects)
         };
         self.conclude(session, outcome, effects);
-        self.raise_answers(slot, floor, first, effects);
+        self.sessions.raise_answers(slot, floor, first, effects);
     }
 
     /// When [`Engine::handle_timeout`] is due next.
@@ -372,7 +372,7 @@ impl Engine {
     /// they take more than [`limits::STEPS_PER_TURN_MAX`] or than the log takes: call it again
     /// while [`Engine::poll_timeout`] is not after `now`, and serve others in between.
     pub fn handle_timeout(&mut self, now: Nanos, effects: &mut Effects) {
-        self.advance(now);
+        self.store.advance(now, &mut self.log);
         let last_step = self.store.totals.steps + limits::STEPS_PER_TURN_MAX as u64;
         if self.bodies.awaited.is_disturbed() {
             self.go_on_looking(effects);
@@ -399,7 +399,7 @@ impl Engine {
     pub fn set_room(&mut self, bytes: u64) {
         self.log.room = bytes;
         if !self.log.is_scarce() {
-            self.shed_what_stayed();
+            self.admission.shed_what_stayed(&mut self.store);
         }
     }
 
@@ -440,19 +440,7 @@ impl Engine {
     /// All queues together.
     #[must_use]
     pub fn statistics(&self) -> BrokerStatistics {
-        let Totals { counts, expired, messages, waiting, dead_letters, .. } = self.store.totals;
-        BrokerStatistics {
-            urgent: counts.urgent,
-            ready: counts.ready,
-            leased: counts.leased,
-            delayed: counts.delayed,
-            buried: counts.buried,
-            expired_total: expired,
-            messages_total: messages,
-            queues: self.store.queues.count() as u64,
-            waiting,
-            dead_letters,
-        }
+        self.store.statistics()
     }
 
     /// What became of messages that are dead.
@@ -483,7 +471,7 @@ impl Engine {
         command: Command,
         effects: &mut Effects,
     ) -> Outcome {
-        self.took_steps(limits::COMMAND_STEPS);
+        self.store.took_steps(limits::COMMAND_STEPS);
         match self.denial(by, &command) {
             Some(denial) => denial,
             None => self.dispatch(by, command, effects),
@@ -491,6 +479,7 @@ impl Engine {
     }
 
     fn dispatch(&mut self, by: SessionSlot, command: Command, effects: &mut Effects) -> Outcome {
+        let Self { directory, sessions, store, log, transactions, .. } = self;
         match command {
             Command::OpenProducer { link, to } => self.open_producer(by, link, to),
             Command::Identify { client } => self.identify(by, client),
@@ -509,8 +498,8 @@ impl Engine {
                 self.subscribe(by, link, subscription, effects)
             }
             Command::Unsubscribe { name } => self.unsubscribe(&name, effects),
-            Command::FindSubscription { name } => self.find_subscription(&name),
-            Command::Begin { transaction } => self.begin(by, transaction),
+            Command::FindSubscription { name } => directory.find_subscription(&name, log),
+            Command::Begin { transaction } => sessions.begin(by, transaction),
             Command::Commit { transaction } => self.commit(by, transaction, effects),
             Command::Rollback { transaction } => self.rollback(by, transaction, effects),
             Command::OpenConsumer { link, queue, selector, mode } => {
@@ -518,18 +507,17 @@ impl Engine {
             }
             Command::CloseConsumer { link } => self.close_consumer(by, link, effects),
             Command::Credit { link, limit, bytes, drain } => {
-                let allowance = Allowance { messages: limit, bytes };
-                self.credit(by, link, allowance, drain, effects)
+                self.credit(by, link, Allowance { messages: limit, bytes }, drain, effects)
             }
             Command::Settle { message, settlement, transaction } => {
                 self.settle(by, message, settlement, transaction, effects)
             }
-            Command::Watch { link, queue } => self.watch(by, link, queue),
+            Command::Watch { link, queue } => directory.watch(by, link, queue, sessions, store),
             Command::Unwatch { link, queue } => self.unwatch(by, link, &queue),
             Command::Receive { link, wait, margin, lease } => {
                 self.receive(by, link, Wanted { wait, margin, lease }, effects)
             }
-            Command::CancelReceive { link } => self.cancel_receive(by, link),
+            Command::CancelReceive { link } => sessions.cancel_receive(by, link, store, log),
             Command::CancelSends => self.cancel_sends(by, effects),
             Command::CancelSend { ticket } => self.cancel_send(by, ticket, effects),
             Command::Lease { message } => self.lease(by, message, effects),
@@ -541,18 +529,18 @@ impl Engine {
             Command::Renew { message, lease } => self.renew(by, message, lease),
             Command::Kick { link, max } => self.kick(by, link, max, effects),
             Command::KickMessage { message } => self.kick_message(message, effects),
-            Command::Pause { queue, duration } => self.pause(&queue, duration),
+            Command::Pause { queue, duration } => store.pause(&queue, duration, log),
             Command::Peek(which) => self.peek(by, which),
-            Command::MessageStatistics { message } => self.message_statistics(message),
-            Command::QueueStatistics { queue } => self.queue_statistics(&queue),
-            Command::BrokerStatistics => self.broker_statistics(),
-            Command::ListQueues => self.list_queues(),
+            Command::MessageStatistics { message } => store.message_statistics(message, log),
+            Command::QueueStatistics { queue } => store.queue_statistics(&queue, log),
+            Command::BrokerStatistics => store.broker_statistics(log),
+            Command::ListQueues => store.list_queues(log),
             Command::List(command) => self.list(by, command, effects),
             Command::Key(command) => self.key(by, command, effects),
             Command::Admin(command) => self.administer(*command, effects),
             Command::Batch { commands } => self.batch(by, commands, effects),
-            Command::Observe { names } => self.observe(by, names),
-            Command::Unobserve => self.unobserve(by),
+            Command::Observe { names } => transactions.observe(by, names, sessions, store),
+            Command::Unobserve => transactions.unobserve(by, sessions, store),
             Command::Publish { topic, message } => self.publish_to(by, &topic, &message, effects),
             Command::SubscribePattern { link, pattern } => {
                 self.subscribe_pattern(by, link, pattern, effects)
@@ -561,7 +549,7 @@ impl Engine {
     }
 
     fn fire(&mut self, timer: Timer, effects: &mut Effects) {
-        self.took_steps(limits::COMMAND_STEPS);
+        self.store.took_steps(limits::COMMAND_STEPS);
         let woken = match timer {
             Timer::Forget(queue) => return self.forget_next(queue, effects),
             Timer::Values => return self.end_next_value(effects),
@@ -580,16 +568,24 @@ impl Engine {
             Timer::Resume(queue) => self.resume(queue, effects),
             Timer::Browse(consumer) => return self.browse(consumer, effects),
             Timer::Delay(queue) => self.end_delay(queue, effects),
-            Timer::Sources => return self.look_at_sources(),
+            Timer::Sources => return self.admission.look_at_sources(&mut self.store),
             Timer::Admit(line) => return self.admit_next(line, effects),
             Timer::GiveUp(ticket) => return self.give_up_waiting(ticket, effects),
-            Timer::Pause(queue) => self.end_pause(queue),
+            Timer::Pause(queue) => self.store.end_pause(queue),
             Timer::Lease(holder) if self.sessions.at(holder).closing.is_some() => {
                 let Some(queue) = self.go_on_closing(holder, effects) else { return };
                 queue
             }
             Timer::Lease(holder) => self.expire_lease(holder, effects),
-            Timer::Margin(consumer) => return self.give_up(consumer, Reply::LeaseEnding, effects),
+            Timer::Margin(consumer) => {
+                return self.sessions.give_up(
+                    consumer,
+                    Reply::LeaseEnding,
+                    &mut self.store,
+                    &self.log,
+                    effects,
+                );
+            }
             Timer::Wait(consumer) => return self.end_waiting(consumer, effects),
         };
         self.serve(woken, effects);
@@ -611,17 +607,39 @@ impl Engine {
         self.state_lifetimes(effects);
         self.log.seal(effects);
     }
+}
+
+impl MessageStore {
+    /// All queues together.
+    #[must_use]
+    pub(crate) fn statistics(&self) -> BrokerStatistics {
+        let Totals { counts, expired, messages, waiting, dead_letters, .. } = self.totals;
+        BrokerStatistics {
+            urgent: counts.urgent,
+            ready: counts.ready,
+            leased: counts.leased,
+            delayed: counts.delayed,
+            buried: counts.buried,
+            expired_total: expired,
+            messages_total: messages,
+            queues: self.queues.count() as u64,
+            waiting,
+            dead_letters,
+        }
+    }
 
     /// A call begins.
-    pub(crate) fn advance(&mut self, now: Nanos) {
-        self.store.latest = self.store.latest.max(now);
-        self.log.begin_call();
+    pub(crate) fn advance(&mut self, now: Nanos, log: &mut Log) {
+        self.latest = self.latest.max(now);
+        log.begin_call();
     }
 
     pub(crate) fn took_steps(&mut self, count: usize) {
-        self.store.totals.steps += count as u64;
+        self.totals.steps += count as u64;
     }
+}
 
+impl Log {
     /// Refuses a command on a key. Where that tells what is there, it waits for it as any answer
     /// does that looks at it.
     pub(crate) fn refuse(&self, refusal: Refusal) -> Outcome {
@@ -632,7 +650,7 @@ impl Engine {
                 | Refusal::ListTooLong
                 | Refusal::TooManyBytes { .. }
         );
-        let after = if tells { self.log.after_all() } else { DependsOn::NOTHING };
+        let after = if tells { self.after_all() } else { DependsOn::NOTHING };
         Outcome::reply(after, Reply::Refused(refusal))
     }
 }

@@ -18,11 +18,12 @@ use selector::Selector;
 use crate::Effects;
 use crate::browsing::Browsing;
 use crate::dispatch::DispatchList;
-use crate::engine::{Engine, Outcome};
+use crate::engine::{Admission, Engine, MessageStore, Outcome};
+use crate::log::Log;
 use crate::matching::{parse_selector, reading_steps};
 use crate::message::State;
 use crate::queue::{Queue, QueueSlot, Role};
-use crate::session::{ConsumerKey, SessionSlot};
+use crate::session::{ConsumerKey, SessionSlot, Sessions};
 use crate::timers::Timer;
 
 /// A consumer with a limit.
@@ -123,12 +124,12 @@ impl Engine {
         mode: ConsumerMode,
     ) -> Outcome {
         let key = ConsumerKey { session: by, link };
-        if self.is_consumer(key) {
+        if self.sessions.is_consumer(key) {
             return Outcome::refused(Refusal::LinkInUse);
         }
-        self.took_steps(selector.map_or(0, reading_steps));
+        self.store.took_steps(selector.map_or(0, reading_steps));
         let opened = selector.map(parse_selector).transpose().and_then(|selector| {
-            let slot = self.queue_to_consume(by, queue)?;
+            let slot = self.directory.queue_to_consume(by, queue, &mut self.store)?;
             self.open_feed(key, slot, selector, mode).map(|()| slot)
         });
         match opened {
@@ -145,7 +146,7 @@ impl Engine {
         selector: Option<Selector>,
         mode: ConsumerMode,
     ) -> Result<(), Refusal> {
-        assert!(!self.is_consumer(key), "a link is opened once");
+        assert!(!self.sessions.is_consumer(key), "a link is opened once");
         let queue = self.store.queues.at_mut(slot);
         let interest = match mode {
             ConsumerMode::Browse => Interest::Browse(Browsing::new(selector)),
@@ -156,7 +157,7 @@ impl Engine {
         };
         queue.let_catch_up();
         queue.delivery.consumers.insert(key);
-        self.scan_views(slot);
+        self.bodies.scan_views(slot, &mut self.store, &self.context);
         let feed = Feed {
             queue: slot,
             interest,
@@ -169,14 +170,9 @@ impl Engine {
         let takes = matches!(feed.interest, Interest::Take { .. });
         self.sessions.at_mut(key.session).links.feeds.insert(key.link, feed);
         if takes {
-            self.inherit_groups(key, slot);
+            self.sessions.inherit_groups(key, slot, &mut self.store);
         }
         Ok(())
-    }
-
-    /// Whether this link is open as a consumer of either kind.
-    pub(crate) fn is_consumer(&self, key: ConsumerKey) -> bool {
-        self.sessions.feed(key).is_some() || self.sessions.consumer(key).is_some()
     }
 
     pub(crate) fn close_consumer(
@@ -186,11 +182,11 @@ impl Engine {
         effects: &mut Effects,
     ) -> Outcome {
         let key = ConsumerKey { session: by, link };
-        if let Some(slot) = self.close_feed(key) {
+        if let Some(slot) = self.admission.close_feed(key, &mut self.sessions, &mut self.store) {
             self.part_queue(slot, effects);
         }
         // Each receive is answered, this one before the consumer is gone.
-        if self.end_wait(key) {
+        if self.sessions.end_wait(key, &mut self.store) {
             effects.reply(
                 self.sessions.at(by).identity.id,
                 self.log.after_all(),
@@ -199,50 +195,11 @@ impl Engine {
         }
         if let Some(consumer) = self.sessions.at_mut(by).links.consumers.remove(&link) {
             for slot in consumer.watched {
-                self.end_watch(key, slot, None);
+                self.admission.end_watch(key, slot, None, &mut self.store);
                 self.remove_if_idle(slot);
             }
         }
         Outcome::reply(DependsOn::NOTHING, Reply::Done)
-    }
-
-    /// The consumers of a session may have no more than they have had, and nobody is told.
-    pub(crate) fn stop_feeding(&mut self, by: SessionSlot) {
-        let links: Vec<LinkId> = self.sessions.at(by).links.feeds.keys().copied().collect();
-        self.took_steps(links.len());
-        for link in links {
-            let key = ConsumerKey { session: by, link };
-            let Some(feed) = self.sessions.feed_mut(key) else { continue };
-            feed.draining = false;
-            feed.limit = feed.delivered;
-            let slot = feed.queue;
-            self.line_up(key);
-            self.store.queues.at_mut(slot).delivery.draining.remove(&key);
-        }
-    }
-
-    /// Forgets a consumer with a limit; what it holds stays held. Gives the queue it was at, which
-    /// may now be idle; `None` when it was not there.
-    pub(crate) fn close_feed(&mut self, key: ConsumerKey) -> Option<QueueSlot> {
-        let feed = self.sessions.feed_mut(key)?;
-        feed.limit = feed.delivered;
-        self.line_up(key);
-        let feed = self.sessions.at_mut(key.session).links.feeds.remove(&key.link)?;
-        let queue = self.store.queues.at_mut(feed.queue);
-        queue.delivery.draining.remove(&key);
-        queue.delivery.browsers.remove(&key);
-        let was_known = queue.delivery.consumers.remove(&key);
-        assert!(was_known, "a queue knows its consumers");
-        match feed.interest {
-            Interest::Take { view: Some(view), .. } => queue.part_view(&view),
-            Interest::Take { view: None, .. } => {}
-            Interest::Browse(browsing) => {
-                self.store.timers.change(Timer::Browse(key), browsing.resumes, None);
-            }
-        }
-        self.release_groups(key, feed.queue);
-        self.may_have_caught_up(feed.queue);
-        Some(feed.queue)
     }
 
     /// A consumer has gone from this queue; the queue may go with it.
@@ -271,7 +228,7 @@ impl Engine {
             self.browse(key, effects);
             return Outcome::NOTHING;
         }
-        self.line_up(key);
+        self.sessions.line_up(key, &mut self.store);
         let queue = self.store.queues.at_mut(slot);
         if drain {
             queue.delivery.draining.insert(key);
@@ -284,48 +241,86 @@ impl Engine {
     /// A consumer takes a message.
     pub(crate) fn move_to_hold(&mut self, key: ConsumerKey, id: MessageId) {
         self.leave(id);
-        let message = self.living_mut(id);
+        let message = self.store.living_mut(id);
         message.delivered = message.delivered.saturating_add(1);
         self.enter(id, State::Held { holder: key.session, since: self.store.latest });
     }
 
+    /// The queue goes on with what was too much for one step.
+    pub(crate) fn resume(&mut self, slot: QueueSlot, effects: &mut Effects) -> QueueSlot {
+        let before = self.store.queues.at_mut(slot).delivery.resumes.take();
+        self.store.timers.change(Timer::Resume(slot), before, None);
+        self.bodies.scan_views(slot, &mut self.store, &self.context);
+        self.evict_dead_letters(slot, effects);
+        slot
+    }
+}
+
+impl Sessions {
+    /// Whether this link is open as a consumer of either kind.
+    pub(crate) fn is_consumer(&self, key: ConsumerKey) -> bool {
+        self.feed(key).is_some() || self.consumer(key).is_some()
+    }
+
+    /// The consumers of a session may have no more than they have had, and nobody is told.
+    pub(crate) fn stop_feeding(&mut self, by: SessionSlot, store: &mut MessageStore) {
+        let links: Vec<LinkId> = self.at(by).links.feeds.keys().copied().collect();
+        store.took_steps(links.len());
+        for link in links {
+            let key = ConsumerKey { session: by, link };
+            let Some(feed) = self.feed_mut(key) else { continue };
+            feed.draining = false;
+            feed.limit = feed.delivered;
+            let slot = feed.queue;
+            self.line_up(key, store);
+            store.queues.at_mut(slot).delivery.draining.remove(&key);
+        }
+    }
+
     /// A consumer got a message, which counts for so many bytes: the others are before it now.
-    pub(crate) fn fed(&mut self, key: ConsumerKey, charge: u64, effects: &mut Effects) {
-        let Some(feed) = self.sessions.feed_mut(key) else { return };
+    pub(crate) fn fed(
+        &mut self,
+        key: ConsumerKey,
+        charge: u64,
+        store: &mut MessageStore,
+        log: &Log,
+        effects: &mut Effects,
+    ) {
+        let Some(feed) = self.feed_mut(key) else { return };
         assert!(feed.is_hungry(), "only who may have more is given more");
         feed.delivered += 1;
         feed.bytes += charge;
         if let Some(turn) = feed.turn_mut() {
-            turn.place = Some(self.store.next.ticket);
-            self.store.next.ticket += 1;
+            turn.place = Some(store.next.ticket);
+            store.next.ticket += 1;
         }
         if feed.is_hungry() {
-            self.line_up_behind(key);
+            self.line_up_behind(key, store);
         } else {
-            self.line_up(key);
-            self.end_drain(key, effects);
+            self.line_up(key, store);
+            self.end_drain(key, store, log, effects);
         }
     }
 
     /// Lets a consumer wait if it may have more and be gone from the line if not.
-    fn line_up(&mut self, key: ConsumerKey) {
-        let Some(feed) = self.sessions.feed_mut(key) else { return };
+    fn line_up(&mut self, key: ConsumerKey, store: &mut MessageStore) {
+        let Some(feed) = self.feed_mut(key) else { return };
         let (is_hungry, slot) = (feed.is_hungry(), feed.queue);
         let Interest::Take { view, turn } = &mut feed.interest else { return };
         match turn.ticket {
             None if is_hungry => {
-                let place = *turn.place.get_or_insert(self.store.next.ticket);
-                self.store.next.ticket = self.store.next.ticket.max(place + 1);
+                let place = *turn.place.get_or_insert(store.next.ticket);
+                store.next.ticket = store.next.ticket.max(place + 1);
                 turn.ticket = turn.place;
                 let view = view.clone();
-                self.seat_lone(slot);
-                self.store.queues.at_mut(slot).dispatch_of(view.as_ref()).wait(place, key);
-                self.store.totals.waiting += 1;
+                self.seat_lone(slot, store);
+                store.queues.at_mut(slot).dispatch_of(view.as_ref()).wait(place, key);
+                store.totals.waiting += 1;
             }
             Some(ticket) if !is_hungry => {
-                self.store.queues.at_mut(slot).dispatch_of(view.as_ref()).stop_waiting(ticket);
+                store.queues.at_mut(slot).dispatch_of(view.as_ref()).stop_waiting(ticket);
                 turn.ticket = None;
-                self.store.totals.waiting -= 1;
+                store.totals.waiting -= 1;
             }
             _ => {}
         }
@@ -333,14 +328,14 @@ impl Engine {
 
     /// Lets a consumer that waits do so at its new place, behind all others. One that waits alone
     /// need not move before another comes.
-    fn line_up_behind(&mut self, key: ConsumerKey) {
-        let Some(feed) = self.sessions.feed_mut(key) else { return };
+    fn line_up_behind(&mut self, key: ConsumerKey, store: &mut MessageStore) {
+        let Some(feed) = self.feed_mut(key) else { return };
         let Interest::Take { view, turn: Turn { place: Some(place), ticket: Some(ticket) } } =
             &mut feed.interest
         else {
             return;
         };
-        let queue = self.store.queues.at_mut(feed.queue);
+        let queue = store.queues.at_mut(feed.queue);
         if queue.delivery.views.is_empty() && queue.delivery.dispatch.waiting().len() == 1 {
             return;
         }
@@ -351,14 +346,14 @@ impl Engine {
     }
 
     /// Another is about to wait at this queue: who waits there alone takes its own place.
-    pub(crate) fn seat_lone(&mut self, slot: QueueSlot) {
-        let dispatch = &mut self.store.queues.at_mut(slot).delivery.dispatch;
+    pub(crate) fn seat_lone(&mut self, slot: QueueSlot, store: &mut MessageStore) {
+        let dispatch = &mut store.queues.at_mut(slot).delivery.dispatch;
         let waiting = dispatch.waiting();
         let Some((ticket, key)) = waiting.first_key_value().filter(|_| waiting.len() == 1) else {
             return;
         };
         let (ticket, key) = (*ticket, *key);
-        let turn = self.sessions.feed_mut(key).and_then(Feed::turn_mut);
+        let turn = self.feed_mut(key).and_then(Feed::turn_mut);
         if let Some(turn) = turn
             && let Some(place) = turn.place.filter(|place| *place != ticket)
         {
@@ -369,23 +364,35 @@ impl Engine {
     }
 
     /// Tells those who drain that nothing more is there for them, if that is certain.
-    pub(crate) fn end_drains(&mut self, slot: QueueSlot, effects: &mut Effects) {
-        let Some(queue) = self.store.queues.get(slot) else { return };
-        let is_unsure = queue.is_expiring(self.store.latest) && queue.delivery.pause.is_none();
+    pub(crate) fn end_drains(
+        &mut self,
+        slot: QueueSlot,
+        store: &mut MessageStore,
+        log: &Log,
+        effects: &mut Effects,
+    ) {
+        let Some(queue) = store.queues.get(slot) else { return };
+        let is_unsure = queue.is_expiring(store.latest) && queue.delivery.pause.is_none();
         if queue.delivery.draining.is_empty() || is_unsure {
             return;
         }
         let draining: Vec<_> = queue.delivery.draining.iter().copied().collect();
-        self.took_steps(draining.len());
+        store.took_steps(draining.len());
         for key in draining {
-            self.end_drain(key, effects);
+            self.end_drain(key, store, log, effects);
         }
     }
 
     /// Tells a consumer that drains that it has had all; its limit is what it had. Like a wait that
     /// ends: that nothing is there may be so by a change that is not durable yet.
-    pub(crate) fn end_drain(&mut self, key: ConsumerKey, effects: &mut Effects) {
-        let Some(feed) = self.sessions.feed_mut(key) else { return };
+    pub(crate) fn end_drain(
+        &mut self,
+        key: ConsumerKey,
+        store: &mut MessageStore,
+        log: &Log,
+        effects: &mut Effects,
+    ) {
+        let Some(feed) = self.feed_mut(key) else { return };
         // Who is held back hears when it may have more again, or there is no more.
         if !feed.draining || feed.is_held_back() {
             return;
@@ -393,15 +400,48 @@ impl Engine {
         feed.draining = false;
         feed.limit = feed.delivered;
         let (slot, delivered) = (feed.queue, feed.delivered);
-        self.line_up(key);
-        self.store.queues.at_mut(slot).delivery.draining.remove(&key);
+        self.line_up(key, store);
+        store.queues.at_mut(slot).delivery.draining.remove(&key);
         let reply = Reply::Drained { link: key.link, delivered };
-        effects.reply(self.sessions.at(key.session).identity.id, self.log.after_all(), reply);
+        effects.reply(self.at(key.session).identity.id, log.after_all(), reply);
     }
+}
 
+impl Admission {
+    /// Forgets a consumer with a limit; what it holds stays held. Gives the queue it was at, which
+    /// may now be idle; `None` when it was not there.
+    pub(crate) fn close_feed(
+        &mut self,
+        key: ConsumerKey,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) -> Option<QueueSlot> {
+        let feed = sessions.feed_mut(key)?;
+        feed.limit = feed.delivered;
+        sessions.line_up(key, store);
+        let feed = sessions.at_mut(key.session).links.feeds.remove(&key.link)?;
+        let queue = store.queues.at_mut(feed.queue);
+        queue.delivery.draining.remove(&key);
+        queue.delivery.browsers.remove(&key);
+        let was_known = queue.delivery.consumers.remove(&key);
+        assert!(was_known, "a queue knows its consumers");
+        match feed.interest {
+            Interest::Take { view: Some(view), .. } => queue.part_view(&view),
+            Interest::Take { view: None, .. } => {}
+            Interest::Browse(browsing) => {
+                store.timers.change(Timer::Browse(key), browsing.resumes, None);
+            }
+        }
+        sessions.release_groups(key, feed.queue, store);
+        self.may_have_caught_up(feed.queue, store);
+        Some(feed.queue)
+    }
+}
+
+impl MessageStore {
     /// What was over went otherwise than by time: who drains hears soon if nothing else is there.
     pub(crate) fn end_drains_later(&mut self, slot: QueueSlot) {
-        if self.store.queues.get(slot).is_some_and(|queue| !queue.delivery.draining.is_empty()) {
+        if self.queues.get(slot).is_some_and(|queue| !queue.delivery.draining.is_empty()) {
             self.resume_later(slot);
         }
     }
@@ -409,24 +449,15 @@ impl Engine {
     /// A step left something to do, a delivery or a view: the queue goes on with it, by time, at
     /// once.
     pub(crate) fn resume_later(&mut self, slot: QueueSlot) {
-        self.resume_at(slot, self.store.latest);
+        self.resume_at(slot, self.latest);
     }
 
     /// The same; of what is due the earliest is first.
     pub(crate) fn resume_at(&mut self, slot: QueueSlot, at: Nanos) {
-        let queue = self.store.queues.at_mut(slot);
+        let queue = self.queues.at_mut(slot);
         if queue.delivery.resumes.is_none() {
             queue.delivery.resumes = Some(at);
-            self.store.timers.change(Timer::Resume(slot), None, Some(at));
+            self.timers.change(Timer::Resume(slot), None, Some(at));
         }
-    }
-
-    /// The queue goes on with what was too much for one step.
-    pub(crate) fn resume(&mut self, slot: QueueSlot, effects: &mut Effects) -> QueueSlot {
-        let before = self.store.queues.at_mut(slot).delivery.resumes.take();
-        self.store.timers.change(Timer::Resume(slot), before, None);
-        self.scan_views(slot);
-        self.evict_dead_letters(slot, effects);
-        slot
     }
 }

@@ -18,7 +18,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use model::{Durability, KeyCommand, KeyKind, Persistence, QueueName, Reply};
 
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
+use crate::engine::{Context, Engine, MessageStore, Outcome};
 use crate::queue::{ListLifetime, QueueSlot};
 use crate::session::SessionSlot;
 
@@ -88,8 +88,10 @@ impl Engine {
             }
             KeyCommand::ClearDeadline { name } => self.clear_deadline(&name, effects),
             KeyCommand::Lifetime { name } => self.lifetime_of_key(&name),
-            KeyCommand::Names { after, max, kind } => self.names_of_keys(after, max, kind),
-            KeyCommand::CountAll => self.count_keys(),
+            KeyCommand::Names { after, max, kind } => {
+                self.keyspace.names_of_keys(after, max, kind, &mut self.store, &self.log)
+            }
+            KeyCommand::CountAll => self.keyspace.count_keys(&mut self.store, &self.log),
             KeyCommand::SetValue { name, value, deadline, rule, want_old } => {
                 let wish = setting::Wish { value, deadline, rule, want_old };
                 self.set_value(&name, wish, effects)
@@ -99,14 +101,9 @@ impl Engine {
         }
     }
 
-    /// Whether a name is that of a small value, so that it is no list.
-    pub(crate) fn is_value(&self, name: &QueueName) -> bool {
-        self.keyspace.values.get(name, self.store.latest).is_some()
-    }
-
     /// What is found by this name.
     pub(crate) fn find_key(&mut self, name: &QueueName) -> Option<Key> {
-        if self.is_value(name) {
+        if self.keyspace.is_value(name, &self.store) {
             return Some(Key::Value);
         }
         self.find_list(name).map(Key::List)
@@ -121,34 +118,10 @@ impl Engine {
 
     /// A key whose time is over goes now rather than by time.
     pub(crate) fn notice_end(&mut self, name: &QueueName, effects: &mut Effects) {
-        if self.keyspace.values.holds(name) && !self.is_value(name) {
+        if self.keyspace.values.holds(name) && !self.keyspace.is_value(name, &self.store) {
             self.delete_value(name, effects);
         }
         self.find_list(name);
-    }
-
-    /// How durable what is said of keys is.
-    pub(crate) fn key_level(&self) -> Durability {
-        self.context.policy.durability(Persistence::Persistent)
-    }
-
-    /// A ready message came into an empty queue of a name.
-    pub(crate) fn list_began(&mut self, slot: QueueSlot) {
-        let name = &self.store.queues.at(slot).name;
-        self.keyspace.lists += u64::from(!self.keyspace.values.holds(name));
-        if self.keyspace.stale.contains(name) {
-            self.keyspace.unstated.insert(name.clone());
-        }
-    }
-
-    /// The last ready message of a queue of a name has gone, and the list's deadline with it.
-    pub(crate) fn list_ended(&mut self, slot: QueueSlot) {
-        let queue = self.store.queues.at(slot);
-        self.keyspace.lists -= u64::from(!self.keyspace.values.holds(&queue.name));
-        if queue.index.lifetime.at.is_some() {
-            let over = queue.index.lifetime.over;
-            self.change_lifetime(slot, ListLifetime { at: None, over });
-        }
     }
 
     fn kind_of_key(&mut self, name: &QueueName) -> Outcome {
@@ -160,8 +133,41 @@ impl Engine {
     }
 
     fn count_of_keys(&mut self, names: &[QueueName]) -> Outcome {
-        self.took_steps(names.len());
+        self.store.took_steps(names.len());
         let count = names.iter().filter(|name| self.find_key(name).is_some()).count();
         Outcome::reply(self.log.after_all(), Reply::Count(count as u64))
+    }
+}
+
+impl Keyspace {
+    /// Whether a name is that of a small value, so that it is no list.
+    pub(crate) fn is_value(&self, name: &QueueName, store: &MessageStore) -> bool {
+        self.values.get(name, store.latest).is_some()
+    }
+
+    /// A ready message came into an empty queue of a name.
+    pub(crate) fn list_began(&mut self, slot: QueueSlot, store: &MessageStore) {
+        let name = &store.queues.at(slot).name;
+        self.lists += u64::from(!self.values.holds(name));
+        if self.stale.contains(name) {
+            self.unstated.insert(name.clone());
+        }
+    }
+
+    /// The last ready message of a queue of a name has gone, and the list's deadline with it.
+    pub(crate) fn list_ended(&mut self, slot: QueueSlot, store: &mut MessageStore) {
+        let queue = store.queues.at(slot);
+        self.lists -= u64::from(!self.values.holds(&queue.name));
+        if queue.index.lifetime.at.is_some() {
+            let over = queue.index.lifetime.over;
+            self.change_lifetime(slot, ListLifetime { at: None, over }, store);
+        }
+    }
+}
+
+impl Context {
+    /// How durable what is said of keys is.
+    pub(crate) fn key_level(&self) -> Durability {
+        self.policy.durability(Persistence::Persistent)
     }
 }

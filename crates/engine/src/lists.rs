@@ -20,7 +20,9 @@ use model::{
 };
 
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
+use crate::engine::{Bodies, Context, Engine, MessageStore, Outcome};
+use crate::keys::Keyspace;
+use crate::log::Log;
 use crate::message::State;
 use crate::queue::{QueueSlot, Role};
 use crate::session::SessionSlot;
@@ -41,7 +43,7 @@ impl Engine {
         effects: &mut Effects,
     ) -> Outcome {
         let outcome = self.list_unless_refused(by, command, effects);
-        outcome.unwrap_or_else(|refusal| self.refuse(refusal))
+        outcome.unwrap_or_else(|refusal| self.log.refuse(refusal))
     }
 
     fn list_unless_refused(
@@ -56,17 +58,17 @@ impl Engine {
                 self.push(queue, &push, elements, effects)
             }
             ListCommand::Pop { queue, end, max } => {
-                self.pop(by, &queue, self.hand(end, max), effects)
+                self.pop(by, &queue, self.replies.hand(end, max), effects)
             }
             ListCommand::PushEach { queue, end, elements, persistence } => {
                 let push = Push { end, only_existing: false, persistence };
                 self.push_each(queue, &push, elements, effects)
             }
             ListCommand::PopEach { queue, end, max } => {
-                self.pop_each(by, queue, self.hand(end, max), effects)
+                self.pop_each(by, queue, self.replies.hand(end, max), effects)
             }
             ListCommand::PopFirst { queues, end, max, wait } => {
-                self.pop_first(by, queues, self.hand(end, max), wait, effects)
+                self.pop_first(by, queues, self.replies.hand(end, max), wait, effects)
             }
             ListCommand::Move { from, from_end, to, to_end, wait } => {
                 self.move_element(by, from, MoveArgs { from_end, to, to_end }, wait, effects)
@@ -106,7 +108,7 @@ impl Engine {
             Some(slot) => self.elements_count(slot),
             None => 0,
         };
-        Ok(self.counted(count))
+        Ok(self.log.counted(count))
     }
 
     /// The queue of that name for a command that takes or looks at its elements. What is in a
@@ -116,18 +118,13 @@ impl Engine {
         by: SessionSlot,
         name: &QueueName,
     ) -> Result<Option<QueueSlot>, Refusal> {
-        self.check_is_list(name)?;
+        self.keyspace.check_is_list(name, &self.store)?;
         let Some(slot) = self.store.queues.find(name.as_str()) else { return Ok(None) };
         self.end_list_if_over(slot);
         match self.store.queues.at(slot).role {
             Role::Temporary(owner) if owner != by => Err(Refusal::OfAnotherSession),
             _ => Ok(Some(slot)),
         }
-    }
-
-    /// Whether the name is not that of a value.
-    pub(crate) fn check_is_list(&self, name: &QueueName) -> Result<(), Refusal> {
-        if self.is_value(name) { Err(Refusal::WrongKind) } else { Ok(()) }
     }
 
     /// How many elements there are.
@@ -139,13 +136,27 @@ impl Engine {
             return ready;
         }
         let over = queue.index.expiring.range(..=(self.store.latest, MessageId(u64::MAX)));
-        let is_ready = |id| self.living(id).state() == State::Ready && !self.is_doomed(id);
+        let is_ready =
+            |id| self.store.living(id).state() == State::Ready && !self.store.is_doomed(id);
         let ready_over = over.clone().filter(|(_, id)| is_ready(*id));
         let (looked, ready_over) = (over.count(), ready_over.count());
-        self.took_steps(looked);
+        self.store.took_steps(looked);
         ready - ready_over as u64
     }
+}
 
+impl Keyspace {
+    /// Whether the name is not that of a value.
+    pub(crate) fn check_is_list(
+        &self,
+        name: &QueueName,
+        store: &MessageStore,
+    ) -> Result<(), Refusal> {
+        if self.is_value(name, store) { Err(Refusal::WrongKind) } else { Ok(()) }
+    }
+}
+
+impl MessageStore {
     /// The elements from this one on, away from that end.
     pub(crate) fn elements_from(
         &self,
@@ -153,8 +164,8 @@ impl Engine {
         end: End,
         first: Option<(u32, i64)>,
     ) -> impl Iterator<Item = MessageId> {
-        let queue = self.store.queues.at(slot);
-        let is_expiring = queue.is_expiring(self.store.latest);
+        let queue = self.queues.at(slot);
+        let is_expiring = queue.is_expiring(self.latest);
         core::iter::successors(first, move |at| queue.delivery.dispatch.ready().next_from(end, *at))
             .map(|(_, order)| self.message_of(order))
             .filter(move |id| !is_expiring || !self.is_over(*id))
@@ -162,26 +173,31 @@ impl Engine {
 
     /// All elements from an end on.
     pub(crate) fn elements(&self, slot: QueueSlot, end: End) -> impl Iterator<Item = MessageId> {
-        self.elements_from(
-            slot,
-            end,
-            self.store.queues.at(slot).delivery.dispatch.ready().at_end(end),
-        )
+        self.elements_from(slot, end, self.queues.at(slot).delivery.dispatch.ready().at_end(end))
     }
+}
 
-    pub(crate) fn element_of(&self, id: MessageId) -> Element {
-        let message = self.living(id);
-        let (format, payload) = (message.format, Payload::by(&self.context.formats));
-        Element { format, payload, body: self.body_of(id, message) }
+impl Bodies {
+    pub(crate) fn element_of(
+        &self,
+        id: MessageId,
+        store: &MessageStore,
+        context: &Context,
+    ) -> Element {
+        let message = store.living(id);
+        let (format, payload) = (message.format, Payload::by(&context.formats));
+        Element { format, payload, body: self.body_of(id, message, store) }
     }
+}
 
+impl Log {
     /// A count reflects all that was changed.
     pub(crate) fn counted(&self, count: u64) -> Outcome {
-        Outcome::reply(self.log.after_all(), Reply::Count(count))
+        Outcome::reply(self.after_all(), Reply::Count(count))
     }
 
     pub(crate) fn nothing_in_time(&self) -> Outcome {
-        Outcome::reply(self.log.after_all(), Reply::TimedOut { link: None })
+        Outcome::reply(self.after_all(), Reply::TimedOut { link: None })
     }
 }
 

@@ -18,10 +18,12 @@ use model::{
     Away, Body, BodyPlace, Command, KeyCommand, ListCommand, Lsn, MessageId, TransactionId, limits,
 };
 
-use crate::engine::{Bodies, Engine};
+use crate::engine::{Bodies, Directory, Engine, MessageStore};
+use crate::keys::Keyspace;
 use crate::message::{Message, Stored};
 use crate::policy::EngineOptions;
 use crate::queue::QueueSlot;
+use crate::send_ids::SendIds;
 use crate::sharing::SharedBody;
 use crate::spilling::{Spilled, Spilling};
 
@@ -266,7 +268,7 @@ impl Engine {
     pub fn set_written(&mut self, written: Lsn) {
         if written > self.bodies.memory.written {
             self.bodies.memory.written = written;
-            self.line_up_written();
+            self.bodies.line_up_written(&mut self.store);
         }
         self.trim();
     }
@@ -286,7 +288,7 @@ impl Engine {
     /// Bytes that open transactions may hold together, and one by itself.
     #[must_use]
     pub fn uncommitted_max(&self) -> usize {
-        self.bodies.memory.uncommitted_max()
+        self.bodies.uncommitted_max()
     }
 
     /// How often a body has left memory, or come into a queue from elsewhere without being in it.
@@ -352,216 +354,12 @@ impl Engine {
         let beside = waiting + self.store.queues.memory_bytes();
         let places =
             self.bodies.memory.spilling.places_bytes() + self.bodies.sharing.memory_bytes();
-        let beside = beside + self.beside_messages_bytes();
+        let beside = beside + self.dedup.beside_messages_bytes(&self.keyspace, &self.directory);
         self.bodies.memory.fixed
             + messages
             + places
             + beside
             + self.transactions.uncommitted_bytes as u64
-    }
-
-    /// Small values, names of messages and selectors of subscriptions, beyond the usual.
-    fn beside_messages_bytes(&self) -> u64 {
-        let all = self.keyspace.values.memory_bytes()
-            + self.dedup.memory_bytes()
-            + self.directory.subscriptions.selectors_bytes();
-        all.saturating_sub(BESIDE_MESSAGES_FREE)
-    }
-
-    /// A message comes into its queue.
-    pub(crate) fn account(&mut self, id: MessageId, message: &Message) {
-        if let Some(kept) = message.kept() {
-            self.settle_body(id, &kept, VecDeque::push_back);
-        }
-    }
-
-    /// A body is there, here or elsewhere.
-    pub(crate) fn settle_body(&mut self, id: MessageId, kept: &Kept<'_>, push: Push) {
-        if let Some(place) = kept.spilled {
-            self.bodies.memory.spilling.lies(place, id);
-        }
-        let Stored::Here(body) = kept.stored else {
-            self.bodies.memory.away += 1;
-            self.bodies.memory.went += 1;
-            return;
-        };
-        let bytes = charge(body.len());
-        if !self.may_leave(kept) {
-            self.bodies.memory.fixed += bytes;
-            return;
-        }
-        self.bodies.memory.movable += bytes;
-        self.bodies.memory.came += 1;
-        let is_written = self.is_written(kept);
-        if kept.is_only_here() {
-            self.bodies.memory.spilling.settle(id, bytes);
-        }
-        let is_in_line = is_written && !self.bodies.memory.spilling.is_leaving(id);
-        self.change_residents(kept.keeper, |residents| {
-            residents.bytes += bytes;
-            residents.count += 1;
-            if is_in_line {
-                push(&mut residents.line, id);
-            }
-        });
-        if !is_written {
-            self.bodies.memory.unwritten.push_back(id);
-        }
-    }
-
-    /// Whether its body may be elsewhere one day.
-    fn may_leave(&self, kept: &Kept<'_>) -> bool {
-        kept.frame.is_some() || self.bodies.memory.spilling.is_there()
-    }
-
-    /// Whether the log has nothing to write before its body may leave.
-    fn is_written(&self, kept: &Kept<'_>) -> bool {
-        kept.frame.is_none_or(|frame| frame <= self.bodies.memory.written)
-    }
-
-    /// The body of that name.
-    pub(crate) fn kept(&self, name: MessageId) -> Option<Kept<'_>> {
-        let own = || self.store.messages.get(name.0)?.kept();
-        self.bodies.sharing.get(name).map(SharedBody::kept).or_else(own)
-    }
-
-    /// A message goes out of its queue.
-    pub(crate) fn unaccount(&mut self, id: MessageId, message: &Message) {
-        match message.kept() {
-            Some(kept) => self.move_body_out(id, &kept),
-            None => self.stop_sharing_wait(message),
-        }
-    }
-
-    /// A body goes, or changes.
-    pub(crate) fn move_body_out(&mut self, id: MessageId, kept: &Kept<'_>) {
-        if let Some(place) = kept.spilled {
-            self.bodies.memory.spilling.lies_no_more(place);
-        }
-        let Stored::Here(body) = kept.stored else {
-            self.bodies.memory.away -= 1;
-            self.bodies.awaited.has_left(away_of(id, kept));
-            return;
-        };
-        let bytes = charge(body.len());
-        if !self.may_leave(kept) {
-            self.bodies.memory.fixed -= bytes;
-            return;
-        }
-        if kept.is_only_here() {
-            self.bodies.memory.spilling.unaccount(id, bytes);
-        }
-        self.bodies.memory.movable -= bytes;
-        self.change_residents(kept.keeper, |residents| {
-            residents.bytes -= bytes;
-            residents.count -= 1;
-            residents.leave_line(id);
-        });
-    }
-
-    fn change_residents(&mut self, keeper: Keeper, change: impl FnOnce(&mut ResidentBodies)) {
-        let (residents, memory) = self.residents_of(keeper);
-        change(residents);
-        memory.weigh(keeper, residents);
-        if residents.is_stale() {
-            self.drop_stale(keeper);
-        }
-    }
-
-    fn residents_of(&mut self, keeper: Keeper) -> (&mut ResidentBodies, &mut Memory) {
-        let Bodies { sharing, memory, .. } = &mut self.bodies;
-        let queues = &mut self.store.queues;
-        let residents = match keeper {
-            Keeper::Queue(slot) => &mut queues.at_mut(slot).bodies.residents,
-            Keeper::Sharing => &mut sharing.residents,
-        };
-        (residents, memory)
-    }
-
-    /// A body that was here already gets its place in line.
-    fn line_up_to_leave(&mut self, id: MessageId) {
-        let kept = self.kept(id).filter(|kept| self.is_at_home(kept));
-        if let Some(keeper) = kept.map(|kept| kept.keeper) {
-            self.line_up_at(keeper, id);
-        }
-    }
-
-    fn line_up_at(&mut self, keeper: Keeper, id: MessageId) {
-        let (residents, memory) = self.residents_of(keeper);
-        residents.line.push_back(id);
-        if residents.line.len() == 1 {
-            memory.weigh(keeper, residents);
-        }
-        if residents.is_stale() {
-            self.drop_stale(keeper);
-        }
-    }
-
-    /// Whether it is here, and may leave.
-    fn is_at_home(&self, kept: &Kept<'_>) -> bool {
-        self.may_leave(kept) && kept.stored.here().is_some()
-    }
-
-    /// What has been written since may leave now.
-    fn line_up_written(&mut self) {
-        while let Some(id) = self.bodies.memory.unwritten.front().copied() {
-            let kept = self.kept(id);
-            if kept.is_some_and(|kept| !self.is_written(&kept)) {
-                break;
-            }
-            let keeper = kept.filter(|kept| self.is_at_home(kept)).map(|kept| kept.keeper);
-            self.bodies.memory.unwritten.pop_front();
-            if let Some(keeper) = keeper {
-                self.line_up_at(keeper, id);
-            }
-        }
-    }
-
-    /// What nobody waits for any more may leave.
-    pub(crate) fn let_go(&mut self) {
-        let passed_over = core::mem::take(&mut self.bodies.memory.passed_over);
-        let (kept, free): (Vec<_>, Vec<_>) =
-            passed_over.into_iter().partition(|id| self.bodies.awaited.keeps(*id));
-        self.bodies.memory.passed_over = kept;
-        for id in free.into_iter().rev() {
-            self.line_up_to_leave(id);
-        }
-    }
-
-    /// What a reader gets for the body of a message.
-    pub(crate) fn body_of(&self, id: MessageId, message: &Message) -> Body {
-        if let Some(body) = self.bodies.sharing.here(message) {
-            return Body::Here(Arc::clone(body));
-        }
-        let (place, name) = self.away_of(id, message);
-        let bytes = u32::try_from(message.body.len()).unwrap_or(u32::MAX);
-        Body::Away(Away { place, message: name, bytes })
-    }
-
-    /// Where the body of a message is, and its name.
-    pub(crate) fn away_of(&self, id: MessageId, message: &Message) -> (BodyPlace, MessageId) {
-        let name = message.shared().unwrap_or(id);
-        let kept = message.kept().or_else(|| self.kept(name));
-        away_of(name, &kept.expect("invariant: a message has a body"))
-    }
-
-    /// A body that was away has come.
-    pub(crate) fn bring(&mut self, id: MessageId, body: Arc<[u8]>) {
-        // Whoever reads on asks for it before others.
-        self.bring_to(id, body, VecDeque::push_front);
-    }
-
-    /// It is known whether its body is here, where nobody reads yet: the log has it.
-    pub(crate) fn replace_body(&mut self, id: MessageId, body: Stored) {
-        self.with_body(id, VecDeque::push_back, body, None);
-    }
-
-    fn bring_to(&mut self, id: MessageId, body: Arc<[u8]>, push: Push) {
-        let Some(kept) = self.kept(id) else { return };
-        let (lies, is_shared) = (kept.lies(), kept.keeper == Keeper::Sharing);
-        let stays = kept.spilled.filter(|_| is_shared);
-        self.with_body(id, push, Stored::Here(body), stays);
-        self.bodies.memory.spilling.vacate(lies.filter(|_| !is_shared));
     }
 
     /// Lets bodies leave until the rest fits, as far as they can be read back: more than came, and
@@ -575,7 +373,7 @@ impl Engine {
         }
         let most = BODIES_PER_TRIM + 2 * came;
         for id in self.bodies.memory.spilling.take_kept_back(most) {
-            self.line_up_to_leave(id);
+            self.bodies.line_up_to_leave(id, &mut self.store);
         }
         let mut passed = 0;
         while self.is_beyond_movable()
@@ -583,9 +381,9 @@ impl Engine {
             && let Some((_, keeper)) = self.bodies.memory.fat.last().copied()
         {
             passed += 1;
-            self.put_away_last(keeper);
+            self.bodies.put_away_last(keeper, &mut self.store);
         }
-        self.took_steps(passed);
+        self.store.took_steps(passed);
     }
 
     /// Whether there are bodies to leave, and they are in line.
@@ -601,24 +399,261 @@ impl Engine {
     pub(crate) fn movable_max(&self) -> u64 {
         self.bodies.memory.movable_beside(self.resting_bytes())
     }
+}
+
+impl Bodies {
+    /// Bytes that open transactions may hold together, and one by itself.
+    #[must_use]
+    pub(crate) fn uncommitted_max(&self) -> usize {
+        self.memory.uncommitted_max()
+    }
+
+    /// A message comes into its queue.
+    pub(crate) fn account(&mut self, id: MessageId, message: &Message, store: &mut MessageStore) {
+        if let Some(kept) = message.kept() {
+            self.settle_body(id, &kept, VecDeque::push_back, store);
+        }
+    }
+
+    /// A body is there, here or elsewhere.
+    pub(crate) fn settle_body(
+        &mut self,
+        id: MessageId,
+        kept: &Kept<'_>,
+        push: Push,
+        store: &mut MessageStore,
+    ) {
+        if let Some(place) = kept.spilled {
+            self.memory.spilling.lies(place, id);
+        }
+        let Stored::Here(body) = kept.stored else {
+            self.memory.away += 1;
+            self.memory.went += 1;
+            return;
+        };
+        let bytes = charge(body.len());
+        if !self.may_leave(kept) {
+            self.memory.fixed += bytes;
+            return;
+        }
+        self.memory.movable += bytes;
+        self.memory.came += 1;
+        let is_written = self.is_written(kept);
+        if kept.is_only_here() {
+            self.memory.spilling.settle(id, bytes);
+        }
+        let is_in_line = is_written && !self.memory.spilling.is_leaving(id);
+        self.change_residents(
+            kept.keeper,
+            |residents| {
+                residents.bytes += bytes;
+                residents.count += 1;
+                if is_in_line {
+                    push(&mut residents.line, id);
+                }
+            },
+            store,
+        );
+        if !is_written {
+            self.memory.unwritten.push_back(id);
+        }
+    }
+
+    /// Whether its body may be elsewhere one day.
+    fn may_leave(&self, kept: &Kept<'_>) -> bool {
+        kept.frame.is_some() || self.memory.spilling.is_there()
+    }
+
+    /// Whether the log has nothing to write before its body may leave.
+    fn is_written(&self, kept: &Kept<'_>) -> bool {
+        kept.frame.is_none_or(|frame| frame <= self.memory.written)
+    }
+
+    /// The body of that name.
+    pub(crate) fn kept<'e>(&'e self, name: MessageId, store: &'e MessageStore) -> Option<Kept<'e>> {
+        let own = || store.messages.get(name.0)?.kept();
+        self.sharing.get(name).map(SharedBody::kept).or_else(own)
+    }
+
+    /// A message goes out of its queue.
+    pub(crate) fn unaccount(&mut self, id: MessageId, message: &Message, store: &mut MessageStore) {
+        match message.kept() {
+            Some(kept) => self.move_body_out(id, &kept, store),
+            None => self.stop_sharing_wait(message),
+        }
+    }
+
+    /// A body goes, or changes.
+    pub(crate) fn move_body_out(
+        &mut self,
+        id: MessageId,
+        kept: &Kept<'_>,
+        store: &mut MessageStore,
+    ) {
+        if let Some(place) = kept.spilled {
+            self.memory.spilling.lies_no_more(place);
+        }
+        let Stored::Here(body) = kept.stored else {
+            self.memory.away -= 1;
+            self.awaited.has_left(away_of(id, kept));
+            return;
+        };
+        let bytes = charge(body.len());
+        if !self.may_leave(kept) {
+            self.memory.fixed -= bytes;
+            return;
+        }
+        if kept.is_only_here() {
+            self.memory.spilling.unaccount(id, bytes);
+        }
+        self.memory.movable -= bytes;
+        self.change_residents(
+            kept.keeper,
+            |residents| {
+                residents.bytes -= bytes;
+                residents.count -= 1;
+                residents.leave_line(id);
+            },
+            store,
+        );
+    }
+
+    fn change_residents(
+        &mut self,
+        keeper: Keeper,
+        change: impl FnOnce(&mut ResidentBodies),
+        store: &mut MessageStore,
+    ) {
+        let (residents, memory) = self.residents_of(keeper, store);
+        change(residents);
+        memory.weigh(keeper, residents);
+        if residents.is_stale() {
+            self.drop_stale(keeper, store);
+        }
+    }
+
+    fn residents_of<'e>(
+        &'e mut self,
+        keeper: Keeper,
+        store: &'e mut MessageStore,
+    ) -> (&'e mut ResidentBodies, &'e mut Memory) {
+        let Bodies { sharing, memory, .. } = self;
+        let queues = &mut store.queues;
+        let residents = match keeper {
+            Keeper::Queue(slot) => &mut queues.at_mut(slot).bodies.residents,
+            Keeper::Sharing => &mut sharing.residents,
+        };
+        (residents, memory)
+    }
+
+    /// A body that was here already gets its place in line.
+    fn line_up_to_leave(&mut self, id: MessageId, store: &mut MessageStore) {
+        let kept = self.kept(id, store).filter(|kept| self.is_at_home(kept));
+        if let Some(keeper) = kept.map(|kept| kept.keeper) {
+            self.line_up_at(keeper, id, store);
+        }
+    }
+
+    fn line_up_at(&mut self, keeper: Keeper, id: MessageId, store: &mut MessageStore) {
+        let (residents, memory) = self.residents_of(keeper, store);
+        residents.line.push_back(id);
+        if residents.line.len() == 1 {
+            memory.weigh(keeper, residents);
+        }
+        if residents.is_stale() {
+            self.drop_stale(keeper, store);
+        }
+    }
+
+    /// Whether it is here, and may leave.
+    fn is_at_home(&self, kept: &Kept<'_>) -> bool {
+        self.may_leave(kept) && kept.stored.here().is_some()
+    }
+
+    /// What has been written since may leave now.
+    fn line_up_written(&mut self, store: &mut MessageStore) {
+        while let Some(id) = self.memory.unwritten.front().copied() {
+            let kept = self.kept(id, store);
+            if kept.is_some_and(|kept| !self.is_written(&kept)) {
+                break;
+            }
+            let keeper = kept.filter(|kept| self.is_at_home(kept)).map(|kept| kept.keeper);
+            self.memory.unwritten.pop_front();
+            if let Some(keeper) = keeper {
+                self.line_up_at(keeper, id, store);
+            }
+        }
+    }
+
+    /// What nobody waits for any more may leave.
+    pub(crate) fn let_go(&mut self, store: &mut MessageStore) {
+        let passed_over = core::mem::take(&mut self.memory.passed_over);
+        let (kept, free): (Vec<_>, Vec<_>) =
+            passed_over.into_iter().partition(|id| self.awaited.keeps(*id));
+        self.memory.passed_over = kept;
+        for id in free.into_iter().rev() {
+            self.line_up_to_leave(id, store);
+        }
+    }
+
+    /// What a reader gets for the body of a message.
+    pub(crate) fn body_of(&self, id: MessageId, message: &Message, store: &MessageStore) -> Body {
+        if let Some(body) = self.sharing.here(message) {
+            return Body::Here(Arc::clone(body));
+        }
+        let (place, name) = self.away_of(id, message, store);
+        let bytes = u32::try_from(message.body.len()).unwrap_or(u32::MAX);
+        Body::Away(Away { place, message: name, bytes })
+    }
+
+    /// Where the body of a message is, and its name.
+    pub(crate) fn away_of(
+        &self,
+        id: MessageId,
+        message: &Message,
+        store: &MessageStore,
+    ) -> (BodyPlace, MessageId) {
+        let name = message.shared().unwrap_or(id);
+        let kept = message.kept().or_else(|| self.kept(name, store));
+        away_of(name, &kept.expect("invariant: a message has a body"))
+    }
+
+    /// A body that was away has come.
+    pub(crate) fn bring(&mut self, id: MessageId, body: Arc<[u8]>, store: &mut MessageStore) {
+        // Whoever reads on asks for it before others.
+        self.bring_to(id, body, VecDeque::push_front, store);
+    }
+
+    /// It is known whether its body is here, where nobody reads yet: the log has it.
+    pub(crate) fn replace_body(&mut self, id: MessageId, body: Stored, store: &mut MessageStore) {
+        self.with_body(id, VecDeque::push_back, body, None, store);
+    }
+
+    fn bring_to(&mut self, id: MessageId, body: Arc<[u8]>, push: Push, store: &mut MessageStore) {
+        let Some(kept) = self.kept(id, store) else { return };
+        let (lies, is_shared) = (kept.lies(), kept.keeper == Keeper::Sharing);
+        let stays = kept.spilled.filter(|_| is_shared);
+        self.with_body(id, push, Stored::Here(body), stays, store);
+        self.memory.spilling.vacate(lies.filter(|_| !is_shared));
+    }
 
     /// The last of a keeper's bodies leaves, or waits elsewhere until it can: its frame may have
     /// been stored anew, or somebody waits for it.
-    fn put_away_last(&mut self, keeper: Keeper) {
+    fn put_away_last(&mut self, keeper: Keeper, store: &mut MessageStore) {
         let mut last = None;
-        self.change_residents(keeper, |residents| last = residents.line.pop_back());
+        self.change_residents(keeper, |residents| last = residents.line.pop_back(), store);
         let id = last.expect("invariant: a keeper that is asked has bodies in line");
-        let Some(kept) = self.resident(keeper, id) else { return };
+        let Some(kept) = self.resident(keeper, id, store) else { return };
         let (bytes, spilled) = (kept.stored.len(), kept.spilled);
         if !self.is_written(&kept) {
-            self.bodies.memory.unwritten.push_back(id);
-        } else if self.bodies.awaited.keeps(id) {
-            self.bodies.memory.passed_over.push(id);
+            self.memory.unwritten.push_back(id);
+        } else if self.awaited.keeps(id) {
+            self.memory.passed_over.push(id);
         } else if kept.is_only_here() {
-            self.bodies.memory.spilling.begin(id, charge(bytes));
+            self.memory.spilling.begin(id, charge(bytes));
         } else {
             let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-            self.with_body(id, VecDeque::push_back, Stored::away(bytes), spilled);
+            self.with_body(id, VecDeque::push_back, Stored::away(bytes), spilled, store);
         }
     }
 
@@ -629,36 +664,43 @@ impl Engine {
         push: Push,
         stored: Stored,
         spilled: Option<NonZeroU64>,
+        store: &mut MessageStore,
     ) {
-        if self.bodies.sharing.get(name).is_some() {
-            return self.with_shared(name, push, stored, spilled);
+        if self.sharing.get(name).is_some() {
+            return self.with_shared(name, push, stored, spilled, store);
         }
-        let Some(mut message) = self.store.messages.remove(name.0) else { return };
-        self.unaccount(name, &message);
+        let Some(mut message) = store.messages.remove(name.0) else { return };
+        self.unaccount(name, &message, store);
         message.body = stored;
         if !message.is_journalled() {
             message.set_spilled(spilled);
         }
         if let Some(kept) = message.kept() {
-            self.settle_body(name, &kept, push);
+            self.settle_body(name, &kept, push, store);
         }
-        self.store.messages.insert(name.0, message);
+        store.messages.insert(name.0, message);
     }
 
     /// The body of that name, if it is of this keeper, here, and may leave.
-    fn resident(&self, keeper: Keeper, name: MessageId) -> Option<Kept<'_>> {
-        self.kept(name).filter(|kept| kept.keeper == keeper && self.is_at_home(kept))
+    fn resident<'e>(
+        &'e self,
+        keeper: Keeper,
+        name: MessageId,
+        store: &'e MessageStore,
+    ) -> Option<Kept<'e>> {
+        self.kept(name, store).filter(|kept| kept.keeper == keeper && self.is_at_home(kept))
     }
 
     /// Whoever is gone is in line no more.
-    fn drop_stale(&mut self, keeper: Keeper) {
-        let line = core::mem::take(&mut self.residents_of(keeper).0.line);
+    fn drop_stale(&mut self, keeper: Keeper, store: &mut MessageStore) {
+        let line = core::mem::take(&mut self.residents_of(keeper, store).0.line);
         let mut seen = BTreeSet::new();
-        let is_there = |id: &MessageId| self.resident(keeper, *id).is_some() && seen.insert(*id);
+        let is_there =
+            |id: &MessageId| self.resident(keeper, *id, store).is_some() && seen.insert(*id);
         let mut kept: VecDeque<_> = line.into_iter().filter(is_there).collect();
         kept.shrink_to(2 * kept.len() + STALE_MAX);
-        self.took_steps(kept.len() / 16);
-        let (residents, memory) = self.residents_of(keeper);
+        store.took_steps(kept.len() / 16);
+        let (residents, memory) = self.residents_of(keeper, store);
         residents.line = kept;
         memory.weigh(keeper, residents);
     }
@@ -667,10 +709,10 @@ impl Engine {
     ///
     /// # Panics
     /// When it is not.
-    pub(crate) fn check_memory(&self) {
+    pub(crate) fn check_memory(&self, store: &MessageStore) {
         let (mut away, mut fixed) = (0, 0);
         let mut residents = alloc::collections::BTreeMap::<Keeper, (usize, u64)>::new();
-        for (_, kept) in self.all_kept() {
+        for (_, kept) in self.all_kept(store) {
             match kept.stored {
                 Stored::Elsewhere { .. } => away += 1,
                 Stored::Here(body) if self.may_leave(&kept) => {
@@ -681,22 +723,17 @@ impl Engine {
                 Stored::Here(body) => fixed += charge(body.len()),
             }
         }
-        assert_eq!(
-            (away, fixed),
-            (self.bodies.memory.away, self.bodies.memory.fixed),
-            "bodies are counted"
-        );
+        assert_eq!((away, fixed), (self.memory.away, self.memory.fixed), "bodies are counted");
         let all: u64 = residents.values().map(|(_, bytes)| bytes).sum();
-        assert_eq!(all, self.bodies.memory.movable, "bodies that may leave are counted");
-        let mut lined: BTreeSet<_> = self.bodies.memory.unwritten.iter().copied().collect();
-        lined.extend(&self.bodies.memory.passed_over);
-        let queues = || {
-            self.store.queues.iter().map(|(slot, it)| (Keeper::Queue(slot), &it.bodies.residents))
-        };
-        let keepers = || queues().chain([(Keeper::Sharing, &self.bodies.sharing.residents)]);
+        assert_eq!(all, self.memory.movable, "bodies that may leave are counted");
+        let mut lined: BTreeSet<_> = self.memory.unwritten.iter().copied().collect();
+        lined.extend(&self.memory.passed_over);
+        let queues =
+            || store.queues.iter().map(|(slot, it)| (Keeper::Queue(slot), &it.bodies.residents));
+        let keepers = || queues().chain([(Keeper::Sharing, &self.sharing.residents)]);
         lined.extend(keepers().flat_map(|(_, residents)| &residents.line));
-        for (name, kept) in self.all_kept() {
-            let is_known = || lined.contains(&name) || self.bodies.memory.spilling.knows(name);
+        for (name, kept) in self.all_kept(store) {
+            let is_known = || lined.contains(&name) || self.memory.spilling.knows(name);
             assert!(!self.is_at_home(&kept) || is_known(), "no body stays for good");
         }
         for (keeper, counted) in keepers() {
@@ -704,21 +741,34 @@ impl Engine {
             let found = residents.remove(&keeper).unwrap_or_default();
             assert_eq!((*count, *bytes), found, "bodies of {keeper:?} are counted");
             assert!(line.len() <= 2 * count + STALE_MAX, "lines are short");
-            let magnitude = self.bodies.memory.magnitude(counted);
+            let magnitude = self.memory.magnitude(counted);
             assert_eq!(magnitude, *weighed, "keepers are weighed");
-            let is_fat = self.bodies.memory.fat.contains(&(magnitude, keeper));
+            let is_fat = self.memory.fat.contains(&(magnitude, keeper));
             assert_eq!(is_fat, magnitude > 0, "keepers with bodies are known");
         }
         assert!(residents.is_empty(), "bodies are of keepers");
-        self.check_sharing();
-        self.check_spilling();
+        self.check_sharing(store);
+        self.check_spilling(store);
     }
 
     /// All bodies, by their names.
-    pub(crate) fn all_kept(&self) -> impl Iterator<Item = (MessageId, Kept<'_>)> {
-        let messages = self.store.messages.iter_from(0);
+    pub(crate) fn all_kept<'e>(
+        &'e self,
+        store: &'e MessageStore,
+    ) -> impl Iterator<Item = (MessageId, Kept<'e>)> {
+        let messages = store.messages.iter_from(0);
         let own = messages.filter_map(|(id, message)| Some((MessageId(id), message.kept()?)));
-        own.chain(self.bodies.sharing.iter().map(|(name, shared)| (name, shared.kept())))
+        own.chain(self.sharing.iter().map(|(name, shared)| (name, shared.kept())))
+    }
+}
+
+impl SendIds {
+    /// Small values, names of messages and selectors of subscriptions, beyond the usual.
+    fn beside_messages_bytes(&self, keyspace: &Keyspace, directory: &Directory) -> u64 {
+        let all = keyspace.values.memory_bytes()
+            + self.memory_bytes()
+            + directory.subscriptions.selectors_bytes();
+        all.saturating_sub(BESIDE_MESSAGES_FREE)
     }
 }
 

@@ -19,11 +19,11 @@ use alloc::vec::Vec;
 use model::{MessageId, SessionId};
 
 use crate::dispatch::Entry;
-use crate::engine::Engine;
+use crate::engine::MessageStore;
 use crate::feeding::Interest;
 use crate::message::{Message, State};
 use crate::queue::{Queue, QueueSlot};
-use crate::session::ConsumerKey;
+use crate::session::{ConsumerKey, Sessions};
 
 /// Who may take the messages of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,20 +176,20 @@ impl Queue {
     }
 }
 
-impl Engine {
+impl Sessions {
     /// Panics unless what is known of groups is what follows from all messages and consumers.
-    pub(crate) fn check_message_groups(&self) {
+    pub(crate) fn check_message_groups(&self, store: &MessageStore) {
         let mut expected = BTreeMap::<(QueueSlot, u16), Group>::new();
-        for (_, message) in self.store.messages.iter_from(0) {
+        for (_, message) in store.messages.iter_from(0) {
             if let (Some(number), Some(kind)) = (message.group_number(), Kind::of(message)) {
                 expected.entry((message.queue, number)).or_default().count(kind, 1);
             }
         }
-        for (slot, queue) in self.store.queues.iter() {
+        for (slot, queue) in store.queues.iter() {
             for list in queue.dispatch_lists() {
                 list.check(|(_, order)| {
-                    let id = self.message_of(order);
-                    queue.entry_of(id, self.living(id))
+                    let id = store.message_of(order);
+                    queue.entry_of(id, store.living(id))
                 });
             }
             let groups = queue.delivery.groups.iter().flat_map(|groups| &groups.groups);
@@ -199,7 +199,7 @@ impl Engine {
                 assert_eq!(counts(group), counts(&counted), "group {number} of {}", queue.name);
                 assert_ne!(*group, Group::default(), "a group is known for something");
                 if let Owner::Consumer(key) = group.owner {
-                    let feed = self.sessions.feed(key).filter(|feed| feed.queue == slot);
+                    let feed = self.feed(key).filter(|feed| feed.queue == slot);
                     assert!(feed.is_some(), "a consumer owns groups of its queue");
                 }
             }
@@ -207,12 +207,72 @@ impl Engine {
         assert!(expected.is_empty(), "each group is known that is held or hidden");
     }
 
+    /// A consumer with a limit was given a message: it owns the group of that.
+    pub(crate) fn own_group(&self, key: ConsumerKey, id: MessageId, store: &mut MessageStore) {
+        let message = store.living(id);
+        let Some(of_message) = message.message_group() else { return };
+        let slot = message.queue;
+        let session = self.at(key.session).identity.id;
+        let may_serve = store.queues.at_mut(slot).change_group(of_message.number(), |group| {
+            group.owner = Owner::Consumer(key);
+            if of_message.is_ending() {
+                group.release(session);
+            }
+        });
+        assert!(!may_serve || !of_message.is_ending(), "a message that is held keeps its group");
+    }
+
+    /// A consumer takes over the groups that its session still has of a consumer that went.
+    pub(crate) fn inherit_groups(
+        &self,
+        key: ConsumerKey,
+        slot: QueueSlot,
+        store: &mut MessageStore,
+    ) {
+        let session = self.at(key.session).identity.id;
+        let queue = store.queues.at_mut(slot);
+        for number in queue.groups_of(Owner::Session(session)) {
+            queue.change_group(number, |group| group.owner = Owner::Consumer(key));
+        }
+    }
+
+    /// A consumer goes: another one of its session takes its groups over; else they are free once
+    /// all that the session holds of them is settled.
+    pub(crate) fn release_groups(
+        &self,
+        key: ConsumerKey,
+        slot: QueueSlot,
+        store: &mut MessageStore,
+    ) {
+        let heir = self.at(key.session).links.feeds.iter().find(|(link, feed)| {
+            **link != key.link
+                && feed.queue == slot
+                && matches!(feed.interest, Interest::Take { .. })
+        });
+        let heir = heir.map(|(link, _)| ConsumerKey { link: *link, ..key });
+        let session = self.at(key.session).identity.id;
+        let queue = store.queues.at_mut(slot);
+        let mut may_serve = false;
+        for number in queue.groups_of(Owner::Consumer(key)) {
+            may_serve |= queue.change_group(number, |group| match heir {
+                Some(heir) if group.held > 0 => group.owner = Owner::Consumer(heir),
+                _ => group.release(session),
+            });
+        }
+        queue.end_groups_if_unused();
+        if may_serve {
+            store.resume_later(slot);
+        }
+    }
+}
+
+impl MessageStore {
     /// A message is about to enter the index of its state: it counts for its group.
     pub(crate) fn enter_group(&mut self, id: MessageId) {
         let message = self.living(id);
         let Some(group) = message.message_group() else { return };
         let (slot, kind) = (message.queue, Kind::of(message));
-        let queue = self.store.queues.at_mut(slot);
+        let queue = self.queues.at_mut(slot);
         queue.begin_groups();
         if let Some(kind) = kind {
             let may_serve = queue.change_group(group.number(), |group| group.count(kind, 1));
@@ -226,59 +286,11 @@ impl Engine {
         let message = self.living(id);
         let Some(group) = message.message_group() else { return };
         let (slot, kind) = (message.queue, Kind::of(message));
-        let queue = self.store.queues.at_mut(slot);
+        let queue = self.queues.at_mut(slot);
         let may_serve = kind
             .is_some_and(|kind| queue.change_group(group.number(), |group| group.count(kind, -1)));
         queue.end_groups_if_unused();
         self.living_mut(id).set_aside(false);
-        if may_serve {
-            self.resume_later(slot);
-        }
-    }
-
-    /// A consumer with a limit was given a message: it owns the group of that.
-    pub(crate) fn own_group(&mut self, key: ConsumerKey, id: MessageId) {
-        let message = self.living(id);
-        let Some(of_message) = message.message_group() else { return };
-        let slot = message.queue;
-        let session = self.sessions.at(key.session).identity.id;
-        let may_serve = self.store.queues.at_mut(slot).change_group(of_message.number(), |group| {
-            group.owner = Owner::Consumer(key);
-            if of_message.is_ending() {
-                group.release(session);
-            }
-        });
-        assert!(!may_serve || !of_message.is_ending(), "a message that is held keeps its group");
-    }
-
-    /// A consumer takes over the groups that its session still has of a consumer that went.
-    pub(crate) fn inherit_groups(&mut self, key: ConsumerKey, slot: QueueSlot) {
-        let session = self.sessions.at(key.session).identity.id;
-        let queue = self.store.queues.at_mut(slot);
-        for number in queue.groups_of(Owner::Session(session)) {
-            queue.change_group(number, |group| group.owner = Owner::Consumer(key));
-        }
-    }
-
-    /// A consumer goes: another one of its session takes its groups over; else they are free once
-    /// all that the session holds of them is settled.
-    pub(crate) fn release_groups(&mut self, key: ConsumerKey, slot: QueueSlot) {
-        let heir = self.sessions.at(key.session).links.feeds.iter().find(|(link, feed)| {
-            **link != key.link
-                && feed.queue == slot
-                && matches!(feed.interest, Interest::Take { .. })
-        });
-        let heir = heir.map(|(link, _)| ConsumerKey { link: *link, ..key });
-        let session = self.sessions.at(key.session).identity.id;
-        let queue = self.store.queues.at_mut(slot);
-        let mut may_serve = false;
-        for number in queue.groups_of(Owner::Consumer(key)) {
-            may_serve |= queue.change_group(number, |group| match heir {
-                Some(heir) if group.held > 0 => group.owner = Owner::Consumer(heir),
-                _ => group.release(session),
-            });
-        }
-        queue.end_groups_if_unused();
         if may_serve {
             self.resume_later(slot);
         }

@@ -4,7 +4,8 @@ use model::{MessageId, PageEnd, QueueName, Refusal, Reply, limits};
 use records::CHANGED_BYTES_MAX;
 
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
+use crate::engine::{Bodies, Context, Directory, Engine, MessageStore, Outcome};
+use crate::log::Log;
 use crate::message::State;
 use crate::paging::{PageQuery, Stretch};
 use crate::queue::QueueSlot;
@@ -34,24 +35,18 @@ impl Engine {
         order: i64,
         effects: &mut Effects,
     ) {
-        let from = self.living(id).queue;
-        self.reorder(id, order);
-        self.change_queue(id, to);
-        self.amend(id, |message| message.history_mut().moved = true);
+        let from = self.store.living(id).queue;
+        self.store.reorder(id, order);
+        self.bodies.change_queue(id, to, &mut self.store);
+        self.store.amend(id, |message| message.history_mut().moved = true);
         self.store.queues.at_mut(to).came_one();
         self.enter(id, State::Ready);
-        self.journal_change(id, effects);
-        if self.living(id).is_journalled() {
+        self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
+        if self.store.living(id).is_journalled() {
             self.log.room = self.log.room.saturating_sub(RELOCATION_BYTES_MAX);
         }
-        self.drained_one(from);
+        self.admission.drained_one(from, &mut self.store);
         self.remove_if_idle(from);
-    }
-
-    /// Whether there is room to say that a message is in another queue: it is to be said again with
-    /// the message when that is stored anew.
-    pub(crate) fn may_relocate(&self, id: MessageId) -> bool {
-        !self.living(id).is_journalled() || self.log.room >= RELOCATION_BYTES_MAX
     }
 
     /// Moves messages that nobody holds, so many as fit into one frame.
@@ -66,15 +61,15 @@ impl Engine {
             return Outcome::refused(Refusal::NoSuchDestination);
         }
         let stretch = match transfer.message {
-            Some(id) => self.stretch_of(sought, id),
+            Some(id) => self.bodies.stretch_of(sought, id, &self.store, &self.context),
             None => self.seek(sought),
         };
         if transfer.message.is_some() && stretch.found.is_empty() {
-            return self.not_found();
+            return self.log.not_found();
         }
         let mut woken = Woken::of(sought.queue);
         let reply = self.move_found(&stretch, transfer, &mut woken, effects);
-        self.outcome_of(reply).waking_just(woken)
+        self.log.outcome_of(reply).waking_just(woken)
     }
 
     fn move_found(
@@ -113,39 +108,63 @@ impl Engine {
         transfer: &Transfer,
         effects: &mut Effects,
     ) -> Result<Option<QueueSlot>, Refusal> {
-        let message = self.living(id);
+        let message = self.store.living(id);
         let end = i64::try_from(transfer.before.0).unwrap_or(i64::MAX);
         let came_before = id < transfer.before && message.order(id) < end;
-        let to = transfer.to.clone().map(MoveTarget::Queue).or_else(|| self.origin_of(id));
-        let Some(to) = to.filter(|_| came_before && !self.is_over(id)) else { return Ok(None) };
-        if !self.log.takes_change() || !self.may_relocate(id) {
+        let to = transfer
+            .to
+            .clone()
+            .map(MoveTarget::Queue)
+            .or_else(|| self.directory.origin_of(id, &self.store));
+        let Some(to) = to.filter(|_| came_before && !self.store.is_over(id)) else {
+            return Ok(None);
+        };
+        if !self.log.takes_change() || !self.store.may_relocate(id, &self.log) {
             return Err(Refusal::StoreFull);
         }
         let slot = match to {
-            MoveTarget::Queue(name) => self.find_or_create(name)?,
+            MoveTarget::Queue(name) => self.directory.find_or_create(name, &mut self.store)?,
             MoveTarget::Subscription(slot) => slot,
         };
-        let order = self.last_place();
+        let order = self.store.last_place();
         self.leave(id);
-        self.amend(id, |message| message.revive());
+        self.store.amend(id, |message| message.revive());
         self.relocate(id, slot, order, effects);
         Ok(Some(slot))
     }
+}
 
+impl MessageStore {
+    /// Whether there is room to say that a message is in another queue: it is to be said again with
+    /// the message when that is stored anew.
+    pub(crate) fn may_relocate(&self, id: MessageId, log: &Log) -> bool {
+        !self.living(id).is_journalled() || log.room >= RELOCATION_BYTES_MAX
+    }
+}
+
+impl Directory {
     /// Where a dead letter is from. What a subscription had that is gone is nobody else's.
-    fn origin_of(&self, id: MessageId) -> Option<MoveTarget> {
-        let dead = self.living(id).dead()?;
+    fn origin_of(&self, id: MessageId, store: &MessageStore) -> Option<MoveTarget> {
+        let dead = store.living(id).dead()?;
         let Some(number) = dead.subscription else {
             return (!is_reserved(&dead.from)).then(|| MoveTarget::Queue(dead.from.clone()));
         };
-        Some(MoveTarget::Subscription(self.directory.subscriptions.get(number)?.queue))
+        Some(MoveTarget::Subscription(self.subscriptions.get(number)?.queue))
     }
+}
 
+impl Bodies {
     /// This one message, if it is among those that are sought.
-    fn stretch_of(&self, sought: &PageQuery<'_>, id: MessageId) -> Stretch {
-        let found = self.find(id).filter(|message| {
+    fn stretch_of(
+        &self,
+        sought: &PageQuery<'_>,
+        id: MessageId,
+        store: &MessageStore,
+        context: &Context,
+    ) -> Stretch {
+        let found = store.find(id).filter(|message| {
             let is_there = message.queue == sought.queue && message.state().holder().is_none();
-            is_there && self.is_wanted(sought.selector, message)
+            is_there && self.is_wanted(sought.selector, message, context)
         });
         let place = found.map(|message| PageEnd {
             state: message.state().shown().0,

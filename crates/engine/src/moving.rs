@@ -12,18 +12,19 @@ use records::{RecordView, place_of};
 
 use crate::Effects;
 use crate::dispatch::{Entry, ReadyPlace};
-use crate::engine::Engine;
-use crate::log::Placed;
+use crate::engine::{Admission, Bodies, Engine, MessageStore};
+use crate::keys::Keyspace;
+use crate::log::{Log, Placed};
 use crate::message::{Message, State};
 use crate::pages::Pages;
 use crate::queue::{Queue, QueueSlot, Role};
-use crate::session::SessionSlot;
+use crate::session::{SessionSlot, Sessions};
 use crate::timers::Timer;
 
 impl Engine {
     /// Takes a message out of the index of its state.
     pub(crate) fn leave(&mut self, id: MessageId) -> State {
-        let message = self.living(id);
+        let message = self.store.living(id);
         let (state, priority, order) = (message.state(), message.priority, message.order(id));
         let (slot, expires, bytes) = (message.queue, message.expires(), message.body_bytes());
         let is_grouped = message.message_group().is_some();
@@ -57,14 +58,14 @@ impl Engine {
                 let session = self.sessions.at_mut(holder);
                 let first = session.first_lease();
                 let was_there = session.holdings.leases.remove(&(until, id));
-                self.first_lease_changed(holder, first);
+                self.sessions.first_lease_changed(holder, first, &mut self.store);
                 was_there
             }
             State::Held { holder, .. } => {
                 let session = self.sessions.at_mut(holder);
                 let first = session.first_lease();
                 let was_there = session.holdings.held.remove(&id);
-                self.first_lease_changed(holder, first);
+                self.sessions.first_lease_changed(holder, first, &mut self.store);
                 was_there
             }
         };
@@ -72,42 +73,32 @@ impl Engine {
         if let Some(at) = expires
             && self.store.queues.at(slot).index.expiring.contains(&(at, id))
         {
-            self.change_expiring(slot, |expiring| expiring.remove(&(at, id)));
+            self.store.change_expiring(slot, |expiring| expiring.remove(&(at, id)));
         }
         if is_grouped {
-            self.leave_group(id);
+            self.store.leave_group(id);
         }
         if state == State::Ready {
-            self.left_ready(slot, doomed);
+            self.keyspace.left_ready(slot, doomed, &mut self.store);
         }
-        self.may_have_caught_up(slot);
+        self.admission.may_have_caught_up(slot, &mut self.store);
         state
-    }
-
-    /// A message is no longer among the ready of a queue, or the doomed.
-    fn left_ready(&mut self, slot: QueueSlot, doomed: bool) {
-        let queue = self.store.queues.at(slot);
-        if doomed && queue.index.counts.doomed == 0 {
-            self.doom_is_done(slot);
-        } else if !doomed && queue.role == Role::Named && queue.index.counts.ready == 0 {
-            self.list_ended(slot);
-        }
     }
 
     /// Puts a message that is in no index into that of its new state.
     pub(crate) fn enter(&mut self, id: MessageId, state: State) {
-        self.took_steps(1);
+        self.store.took_steps(1);
         if state == State::Ready {
             // It is not of a list that is over.
-            self.end_list_if_over(self.living(id).queue);
+            self.end_list_if_over(self.store.living(id).queue);
         }
         let now = self.store.latest;
-        let message = self.living_mut(id);
+        let message = self.store.living_mut(id);
         message.move_to(state, now);
         let (priority, order, slot) = (message.priority, message.order(id), message.queue);
         let (expires, bytes) = (message.expires(), message.body_bytes());
         if message.message_group().is_some() {
-            self.enter_group(id);
+            self.store.enter_group(id);
         }
         let queue = self.store.queues.at_mut(slot);
         queue.bodies.body_bytes += bytes;
@@ -132,7 +123,7 @@ impl Engine {
                 let session = self.sessions.at_mut(holder);
                 let first = session.first_lease();
                 let is_new = session.holdings.leases.insert((until, id));
-                self.first_lease_changed(holder, first);
+                self.sessions.first_lease_changed(holder, first, &mut self.store);
                 is_new
             }
             State::Held { holder, .. } => {
@@ -145,14 +136,14 @@ impl Engine {
         if let Some(at) = expires
             && state.holder().is_none()
         {
-            self.change_expiring(slot, |expiring| expiring.insert((at, id)));
+            self.store.change_expiring(slot, |expiring| expiring.insert((at, id)));
         }
         if state == State::Ready {
             self.touched_list(slot);
-            self.enter_views(slot, id);
+            self.bodies.enter_views(slot, id, &mut self.store, &self.context);
             let queue = self.store.queues.at(slot);
             if queue.index.counts.ready == 1 && queue.role == Role::Named {
-                self.list_began(slot);
+                self.keyspace.list_began(slot, &self.store);
             }
         }
     }
@@ -161,142 +152,15 @@ impl Engine {
     /// comes back.
     pub(crate) fn hide(&mut self, id: MessageId, until: Nanos) {
         assert!(until > self.store.latest, "what is hidden comes back later");
-        self.living_mut(id).set_aside(true);
+        self.store.living_mut(id).set_aside(true);
         self.enter(id, State::Delayed { until });
-        let message = self.living(id);
+        let message = self.store.living(id);
         let slot = message.queue;
         if let Some(at) = message.expires()
             && at <= self.store.latest
         {
-            self.change_expiring(slot, |expiring| expiring.remove(&(at, id)));
+            self.store.change_expiring(slot, |expiring| expiring.remove(&(at, id)));
         }
-    }
-
-    /// Changes which messages of a queue expire, and its timer with them.
-    fn change_expiring(
-        &mut self,
-        slot: QueueSlot,
-        change: impl FnOnce(&mut BTreeSet<(Nanos, MessageId)>) -> bool,
-    ) {
-        let queue = self.store.queues.at_mut(slot);
-        let first = queue.first_expiry();
-        let changed = change(&mut queue.index.expiring);
-        assert!(changed, "what expires is known once");
-        self.store.timers.change(Timer::Expire(slot), first, queue.first_expiry());
-    }
-
-    /// Takes a message that is in no index out of the engine.
-    pub(crate) fn take(&mut self, id: MessageId) -> Box<Message> {
-        let message =
-            self.store.messages.remove(id.0).expect("invariant: only a living message goes");
-        self.snapshot_changed(&message, false);
-        self.unaccount(id, &message);
-        match (message.shared(), message.kept()) {
-            (Some(name), _) => self.part_from_body(name),
-            (None, kept) => {
-                self.bodies.memory.spilling.forget(id, kept.and_then(|kept| kept.lies()))
-            }
-        }
-        let order = message.order(id);
-        if order != place_of(id) {
-            self.store.reordered.remove(order as u64);
-        }
-        self.drained_one(message.queue);
-        message
-    }
-
-    /// Changes what a snapshot has to say about a message that is in no index.
-    pub(crate) fn amend(&mut self, id: MessageId, change: impl FnOnce(&mut Message)) {
-        let before = self.snapshot_bytes_of(self.living(id));
-        change(self.living_mut(id));
-        let now = self.snapshot_bytes_of(self.living(id));
-        self.store.totals.snapshot_bytes = self.store.totals.snapshot_bytes + now - before;
-    }
-
-    /// Gives a message that is in no index to another queue.
-    pub(crate) fn change_queue(&mut self, id: MessageId, to: QueueSlot) {
-        let Some(mut message) = self.store.messages.remove(id.0) else { return };
-        self.unaccount(id, &message);
-        let before = self.snapshot_bytes_of(&message);
-        message.queue = to;
-        let now = self.snapshot_bytes_of(&message);
-        self.store.totals.snapshot_bytes = self.store.totals.snapshot_bytes + now - before;
-        self.account(id, &message);
-        self.store.messages.insert(id.0, message);
-    }
-
-    /// Gives a message that is in no index another place among the ready.
-    pub(crate) fn reorder(&mut self, id: MessageId, order: i64) {
-        let message = self.living_mut(id);
-        let before = message.order(id);
-        message.set_order(id, order);
-        if before != place_of(id) {
-            self.store.reordered.remove(before as u64);
-        }
-        if order != place_of(id) {
-            self.store.reordered.insert(order as u64, id);
-        }
-    }
-
-    /// A place behind all that there are, never given out before.
-    pub(crate) fn last_place(&mut self) -> i64 {
-        let place = place_of(MessageId(self.store.next.message));
-        self.store.next.message += 1;
-        place
-    }
-
-    /// A place in front of all that there are, never given out before.
-    pub(crate) fn first_place(&mut self) -> i64 {
-        let place = self.store.next.front;
-        self.store.next.front -= 1;
-        place
-    }
-
-    /// Whose place among the ready this is.
-    pub(crate) fn message_of(&self, order: i64) -> MessageId {
-        whose_place(&self.store.reordered, order)
-    }
-
-    /// A message that an index, or who just looked it up, says is there.
-    pub(crate) fn living(&self, id: MessageId) -> &Message {
-        self.store.messages.get(id.0).expect("invariant: what is in an index lives")
-    }
-
-    /// See [`Engine::living`].
-    pub(crate) fn living_mut(&mut self, id: MessageId) -> &mut Message {
-        self.store.messages.get_mut(id.0).expect("invariant: what is in an index lives")
-    }
-
-    /// Tells the log how a message stands now.
-    pub(crate) fn journal_change(&mut self, id: MessageId, effects: &mut Effects) {
-        // Not `living_mut`: the log is borrowed beside it.
-        let Some(message) = self.store.messages.get_mut(id.0) else { return };
-        if message.is_journalled() && !self.store.queues.at(message.queue).is_leaving() {
-            let record = self.store.queues.change_of(id, message);
-            let changed = self.log.append(&record, message.durability, effects);
-            message.changed = changed.lsn;
-            effects.grown.extend(self.note_growth(id, changed.bytes));
-        }
-    }
-
-    /// Tells the log that a message is gone; says what its deletion waits for. With a queue that
-    /// is leaving its messages went, as far as the log knows.
-    pub(crate) fn journal_deletion(
-        &mut self,
-        id: MessageId,
-        message: &Message,
-        effects: &mut Effects,
-    ) -> DependsOn {
-        if !message.is_journalled() {
-            return DependsOn::NOTHING;
-        }
-        self.bodies.groups.release(message, effects);
-        if self.store.queues.at(message.queue).is_leaving() {
-            return self.log.after_all();
-        }
-        let record = RecordView::Deleted { message: id };
-        let Placed { lsn, .. } = self.log.append(&record, message.durability, effects);
-        DependsOn::new(lsn, message.durability)
     }
 
     /// Forgets a queue when nothing points to it any more. One of a subscription that is not
@@ -315,12 +179,174 @@ impl Engine {
             self.store.queues.remove(slot);
         }
     }
+}
 
+impl Keyspace {
+    /// A message is no longer among the ready of a queue, or the doomed.
+    fn left_ready(&mut self, slot: QueueSlot, doomed: bool, store: &mut MessageStore) {
+        let queue = store.queues.at(slot);
+        if doomed && queue.index.counts.doomed == 0 {
+            self.doom_is_done(slot, store);
+        } else if !doomed && queue.role == Role::Named && queue.index.counts.ready == 0 {
+            self.list_ended(slot, store);
+        }
+    }
+}
+
+impl MessageStore {
+    /// Changes which messages of a queue expire, and its timer with them.
+    fn change_expiring(
+        &mut self,
+        slot: QueueSlot,
+        change: impl FnOnce(&mut BTreeSet<(Nanos, MessageId)>) -> bool,
+    ) {
+        let queue = self.queues.at_mut(slot);
+        let first = queue.first_expiry();
+        let changed = change(&mut queue.index.expiring);
+        assert!(changed, "what expires is known once");
+        self.timers.change(Timer::Expire(slot), first, queue.first_expiry());
+    }
+
+    /// Changes what a snapshot has to say about a message that is in no index.
+    pub(crate) fn amend(&mut self, id: MessageId, change: impl FnOnce(&mut Message)) {
+        let before = self.snapshot_bytes_of(self.living(id));
+        change(self.living_mut(id));
+        let now = self.snapshot_bytes_of(self.living(id));
+        self.totals.snapshot_bytes = self.totals.snapshot_bytes + now - before;
+    }
+
+    /// Gives a message that is in no index another place among the ready.
+    pub(crate) fn reorder(&mut self, id: MessageId, order: i64) {
+        let message = self.living_mut(id);
+        let before = message.order(id);
+        message.set_order(id, order);
+        if before != place_of(id) {
+            self.reordered.remove(before as u64);
+        }
+        if order != place_of(id) {
+            self.reordered.insert(order as u64, id);
+        }
+    }
+
+    /// A place behind all that there are, never given out before.
+    pub(crate) fn last_place(&mut self) -> i64 {
+        let place = place_of(MessageId(self.next.message));
+        self.next.message += 1;
+        place
+    }
+
+    /// A place in front of all that there are, never given out before.
+    pub(crate) fn first_place(&mut self) -> i64 {
+        let place = self.next.front;
+        self.next.front -= 1;
+        place
+    }
+
+    /// Whose place among the ready this is.
+    pub(crate) fn message_of(&self, order: i64) -> MessageId {
+        whose_place(&self.reordered, order)
+    }
+
+    /// A message that an index, or who just looked it up, says is there.
+    pub(crate) fn living(&self, id: MessageId) -> &Message {
+        self.messages.get(id.0).expect("invariant: what is in an index lives")
+    }
+
+    /// See [`MessageStore::living`].
+    pub(crate) fn living_mut(&mut self, id: MessageId) -> &mut Message {
+        self.messages.get_mut(id.0).expect("invariant: what is in an index lives")
+    }
+}
+
+impl Admission {
+    /// Takes a message that is in no index out of the engine.
+    pub(crate) fn take(
+        &mut self,
+        id: MessageId,
+        bodies: &mut Bodies,
+        store: &mut MessageStore,
+    ) -> Box<Message> {
+        let message = store.messages.remove(id.0).expect("invariant: only a living message goes");
+        store.snapshot_changed(&message, false);
+        bodies.unaccount(id, &message, store);
+        match (message.shared(), message.kept()) {
+            (Some(name), _) => bodies.part_from_body(name, store),
+            (None, kept) => bodies.memory.spilling.forget(id, kept.and_then(|kept| kept.lies())),
+        }
+        let order = message.order(id);
+        if order != place_of(id) {
+            store.reordered.remove(order as u64);
+        }
+        self.drained_one(message.queue, store);
+        message
+    }
+}
+
+impl Bodies {
+    /// Gives a message that is in no index to another queue.
+    pub(crate) fn change_queue(&mut self, id: MessageId, to: QueueSlot, store: &mut MessageStore) {
+        let Some(mut message) = store.messages.remove(id.0) else { return };
+        self.unaccount(id, &message, store);
+        let before = store.snapshot_bytes_of(&message);
+        message.queue = to;
+        let now = store.snapshot_bytes_of(&message);
+        store.totals.snapshot_bytes = store.totals.snapshot_bytes + now - before;
+        self.account(id, &message, store);
+        store.messages.insert(id.0, message);
+    }
+
+    /// Tells the log how a message stands now.
+    pub(crate) fn journal_change(
+        &mut self,
+        id: MessageId,
+        store: &mut MessageStore,
+        log: &mut Log,
+        effects: &mut Effects,
+    ) {
+        // Not `living_mut`: the log is borrowed beside it.
+        let Some(message) = store.messages.get_mut(id.0) else { return };
+        if message.is_journalled() && !store.queues.at(message.queue).is_leaving() {
+            let record = store.queues.change_of(id, message);
+            let changed = log.append(&record, message.durability, effects);
+            message.changed = changed.lsn;
+            effects.grown.extend(self.note_growth(id, changed.bytes, store));
+        }
+    }
+
+    /// Tells the log that a message is gone; says what its deletion waits for. With a queue that
+    /// is leaving its messages went, as far as the log knows.
+    pub(crate) fn journal_deletion(
+        &mut self,
+        id: MessageId,
+        message: &Message,
+        store: &MessageStore,
+        log: &mut Log,
+        effects: &mut Effects,
+    ) -> DependsOn {
+        if !message.is_journalled() {
+            return DependsOn::NOTHING;
+        }
+        self.groups.release(message, effects);
+        if store.queues.at(message.queue).is_leaving() {
+            return log.after_all();
+        }
+        let record = RecordView::Deleted { message: id };
+        let Placed { lsn, .. } = log.append(&record, message.durability, effects);
+        DependsOn::new(lsn, message.durability)
+    }
+}
+
+impl Sessions {
     /// Moves the timers that follow from a session's first lease, which ended at `before`.
-    fn first_lease_changed(&mut self, holder: SessionSlot, before: Option<Nanos>) {
-        let session = self.sessions.at(holder);
+    fn first_lease_changed(
+        &self,
+        holder: SessionSlot,
+        before: Option<Nanos>,
+        store: &mut MessageStore,
+    ) {
+        let session = self.at(holder);
         let now = session.first_lease();
-        self.store.timers.change(Timer::Lease(holder), before, now);
+        store.timers.change(Timer::Lease(holder), before, now);
         if before == now {
             return;
         }
@@ -328,7 +354,7 @@ impl Engine {
             let timer = Timer::Margin(crate::session::ConsumerKey { session: holder, link });
             let (from, to) =
                 (session.margin_begins(link, before), session.margin_begins(link, now));
-            self.store.timers.change(timer, from, to);
+            store.timers.change(timer, from, to);
         }
     }
 }

@@ -9,7 +9,8 @@
 use model::{DeadLetters, DeadReason, MessageId, QueuePolicy, WhenFull};
 
 use crate::Effects;
-use crate::engine::Engine;
+use crate::engine::{Admission, Engine, MessageStore};
+use crate::log::Log;
 use crate::message::Message;
 use crate::queue::{Queue, QueueSlot};
 use crate::woken::Woken;
@@ -51,41 +52,47 @@ impl Engine {
             if queue.admission.spares || !queue.is_beyond_bounds() {
                 return;
             }
-            let Some(id) = self.least_needed(queue) else { return };
+            let Some(id) = self.store.least_needed(queue) else { return };
             if !self.log.takes_change() {
                 break;
             }
             let parks = queue.policy.bounds.when_full == WhenFull::DeadLetter;
-            if self.stays_for_now(queue, self.living(id)) {
+            if self.log.stays_for_now(queue, self.store.living(id)) {
                 self.admission.overfull.insert(slot);
                 return;
             }
             self.leave(id);
-            if parks && self.living(id).dead().is_none() {
+            if parks && self.store.living(id).dead().is_none() {
                 woken.extend(self.park(id, DeadReason::Overflow, effects));
             } else {
                 self.finish(id, effects);
             }
         }
-        self.resume_later(slot);
+        self.store.resume_later(slot);
     }
+}
 
+impl Admission {
     /// There is room again: what had no place, and could not become a dead letter, does so.
-    pub(crate) fn shed_what_stayed(&mut self) {
-        for slot in core::mem::take(&mut self.admission.overfull) {
-            if self.store.queues.get(slot).is_some() {
-                self.resume_later(slot);
+    pub(crate) fn shed_what_stayed(&mut self, store: &mut MessageStore) {
+        for slot in core::mem::take(&mut self.overfull) {
+            if store.queues.get(slot).is_some() {
+                store.resume_later(slot);
             }
         }
     }
+}
 
+impl Log {
     /// Whether it cannot become a dead letter: that takes more room than it frees. Who sends is
     /// told that there is none.
     pub(crate) fn stays_for_now(&self, queue: &Queue, message: &Message) -> bool {
         let is_to_move = queue.parks() && message.is_journalled() && message.dead().is_none();
-        is_to_move && self.log.is_scarce()
+        is_to_move && self.is_scarce()
     }
+}
 
+impl MessageStore {
     pub(crate) fn least_needed(&self, queue: &Queue) -> Option<MessageId> {
         let (priority, last) = queue.delivery.dispatch.ready().last()?;
         let (_, first) = queue.delivery.dispatch.ready().first_from(priority, i64::MIN)?;

@@ -17,7 +17,8 @@ use records::{OwnPolicyView, RecordError, RecordView, encode, encoded_bytes, que
 
 use crate::Effects;
 use crate::departure_rate::Drain;
-use crate::engine::{Engine, Outcome};
+use crate::engine::{Admission, Context, Directory, Engine, MessageStore, Outcome};
+use crate::log::Log;
 use crate::queue::{Queue, QueueSlot, Role};
 use crate::targets::is_reserved;
 
@@ -62,35 +63,6 @@ impl OwnPolicies {
 }
 
 impl Engine {
-    /// The rules of every queue of that name, or of the subscriptions of a topic.
-    pub(crate) fn policy_for(&self, name: &QueueName) -> QueuePolicy {
-        let configured = self.directory.queue_policies.of(name);
-        self.directory
-            .own_policies
-            .0
-            .get(name)
-            .map_or(configured, |own| own.policy.over(configured))
-    }
-
-    pub(crate) fn stated_policy(&self, name: &QueueName) -> Outcome {
-        let configured = match self.store.queues.find(name.as_str()) {
-            Some(slot) if self.store.queues.at(slot).role != Role::Named => {
-                self.store.queues.at(slot).policy
-            }
-            _ => self.directory.queue_policies.of(name),
-        };
-        let own = self.directory.own_policies.of(name);
-        let stated = StatedPolicy { holds: own.over(configured), own, configured };
-        Outcome::reply(self.log.after_all(), Reply::Policy(Box::new(stated)))
-    }
-
-    pub(crate) fn list_policies(&mut self, after: Option<&QueueName>, max: usize) -> Outcome {
-        let all = self.directory.own_policies.after(after).take(max);
-        let all: Vec<_> = all.map(|(name, own)| (name.clone(), Box::new(own.policy))).collect();
-        self.took_steps(all.len());
-        Outcome::reply(self.log.after_all(), Reply::OwnPolicies(all))
-    }
-
     pub(crate) fn change_policy(
         &mut self,
         name: &QueueName,
@@ -100,54 +72,17 @@ impl Engine {
         let before = self.directory.own_policies.of(name);
         let own = change.applied_to(before);
         if own == before {
-            return self.stated_policy(name);
+            return self.directory.stated_policy(name, &self.store, &self.log);
         }
         let is_new = before.is_empty();
-        let given = self.may_give(name, own, is_new);
-        match given.and_then(|()| self.store_policy(name, own, effects)) {
+        let given = self.directory.may_give(name, own, is_new);
+        match given.and_then(|()| self.log.store_policy(name, own, &self.context, effects)) {
             Ok(record_bytes) => {
                 self.give_policy(name, own, record_bytes);
-                self.stated_policy(name)
+                self.directory.stated_policy(name, &self.store, &self.log)
             }
             Err(refusal) => Outcome::refused(refusal),
         }
-    }
-
-    fn may_give(&self, name: &QueueName, own: OwnPolicy, is_new: bool) -> Result<(), Refusal> {
-        if own.is_empty() {
-            return Ok(());
-        }
-        if is_reserved(name) {
-            return Err(Refusal::NoSuchDestination);
-        }
-        if own.over(self.directory.queue_policies.of(name)).bounds.are_at_odds() {
-            return Err(Refusal::PolicyAtOdds);
-        }
-        if is_new && self.directory.own_policies.0.len() >= limits::OWN_POLICIES_MAX {
-            return Err(Refusal::TooManyPolicies);
-        }
-        Ok(())
-    }
-
-    /// The record of them, if there is room for it; to say that there are none needs none. Gives
-    /// its size.
-    fn store_policy(
-        &mut self,
-        name: &QueueName,
-        own: OwnPolicy,
-        effects: &mut Effects,
-    ) -> Result<u64, Refusal> {
-        let level = self.key_level();
-        if level == Durability::None {
-            return Ok(0);
-        }
-        let record = RecordView::OwnPolicy(OwnPolicyView { name: name.as_str(), own });
-        if own.is_empty() {
-            self.log.append(&record, level, effects);
-        } else {
-            self.log.store(&record, level, effects).map_err(|_| Refusal::StoreFull)?;
-        }
-        Ok(encoded_bytes(&record))
     }
 
     /// From now on a queue has these rules of its own.
@@ -161,41 +96,11 @@ impl Engine {
         let before = before.map_or(0, |own| own.record_bytes);
         self.store.totals.snapshot_bytes += Self::snapshot_bytes_of_record(now);
         self.store.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(before);
-        let policy = self.policy_for(name);
+        let policy = self.directory.policy_for(name);
         self.admission.is_bounded |= policy.bounds.is_bounded();
-        for slot in self.queues_called(name) {
-            self.adopt(slot, policy);
+        for slot in self.directory.queues_called(name, &mut self.store) {
+            self.admission.adopt(slot, policy, &mut self.store);
         }
-    }
-
-    /// The queue of that name, and those of the subscriptions of that topic or pattern.
-    fn queues_called(&mut self, name: &QueueName) -> Vec<QueueSlot> {
-        let named = self.store.queues.find(name.as_str());
-        let named = named.filter(|slot| self.store.queues.at(*slot).role == Role::Named);
-        let topic =
-            self.directory.topics.find(name.as_str()).map(|slot| self.directory.topics.at(slot));
-        let numbers = topic.iter().flat_map(|topic| &topic.subscriptions);
-        let subscribed = numbers.map(|number| self.directory.subscriptions.at(*number).queue);
-        let patterns = self.directory.subscriptions.patterns_called(name).map(|entry| entry.queue);
-        let all: Vec<_> = named.into_iter().chain(subscribed).chain(patterns).collect();
-        self.took_steps(all.len() + self.directory.subscriptions.patterns_count());
-        all
-    }
-
-    /// A queue has these rules from now on; whether it stays without messages is not for them to
-    /// say.
-    fn adopt(&mut self, slot: QueueSlot, policy: QueuePolicy) {
-        let queue = self.store.queues.at_mut(slot);
-        let before = queue.policy;
-        queue.policy = queue.role.rules(QueuePolicy { kept: before.kept, ..policy });
-        if before.bounds.target_age != policy.bounds.target_age {
-            queue.admission.drain = Drain::default();
-        }
-        if before.bounds.is_bounded() {
-            queue.admission.line.bound = before.bounds.first();
-        }
-        queue.spare_what_is_there();
-        self.made_place(slot);
     }
 
     /// Takes in a record.
@@ -207,6 +112,71 @@ impl Engine {
         self.give_policy(&queue_name(view.name)?, view.own, size as u64);
         Ok(())
     }
+}
+
+impl Directory {
+    /// The rules of every queue of that name, or of the subscriptions of a topic.
+    pub(crate) fn policy_for(&self, name: &QueueName) -> QueuePolicy {
+        let configured = self.queue_policies.of(name);
+        self.own_policies.0.get(name).map_or(configured, |own| own.policy.over(configured))
+    }
+
+    pub(crate) fn stated_policy(
+        &self,
+        name: &QueueName,
+        store: &MessageStore,
+        log: &Log,
+    ) -> Outcome {
+        let configured = match store.queues.find(name.as_str()) {
+            Some(slot) if store.queues.at(slot).role != Role::Named => store.queues.at(slot).policy,
+            _ => self.queue_policies.of(name),
+        };
+        let own = self.own_policies.of(name);
+        let stated = StatedPolicy { holds: own.over(configured), own, configured };
+        Outcome::reply(log.after_all(), Reply::Policy(Box::new(stated)))
+    }
+
+    pub(crate) fn list_policies(
+        &self,
+        after: Option<&QueueName>,
+        max: usize,
+        store: &mut MessageStore,
+        log: &Log,
+    ) -> Outcome {
+        let all = self.own_policies.after(after).take(max);
+        let all: Vec<_> = all.map(|(name, own)| (name.clone(), Box::new(own.policy))).collect();
+        store.took_steps(all.len());
+        Outcome::reply(log.after_all(), Reply::OwnPolicies(all))
+    }
+
+    fn may_give(&self, name: &QueueName, own: OwnPolicy, is_new: bool) -> Result<(), Refusal> {
+        if own.is_empty() {
+            return Ok(());
+        }
+        if is_reserved(name) {
+            return Err(Refusal::NoSuchDestination);
+        }
+        if own.over(self.queue_policies.of(name)).bounds.are_at_odds() {
+            return Err(Refusal::PolicyAtOdds);
+        }
+        if is_new && self.own_policies.0.len() >= limits::OWN_POLICIES_MAX {
+            return Err(Refusal::TooManyPolicies);
+        }
+        Ok(())
+    }
+
+    /// The queue of that name, and those of the subscriptions of that topic or pattern.
+    fn queues_called(&self, name: &QueueName, store: &mut MessageStore) -> Vec<QueueSlot> {
+        let named = store.queues.find(name.as_str());
+        let named = named.filter(|slot| store.queues.at(*slot).role == Role::Named);
+        let topic = self.topics.find(name.as_str()).map(|slot| self.topics.at(slot));
+        let numbers = topic.iter().flat_map(|topic| &topic.subscriptions);
+        let subscribed = numbers.map(|number| self.subscriptions.at(*number).queue);
+        let patterns = self.subscriptions.patterns_called(name).map(|entry| entry.queue);
+        let all: Vec<_> = named.into_iter().chain(subscribed).chain(patterns).collect();
+        store.took_steps(all.len() + self.subscriptions.patterns_count());
+        all
+    }
 
     /// Shows the next ones; says how many were visited.
     pub(crate) fn snapshot_policies(
@@ -214,12 +184,13 @@ impl Engine {
         cursor: &mut PolicyCursor,
         chunk_max: usize,
         out: &mut Vec<u8>,
+        context: &Context,
     ) -> usize {
         // What memory alone keeps is in no snapshot.
-        cursor.done |= self.key_level() == Durability::None;
+        cursor.done |= context.key_level() == Durability::None;
         let mut count = 0;
         while !cursor.done && count < chunk_max {
-            let next = self.directory.own_policies.after(cursor.last.as_ref()).next();
+            let next = self.own_policies.after(cursor.last.as_ref()).next();
             cursor.done = next.is_none();
             if let Some((name, own)) = next {
                 let view = OwnPolicyView { name: name.as_str(), own: own.policy };
@@ -245,5 +216,47 @@ impl Engine {
             Role::Leaving => return,
         };
         assert_eq!(queue.policy, policy, "the rules of {}", queue.name);
+    }
+}
+
+impl Log {
+    /// The record of them, if there is room for it; to say that there are none needs none. Gives
+    /// its size.
+    fn store_policy(
+        &mut self,
+        name: &QueueName,
+        own: OwnPolicy,
+        context: &Context,
+        effects: &mut Effects,
+    ) -> Result<u64, Refusal> {
+        let level = context.key_level();
+        if level == Durability::None {
+            return Ok(0);
+        }
+        let record = RecordView::OwnPolicy(OwnPolicyView { name: name.as_str(), own });
+        if own.is_empty() {
+            self.append(&record, level, effects);
+        } else {
+            self.store(&record, level, effects).map_err(|_| Refusal::StoreFull)?;
+        }
+        Ok(encoded_bytes(&record))
+    }
+}
+
+impl Admission {
+    /// A queue has these rules from now on; whether it stays without messages is not for them to
+    /// say.
+    fn adopt(&mut self, slot: QueueSlot, policy: QueuePolicy, store: &mut MessageStore) {
+        let queue = store.queues.at_mut(slot);
+        let before = queue.policy;
+        queue.policy = queue.role.rules(QueuePolicy { kept: before.kept, ..policy });
+        if before.bounds.target_age != policy.bounds.target_age {
+            queue.admission.drain = Drain::default();
+        }
+        if before.bounds.is_bounded() {
+            queue.admission.line.bound = before.bounds.first();
+        }
+        queue.spare_what_is_there();
+        self.made_place(slot, store);
     }
 }

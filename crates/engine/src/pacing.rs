@@ -17,12 +17,12 @@ use model::{Command, DependsOn, Destination, Nanos, Refusal, Reply, limits};
 
 use crate::Effects;
 use crate::bounds::Shortage;
-use crate::engine::{Engine, Outcome};
+use crate::engine::{Admission, Context, Directory, Engine, MessageStore, Outcome};
 use crate::lists::as_run;
 use crate::memory::waiting_bytes;
 use crate::queue::QueueSlot;
 use crate::send_timeouts::{shorten_wait, wait_of};
-use crate::session::SessionSlot;
+use crate::session::{SessionSlot, Sessions};
 use crate::source_waits::SourceWaits;
 use crate::targets::Target;
 use crate::timers::Timer;
@@ -107,8 +107,8 @@ impl Engine {
             return;
         }
         for of in core::mem::take(&mut self.admission.pacing.held_back) {
-            if self.find_line(of).is_some() {
-                self.may_go_on(of);
+            if self.admission.find_line(of, &self.store).is_some() {
+                self.admission.may_go_on(of, &mut self.store);
             }
         }
     }
@@ -133,7 +133,8 @@ impl Engine {
             Err(command) => command,
         };
         let may_wait = |at: &WaitListId| {
-            self.admission.pacing.takes(lack.bytes) && self.may_wait(*at, &command)
+            self.admission.pacing.takes(lack.bytes)
+                && self.admission.may_wait(*at, &command, &self.bodies, &self.store)
         };
         let Some(at) = lack.waits_at.filter(may_wait) else {
             let refusal =
@@ -142,7 +143,7 @@ impl Engine {
         };
         let ticket = self.admission.pacing.next;
         self.admission.pacing.next += 1;
-        let command = self.addressed(by, command);
+        let command = self.directory.addressed(by, command, &self.sessions, &self.store);
         let since = self.store.latest;
         let wait = wait_of(&command).filter(|wait| *wait > Nanos::ZERO);
         let until = wait.map(|wait| since + wait);
@@ -153,22 +154,17 @@ impl Engine {
         self.admission.pacing.sources.insert(&paced.command, ticket);
         self.admission.pacing.sends.insert(ticket, paced);
         self.sessions.at_mut(by).owned.paced.insert(ticket);
-        self.enter_line(ticket);
+        self.admission.enter_line(ticket, &mut self.sessions, &mut self.store);
         Outcome::reply(DependsOn::NOTHING, Reply::Waits { ticket })
-    }
-
-    /// A message has left a queue, or the queue is about to go: who waits for a place may go on.
-    pub(crate) fn made_place(&mut self, slot: QueueSlot) {
-        self.may_go_on(WaitListId::Queue(slot));
     }
 
     /// The first of those who wait goes on, or is refused; or goes on waiting, by time.
     pub(crate) fn admit_next(&mut self, of: WaitListId, effects: &mut Effects) {
-        let (next, looks) = (self.next_in_line(of), self.line(of).looks);
+        let (next, looks) = (self.next_in_line(of), self.admission.line(of, &self.store).looks);
         let ticket = next.expect("invariant: the timer is set while somebody waits");
         if looks && !self.admission.pacing.is_closed {
             let later = self.store.latest + self.admission.pacing.still_max;
-            return self.set_due(of, Some(later));
+            return self.admission.set_due(of, Some(later), &mut self.store);
         }
         let lack = self.lack_of(ticket);
         self.admit_unless(lack, ticket, of, effects);
@@ -189,32 +185,41 @@ impl Engine {
         }
         let later = self.store.latest + self.admission.pacing.still_max;
         match lack {
-            None if self.is_held_back(ticket) => {
+            None if self.admission.is_held_back(ticket, &self.sessions, &self.context) => {
                 self.admission.pacing.held_back.insert(of);
-                self.set_due(of, Some(later));
+                self.admission.set_due(of, Some(later), &mut self.store);
             }
-            None if self.is_line_awaiting(of) => self.set_due(of, Some(later)),
+            None if self.is_line_awaiting(of) => {
+                self.admission.set_due(of, Some(later), &mut self.store)
+            }
             None if !self.fits_into_call(ticket) => {
-                self.set_due(of, Some(self.store.latest));
+                self.admission.set_due(of, Some(self.store.latest), &mut self.store);
                 self.log.defer();
             }
             None => self.go_on(ticket, effects),
             Some(Shortage { waits_at: Some(at), .. }) if at != of => {
                 self.change_lines(ticket, of, at)
             }
-            Some(lack) if lack.waits_at.is_none() || self.deadline(of) <= self.store.latest => {
+            Some(lack)
+                if lack.waits_at.is_none()
+                    || self.admission.deadline(of, &self.store) <= self.store.latest =>
+            {
                 self.give_up_send(ticket, lack.refusal, effects);
             }
-            Some(_) => self.set_due(of, Some(self.deadline(of))),
+            Some(_) => self.admission.set_due(
+                of,
+                Some(self.admission.deadline(of, &self.store)),
+                &mut self.store,
+            ),
         }
     }
 
     /// The first in the line has the bodies that it looks into, or they are too many.
     pub(crate) fn admit_looked(&mut self, of: WaitListId, too_many: bool, effects: &mut Effects) {
-        if self.find_line(of).is_none() {
+        if self.admission.find_line(of, &self.store).is_none() {
             return;
         }
-        let line = self.line_mut(of);
+        let line = self.admission.line_mut(of, &mut self.store);
         line.looks = false;
         match line.tickets.first().copied() {
             Some(ticket) if too_many => {
@@ -233,14 +238,14 @@ impl Engine {
     /// What a session that closes has waiting never happens.
     pub(crate) fn stop_pacing(&mut self, by: SessionSlot) {
         for ticket in core::mem::take(&mut self.sessions.at_mut(by).owned.paced) {
-            let paced = self.take_paced(ticket);
+            let paced = self.admission.take_paced(ticket, &mut self.sessions, &mut self.store);
             self.remove_if_unused(paced.at);
         }
     }
 
     /// One that waited in one line waits in another.
     fn change_lines(&mut self, ticket: u64, from: WaitListId, to: WaitListId) {
-        self.leave_line(ticket);
+        self.admission.leave_line(ticket, &mut self.sessions, &mut self.store);
         if let Some(paced) = self.admission.pacing.sends.get_mut(&ticket) {
             paced.at = to;
             // It has got on, though this line has not.
@@ -248,9 +253,9 @@ impl Engine {
         }
         if from.is_for_memory() {
             // There was memory for it.
-            self.line_mut(from).moved = self.store.latest;
+            self.admission.line_mut(from, &mut self.store).moved = self.store.latest;
         }
-        self.enter_line(ticket);
+        self.admission.enter_line(ticket, &mut self.sessions, &mut self.store);
         self.remove_if_unused(from);
     }
 
@@ -270,16 +275,9 @@ impl Engine {
             self.admission.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
         let demand = self.demand_of(paced.by, &paced.command);
         let steps = demand.steps;
-        let lack = self.shortage_of_place(&demand, ticket);
-        self.took_steps(steps);
+        let lack = self.directory.shortage_of_place(&demand, ticket, &self.store, &self.log);
+        self.store.took_steps(steps);
         lack
-    }
-
-    /// Whether the log is to take no more of what adds to it.
-    fn is_held_back(&self, ticket: u64) -> bool {
-        let paced =
-            self.admission.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
-        self.admission.pacing.is_log_behind && self.bytes_added(paced.by, &paced.command).is_some()
     }
 
     /// Whether this call may append what it adds: the first of a call always finds its room.
@@ -287,19 +285,20 @@ impl Engine {
         let paced =
             self.admission.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
         self.log.is_unspent() || {
-            let bytes = self.bytes_added(paced.by, &paced.command).unwrap_or(0);
+            let bytes =
+                self.sessions.bytes_added(paced.by, &paced.command, &self.context).unwrap_or(0);
             bytes <= self.log.bytes_left_in_call()
         }
     }
 
     fn go_on(&mut self, ticket: u64, effects: &mut Effects) {
-        let paced = self.leave_pacing(ticket);
+        let paced = self.admission.leave_pacing(ticket, &mut self.sessions, &mut self.store);
         let Paced { by, command, at, floor, .. } = paced;
-        self.line_mut(at).moved = self.store.latest;
+        self.admission.line_mut(at, &mut self.store).moved = self.store.latest;
         let session = self.sessions.at(by).identity.id;
         let outcome = if let Command::Commit { transaction } = command {
             let outcome = self.commit(by, transaction, effects);
-            self.answer_late(by, transaction, ticket);
+            self.sessions.answer_late(by, transaction, ticket);
             outcome
         } else {
             self.do_now(by, command, effects)
@@ -309,42 +308,71 @@ impl Engine {
     }
 
     pub(crate) fn give_up_send(&mut self, ticket: u64, refusal: Refusal, effects: &mut Effects) {
-        let Paced { by, command, at, floor, .. } = self.leave_pacing(ticket);
+        let Paced { by, command, at, floor, .. } =
+            self.admission.leave_pacing(ticket, &mut self.sessions, &mut self.store);
         let session = self.sessions.at(by).identity.id;
         let outcome = self.refuse_send(by, &command, refusal, effects);
         self.conclude(session, outcome.late(ticket, floor), effects);
         self.remove_if_unused(at);
     }
+}
 
-    pub(crate) fn leave_pacing(&mut self, ticket: u64) -> Paced {
-        let mut paced = self.take_paced(ticket);
-        shorten_wait(&mut paced.command, self.store.latest, paced.until);
-        self.sessions.at_mut(paced.by).owned.paced.remove(&ticket);
+impl Admission {
+    /// A message has left a queue, or the queue is about to go: who waits for a place may go on.
+    pub(crate) fn made_place(&mut self, slot: QueueSlot, store: &mut MessageStore) {
+        self.may_go_on(WaitListId::Queue(slot), store);
+    }
+
+    /// Whether the log is to take no more of what adds to it.
+    fn is_held_back(&self, ticket: u64, sessions: &Sessions, context: &Context) -> bool {
+        let paced = self.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
+        self.pacing.is_log_behind
+            && sessions.bytes_added(paced.by, &paced.command, context).is_some()
+    }
+
+    pub(crate) fn leave_pacing(
+        &mut self,
+        ticket: u64,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) -> Paced {
+        let mut paced = self.take_paced(ticket, sessions, store);
+        shorten_wait(&mut paced.command, store.latest, paced.until);
+        sessions.at_mut(paced.by).owned.paced.remove(&ticket);
         paced
     }
 
-    fn take_paced(&mut self, ticket: u64) -> Paced {
-        self.leave_line(ticket);
-        let paced = self.admission.pacing.sends.remove(&ticket);
+    fn take_paced(
+        &mut self,
+        ticket: u64,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) -> Paced {
+        self.leave_line(ticket, sessions, store);
+        let paced = self.pacing.sends.remove(&ticket);
         let paced = paced.expect("invariant: who is in a line waits");
-        self.admission.pacing.bytes -= paced.bytes;
-        self.admission.pacing.memory_bytes -= waiting_bytes(&paced.command);
-        self.admission.pacing.sources.remove(&paced.command, ticket);
-        self.set_sources_due();
-        self.store.timers.change(Timer::GiveUp(ticket), paced.until, None);
+        self.pacing.bytes -= paced.bytes;
+        self.pacing.memory_bytes -= waiting_bytes(&paced.command);
+        self.pacing.sources.remove(&paced.command, ticket);
+        self.set_sources_due(store);
+        store.timers.change(Timer::GiveUp(ticket), paced.until, None);
         paced
     }
+}
 
+impl Directory {
     /// The same command, whatever becomes of the link that it came by.
-    fn addressed(&self, by: SessionSlot, command: Command) -> Command {
+    fn addressed(
+        &self,
+        by: SessionSlot,
+        command: Command,
+        sessions: &Sessions,
+        store: &MessageStore,
+    ) -> Command {
         let Command::Put { link, message, transaction } = command else { return command };
-        let to = match self.sessions.at(by).links.producers.get(&link) {
-            Some(Target::Queue(slot)) => {
-                Destination::Queue(self.store.queues.at(*slot).name.clone())
-            }
-            Some(Target::Topic(slot)) => {
-                Destination::Topic(self.directory.topics.at(*slot).name.clone())
-            }
+        let to = match sessions.at(by).links.producers.get(&link) {
+            Some(Target::Queue(slot)) => Destination::Queue(store.queues.at(*slot).name.clone()),
+            Some(Target::Topic(slot)) => Destination::Topic(self.topics.at(*slot).name.clone()),
             None => return Command::Put { link, message, transaction },
         };
         Command::PutTo { to, message, transaction }

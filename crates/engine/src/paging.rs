@@ -13,7 +13,7 @@ use core::ops::Bound;
 use model::{MessageId, MessageState, Nanos, PageEnd, Refusal, Reply, limits};
 use selector::Selector;
 
-use crate::engine::Engine;
+use crate::engine::{Bodies, Context, Engine};
 use crate::matching::{Seen, looks_of};
 use crate::message::Message;
 use crate::queue::{Queue, QueueSlot};
@@ -76,7 +76,7 @@ impl Engine {
     /// Looks at the next messages of a queue, ready ones first, as many as one step may.
     pub(crate) fn seek(&mut self, sought: &PageQuery<'_>) -> Stretch {
         let (stretch, cost) = self.look(sought);
-        self.took_steps(cost / COST_OF_STEP);
+        self.store.took_steps(cost / COST_OF_STEP);
         stretch
     }
 
@@ -93,7 +93,7 @@ impl Engine {
                 if cost >= COST_MAX || stretch.found.len() >= sought.max {
                     return (stretch, cost);
                 }
-                let message = self.living(place.message);
+                let message = self.store.living(place.message);
                 let is_its = state != MessageState::Leased || is_held_in(sought.queue, message);
                 if is_its
                     && sought.selector.is_some()
@@ -105,21 +105,13 @@ impl Engine {
                 }
                 stretch.next = Some(place);
                 cost += sought.selector.filter(|_| is_its).map_or(1, cost_of);
-                if is_its && self.is_wanted(sought.selector, message) {
+                if is_its && self.bodies.is_wanted(sought.selector, message, &self.context) {
                     stretch.found.push((place, place.message));
                 }
             }
         }
         stretch.next = None;
         (stretch, cost)
-    }
-
-    pub(crate) fn is_wanted(&self, selector: Option<&Selector>, message: &Message) -> bool {
-        selector.is_none_or(|selector| {
-            let body = self.bodies.sharing.here(message);
-            let body = body.expect("invariant: who looks into a body awaits it");
-            Seen::of(message, body, &self.context.formats).matches(selector)
-        })
     }
 
     /// The message that stops a look before it has looked at anything: its body is away.
@@ -174,7 +166,22 @@ impl Engine {
         });
         ready.map(|(priority, order)| PageEnd {
             priority,
-            ..place(MessageState::Ready, order as u64, self.message_of(order))
+            ..place(MessageState::Ready, order as u64, self.store.message_of(order))
+        })
+    }
+}
+
+impl Bodies {
+    pub(crate) fn is_wanted(
+        &self,
+        selector: Option<&Selector>,
+        message: &Message,
+        context: &Context,
+    ) -> bool {
+        selector.is_none_or(|selector| {
+            let body = self.sharing.here(message);
+            let body = body.expect("invariant: who looks into a body awaits it");
+            Seen::of(message, body, &context.formats).matches(selector)
         })
     }
 }

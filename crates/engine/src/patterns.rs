@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use model::{LinkId, Matching, NewMessage, QueueName, Refusal, Reply, Subscription, glob, limits};
 
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
+use crate::engine::{Directory, Engine, Outcome};
 use crate::pattern_tree::Found;
 use crate::queue::QueueSlot;
 use crate::send_ids::SentBefore;
@@ -32,8 +32,8 @@ impl Engine {
         if message.send_id.as_ref().is_some_and(|id| id.len() > limits::SEND_ID_BYTES_MAX) {
             return Outcome::refused(Refusal::SendIdTooLong);
         }
-        let key = self.topic_send_key(topic, message);
-        match self.sent_before(key.as_ref(), message) {
+        let key = self.dedup.topic_send_key(topic, message);
+        match self.dedup.sent_before(key.as_ref(), message, &mut self.store, &self.context) {
             Some(SentBefore::Same(first)) => {
                 return Outcome::reply(first.after, Reply::Count(first.copies.into()));
             }
@@ -58,23 +58,25 @@ impl Engine {
         let subscription = Subscription { matching: Matching::Glob, ..Subscription::new(pattern) };
         self.subscribe(by, link, Box::new(subscription), effects)
     }
+}
 
+impl Directory {
     /// The subscriptions of patterns of words that the name of a topic matches.
     pub(crate) fn matching_words(&self, topic: &QueueName) -> Found {
-        if self.directory.subscriptions.patterns_count() == 0 || is_reserved(topic) {
+        if self.subscriptions.patterns_count() == 0 || is_reserved(topic) {
             return Found::default();
         }
-        self.directory.subscriptions.matching_words(topic.as_str())
+        self.subscriptions.matching_words(topic.as_str())
     }
 
     /// The subscriptions of globs that match the name of a topic, and how many steps it took to
     /// find them.
     pub(crate) fn matching_globs(&self, topic: &QueueName) -> (Vec<QueueSlot>, usize) {
-        if self.directory.subscriptions.patterns_count() == 0 || is_reserved(topic) {
+        if self.subscriptions.patterns_count() == 0 || is_reserved(topic) {
             return (Vec::new(), 0);
         }
         let mut steps = 0;
-        let matching = self.directory.subscriptions.globs().filter(|entry| {
+        let matching = self.subscriptions.globs().filter(|entry| {
             let (pattern, name) = (entry.asks.topic.as_str(), topic.as_str());
             let (found, looked) = glob::matches_counting(pattern.as_bytes(), name.as_bytes());
             steps += 1 + looked / LOOKS_PER_STEP;

@@ -18,13 +18,13 @@ use records::{
 };
 
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
-use crate::log::{NoRoom, Placed};
+use crate::engine::{Context, Engine, MessageStore, Outcome};
+use crate::log::{Log, NoRoom, Placed};
 use crate::matching::{Seen, steps_of};
 use crate::message::{Message, Stored};
 use crate::queue::QueueSlot;
 use crate::send_ids::{Sent, SentBefore};
-use crate::session::SessionSlot;
+use crate::session::{SessionSlot, Sessions};
 use crate::targets::Target;
 use crate::topics::TopicSlot;
 
@@ -56,11 +56,11 @@ impl Engine {
         link: LinkId,
         to: Destination,
     ) -> Outcome {
-        let target = match self.target(to) {
+        let target = match self.directory.target(to, &mut self.store) {
             Ok(target) => target,
             Err(refusal) => return Outcome::refused(refusal),
         };
-        *self.producers_of(target) += 1;
+        *self.directory.producers_of(target, &mut self.store) += 1;
         if let Some(before) = self.sessions.at_mut(by).links.producers.insert(link, target) {
             self.end_producer(before);
         }
@@ -83,7 +83,7 @@ impl Engine {
         effects: &mut Effects,
     ) -> Outcome {
         let Some(target) = self.sessions.at(by).links.producers.get(&link).copied() else {
-            return self.refuse_part(by, transaction, Refusal::NoSuchLink);
+            return self.sessions.refuse_part(by, transaction, Refusal::NoSuchLink, &self.log);
         };
         self.put_at(by, target, new, transaction, effects)
     }
@@ -96,26 +96,18 @@ impl Engine {
         transaction: Option<TransactionId>,
         effects: &mut Effects,
     ) -> Outcome {
-        let target = match self.target(to) {
+        let target = match self.directory.target(to, &mut self.store) {
             Ok(target) => target,
-            Err(refusal) => return self.refuse_part(by, transaction, refusal),
+            Err(refusal) => return self.sessions.refuse_part(by, transaction, refusal, &self.log),
         };
         let outcome = self.put_at(by, target, new, transaction, effects);
         self.remove_target_if_idle(target);
         outcome
     }
 
-    /// Where a producer's messages go, if that is a queue.
-    pub(crate) fn producer_queue(&self, by: SessionSlot, link: LinkId) -> Option<QueueSlot> {
-        match self.sessions.at(by).links.producers.get(&link)? {
-            Target::Queue(slot) => Some(*slot),
-            Target::Topic(_) => None,
-        }
-    }
-
     /// A producer points there no more.
     pub(crate) fn end_producer(&mut self, target: Target) {
-        let producers = self.producers_of(target);
+        let producers = self.directory.producers_of(target, &mut self.store);
         assert!(*producers > 0, "a destination knows its producers");
         *producers -= 1;
         self.remove_target_if_idle(target);
@@ -129,17 +121,27 @@ impl Engine {
         transaction: Option<TransactionId>,
         effects: &mut Effects,
     ) -> Outcome {
-        if self.is_gone(target) {
-            return self.refuse_part(by, transaction, Refusal::NoSuchDestination);
+        if self.directory.is_gone(target, &self.store) {
+            return self.sessions.refuse_part(
+                by,
+                transaction,
+                Refusal::NoSuchDestination,
+                &self.log,
+            );
         }
         if new.body.len() > limits::MESSAGE_BYTES_MAX {
-            return self.refuse_part(by, transaction, Refusal::StoreFull);
+            return self.sessions.refuse_part(by, transaction, Refusal::StoreFull, &self.log);
         }
         if new.send_id.as_ref().is_some_and(|id| id.len() > limits::SEND_ID_BYTES_MAX) {
-            return self.refuse_part(by, transaction, Refusal::SendIdTooLong);
+            return self.sessions.refuse_part(by, transaction, Refusal::SendIdTooLong, &self.log);
         }
         if transaction.is_none()
-            && let Some(before) = self.sent_before(self.send_key(target, &new).as_ref(), &new)
+            && let Some(before) = self.dedup.sent_before(
+                self.dedup.send_key(target, &new, &self.directory, &self.store).as_ref(),
+                &new,
+                &mut self.store,
+                &self.context,
+            )
         {
             return match before {
                 SentBefore::Same(first) => Outcome::reply(first.after, first.reply()),
@@ -154,14 +156,23 @@ impl Engine {
     }
 
     fn put_in_queue(&mut self, slot: QueueSlot, new: NewMessage, effects: &mut Effects) -> Outcome {
-        let key = self.send_key(Target::Queue(slot), &new);
+        let key = self.dedup.send_key(Target::Queue(slot), &new, &self.directory, &self.store);
         let beside_bytes = Self::send_id_bytes_max(key.as_ref());
         let spot = Placement { order: None, beside_bytes };
         self.state_if_stale(slot, effects);
-        let Ok(drafted) = self.draft_alone(slot, &new, spot, effects) else {
+        let Ok(drafted) =
+            self.store.draft_alone(slot, &new, spot, &mut self.log, &self.context, effects)
+        else {
             return Outcome::refused(Refusal::StoreFull);
         };
-        let sent = self.draft_send_id(key, &new, slice::from_ref(&drafted), effects);
+        let sent = self.store.draft_send_id(
+            key,
+            &new,
+            slice::from_ref(&drafted),
+            &mut self.log,
+            &self.context,
+            effects,
+        );
         let (id, message) = drafted;
         let after = message.after();
         self.admit(id, message);
@@ -213,11 +224,25 @@ impl Engine {
     ) -> Result<Option<Sent>, NoRoom> {
         match target {
             Target::Queue(slot) => {
-                let key = self.send_key(target, new);
+                let key = self.dedup.send_key(target, new, &self.directory, &self.store);
                 let beside_bytes = Self::send_id_bytes_max(key.as_ref());
                 let spot = Placement { order: None, beside_bytes };
-                let one = self.draft_alone(slot, new, spot, effects)?;
-                let sent = self.draft_send_id(key, new, slice::from_ref(&one), effects);
+                let one = self.store.draft_alone(
+                    slot,
+                    new,
+                    spot,
+                    &mut self.log,
+                    &self.context,
+                    effects,
+                )?;
+                let sent = self.store.draft_send_id(
+                    key,
+                    new,
+                    slice::from_ref(&one),
+                    &mut self.log,
+                    &self.context,
+                    effects,
+                );
                 drafted.push(one);
                 Ok(sent)
             }
@@ -232,8 +257,8 @@ impl Engine {
     pub(crate) fn admit(&mut self, id: MessageId, message: Box<Message>) {
         let (state, slot) = (message.state(), message.queue);
         let order = message.order(id);
-        self.snapshot_changed(&message, true);
-        self.account(id, &message);
+        self.store.snapshot_changed(&message, true);
+        self.bodies.account(id, &message, &mut self.store);
         self.store.messages.insert(id.0, message);
         if order != place_of(id) {
             self.store.reordered.insert(order as u64, id);
@@ -241,32 +266,6 @@ impl Engine {
         self.enter(id, state);
         self.store.queues.at_mut(slot).came_one();
         self.store.totals.messages += 1;
-    }
-
-    /// A message of one queue, with its record.
-    pub(crate) fn draft_alone(
-        &mut self,
-        slot: QueueSlot,
-        new: &NewMessage,
-        spot: Placement,
-        effects: &mut Effects,
-    ) -> Result<Drafted, NoRoom> {
-        let queue = self.store.queues.at(slot);
-        let asked = self.context.policy.durability(new.persistence);
-        let level = if queue.is_memory_only() { Durability::None } else { asked };
-        let id = MessageId(self.store.next.message);
-        let mut envelope =
-            Envelope { place: queue.place(), ..self.envelope_of_new(id, level, new) };
-        envelope.standing.order = spot.order.unwrap_or(envelope.standing.order);
-        let mut message = Message::new(&envelope, slot, Stored::Here(Arc::clone(&new.body)));
-        message.set_message_group(new.group);
-        if level != Durability::None {
-            let record = RecordView::Message { envelope, body: &new.body };
-            message
-                .set_stored(0, self.log.store_beside(&record, spot.beside_bytes, level, effects)?);
-        }
-        self.store.next.message += 1;
-        Ok((id, Box::new(message)))
     }
 
     /// A message for each subscription of a topic that takes it, and its sender's name for it.
@@ -279,7 +278,7 @@ impl Engine {
         effects: &mut Effects,
     ) -> Result<Option<Sent>, NoRoom> {
         let first = drafted.len();
-        let key = self.topic_send_key(topic, new);
+        let key = self.dedup.topic_send_key(topic, new);
         let beside_bytes = Self::send_id_bytes_max(key.as_ref());
         let Takers { mut durable, mut others, of_patterns } = self.takers(by, topic, new);
         let level = self.context.policy.durability(new.persistence);
@@ -289,7 +288,14 @@ impl Engine {
         }
         if let [slot] = durable[..] {
             let spot = Placement { order: None, beside_bytes };
-            drafted.push(self.draft_alone(slot, new, spot, effects)?);
+            drafted.push(self.store.draft_alone(
+                slot,
+                new,
+                spot,
+                &mut self.log,
+                &self.context,
+                effects,
+            )?);
         } else if !durable.is_empty() {
             self.draft_shared(&durable, level, new, beside_bytes, drafted, effects)?;
         }
@@ -297,11 +303,11 @@ impl Engine {
         let name = (others.len() + told.len() > 1).then_some(MessageId(self.store.next.message));
         for (slot, told) in others.into_iter().map(|slot| (slot, None)).chain(told) {
             let id = MessageId(self.store.next.message);
-            let envelope = self.envelope_of_new(id, Durability::None, new);
+            let envelope = self.store.envelope_of_new(id, Durability::None, new);
             let mut message = Message::new(&envelope, slot, Stored::Here(Arc::clone(&new.body)));
             message.set_message_group(new.group);
             if let Some(name) = name {
-                self.share_body(&mut message, name);
+                self.bodies.share_body(&mut message, name, &mut self.store);
             }
             if let Some(topic) = told {
                 message.history_mut().topic = Some(topic.clone());
@@ -312,7 +318,7 @@ impl Engine {
             drafted.push((id, Box::new(message)));
         }
         let drafted = drafted.get(first..).unwrap_or_default();
-        Ok(self.draft_send_id(key, new, drafted, effects))
+        Ok(self.store.draft_send_id(key, new, drafted, &mut self.log, &self.context, effects))
     }
 
     /// Copies for several durable subscriptions, as one record.
@@ -330,18 +336,18 @@ impl Engine {
         for (&slot, number) in slots.iter().zip(first..) {
             let place = self.store.queues.at(slot).place();
             let id = MessageId(number);
-            copies.push(&Envelope { place, ..self.envelope_of_new(id, level, new) });
+            copies.push(&Envelope { place, ..self.store.envelope_of_new(id, level, new) });
         }
         let record = RecordView::Shared { copies: copies.copies(), body: &new.body };
         let placed = self.log.store_beside(&record, beside_bytes, level, effects)?;
         for (&slot, number) in slots.iter().zip(first..) {
             let id = MessageId(number);
-            let envelope = self.envelope_of_new(id, level, new);
+            let envelope = self.store.envelope_of_new(id, level, new);
             let mut message = Message::new(&envelope, slot, Stored::Here(Arc::clone(&new.body)));
             message.set_message_group(new.group);
             message.set_stored(first, placed);
             self.bodies.groups.join(first, placed);
-            self.share_body(&mut message, MessageId(first));
+            self.bodies.share_body(&mut message, MessageId(first), &mut self.store);
             drafted.push((id, Box::new(message)));
         }
         self.store.next.message += slots.len() as u64;
@@ -351,9 +357,9 @@ impl Engine {
     /// Who takes what is published to that name, whether or not there is such a topic.
     fn takers(&mut self, by: SessionSlot, name: &QueueName, new: &NewMessage) -> Takers {
         let (mut takers, steps) = self.find_takers(by, name, new);
-        let (of_globs, looked) = self.matching_globs(name);
+        let (of_globs, looked) = self.directory.matching_globs(name);
         takers.of_patterns.extend(of_globs);
-        self.took_steps(steps + looked);
+        self.store.took_steps(steps + looked);
         takers
     }
 
@@ -377,7 +383,7 @@ impl Engine {
         let mut takers = Takers::default();
         let seen = Seen::of_new(new, self.store.latest, &self.context.formats);
         let mut steps = 0;
-        let words = self.matching_words(name);
+        let words = self.directory.matching_words(name);
         steps += words.steps;
         let of_topic = topic.iter().flat_map(|topic| &topic.subscriptions);
         for number in of_topic.chain(&words.subscriptions) {
@@ -401,6 +407,45 @@ impl Engine {
         }
         (takers, steps)
     }
+}
+
+impl Sessions {
+    /// Where a producer's messages go, if that is a queue.
+    pub(crate) fn producer_queue(&self, by: SessionSlot, link: LinkId) -> Option<QueueSlot> {
+        match self.at(by).links.producers.get(&link)? {
+            Target::Queue(slot) => Some(*slot),
+            Target::Topic(_) => None,
+        }
+    }
+}
+
+impl MessageStore {
+    /// A message of one queue, with its record.
+    pub(crate) fn draft_alone(
+        &mut self,
+        slot: QueueSlot,
+        new: &NewMessage,
+        spot: Placement,
+        log: &mut Log,
+        context: &Context,
+        effects: &mut Effects,
+    ) -> Result<Drafted, NoRoom> {
+        let queue = self.queues.at(slot);
+        let asked = context.policy.durability(new.persistence);
+        let level = if queue.is_memory_only() { Durability::None } else { asked };
+        let id = MessageId(self.next.message);
+        let mut envelope =
+            Envelope { place: queue.place(), ..self.envelope_of_new(id, level, new) };
+        envelope.standing.order = spot.order.unwrap_or(envelope.standing.order);
+        let mut message = Message::new(&envelope, slot, Stored::Here(Arc::clone(&new.body)));
+        message.set_message_group(new.group);
+        if level != Durability::None {
+            let record = RecordView::Message { envelope, body: &new.body };
+            message.set_stored(0, log.store_beside(&record, spot.beside_bytes, level, effects)?);
+        }
+        self.next.message += 1;
+        Ok((id, Box::new(message)))
+    }
 
     /// A new message as records describe it, but for its place.
     pub(crate) fn envelope_of_new(
@@ -413,7 +458,7 @@ impl Engine {
             message: id,
             place: Place::Queue(""),
             durability,
-            created: self.store.latest,
+            created: self.latest,
             lease: new.lease,
             format: new.format,
             group: 0,
@@ -423,7 +468,7 @@ impl Engine {
                 state: if new.delay == Nanos::ZERO {
                     StoredState::Ready
                 } else {
-                    StoredState::Delayed { until: self.store.latest + new.delay }
+                    StoredState::Delayed { until: self.latest + new.delay }
                 },
                 order: place_of(id),
                 counters: Counters::default(),

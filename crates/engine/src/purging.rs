@@ -5,6 +5,7 @@ use model::{QueueName, Refusal, Reply, limits};
 
 use crate::Effects;
 use crate::engine::{Engine, Outcome};
+use crate::log::Log;
 use crate::paging::{PageQuery, Stretch};
 use crate::queue::Role;
 
@@ -15,11 +16,11 @@ impl Engine {
         let stretch = self.seek(sought);
         let count = self.delete_found(&stretch, effects);
         let reply = stretch.reply(count);
-        self.outcome_of(reply).waking(sought.queue)
+        self.log.outcome_of(reply).waking(sought.queue)
     }
 
     pub(crate) fn delete_queue(&mut self, name: &QueueName, effects: &mut Effects) -> Outcome {
-        let Some(slot) = self.store.queues.find(name.as_str()) else { return self.not_found() };
+        let Some(slot) = self.store.queues.find(name.as_str()) else { return self.log.not_found() };
         let queue = self.store.queues.at(slot);
         let in_use = !queue.delivery.consumers.is_empty() || queue.index.counts.leased > 0;
         if in_use || queue.role != Role::Named {
@@ -35,15 +36,7 @@ impl Engine {
             Reply::CountUntil { count, .. } => Reply::CountSoFar(count),
             other => other,
         };
-        self.outcome_of(reply)
-    }
-
-    /// The answer to what has changed all that it could.
-    pub(crate) fn outcome_of(&self, reply: Reply) -> Outcome {
-        match reply {
-            Reply::Refused(refusal) => Outcome::refused(refusal),
-            reply => Outcome::reply(self.log.after_all(), reply),
-        }
+        self.log.outcome_of(reply)
     }
 
     /// Deletes these as far as the frame takes it: so many.
@@ -58,5 +51,15 @@ impl Engine {
             count += 1;
         }
         count
+    }
+}
+
+impl Log {
+    /// The answer to what has changed all that it could.
+    pub(crate) fn outcome_of(&self, reply: Reply) -> Outcome {
+        match reply {
+            Reply::Refused(refusal) => Outcome::refused(refusal),
+            reply => Outcome::reply(self.after_all(), reply),
+        }
     }
 }

@@ -16,10 +16,11 @@ use model::{
 };
 
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
+use crate::engine::{Admission, Directory, Engine, MessageStore, Outcome};
+use crate::log::Log;
 use crate::message::State;
 use crate::queue::QueueSlot;
-use crate::session::{ConsumerKey, SessionSlot, Wait};
+use crate::session::{ConsumerKey, SessionSlot, Sessions, Wait};
 use crate::timers::Timer;
 use crate::views::View;
 use crate::woken::Woken;
@@ -36,33 +37,6 @@ pub(crate) struct Wanted {
 }
 
 impl Engine {
-    pub(crate) fn watch(&mut self, by: SessionSlot, link: LinkId, name: QueueName) -> Outcome {
-        let key = ConsumerKey { session: by, link };
-        if self.sessions.feed(key).is_some() {
-            return Outcome::refused(Refusal::LinkInUse);
-        }
-        let watched = self.sessions.consumer(key).map_or(0, |consumer| consumer.watched.len());
-        let known = self.store.queues.find(name.as_str());
-        if known.is_some_and(|slot| self.watches(key, slot)) {
-            return Outcome::reply(DependsOn::NOTHING, Reply::Done);
-        }
-        if watched >= limits::CONSUMER_QUEUES_MAX {
-            return Outcome::refused(Refusal::TooManyWatched);
-        }
-        let slot = match self.queue_to_consume(by, name) {
-            Ok(slot) => slot,
-            Err(refusal) => return Outcome::refused(refusal),
-        };
-        let consumer = self.sessions.at_mut(by).links.consumers.entry(link).or_default();
-        consumer.watched.insert(slot);
-        let wait = consumer.wait;
-        self.store.queues.at_mut(slot).delivery.consumers.insert(key);
-        if let Some(wait) = wait {
-            self.wait_at(slot, wait.ticket, key);
-        }
-        Outcome::reply(DependsOn::NOTHING, Reply::Done).waking(slot)
-    }
-
     pub(crate) fn unwatch(&mut self, by: SessionSlot, link: LinkId, name: &QueueName) -> Outcome {
         let key = ConsumerKey { session: by, link };
         if let Some(slot) = self.store.queues.find(name.as_str())
@@ -70,7 +44,7 @@ impl Engine {
             && consumer.watched.remove(&slot)
         {
             let ticket = consumer.wait.map(|wait| wait.ticket);
-            self.end_watch(key, slot, ticket);
+            self.admission.end_watch(key, slot, ticket, &mut self.store);
             self.remove_if_idle(slot);
         }
         Outcome::reply(DependsOn::NOTHING, Reply::Done)
@@ -87,34 +61,27 @@ impl Engine {
         let Some(consumer) = self.sessions.consumer(key) else {
             return Outcome::refused(Refusal::NoSuchLink);
         };
-        self.took_steps(consumer.watched.len());
+        self.store.took_steps(consumer.watched.len());
         // A protocol has one receive outstanding a consumer; should one send a second, the first
         // ends, for each is answered once.
-        if self.end_wait(key) {
+        if self.sessions.end_wait(key, &mut self.store) {
             effects.reply(
                 self.sessions.at(by).identity.id,
                 self.log.after_all(),
                 Reply::TimedOut { link: Some(link) },
             );
         }
-        if let Some(id) = self.most_urgent(key) {
+        if let Some(id) = self.sessions.most_urgent(key, &self.store) {
             return self.deliver(by, Some(link), id, wanted.lease);
         }
-        if self.lease_ends_within(by, wanted.margin) {
+        if self.sessions.lease_ends_within(by, wanted.margin, &self.store) {
             return Outcome::reply(self.log.after_all(), Reply::LeaseEnding);
         }
         // Behind what is over there may be something, so its going is waited for.
-        if wanted.wait == Some(Nanos::ZERO) && !self.is_unsure(key) {
+        if wanted.wait == Some(Nanos::ZERO) && !self.sessions.is_unsure(key, &self.store) {
             return Outcome::reply(self.log.after_all(), Reply::TimedOut { link: Some(link) });
         }
-        self.begin_wait(key, wanted);
-        Outcome::NOTHING
-    }
-
-    pub(crate) fn cancel_receive(&mut self, by: SessionSlot, link: LinkId) -> Outcome {
-        if self.end_wait(ConsumerKey { session: by, link }) {
-            return Outcome::reply(self.log.after_all(), Reply::TimedOut { link: Some(link) });
-        }
+        self.sessions.begin_wait(key, wanted, &mut self.store);
         Outcome::NOTHING
     }
 
@@ -126,14 +93,14 @@ impl Engine {
         id: MessageId,
         effects: &mut Effects,
     ) -> Outcome {
-        let state = self.reach(id).map(|message| message.state());
+        let state = self.store.reach(id).map(|message| message.state());
         match state {
-            Some(_) if self.is_over(id) => self.not_found(),
-            None | Some(State::Leased { .. } | State::Held { .. }) => self.not_found(),
+            Some(_) if self.store.is_over(id) => self.log.not_found(),
+            None | Some(State::Leased { .. } | State::Held { .. }) => self.log.not_found(),
             Some(State::Ready) => self.deliver(by, None, id, None),
             Some(State::Delayed { .. } | State::Buried { .. }) => {
                 self.move_to_lease(by, id, None);
-                self.journal_change(id, effects);
+                self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
                 self.delivery(None, id)
             }
         }
@@ -149,7 +116,7 @@ impl Engine {
     pub(crate) fn serve_all(&mut self, mut woken: Woken, effects: &mut Effects) {
         self.evict_if_needed(effects);
         if let Some(slot) = woken.only()
-            && self.is_unattended(slot)
+            && self.admission.is_unattended(slot, &self.store)
         {
             return;
         }
@@ -164,12 +131,6 @@ impl Engine {
         }
     }
 
-    /// Whether nobody consumes from a queue, or sees to its bounds: there is nobody to serve.
-    fn is_unattended(&self, slot: QueueSlot) -> bool {
-        !self.admission.is_bounded
-            && self.store.queues.get(slot).is_none_or(|queue| queue.delivery.consumers.is_empty())
-    }
-
     /// The same for this queue alone, at most `left` times; which others have something by it is
     /// added to `woken`.
     fn serve_one(
@@ -182,12 +143,12 @@ impl Engine {
         let mut is_done = false;
         let least = left.saturating_sub(limits::DELIVERIES_PER_STEP_MAX);
         while *left > least {
-            let Some((key, id)) = self.next_match(slot) else {
+            let Some((key, id)) = self.store.next_match(slot) else {
                 is_done = true;
                 break;
             };
             let before = self.store.totals.steps;
-            if self.is_popping(key) {
+            if self.sessions.is_popping(key) {
                 if !self.makes_way_for(key, slot, id, effects) {
                     break;
                 }
@@ -200,11 +161,11 @@ impl Engine {
         }
         let Some(queue) = self.store.queues.get(slot) else { return };
         if !is_done || queue.is_scanning() {
-            self.resume_later(slot);
+            self.store.resume_later(slot);
         } else if queue.has_unseen() {
-            self.await_unseen(slot);
+            self.bodies.await_unseen(slot, &mut self.store);
         } else {
-            self.end_drains(slot, effects);
+            self.sessions.end_drains(slot, &mut self.store, &self.log, effects);
         }
         self.show_to_browsers(slot, effects);
     }
@@ -213,10 +174,10 @@ impl Engine {
         let fed = self.sessions.feed(key).is_some();
         if fed {
             self.move_to_hold(key, id);
-            self.own_group(key, id);
+            self.sessions.own_group(key, id, &mut self.store);
         } else {
             let wait = self.sessions.consumer(key).and_then(|consumer| consumer.wait);
-            let was_waiting = self.end_wait(key);
+            let was_waiting = self.sessions.end_wait(key, &mut self.store);
             assert!(was_waiting, "only who waits is served");
             self.move_to_lease(key.session, id, wait.and_then(|wait| wait.lease));
         }
@@ -224,17 +185,23 @@ impl Engine {
         let charge = if let Reply::Delivered(delivery) = &reply { delivery.charge } else { 0 };
         effects.reply(self.sessions.at(key.session).identity.id, after, reply);
         if fed {
-            self.fed(key, charge, effects);
+            self.sessions.fed(key, charge, &mut self.store, &self.log, effects);
         }
     }
 
     /// A consumer has waited long enough.
     pub(crate) fn end_waiting(&mut self, key: ConsumerKey, effects: &mut Effects) {
-        if !self.is_unsure(key) && self.is_popping(key) {
+        if !self.sessions.is_unsure(key, &self.store) && self.sessions.is_popping(key) {
             return self.stop_waiting(key.session, effects);
         }
-        if !self.is_unsure(key) {
-            return self.give_up(key, Reply::TimedOut { link: Some(key.link) }, effects);
+        if !self.sessions.is_unsure(key, &self.store) {
+            return self.sessions.give_up(
+                key,
+                Reply::TimedOut { link: Some(key.link) },
+                &mut self.store,
+                &self.log,
+                effects,
+            );
         }
         let now = self.store.latest;
         let Some(wait) = self.sessions.consumer_mut(key).and_then(|it| it.wait.as_mut()) else {
@@ -244,26 +211,17 @@ impl Engine {
         self.store.timers.change(Timer::Wait(key), before, Some(now));
     }
 
-    /// Ends a wait with this reply. That nothing was ready may be so by a change that is not
-    /// durable yet: whoever takes an empty queue for a finished one must not see what a crash
-    /// undoes.
-    pub(crate) fn give_up(&mut self, key: ConsumerKey, reply: Reply, effects: &mut Effects) {
-        let was_waiting = self.end_wait(key);
-        assert!(was_waiting, "only who waits gives up");
-        effects.reply(self.sessions.at(key.session).identity.id, self.log.after_all(), reply);
-    }
-
     /// The session's first lease ends, by time. What it took from a list is taken for good.
     pub(crate) fn expire_lease(&mut self, holder: SessionSlot, effects: &mut Effects) -> QueueSlot {
         let first = self.sessions.at(holder).holdings.leases.first().copied();
         let (_, id) = first.expect("invariant: the timer is set while there are leases");
-        let queue = self.living(id).queue;
+        let queue = self.store.living(id).queue;
         self.leave(id);
         if self.sessions.at_mut(holder).holdings.popped.remove(&id) {
             self.finish(id, effects);
             return queue;
         }
-        let history = self.living_mut(id).history_mut();
+        let history = self.store.living_mut(id).history_mut();
         history.expired = history.expired.saturating_add(1);
         self.store.totals.expired += 1;
         self.return_ready(id, effects);
@@ -279,7 +237,7 @@ impl Engine {
         for link in waiting {
             let key = ConsumerKey { session: slot, link };
             if self.end_popping(key).is_none() {
-                self.end_wait(key);
+                self.sessions.end_wait(key, &mut self.store);
             }
         }
     }
@@ -296,15 +254,24 @@ impl Engine {
             self.end_producer(target);
         }
         for link in self.sessions.at(slot).links.feeds.keys().copied().collect::<Vec<_>>() {
-            touched.extend(self.close_feed(ConsumerKey { session: slot, link }));
+            touched.extend(self.admission.close_feed(
+                ConsumerKey { session: slot, link },
+                &mut self.sessions,
+                &mut self.store,
+            ));
         }
         for (link, consumer) in consumers {
             for queue in consumer.watched {
-                self.end_watch(ConsumerKey { session: slot, link }, queue, None);
+                self.admission.end_watch(
+                    ConsumerKey { session: slot, link },
+                    queue,
+                    None,
+                    &mut self.store,
+                );
                 touched.insert(queue);
             }
         }
-        self.took_steps(closed + touched.len());
+        self.store.took_steps(closed + touched.len());
         touched
     }
 
@@ -342,117 +309,8 @@ impl Engine {
         effects: &mut Effects,
     ) -> Option<QueueSlot> {
         let woken = self.return_next(holder, effects);
-        self.end_close(holder);
+        self.sessions.end_close(holder);
         woken
-    }
-
-    /// Forgets a closing session that holds nothing any more.
-    pub(crate) fn end_close(&mut self, slot: SessionSlot) {
-        if self.sessions.at(slot).holds_nothing() {
-            self.sessions.close(slot);
-        }
-    }
-
-    fn watches(&self, key: ConsumerKey, slot: QueueSlot) -> bool {
-        self.sessions.consumer(key).is_some_and(|consumer| consumer.watched.contains(&slot))
-    }
-
-    /// Takes a consumer, and its place if it waits, from a queue.
-    pub(crate) fn end_watch(&mut self, key: ConsumerKey, slot: QueueSlot, ticket: Option<u64>) {
-        let queue = self.store.queues.at_mut(slot);
-        let was_known = queue.delivery.consumers.remove(&key);
-        assert!(was_known, "a queue knows its consumers");
-        if let Some(ticket) = ticket {
-            queue.delivery.dispatch.stop_waiting(ticket);
-        }
-        self.may_have_caught_up(slot);
-    }
-
-    pub(crate) fn begin_wait(&mut self, key: ConsumerKey, wanted: Wanted) {
-        let Wanted { wait, margin, lease } = wanted;
-        let ticket = self.store.next.ticket;
-        self.store.next.ticket += 1;
-        let until = wait.map(|span| self.store.latest + span);
-        let session = self.sessions.at_mut(key.session);
-        let Some(consumer) = session.links.consumers.get_mut(&key.link) else { return };
-        consumer.wait = Some(Wait { ticket, until, margin, lease });
-        let watched = core::mem::take(&mut consumer.watched);
-        if margin != Nanos::ZERO {
-            session.links.margins.insert(key.link);
-        }
-        let margin_begins = session.margin_begins(key.link, session.first_lease());
-        self.took_steps(watched.len());
-        for slot in &watched {
-            self.wait_at(*slot, ticket, key);
-        }
-        if let Some(consumer) = self.sessions.consumer_mut(key) {
-            consumer.watched = watched;
-        }
-        self.store.timers.change(Timer::Wait(key), None, until);
-        self.store.timers.change(Timer::Margin(key), None, margin_begins);
-        self.store.totals.waiting += 1;
-    }
-
-    fn wait_at(&mut self, slot: QueueSlot, ticket: u64, key: ConsumerKey) {
-        self.seat_lone(slot);
-        self.store.queues.at_mut(slot).delivery.dispatch.wait(ticket, key);
-    }
-
-    /// False when it did not wait.
-    pub(crate) fn end_wait(&mut self, key: ConsumerKey) -> bool {
-        let Some(wait) = self.sessions.consumer(key).and_then(|consumer| consumer.wait) else {
-            return false;
-        };
-        let session = self.sessions.at_mut(key.session);
-        let margin_begins = session.margin_begins(key.link, session.first_lease());
-        session.links.margins.remove(&key.link);
-        if let Some(consumer) = session.links.consumers.get_mut(&key.link) {
-            consumer.wait = None;
-            for &queue in &consumer.watched {
-                self.store.queues.at_mut(queue).delivery.dispatch.stop_waiting(wait.ticket);
-            }
-            let left = consumer.watched.len();
-            self.took_steps(left);
-        }
-        self.store.timers.change(Timer::Wait(key), wait.until, None);
-        self.store.timers.change(Timer::Margin(key), margin_begins, None);
-        self.store.totals.waiting -= 1;
-        true
-    }
-
-    /// The next message of a queue and who gets it.
-    pub(crate) fn next_match(&self, slot: QueueSlot) -> Option<(ConsumerKey, MessageId)> {
-        let queue = self.store.queues.get(slot)?;
-        if queue.is_held_up(self.store.latest) {
-            return None;
-        }
-        let choosy = queue.delivery.views.values().filter_map(View::next);
-        let first =
-            choosy.chain(queue.delivery.dispatch.next()).min_by_key(|(ticket, _, _)| *ticket);
-        let (_, key, (_, order)) = first?;
-        Some((key, self.message_of(order)))
-    }
-
-    /// There may be something for the consumer though there seems to be nothing.
-    fn is_unsure(&self, key: ConsumerKey) -> bool {
-        let Some(consumer) = self.sessions.consumer(key) else { return false };
-        let mut queues = consumer.watched.iter().map(|slot| self.store.queues.at(*slot));
-        queues.any(|queue| queue.delivery.pause.is_none() && queue.is_expiring(self.store.latest))
-    }
-
-    /// The next message of all that a consumer watches.
-    fn most_urgent(&self, key: ConsumerKey) -> Option<MessageId> {
-        let watched = &self.sessions.consumer(key)?.watched;
-        let (_, order) = watched
-            .iter()
-            .filter_map(|slot| self.store.queues.at(*slot).next_ready(self.store.latest))
-            .min()?;
-        Some(self.message_of(order))
-    }
-
-    fn lease_ends_within(&self, holder: SessionSlot, margin: Nanos) -> bool {
-        let first = self.sessions.at(holder).first_lease();
-        margin != Nanos::ZERO && first.is_some_and(|until| until <= self.store.latest + margin)
     }
 
     fn deliver(
@@ -474,7 +332,7 @@ impl Engine {
     ) {
         self.leave(id);
         let now = self.store.latest;
-        let message = self.living_mut(id);
+        let message = self.store.living_mut(id);
         message.delivered = message.delivered.saturating_add(1);
         let until = now + lease.unwrap_or(message.lease);
         self.enter(id, State::Leased { holder, until });
@@ -487,13 +345,13 @@ impl Engine {
 
     pub(crate) fn delivered(&self, link: Option<LinkId>, id: MessageId) -> (DependsOn, Reply) {
         let delivery = Box::new(self.delivery_of(link, id));
-        (self.living(id).after(), Reply::Delivered(delivery))
+        (self.store.living(id).after(), Reply::Delivered(delivery))
     }
 
     /// The message as a consumer sees it.
     pub(crate) fn delivery_of(&self, link: Option<LinkId>, id: MessageId) -> Delivery {
-        let message = self.living(id);
-        let body = self.body_of(id, message);
+        let message = self.store.living(id);
+        let body = self.bodies.body_of(id, message, &self.store);
         Delivery {
             link,
             message: id,
@@ -504,12 +362,215 @@ impl Engine {
             expires: message.expires(),
             durability: message.durability,
             topic: message.topic().cloned(),
-            dead: message.dead().map(|dead| Box::new(self.letter_of(dead))),
+            dead: message.dead().map(|dead| Box::new(self.directory.letter_of(dead))),
             format: message.format,
             payload: Payload::by(&self.context.formats),
             charge: body.bytes_max() as u64,
             body,
         }
+    }
+}
+
+impl Directory {
+    pub(crate) fn watch(
+        &self,
+        by: SessionSlot,
+        link: LinkId,
+        name: QueueName,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) -> Outcome {
+        let key = ConsumerKey { session: by, link };
+        if sessions.feed(key).is_some() {
+            return Outcome::refused(Refusal::LinkInUse);
+        }
+        let watched = sessions.consumer(key).map_or(0, |consumer| consumer.watched.len());
+        let known = store.queues.find(name.as_str());
+        if known.is_some_and(|slot| sessions.watches(key, slot)) {
+            return Outcome::reply(DependsOn::NOTHING, Reply::Done);
+        }
+        if watched >= limits::CONSUMER_QUEUES_MAX {
+            return Outcome::refused(Refusal::TooManyWatched);
+        }
+        let slot = match self.queue_to_consume(by, name, store) {
+            Ok(slot) => slot,
+            Err(refusal) => return Outcome::refused(refusal),
+        };
+        let consumer = sessions.at_mut(by).links.consumers.entry(link).or_default();
+        consumer.watched.insert(slot);
+        let wait = consumer.wait;
+        store.queues.at_mut(slot).delivery.consumers.insert(key);
+        if let Some(wait) = wait {
+            sessions.wait_at(slot, wait.ticket, key, store);
+        }
+        Outcome::reply(DependsOn::NOTHING, Reply::Done).waking(slot)
+    }
+}
+
+impl Sessions {
+    pub(crate) fn cancel_receive(
+        &mut self,
+        by: SessionSlot,
+        link: LinkId,
+        store: &mut MessageStore,
+        log: &Log,
+    ) -> Outcome {
+        if self.end_wait(ConsumerKey { session: by, link }, store) {
+            return Outcome::reply(log.after_all(), Reply::TimedOut { link: Some(link) });
+        }
+        Outcome::NOTHING
+    }
+
+    /// Ends a wait with this reply. That nothing was ready may be so by a change that is not
+    /// durable yet: whoever takes an empty queue for a finished one must not see what a crash
+    /// undoes.
+    pub(crate) fn give_up(
+        &mut self,
+        key: ConsumerKey,
+        reply: Reply,
+        store: &mut MessageStore,
+        log: &Log,
+        effects: &mut Effects,
+    ) {
+        let was_waiting = self.end_wait(key, store);
+        assert!(was_waiting, "only who waits gives up");
+        effects.reply(self.at(key.session).identity.id, log.after_all(), reply);
+    }
+
+    /// Forgets a closing session that holds nothing any more.
+    pub(crate) fn end_close(&mut self, slot: SessionSlot) {
+        if self.at(slot).holds_nothing() {
+            self.close(slot);
+        }
+    }
+
+    fn watches(&self, key: ConsumerKey, slot: QueueSlot) -> bool {
+        self.consumer(key).is_some_and(|consumer| consumer.watched.contains(&slot))
+    }
+
+    pub(crate) fn begin_wait(
+        &mut self,
+        key: ConsumerKey,
+        wanted: Wanted,
+        store: &mut MessageStore,
+    ) {
+        let Wanted { wait, margin, lease } = wanted;
+        let ticket = store.next.ticket;
+        store.next.ticket += 1;
+        let until = wait.map(|span| store.latest + span);
+        let session = self.at_mut(key.session);
+        let Some(consumer) = session.links.consumers.get_mut(&key.link) else { return };
+        consumer.wait = Some(Wait { ticket, until, margin, lease });
+        let watched = core::mem::take(&mut consumer.watched);
+        if margin != Nanos::ZERO {
+            session.links.margins.insert(key.link);
+        }
+        let margin_begins = session.margin_begins(key.link, session.first_lease());
+        store.took_steps(watched.len());
+        for slot in &watched {
+            self.wait_at(*slot, ticket, key, store);
+        }
+        if let Some(consumer) = self.consumer_mut(key) {
+            consumer.watched = watched;
+        }
+        store.timers.change(Timer::Wait(key), None, until);
+        store.timers.change(Timer::Margin(key), None, margin_begins);
+        store.totals.waiting += 1;
+    }
+
+    fn wait_at(
+        &mut self,
+        slot: QueueSlot,
+        ticket: u64,
+        key: ConsumerKey,
+        store: &mut MessageStore,
+    ) {
+        self.seat_lone(slot, store);
+        store.queues.at_mut(slot).delivery.dispatch.wait(ticket, key);
+    }
+
+    /// False when it did not wait.
+    pub(crate) fn end_wait(&mut self, key: ConsumerKey, store: &mut MessageStore) -> bool {
+        let Some(wait) = self.consumer(key).and_then(|consumer| consumer.wait) else {
+            return false;
+        };
+        let session = self.at_mut(key.session);
+        let margin_begins = session.margin_begins(key.link, session.first_lease());
+        session.links.margins.remove(&key.link);
+        if let Some(consumer) = session.links.consumers.get_mut(&key.link) {
+            consumer.wait = None;
+            for &queue in &consumer.watched {
+                store.queues.at_mut(queue).delivery.dispatch.stop_waiting(wait.ticket);
+            }
+            let left = consumer.watched.len();
+            store.took_steps(left);
+        }
+        store.timers.change(Timer::Wait(key), wait.until, None);
+        store.timers.change(Timer::Margin(key), margin_begins, None);
+        store.totals.waiting -= 1;
+        true
+    }
+
+    /// There may be something for the consumer though there seems to be nothing.
+    fn is_unsure(&self, key: ConsumerKey, store: &MessageStore) -> bool {
+        let Some(consumer) = self.consumer(key) else { return false };
+        let mut queues = consumer.watched.iter().map(|slot| store.queues.at(*slot));
+        queues.any(|queue| queue.delivery.pause.is_none() && queue.is_expiring(store.latest))
+    }
+
+    /// The next message of all that a consumer watches.
+    fn most_urgent(&self, key: ConsumerKey, store: &MessageStore) -> Option<MessageId> {
+        let watched = &self.consumer(key)?.watched;
+        let (_, order) = watched
+            .iter()
+            .filter_map(|slot| store.queues.at(*slot).next_ready(store.latest))
+            .min()?;
+        Some(store.message_of(order))
+    }
+
+    fn lease_ends_within(&self, holder: SessionSlot, margin: Nanos, store: &MessageStore) -> bool {
+        let first = self.at(holder).first_lease();
+        margin != Nanos::ZERO && first.is_some_and(|until| until <= store.latest + margin)
+    }
+}
+
+impl Admission {
+    /// Whether nobody consumes from a queue, or sees to its bounds: there is nobody to serve.
+    fn is_unattended(&self, slot: QueueSlot, store: &MessageStore) -> bool {
+        !self.is_bounded
+            && store.queues.get(slot).is_none_or(|queue| queue.delivery.consumers.is_empty())
+    }
+
+    /// Takes a consumer, and its place if it waits, from a queue.
+    pub(crate) fn end_watch(
+        &mut self,
+        key: ConsumerKey,
+        slot: QueueSlot,
+        ticket: Option<u64>,
+        store: &mut MessageStore,
+    ) {
+        let queue = store.queues.at_mut(slot);
+        let was_known = queue.delivery.consumers.remove(&key);
+        assert!(was_known, "a queue knows its consumers");
+        if let Some(ticket) = ticket {
+            queue.delivery.dispatch.stop_waiting(ticket);
+        }
+        self.may_have_caught_up(slot, store);
+    }
+}
+
+impl MessageStore {
+    /// The next message of a queue and who gets it.
+    pub(crate) fn next_match(&self, slot: QueueSlot) -> Option<(ConsumerKey, MessageId)> {
+        let queue = self.queues.get(slot)?;
+        if queue.is_held_up(self.latest) {
+            return None;
+        }
+        let choosy = queue.delivery.views.values().filter_map(View::next);
+        let first =
+            choosy.chain(queue.delivery.dispatch.next()).min_by_key(|(ticket, _, _)| *ticket);
+        let (_, key, (_, order)) = first?;
+        Some((key, self.message_of(order)))
     }
 }
 

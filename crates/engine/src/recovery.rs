@@ -18,7 +18,7 @@ use records::{
 use selector::Selector;
 
 use crate::QueuePolicy;
-use crate::engine::{Engine, Recovery};
+use crate::engine::{Bodies, Directory, Engine, MessageStore, Recovery};
 use crate::log::Placed;
 use crate::message::{Message, State, Stored};
 use crate::queue::QueueSlot;
@@ -145,7 +145,7 @@ impl Engine {
         let body = shared.get_or_insert_with(|| self.recovered_body(body)).clone();
         let now = body.len() as u64;
         self.recovery.bodies_missing -= 1;
-        let message = self.living_mut(id);
+        let message = self.store.living_mut(id);
         message.body_missing = false;
         let here = match body {
             Stored::Here(_) => Some(body),
@@ -158,12 +158,12 @@ impl Engine {
         let queue = self.store.queues.at_mut(slot);
         queue.bodies.body_bytes = queue.bodies.body_bytes + now - before;
         if let Some(body) = here {
-            self.replace_body(id, body);
+            self.bodies.replace_body(id, body, &mut self.store);
             self.trim();
         }
         if message_group.is_some() {
             let state = self.leave(id);
-            self.living_mut(id).set_message_group(message_group);
+            self.store.living_mut(id).set_message_group(message_group);
             self.enter(id, state);
         }
         Ok(())
@@ -183,16 +183,16 @@ impl Engine {
         if last < self.recovery.replayed {
             return Err(RecordError::OutOfOrder(last));
         }
-        self.drop_chain();
-        if !self.groups_are_whole() {
+        self.recovery.drop_chain();
+        if !self.bodies.groups_are_whole(&self.store) {
             return Err(RecordError::Invalid("group"));
         }
         if let Some(number) = self.recovery.pending_unsubscribes.keys().next() {
             return Err(RecordError::UnknownSubscription(*number));
         }
-        self.recover_lifetimes();
-        self.recover_expiries();
-        self.share_recovered();
+        self.keyspace.recover_lifetimes(&mut self.store);
+        self.directory.recover_expiries(&mut self.store);
+        self.bodies.share_recovered(&mut self.store);
         let idle: Vec<_> = self.store.queues.iter().map(|(slot, _)| slot).collect();
         for slot in idle {
             self.store.queues.at_mut(slot).spare_what_is_there();
@@ -235,8 +235,13 @@ impl Engine {
             }
             self.forget(id);
         }
-        let slot = self.recovered_place(envelope.place, fuzzy)?;
-        self.check_places(id, slot, &envelope.standing)?;
+        let slot = self.recovery.recovered_place(
+            envelope.place,
+            fuzzy,
+            &self.directory,
+            &mut self.store,
+        )?;
+        self.store.check_places(id, slot, &envelope.standing)?;
         let body_missing = body.is_none();
         let body = body.unwrap_or(Stored::away(placed.bytes));
         let mut message = Message::new(envelope, slot, body);
@@ -248,12 +253,12 @@ impl Engine {
             self.bodies.groups.join(envelope.group, placed);
         }
         self.store.latest = self.store.latest.max(envelope.created);
-        self.snapshot_changed(&message, true);
-        self.account(id, &message);
+        self.store.snapshot_changed(&message, true);
+        self.bodies.account(id, &message, &mut self.store);
         self.store.messages.insert(id.0, Box::new(message));
         self.settle_recovered(id, &envelope.standing);
         if body_missing {
-            self.grow_as_pictured(id);
+            self.bodies.grow_as_pictured(id, &mut self.store);
         }
         Ok(())
     }
@@ -266,21 +271,6 @@ impl Engine {
             return Stored::Here(Arc::from(body));
         }
         Stored::away(u32::try_from(body.len()).unwrap_or(u32::MAX))
-    }
-
-    /// The record that a snapshot names does not say all that the snapshot says, nor does the
-    /// snapshot say which queue that record names: what was moved has a place of its own.
-    fn grow_as_pictured(&mut self, id: MessageId) {
-        let message = self.living_mut(id);
-        if message.order(id) != place_of(id) {
-            message.history_mut().moved = true;
-        }
-        let message = self.living(id);
-        if message.has_history() {
-            let mut change = Vec::new();
-            encode(&self.store.queues.change_of(id, message), &mut change);
-            self.note_growth(id, u32::try_from(change.len()).unwrap_or(u32::MAX));
-        }
     }
 
     fn replay_copies(
@@ -334,7 +324,7 @@ impl Engine {
                 phantom.ok_or(RecordError::UnknownSubscription(number))?
             }
         };
-        let mut ids = self.messages_of(slot);
+        let mut ids = self.store.messages_of(slot);
         while let Some(id) = ids.pop() {
             self.forget(id);
         }
@@ -344,69 +334,6 @@ impl Engine {
             self.begin_leaving(slot);
         }
         Ok(())
-    }
-
-    /// All messages of a queue in recovery, when nobody holds any.
-    fn messages_of(&self, slot: QueueSlot) -> Vec<MessageId> {
-        let queue = self.store.queues.at(slot);
-        let ready = queue.delivery.dispatch.ready().iter().map(|(_, order)| self.message_of(order));
-        let delayed = queue.index.delayed.iter().map(|(_, id)| *id);
-        ready.chain(delayed).chain(queue.index.buried.values().copied()).collect()
-    }
-
-    /// The queue of a subscription. The snapshot may have found it gone while frames from before
-    /// its end are still to come, and of these messages one may have been moved elsewhere and live:
-    /// then a phantom stands in until the record of its end.
-    fn recovered_subscription(
-        &mut self,
-        number: u64,
-        fuzzy: bool,
-    ) -> Result<QueueSlot, RecordError> {
-        if let Some(entry) = self.directory.subscriptions.get(number) {
-            return Ok(entry.queue);
-        }
-        if let Some(slot) = self.recovery.pending_unsubscribes.get(&number) {
-            return Ok(*slot);
-        }
-        if !fuzzy {
-            return Err(RecordError::UnknownSubscription(number));
-        }
-        let name = queue_name(PENDING_UNSUBSCRIBE)?;
-        let slot =
-            self.store.queues.create_subscription(name, number, true, QueuePolicy::default());
-        self.recovery.pending_unsubscribes.insert(number, slot);
-        Ok(slot)
-    }
-
-    /// All messages of one group are in one record.
-    fn groups_are_whole(&self) -> bool {
-        // Mostly there are none, and ten million messages need not be looked at.
-        let none = self.bodies.groups.iter().next().is_none();
-        none || self.store.messages.iter_from(0).all(|(_, message)| {
-            let group = self.bodies.groups.get(message.group());
-            group.is_none_or(|group| group.placed == message.placed())
-                && self
-                    .store
-                    .messages
-                    .get(message.group())
-                    .is_none_or(|first| first.group() == message.group())
-        })
-    }
-
-    fn recovered_place(&mut self, place: Place<'_>, fuzzy: bool) -> Result<QueueSlot, RecordError> {
-        match place {
-            Place::Queue(name) => self.recovered_queue(name),
-            Place::Subscription(number) => self.recovered_subscription(number, fuzzy),
-        }
-    }
-
-    fn recovered_queue(&mut self, name: &str) -> Result<QueueSlot, RecordError> {
-        if let Some(slot) = self.store.queues.find(name) {
-            return Ok(slot);
-        }
-        let name = queue_name(name)?;
-        let policy = self.policy_for(&name);
-        Ok(self.store.queues.create(name, policy))
     }
 
     fn replay_change(
@@ -421,18 +348,20 @@ impl Engine {
             return Err(RecordError::UnknownMessage(id));
         };
         let before = message.queue;
-        let slot = moved.map_or(Ok(before), |place| self.recovered_place(place, fuzzy))?;
+        let slot = moved.map_or(Ok(before), |place| {
+            self.recovery.recovered_place(place, fuzzy, &self.directory, &mut self.store)
+        })?;
         self.leave(id);
-        self.reorder(id, place_of(id));
-        self.check_places(id, slot, standing)?;
-        self.change_queue(id, slot);
-        self.amend(id, |message| {
+        self.store.reorder(id, place_of(id));
+        self.store.check_places(id, slot, standing)?;
+        self.bodies.change_queue(id, slot, &mut self.store);
+        self.store.amend(id, |message| {
             message.assume(id, standing);
             if moved.is_some() {
                 message.history_mut().moved = true;
             }
         });
-        self.note_growth(id, changed_bytes);
+        self.bodies.note_growth(id, changed_bytes, &mut self.store);
         self.settle_recovered(id, standing);
         Ok(())
     }
@@ -447,7 +376,7 @@ impl Engine {
 
     fn forget(&mut self, id: MessageId) {
         self.leave(id);
-        let message = self.take(id);
+        let message = self.admission.take(id, &mut self.bodies, &mut self.store);
         if message.group() != 0 {
             self.bodies.groups.part(message.group());
         }
@@ -473,6 +402,47 @@ impl Engine {
         };
         self.enter(id, state);
     }
+}
+
+impl Bodies {
+    /// The record that a snapshot names does not say all that the snapshot says, nor does the
+    /// snapshot say which queue that record names: what was moved has a place of its own.
+    fn grow_as_pictured(&mut self, id: MessageId, store: &mut MessageStore) {
+        let message = store.living_mut(id);
+        if message.order(id) != place_of(id) {
+            message.history_mut().moved = true;
+        }
+        let message = store.living(id);
+        if message.has_history() {
+            let mut change = Vec::new();
+            encode(&store.queues.change_of(id, message), &mut change);
+            self.note_growth(id, u32::try_from(change.len()).unwrap_or(u32::MAX), store);
+        }
+    }
+
+    /// All messages of one group are in one record.
+    fn groups_are_whole(&self, store: &MessageStore) -> bool {
+        // Mostly there are none, and ten million messages need not be looked at.
+        let none = self.groups.iter().next().is_none();
+        none || store.messages.iter_from(0).all(|(_, message)| {
+            let group = self.groups.get(message.group());
+            group.is_none_or(|group| group.placed == message.placed())
+                && store
+                    .messages
+                    .get(message.group())
+                    .is_none_or(|first| first.group() == message.group())
+        })
+    }
+}
+
+impl MessageStore {
+    /// All messages of a queue in recovery, when nobody holds any.
+    fn messages_of(&self, slot: QueueSlot) -> Vec<MessageId> {
+        let queue = self.queues.at(slot);
+        let ready = queue.delivery.dispatch.ready().iter().map(|(_, order)| self.message_of(order));
+        let delayed = queue.index.delayed.iter().map(|(_, id)| *id);
+        ready.chain(delayed).chain(queue.index.buried.values().copied()).collect()
+    }
 
     /// A damaged record must not take a place that another message has.
     fn check_places(
@@ -482,22 +452,79 @@ impl Engine {
         standing: &Standing<'_>,
     ) -> Result<(), RecordError> {
         let order = standing.order;
-        let of_another = order != place_of(id) && self.store.messages.get(order as u64).is_some();
-        if of_another || self.store.reordered.get(order as u64).is_some() {
+        let of_another = order != place_of(id) && self.messages.get(order as u64).is_some();
+        if of_another || self.reordered.get(order as u64).is_some() {
             return Err(RecordError::DuplicateOrder(order));
         }
         // Places and numbers come of one counter: its own is no other's, wherever it stands.
-        if self.store.reordered.get(id.0).is_some() {
+        if self.reordered.get(id.0).is_some() {
             return Err(RecordError::DuplicateOrder(place_of(id)));
         }
         match standing.state {
             StoredState::Buried { order }
-                if self.store.queues.at(slot).index.buried.contains_key(&order) =>
+                if self.queues.at(slot).index.buried.contains_key(&order) =>
             {
                 Err(RecordError::DuplicateOrder(order as i64))
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl Recovery {
+    /// The queue of a subscription. The snapshot may have found it gone while frames from before
+    /// its end are still to come, and of these messages one may have been moved elsewhere and live:
+    /// then a phantom stands in until the record of its end.
+    fn recovered_subscription(
+        &mut self,
+        number: u64,
+        fuzzy: bool,
+        directory: &Directory,
+        store: &mut MessageStore,
+    ) -> Result<QueueSlot, RecordError> {
+        if let Some(entry) = directory.subscriptions.get(number) {
+            return Ok(entry.queue);
+        }
+        if let Some(slot) = self.pending_unsubscribes.get(&number) {
+            return Ok(*slot);
+        }
+        if !fuzzy {
+            return Err(RecordError::UnknownSubscription(number));
+        }
+        let name = queue_name(PENDING_UNSUBSCRIBE)?;
+        let slot = store.queues.create_subscription(name, number, true, QueuePolicy::default());
+        self.pending_unsubscribes.insert(number, slot);
+        Ok(slot)
+    }
+
+    fn recovered_place(
+        &mut self,
+        place: Place<'_>,
+        fuzzy: bool,
+        directory: &Directory,
+        store: &mut MessageStore,
+    ) -> Result<QueueSlot, RecordError> {
+        match place {
+            Place::Queue(name) => directory.recovered_queue(name, store),
+            Place::Subscription(number) => {
+                self.recovered_subscription(number, fuzzy, directory, store)
+            }
+        }
+    }
+}
+
+impl Directory {
+    fn recovered_queue(
+        &self,
+        name: &str,
+        store: &mut MessageStore,
+    ) -> Result<QueueSlot, RecordError> {
+        if let Some(slot) = store.queues.find(name) {
+            return Ok(slot);
+        }
+        let name = queue_name(name)?;
+        let policy = self.policy_for(&name);
+        Ok(store.queues.create(name, policy))
     }
 }
 

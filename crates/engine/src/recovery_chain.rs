@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use model::Lsn;
 use records::{Link, RecordError};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Recovery};
 
 /// The frames of a chain so far.
 #[derive(Debug)]
@@ -42,10 +42,10 @@ impl Engine {
             self.trim();
         }
         let Some(Link { first, more, records }) = Link::of(payload)? else {
-            self.drop_chain();
+            self.recovery.drop_chain();
             return self.replay_records(lsn, payload, fuzzy);
         };
-        let mut chain = self.chain_of(lsn, first)?;
+        let mut chain = self.recovery.chain_of(lsn, first)?;
         if more {
             chain.frames.push((lsn, records.to_vec()));
             self.recovery.chain = Some(chain);
@@ -62,10 +62,12 @@ impl Engine {
     pub fn chains_cut(&self) -> u64 {
         self.recovery.chains_cut
     }
+}
 
+impl Recovery {
     /// What is held was cut off.
     pub(crate) fn drop_chain(&mut self) {
-        self.recovery.chains_cut += u64::from(self.recovery.chain.take().is_some());
+        self.chains_cut += u64::from(self.chain.take().is_some());
     }
 
     /// The chain that begins at `first`, whose next frame is `lsn`.
@@ -74,7 +76,7 @@ impl Engine {
             self.drop_chain();
             return Ok(HeldChain { first, frames: Vec::new() });
         }
-        let held = self.recovery.chain.take();
+        let held = self.chain.take();
         let fits = held.filter(|held| held.first == first && held.last().next() == lsn);
         fits.ok_or(RecordError::Invalid("chain"))
     }

@@ -17,7 +17,8 @@ use model::{
 use records::{RecordError, RecordView, SendIdView};
 
 use crate::Effects;
-use crate::engine::Engine;
+use crate::engine::{Context, Directory, Engine, MessageStore};
+use crate::log::Log;
 use crate::producing::Drafted;
 use crate::targets::Target;
 
@@ -174,76 +175,10 @@ impl SendIds {
 }
 
 impl Engine {
-    /// What its sender calls a message, if that is to be remembered.
-    pub(crate) fn send_key(&self, target: Target, new: &NewMessage) -> Option<SendKey> {
-        match target {
-            Target::Queue(slot) => {
-                let id = new.send_id.as_ref().filter(|_| self.dedup.is_on())?;
-                let name = self.store.queues.at(slot).name.clone();
-                Some((Destination::Queue(name), Arc::clone(id)))
-            }
-            Target::Topic(slot) => self.topic_send_key(&self.directory.topics.at(slot).name, new),
-        }
-    }
-
-    /// The same of a message that is published.
-    pub(crate) fn topic_send_key(&self, topic: &QueueName, new: &NewMessage) -> Option<SendKey> {
-        let id = new.send_id.as_ref().filter(|_| self.dedup.is_on())?;
-        Some((Destination::Topic(topic.clone()), Arc::clone(id)))
-    }
-
-    /// What came of the message when it was sent before.
-    pub(crate) fn sent_before(
-        &mut self,
-        key: Option<&SendKey>,
-        new: &NewMessage,
-    ) -> Option<SentBefore> {
-        let key = key?;
-        self.took_steps(1);
-        let first = *self.dedup.find(key, self.store.latest)?;
-        let is_same = first.fingerprint.is_none_or(|it| it == self.fingerprint(new));
-        Some(if is_same { SentBefore::Same(first) } else { SentBefore::Other(first.after) })
-    }
-
-    /// What tells a message from another one under the same name.
-    pub(crate) fn fingerprint(&self, new: &NewMessage) -> u64 {
-        (self.context.formats.fingerprint)(new.format, &new.body)
-    }
-
-    /// Whether it was sent before.
-    pub(crate) fn was_sent(&self, key: Option<&SendKey>) -> bool {
-        key.is_some_and(|key| self.dedup.find(key, self.store.latest).is_some())
-    }
-
     /// What the record of a name may take beside that of the message.
     pub(crate) fn send_id_bytes_max(key: Option<&SendKey>) -> usize {
         let texts = key.map(|(to, id)| to.name().as_str().len() + id.len());
         texts.map_or(0, |bytes| bytes + SendIdView::FIXED_BYTES_MAX)
-    }
-
-    /// Appends the record of a message's name behind those of what came of the message, which has
-    /// left room for it. In memory only where all that came of it is.
-    pub(crate) fn draft_send_id(
-        &mut self,
-        key: Option<SendKey>,
-        new: &NewMessage,
-        drafted: &[Drafted],
-        effects: &mut Effects,
-    ) -> Option<Sent> {
-        let key = key?;
-        let message = drafted.first().map(|(id, _)| *id);
-        let copies = u32::try_from(drafted.len()).unwrap_or(u32::MAX);
-        let level = drafted.iter().map(|(_, message)| message.durability).max();
-        let level = level.unwrap_or(Durability::None);
-        let fingerprint = self.fingerprint(new);
-        let mut sent = Sent { key, message, copies, fingerprint, record_bytes: 0 };
-        if let Some(message) = message.filter(|_| level != Durability::None) {
-            let view = view_of(&sent.key, message, copies, self.store.latest, Some(fingerprint));
-            let placed = self.log.store(&RecordView::SendId(view), level, effects);
-            let placed = placed.expect("invariant: the message was stored with room beside it");
-            sent.record_bytes = placed.bytes.into();
-        }
-        Some(sent)
     }
 
     /// From now on these are not stored again.
@@ -296,6 +231,88 @@ impl Engine {
     fn forget_send_id(&mut self, age: Age) {
         let Some(seen) = self.dedup.remove(age) else { return };
         self.store.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(seen.record_bytes);
+    }
+}
+
+impl SendIds {
+    /// What its sender calls a message, if that is to be remembered.
+    pub(crate) fn send_key(
+        &self,
+        target: Target,
+        new: &NewMessage,
+        directory: &Directory,
+        store: &MessageStore,
+    ) -> Option<SendKey> {
+        match target {
+            Target::Queue(slot) => {
+                let id = new.send_id.as_ref().filter(|_| self.is_on())?;
+                let name = store.queues.at(slot).name.clone();
+                Some((Destination::Queue(name), Arc::clone(id)))
+            }
+            Target::Topic(slot) => self.topic_send_key(&directory.topics.at(slot).name, new),
+        }
+    }
+
+    /// The same of a message that is published.
+    pub(crate) fn topic_send_key(&self, topic: &QueueName, new: &NewMessage) -> Option<SendKey> {
+        let id = new.send_id.as_ref().filter(|_| self.is_on())?;
+        Some((Destination::Topic(topic.clone()), Arc::clone(id)))
+    }
+
+    /// What came of the message when it was sent before.
+    pub(crate) fn sent_before(
+        &self,
+        key: Option<&SendKey>,
+        new: &NewMessage,
+        store: &mut MessageStore,
+        context: &Context,
+    ) -> Option<SentBefore> {
+        let key = key?;
+        store.took_steps(1);
+        let first = *self.find(key, store.latest)?;
+        let is_same = first.fingerprint.is_none_or(|it| it == context.fingerprint(new));
+        Some(if is_same { SentBefore::Same(first) } else { SentBefore::Other(first.after) })
+    }
+
+    /// Whether it was sent before.
+    pub(crate) fn was_sent(&self, key: Option<&SendKey>, store: &MessageStore) -> bool {
+        key.is_some_and(|key| self.find(key, store.latest).is_some())
+    }
+}
+
+impl Context {
+    /// What tells a message from another one under the same name.
+    pub(crate) fn fingerprint(&self, new: &NewMessage) -> u64 {
+        (self.formats.fingerprint)(new.format, &new.body)
+    }
+}
+
+impl MessageStore {
+    /// Appends the record of a message's name behind those of what came of the message, which has
+    /// left room for it. In memory only where all that came of it is.
+    pub(crate) fn draft_send_id(
+        &self,
+        key: Option<SendKey>,
+        new: &NewMessage,
+        drafted: &[Drafted],
+        log: &mut Log,
+        context: &Context,
+        effects: &mut Effects,
+    ) -> Option<Sent> {
+        let key = key?;
+        let message = drafted.first().map(|(id, _)| *id);
+        let copies = u32::try_from(drafted.len()).unwrap_or(u32::MAX);
+        let level = drafted.iter().map(|(_, message)| message.durability).max();
+        let level = level.unwrap_or(Durability::None);
+        let fingerprint = context.fingerprint(new);
+        let mut sent = Sent { key, message, copies, fingerprint, record_bytes: 0 };
+        if let Some(message) = message.filter(|_| level != Durability::None) {
+            let view = view_of(&sent.key, message, copies, self.latest, Some(fingerprint));
+            let placed = log.store(&RecordView::SendId(view), level, effects);
+            let placed = placed.expect("invariant: the message was stored with room beside it");
+            sent.record_bytes = placed.bytes.into();
+        }
+        Some(sent)
     }
 }
 

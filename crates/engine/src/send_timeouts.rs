@@ -7,7 +7,7 @@ use alloc::collections::BTreeSet;
 use model::{Command, ListCommand, Nanos, QueueFull, Refusal, Reply};
 
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
+use crate::engine::{Engine, MessageStore, Outcome};
 use crate::pacing::Paced;
 use crate::queue::QueueSlot;
 use crate::session::SessionSlot;
@@ -21,7 +21,7 @@ impl Engine {
         self.admission.pacing.is_closed = true;
         let lines: BTreeSet<WaitListId> =
             self.admission.pacing.sends.values().map(|it| it.at).collect();
-        lines.into_iter().for_each(|of| self.may_go_on(of));
+        lines.into_iter().for_each(|of| self.admission.may_go_on(of, &mut self.store));
     }
 
     /// What a session has waiting for a place it no longer wants.
@@ -54,24 +54,27 @@ impl Engine {
         }
         let refusal = match paced.at {
             WaitListId::Memory | WaitListId::Transactions => Refusal::MemoryFull,
-            WaitListId::Queue(slot) => self.queue_full(slot),
+            WaitListId::Queue(slot) => self.store.queue_full(slot),
         };
         self.give_up_send(ticket, refusal, effects);
     }
 
-    fn queue_full(&self, slot: QueueSlot) -> Refusal {
-        let queue = self.store.queues.at(slot);
-        let bound = queue.bound_of_line();
-        let bound = bound.expect("invariant: only queues that had bounds have lines");
-        Refusal::QueueFull(Box::new(QueueFull { queue: queue.name.clone(), bound }))
-    }
-
     fn time_out_send(&mut self, ticket: u64, effects: &mut Effects) {
-        let Paced { by, at, floor, .. } = self.leave_pacing(ticket);
+        let Paced { by, at, floor, .. } =
+            self.admission.leave_pacing(ticket, &mut self.sessions, &mut self.store);
         let session = self.sessions.at(by).identity.id;
         let outcome = Outcome::reply(self.log.after_all(), Reply::TimedOut { link: None });
         self.conclude(session, outcome.late(ticket, floor), effects);
         self.remove_if_unused(at);
+    }
+}
+
+impl MessageStore {
+    fn queue_full(&self, slot: QueueSlot) -> Refusal {
+        let queue = self.queues.at(slot);
+        let bound = queue.bound_of_line();
+        let bound = bound.expect("invariant: only queues that had bounds have lines");
+        Refusal::QueueFull(Box::new(QueueFull { queue: queue.name.clone(), bound }))
     }
 }
 

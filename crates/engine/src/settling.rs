@@ -6,10 +6,11 @@ use model::{
     TransactionId, limits,
 };
 
-use crate::engine::{Engine, Outcome};
+use crate::engine::{Engine, MessageStore, Outcome};
+use crate::log::Log;
 use crate::message::State;
 use crate::queue::{Pause, QueueSlot};
-use crate::session::SessionSlot;
+use crate::session::{SessionSlot, Sessions};
 use crate::timers::Timer;
 use crate::{Effects, ReleaseOrder};
 
@@ -20,14 +21,14 @@ impl Engine {
         id: MessageId,
         effects: &mut Effects,
     ) -> Outcome {
-        if self.held_queue(by, id).is_none() {
-            match self.reach(id).map(|message| message.state()) {
+        if self.sessions.held_queue(by, id, &self.store).is_none() {
+            match self.store.reach(id).map(|message| message.state()) {
                 Some(state) if state.holder().is_none() => {}
-                _ => return self.not_found(),
+                _ => return self.log.not_found(),
             }
         }
         // What is over holds up its queue, where somebody may wait for what is behind it.
-        let held_up = self.is_over(id).then(|| self.living(id).queue);
+        let held_up = self.store.is_over(id).then(|| self.store.living(id).queue);
         self.leave(id);
         let after = self.finish(id, effects);
         Outcome::reply(after, Reply::Done).waking_all(held_up)
@@ -44,10 +45,10 @@ impl Engine {
         if let Some(transaction) = transaction {
             return self.settle_in_transaction(by, transaction, id, settlement);
         }
-        if self.held_queue(by, id).is_none() {
-            return self.not_found();
+        if self.sessions.held_queue(by, id, &self.store).is_none() {
+            return self.log.not_found();
         }
-        let has_gone = self.went_with_subscription(id);
+        let has_gone = self.store.went_with_subscription(id);
         let woken = self.apply_settlement(by, id, settlement, effects);
         let outcome = Outcome::reply(self.log.after_settling(has_gone), Reply::Done);
         match woken {
@@ -73,7 +74,7 @@ impl Engine {
                 None
             }
             Settlement::Return => self.return_ready(id, effects),
-            Settlement::Release => self.give_back(id, self.redelivery_delay(id), effects),
+            Settlement::Release => self.give_back(id, self.store.redelivery_delay(id), effects),
             Settlement::GiveBack { failed: false, delay } => {
                 self.give_back(id, Some(delay), effects)
             }
@@ -81,15 +82,6 @@ impl Engine {
             Settlement::GiveBack { failed: true, delay } => self.fail(id, Some(delay), effects),
             Settlement::Park(reason) => self.park(id, reason, effects),
         }
-    }
-
-    /// How long a message is hidden before its next delivery, as the rules of its queue say.
-    fn redelivery_delay(&self, id: MessageId) -> Option<Nanos> {
-        let message = self.living(id);
-        let rules = &self.store.queues.at(message.queue).policy.redelivery;
-        // Most queues have none.
-        rules.delay?;
-        rules.delay_of(id, message.counters().failed)
     }
 
     /// A message that is in no index goes back to its place: at once, or once that delay is over.
@@ -109,13 +101,13 @@ impl Engine {
 
     /// A message that is in no index is not delivered before that.
     fn hide_until(&mut self, id: MessageId, until: Nanos, effects: &mut Effects) {
-        let is_told = !self.living(id).is_journalled() || !self.log.is_scarce();
+        let is_told = !self.store.living(id).is_journalled() || !self.log.is_scarce();
         if is_told {
             self.spare(id);
         }
         self.enter(id, State::Delayed { until });
         if is_told {
-            self.journal_change(id, effects);
+            self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
         }
     }
 
@@ -126,18 +118,18 @@ impl Engine {
         id: MessageId,
         effects: &mut Effects,
     ) -> Option<QueueSlot> {
-        let is_spared = self.may_say_where() && self.spare(id);
+        let is_spared = self.log.may_say_where() && self.spare(id);
         self.enter(id, State::Ready);
         if is_spared {
-            self.journal_change(id, effects);
+            self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
         }
-        Some(self.living(id).queue)
+        Some(self.store.living(id).queue)
     }
 
     /// Deletes a message that is in no index.
     pub(crate) fn finish(&mut self, id: MessageId, effects: &mut Effects) -> DependsOn {
-        let message = self.take(id);
-        let after = self.journal_deletion(id, &message, effects);
+        let message = self.admission.take(id, &mut self.bodies, &mut self.store);
+        let after = self.bodies.journal_deletion(id, &message, &self.store, &mut self.log, effects);
         self.store.queues.at_mut(message.queue).usage.deleted_total += 1;
         self.remove_if_idle(message.queue);
         after
@@ -151,14 +143,16 @@ impl Engine {
         delay: Option<Nanos>,
         effects: &mut Effects,
     ) -> Outcome {
-        let Some(queue) = self.held_queue(by, id) else { return self.not_found() };
-        let by_rule = self.redelivery_delay(id).unwrap_or_default();
+        let Some(queue) = self.sessions.held_queue(by, id, &self.store) else {
+            return self.log.not_found();
+        };
+        let by_rule = self.store.redelivery_delay(id).unwrap_or_default();
         self.leave(id);
         if self.store.queues.at(queue).policy.release_order == ReleaseOrder::Back {
-            let order = self.last_place();
-            self.reorder(id, order);
+            let order = self.store.last_place();
+            self.store.reorder(id, order);
         }
-        let message = self.living_mut(id);
+        let message = self.store.living_mut(id);
         message.priority = priority;
         message.set_delay(delay.unwrap_or_default());
         let delay = delay.unwrap_or(by_rule);
@@ -177,11 +171,11 @@ impl Engine {
         priority: u32,
         effects: &mut Effects,
     ) -> Outcome {
-        if self.held_queue(by, id).is_none() {
-            return self.not_found();
+        if self.sessions.held_queue(by, id, &self.store).is_none() {
+            return self.log.not_found();
         }
         self.leave(id);
-        let message = self.living_mut(id);
+        let message = self.store.living_mut(id);
         message.priority = priority;
         let history = message.history_mut();
         history.buried = history.buried.saturating_add(1);
@@ -197,10 +191,10 @@ impl Engine {
         id: MessageId,
         lease: Option<Nanos>,
     ) -> Outcome {
-        if self.held_queue(by, id).is_none() {
-            return self.not_found();
+        if self.sessions.held_queue(by, id, &self.store).is_none() {
+            return self.log.not_found();
         }
-        let message = self.living(id);
+        let message = self.store.living(id);
         let (lease, after) = (lease.unwrap_or(message.lease), message.after());
         if let State::Held { .. } = message.state() {
             return Outcome::reply(after, Reply::Done);
@@ -217,7 +211,7 @@ impl Engine {
         max: u64,
         effects: &mut Effects,
     ) -> Outcome {
-        let Some(slot) = self.producer_queue(by, link) else {
+        let Some(slot) = self.sessions.producer_queue(by, link) else {
             return Outcome::refused(Refusal::NoSuchLink);
         };
         let from_buried = !self.store.queues.at(slot).index.buried.is_empty();
@@ -225,53 +219,23 @@ impl Engine {
         let mut count = 0;
         while count < at_once
             && self.log.takes_change()
-            && let Some(id) = self.next_to_kick(slot, from_buried)
+            && let Some(id) = self.store.next_to_kick(slot, from_buried)
         {
             self.make_ready(id, effects);
             count += 1;
         }
-        let more = count < max && self.next_to_kick(slot, from_buried).is_some();
+        let more = count < max && self.store.next_to_kick(slot, from_buried).is_some();
         let reply = if more { Reply::CountSoFar(count) } else { Reply::Count(count) };
         Outcome::reply(self.log.after_all(), reply).waking(slot)
     }
 
-    fn next_to_kick(&self, slot: QueueSlot, from_buried: bool) -> Option<MessageId> {
-        let queue = self.store.queues.at(slot);
-        if from_buried {
-            queue.index.buried.first_key_value().map(|(_, id)| *id)
-        } else {
-            queue.index.delayed.first().map(|(_, id)| *id)
-        }
-    }
-
     pub(crate) fn kick_message(&mut self, id: MessageId, effects: &mut Effects) -> Outcome {
-        match self.reach(id).map(|message| (message.state(), message.queue)) {
+        match self.store.reach(id).map(|message| (message.state(), message.queue)) {
             Some((State::Buried { .. } | State::Delayed { .. }, queue)) => {
                 self.make_ready(id, effects).waking(queue)
             }
-            _ => self.not_found(),
+            _ => self.log.not_found(),
         }
-    }
-
-    /// Not journalled: a restart ends all pauses.
-    pub(crate) fn pause(&mut self, name: &QueueName, duration: Nanos) -> Outcome {
-        let Some(slot) = self.store.queues.find(name.as_str()) else { return self.not_found() };
-        let until = self.store.latest + duration;
-        let queue = self.store.queues.at_mut(slot);
-        let before = queue.pause_ends();
-        let paused = duration != Nanos::ZERO;
-        queue.delivery.pause = paused.then_some(Pause { asked: duration, until });
-        queue.usage.paused_total += 1;
-        self.store.timers.change(Timer::Pause(slot), before, queue.pause_ends());
-        Outcome::reply(DependsOn::NOTHING, Reply::Done).waking(slot)
-    }
-
-    /// The queue's pause ends, by time.
-    pub(crate) fn end_pause(&mut self, slot: QueueSlot) -> QueueSlot {
-        let queue = self.store.queues.at_mut(slot);
-        self.store.timers.change(Timer::Pause(slot), queue.pause_ends(), None);
-        queue.delivery.pause = None;
-        slot
     }
 
     /// The delay of the queue's first delayed message ends, by time. Not journalled for itself:
@@ -284,20 +248,6 @@ impl Engine {
         slot
     }
 
-    /// Conservative, for it may reflect any change so far.
-    pub(crate) fn not_found(&self) -> Outcome {
-        Outcome::reply(self.log.after_all(), Reply::NotFound)
-    }
-
-    /// The queue of a message that this session leases or holds, and has not settled in a
-    /// transaction.
-    pub(crate) fn held_queue(&self, by: SessionSlot, id: MessageId) -> Option<QueueSlot> {
-        let message = self.store.messages.get(id.0)?;
-        let is_held = message.state().holder() == Some(by);
-        let is_settled = || self.sessions.at(by).holdings.settling.contains(&id);
-        (is_held && !is_settled()).then_some(message.queue)
-    }
-
     /// One delivery more of a message that is in no index has failed. It comes back after that
     /// delay, or that of the rules.
     fn fail(
@@ -307,35 +257,35 @@ impl Engine {
         effects: &mut Effects,
     ) -> Option<QueueSlot> {
         let is_scarce = self.log.is_scarce();
-        let message = self.living_mut(id);
+        let message = self.store.living_mut(id);
         let history = message.history_mut();
         history.failed = history.failed.saturating_add(1);
         let (failed, slot, is_dead) = (history.failed, message.queue, message.dead().is_some());
         if is_scarce && message.is_journalled() {
             // Counted in memory alone: whoever holds much and is lost must not use up the room
             // that is kept for what gives some back.
-            let delay = delay.or_else(|| self.redelivery_delay(id));
+            let delay = delay.or_else(|| self.store.redelivery_delay(id));
             return self.give_back(id, delay, effects);
         }
         let attempts_max = self.store.queues.at(slot).policy.attempts_max;
         if attempts_max != 0 && failed >= attempts_max && !is_dead {
             return self.park(id, DeadReason::Attempts, effects);
         }
-        let delay = delay.or_else(|| self.redelivery_delay(id));
+        let delay = delay.or_else(|| self.store.redelivery_delay(id));
         if let Some(delay) = delay.filter(|delay| *delay > Nanos::ZERO) {
             self.hide_until(id, self.store.latest + delay, effects);
             return None;
         }
         self.spare(id);
         self.enter(id, State::Ready);
-        self.journal_change(id, effects);
+        self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
         Some(slot)
     }
 
     /// Kicks a buried or delayed message.
     fn make_ready(&mut self, id: MessageId, effects: &mut Effects) -> Outcome {
         self.leave(id);
-        let history = self.living_mut(id).history_mut();
+        let history = self.store.living_mut(id).history_mut();
         history.kicked = history.kicked.saturating_add(1);
         self.stand(id, State::Ready, effects)
     }
@@ -344,7 +294,71 @@ impl Engine {
     fn stand(&mut self, id: MessageId, state: State, effects: &mut Effects) -> Outcome {
         self.spare(id);
         self.enter(id, state);
-        self.journal_change(id, effects);
-        Outcome::reply(self.living_mut(id).after(), Reply::Done)
+        self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
+        Outcome::reply(self.store.living_mut(id).after(), Reply::Done)
+    }
+}
+
+impl MessageStore {
+    /// How long a message is hidden before its next delivery, as the rules of its queue say.
+    fn redelivery_delay(&self, id: MessageId) -> Option<Nanos> {
+        let message = self.living(id);
+        let rules = &self.queues.at(message.queue).policy.redelivery;
+        // Most queues have none.
+        rules.delay?;
+        rules.delay_of(id, message.counters().failed)
+    }
+
+    fn next_to_kick(&self, slot: QueueSlot, from_buried: bool) -> Option<MessageId> {
+        let queue = self.queues.at(slot);
+        if from_buried {
+            queue.index.buried.first_key_value().map(|(_, id)| *id)
+        } else {
+            queue.index.delayed.first().map(|(_, id)| *id)
+        }
+    }
+
+    /// Not journalled: a restart ends all pauses.
+    pub(crate) fn pause(&mut self, name: &QueueName, duration: Nanos, log: &Log) -> Outcome {
+        let Some(slot) = self.queues.find(name.as_str()) else { return log.not_found() };
+        let until = self.latest + duration;
+        let queue = self.queues.at_mut(slot);
+        let before = queue.pause_ends();
+        let paused = duration != Nanos::ZERO;
+        queue.delivery.pause = paused.then_some(Pause { asked: duration, until });
+        queue.usage.paused_total += 1;
+        self.timers.change(Timer::Pause(slot), before, queue.pause_ends());
+        Outcome::reply(DependsOn::NOTHING, Reply::Done).waking(slot)
+    }
+
+    /// The queue's pause ends, by time.
+    pub(crate) fn end_pause(&mut self, slot: QueueSlot) -> QueueSlot {
+        let queue = self.queues.at_mut(slot);
+        self.timers.change(Timer::Pause(slot), queue.pause_ends(), None);
+        queue.delivery.pause = None;
+        slot
+    }
+}
+
+impl Log {
+    /// Conservative, for it may reflect any change so far.
+    pub(crate) fn not_found(&self) -> Outcome {
+        Outcome::reply(self.after_all(), Reply::NotFound)
+    }
+}
+
+impl Sessions {
+    /// The queue of a message that this session leases or holds, and has not settled in a
+    /// transaction.
+    pub(crate) fn held_queue(
+        &self,
+        by: SessionSlot,
+        id: MessageId,
+        store: &MessageStore,
+    ) -> Option<QueueSlot> {
+        let message = store.messages.get(id.0)?;
+        let is_held = message.state().holder() == Some(by);
+        let is_settled = || self.at(by).holdings.settling.contains(&id);
+        (is_held && !is_settled()).then_some(message.queue)
     }
 }

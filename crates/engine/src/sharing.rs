@@ -14,7 +14,7 @@ use core::num::NonZeroU64;
 
 use model::{Lsn, MessageId};
 
-use crate::engine::Engine;
+use crate::engine::{Bodies, MessageStore};
 use crate::memory::{Keeper, Kept, Push, ResidentBodies, away_of};
 use crate::message::{Message, Stored};
 
@@ -71,67 +71,77 @@ impl Sharing {
     }
 }
 
-impl Engine {
+impl Bodies {
     /// A message is to have a body together with the others of that name.
-    pub(crate) fn share_body(&mut self, message: &mut Message, name: MessageId) {
+    pub(crate) fn share_body(
+        &mut self,
+        message: &mut Message,
+        name: MessageId,
+        store: &mut MessageStore,
+    ) {
         let own = message.share(name);
-        if let Some(shared) = self.bodies.sharing.bodies.get_mut(&name) {
+        if let Some(shared) = self.sharing.bodies.get_mut(&name) {
             shared.copies += 1;
             return;
         }
         let frame = message.is_journalled().then_some(message.location);
         let shared = SharedBody { stored: own, frame, spilled: None, copies: 1 };
-        self.settle_body(name, &shared.kept(), VecDeque::push_back);
-        self.bodies.sharing.bodies.insert(name, shared);
+        self.settle_body(name, &shared.kept(), VecDeque::push_back, store);
+        self.sharing.bodies.insert(name, shared);
     }
 
     /// A message that shared that body is gone; with the last the body goes.
-    pub(crate) fn part_from_body(&mut self, name: MessageId) {
-        let shared = self.bodies.sharing.bodies.get_mut(&name);
+    pub(crate) fn part_from_body(&mut self, name: MessageId, store: &mut MessageStore) {
+        let shared = self.sharing.bodies.get_mut(&name);
         let shared = shared.expect("invariant: a body stays with its copies");
         shared.copies -= 1;
         if shared.copies == 0
-            && let Some(shared) = self.bodies.sharing.bodies.remove(&name)
+            && let Some(shared) = self.sharing.bodies.remove(&name)
         {
-            self.move_body_out(name, &shared.kept());
-            self.bodies.memory.spilling.forget(name, shared.kept().lies());
+            self.move_body_out(name, &shared.kept(), store);
+            self.memory.spilling.forget(name, shared.kept().lies());
         }
     }
 
     /// A message whose record is not its own any more shared the body of that name, and may have
     /// the number that the others go on to share it by: it has this one from now on, by a name
     /// that nothing else has.
-    pub(crate) fn separate(&mut self, from: MessageId, message: &mut Message, body: Arc<[u8]>) {
-        self.part_from_body(from);
+    pub(crate) fn separate(
+        &mut self,
+        from: MessageId,
+        message: &mut Message,
+        body: Arc<[u8]>,
+        store: &mut MessageStore,
+    ) {
+        self.part_from_body(from, store);
         message.body = Stored::Here(body);
-        let name = MessageId(APART + self.bodies.sharing.separated);
-        self.bodies.sharing.separated += 1;
-        self.share_body(message, name);
+        let name = MessageId(APART + self.sharing.separated);
+        self.sharing.separated += 1;
+        self.share_body(message, name, store);
     }
 
     /// After recovery, in which the copies of a group may be of several frames for a time.
-    pub(crate) fn share_recovered(&mut self) {
-        if self.bodies.groups.iter().next().is_none() {
+    pub(crate) fn share_recovered(&mut self, store: &mut MessageStore) {
+        if self.groups.iter().next().is_none() {
             return;
         }
-        let all = self.store.messages.iter_from(0).filter(|(_, message)| message.group() != 0);
+        let all = store.messages.iter_from(0).filter(|(_, message)| message.group() != 0);
         let ids: Vec<_> = all.map(|(id, _)| MessageId(id)).collect();
         for id in ids {
-            let Some(mut message) = self.store.messages.remove(id.0) else { continue };
-            self.unaccount(id, &message);
+            let Some(mut message) = store.messages.remove(id.0) else { continue };
+            self.unaccount(id, &message, store);
             let group = MessageId(message.group());
-            self.share_body(&mut message, group);
-            self.store.messages.insert(id.0, message);
+            self.share_body(&mut message, group, store);
+            store.messages.insert(id.0, message);
         }
     }
 
     /// One of the copies goes, or goes elsewhere: who waits there for the body looks again.
     pub(crate) fn stop_sharing_wait(&mut self, message: &Message) {
         let name = message.shared().expect("invariant: a body that is no message's own is shared");
-        let shared =
-            self.bodies.sharing.get(name).expect("invariant: a body stays with its copies");
+        let shared = self.sharing.get(name).expect("invariant: a body stays with its copies");
         if shared.stored.here().is_none() {
-            self.bodies.awaited.may_have_left(away_of(name, &shared.kept()));
+            self.awaited.may_have_left(away_of(name, &shared.kept()));
         }
     }
 
@@ -142,42 +152,45 @@ impl Engine {
         push: Push,
         stored: Stored,
         spilled: Option<NonZeroU64>,
+        store: &mut MessageStore,
     ) {
-        let Some(mut shared) = self.bodies.sharing.bodies.remove(&name) else { return };
-        self.move_body_out(name, &shared.kept());
+        let Some(mut shared) = self.sharing.bodies.remove(&name) else { return };
+        self.move_body_out(name, &shared.kept(), store);
         (shared.stored, shared.spilled) = (stored, spilled);
-        self.settle_body(name, &shared.kept(), push);
-        self.bodies.sharing.bodies.insert(name, shared);
-    }
-
-    /// The name of a message's body: its own number, unless it shares it.
-    pub(crate) fn body_name(&self, id: MessageId) -> MessageId {
-        self.living(id).shared().unwrap_or(id)
+        self.settle_body(name, &shared.kept(), push, store);
+        self.sharing.bodies.insert(name, shared);
     }
 
     /// Each body has so many copies as say so.
     ///
     /// # Panics
     /// When it has not.
-    pub(crate) fn check_sharing(&self) {
+    pub(crate) fn check_sharing(&self, store: &MessageStore) {
         let mut copies = BTreeMap::<MessageId, u32>::new();
-        for (id, message) in self.store.messages.iter_from(0) {
+        for (id, message) in store.messages.iter_from(0) {
             let shares = message.shared();
             let group = Some(message.group()).filter(|group| *group != 0).map(MessageId);
             assert!(group.is_none() || group == shares, "message {id} shares with its group");
             let Some(name) = shares else { continue };
-            let shared = self.bodies.sharing.get(name);
+            let shared = self.sharing.get(name);
             let shared = shared.unwrap_or_else(|| panic!("message {id} has a body"));
             assert_eq!(shared.stored.len(), message.body.len(), "it knows how large that is");
             let frame = message.is_journalled().then_some(message.location);
             assert_eq!(shared.frame, frame, "it knows where else that is");
             *copies.entry(name).or_default() += 1;
         }
-        for (name, shared) in self.bodies.sharing.iter() {
+        for (name, shared) in self.sharing.iter() {
             let found = copies.remove(&name);
             assert_eq!(found, Some(shared.copies), "a body goes with the last of its copies");
         }
         assert!(copies.is_empty(), "bodies that are shared are known");
+    }
+}
+
+impl MessageStore {
+    /// The name of a message's body: its own number, unless it shares it.
+    pub(crate) fn body_name(&self, id: MessageId) -> MessageId {
+        self.living(id).shared().unwrap_or(id)
     }
 }
 

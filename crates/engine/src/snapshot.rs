@@ -11,11 +11,11 @@ use alloc::vec::Vec;
 use model::{Format, Lsn, MessageId, Nanos};
 use records::{RecordView, SubscriptionView, encode};
 
-use crate::engine::Engine;
+use crate::engine::{Directory, Engine, MessageStore};
 use crate::keys::KeyCursor;
 use crate::message::Message;
 use crate::own_policies::PolicyCursor;
-use crate::send_ids::Age;
+use crate::send_ids::{Age, SendIds};
 
 /// How far a snapshot has come.
 #[derive(Clone, Debug)]
@@ -66,24 +66,6 @@ impl Engine {
         self.store.totals.snapshot_bytes + self.keyspace.values.snapshot_bytes() + FIXED_BYTES
     }
 
-    /// A message came or went.
-    pub(crate) fn snapshot_changed(&mut self, message: &Message, came: bool) {
-        let bytes = self.snapshot_bytes_of(message);
-        let sum = &mut self.store.totals.snapshot_bytes;
-        *sum = if came { *sum + bytes } else { *sum - bytes };
-    }
-
-    /// What the message may take in a snapshot.
-    pub(crate) fn snapshot_bytes_of(&self, message: &Message) -> u64 {
-        if !message.is_journalled() {
-            return 0;
-        }
-        let name = self.store.queues.at(message.queue).name.as_str().len() as u64;
-        let dead = message.dead().map(|dead| DEAD_BYTES_MAX + dead.from.as_str().len() as u64);
-        let extended = if message.format == Format::RAW { 0 } else { EXTENSION_BYTES_MAX };
-        PICTURE_BYTES_MAX + name + dead.unwrap_or(0) + extended
-    }
-
     /// What a new message may take in a snapshot, in a queue with a name of so many bytes.
     pub(crate) fn snapshot_record_bytes_max(name_bytes: usize) -> u64 {
         PICTURE_BYTES_MAX + EXTENSION_BYTES_MAX + name_bytes as u64
@@ -95,22 +77,23 @@ impl Engine {
     pub fn snapshot_chunk(&self, cursor: &mut SnapshotCursor, out: &mut Vec<u8>) -> bool {
         if !cursor.begun {
             cursor.begun = true;
-            encode(&self.sequence(), out);
+            encode(&self.store.sequence(), out);
             if self.directory.subscriptions.next > 1 {
                 encode(&RecordView::Subscriptions { next: self.directory.subscriptions.next }, out);
             }
         }
         let chunk_max = cursor.chunk_messages_max.max(1);
         let left = chunk_max - self.snapshot_keys(&mut cursor.keys, chunk_max, out);
-        let left = left - self.snapshot_policies(&mut cursor.policies, left, out);
-        let left = left - self.snapshot_subscriptions(cursor, left, out);
-        let left = left - self.snapshot_send_ids(cursor, left, out);
+        let left =
+            left - self.directory.snapshot_policies(&mut cursor.policies, left, out, &self.context);
+        let left = left - self.directory.snapshot_subscriptions(cursor, left, out);
+        let left = left - self.dedup.snapshot_send_ids(cursor, left, out, &self.store);
         let end = cursor.end;
         let visited =
             self.store.messages.iter_from(cursor.next).take_while(|(number, _)| *number < end);
         for (number, message) in visited.take(left) {
             cursor.next = number + 1;
-            self.snapshot_message(MessageId(number), message, out);
+            self.store.snapshot_message(MessageId(number), message, out);
         }
         let subscription = self.directory.subscriptions.iter_from(cursor.next_subscription).next();
         let send_id = self.dedup.iter_from(cursor.next_send_id).next();
@@ -122,6 +105,53 @@ impl Engine {
             || message.is_some_and(|(number, _)| number < end)
     }
 
+    /// What a record of so many bytes may take in a snapshot, if there is one, of a subscription or
+    /// of a send id.
+    pub(crate) fn snapshot_bytes_of_record(record_bytes: u64) -> u64 {
+        if record_bytes == 0 { 0 } else { record_bytes + CHUNK_SHARE_BYTES }
+    }
+}
+
+impl MessageStore {
+    /// A message came or went.
+    pub(crate) fn snapshot_changed(&mut self, message: &Message, came: bool) {
+        let bytes = self.snapshot_bytes_of(message);
+        let sum = &mut self.totals.snapshot_bytes;
+        *sum = if came { *sum + bytes } else { *sum - bytes };
+    }
+
+    /// What the message may take in a snapshot.
+    pub(crate) fn snapshot_bytes_of(&self, message: &Message) -> u64 {
+        if !message.is_journalled() {
+            return 0;
+        }
+        let name = self.queues.at(message.queue).name.as_str().len() as u64;
+        let dead = message.dead().map(|dead| DEAD_BYTES_MAX + dead.from.as_str().len() as u64);
+        let extended = if message.format == Format::RAW { 0 } else { EXTENSION_BYTES_MAX };
+        PICTURE_BYTES_MAX + name + dead.unwrap_or(0) + extended
+    }
+
+    /// What went with its subscription is not shown.
+    fn snapshot_message(&self, id: MessageId, message: &Message, out: &mut Vec<u8>) {
+        if !message.is_journalled() || self.queues.at(message.queue).is_leaving() {
+            return;
+        }
+        assert!(message.location > Lsn::ZERO, "a journalled message is in the log");
+        let envelope = self.queues.envelope_of(id, message);
+        let (location, record_bytes) = (message.location, message.record_bytes);
+        encode(&RecordView::Located { envelope, location, record_bytes }, out);
+    }
+
+    fn sequence(&self) -> RecordView<'static> {
+        RecordView::Sequence {
+            next_message: self.next.message,
+            next_buried: self.next.buried,
+            latest: self.latest,
+        }
+    }
+}
+
+impl Directory {
     /// Shows the next subscriptions, before all messages; says how many were visited.
     fn snapshot_subscriptions(
         &self,
@@ -130,7 +160,7 @@ impl Engine {
         out: &mut Vec<u8>,
     ) -> usize {
         let end = cursor.end_subscription;
-        let visited = self.directory.subscriptions.iter_from(cursor.next_subscription);
+        let visited = self.subscriptions.iter_from(cursor.next_subscription);
         let visited = visited.take_while(|(number, _)| *number < end).take(chunk_max);
         let mut count = 0;
         for (number, entry) in visited {
@@ -145,53 +175,31 @@ impl Engine {
         }
         count
     }
+}
 
+impl SendIds {
     /// Shows the next send ids that are remembered; says how many were visited.
     fn snapshot_send_ids(
         &self,
         cursor: &mut SnapshotCursor,
         chunk_max: usize,
         out: &mut Vec<u8>,
+        store: &MessageStore,
     ) -> usize {
         let end = cursor.end_send_id;
-        let visited = self.dedup.iter_from(cursor.next_send_id);
+        let visited = self.iter_from(cursor.next_send_id);
         let visited = visited.take_while(|((_, number), _)| *number < end).take(chunk_max);
         let mut count = 0;
         for (age, seen) in visited {
             cursor.next_send_id = (age.0, age.1 + 1);
             count += 1;
             if let Some(view) = seen.view(age)
-                && self.dedup.is_remembered(age, self.store.latest)
+                && self.is_remembered(age, store.latest)
             {
                 encode(&RecordView::SendId(view), out);
             }
         }
         count
-    }
-
-    /// What went with its subscription is not shown.
-    fn snapshot_message(&self, id: MessageId, message: &Message, out: &mut Vec<u8>) {
-        if !message.is_journalled() || self.store.queues.at(message.queue).is_leaving() {
-            return;
-        }
-        assert!(message.location > Lsn::ZERO, "a journalled message is in the log");
-        let envelope = self.store.queues.envelope_of(id, message);
-        let (location, record_bytes) = (message.location, message.record_bytes);
-        encode(&RecordView::Located { envelope, location, record_bytes }, out);
-    }
-
-    /// What a record of so many bytes may take in a snapshot, if there is one, of a subscription or
-    /// of a send id.
-    pub(crate) fn snapshot_bytes_of_record(record_bytes: u64) -> u64 {
-        if record_bytes == 0 { 0 } else { record_bytes + CHUNK_SHARE_BYTES }
-    }
-
-    fn sequence(&self) -> RecordView<'static> {
-        RecordView::Sequence {
-            next_message: self.store.next.message,
-            next_buried: self.store.next.buried,
-            latest: self.store.latest,
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{Command, ListCommand, Nanos, QueueName, limits};
 
-use crate::engine::Engine;
+use crate::engine::{Admission, MessageStore};
 use crate::queue::QueueSlot;
 use crate::timers::Timer;
 use crate::wait_lists::WaitListId;
@@ -77,11 +77,11 @@ impl SourceWaits {
     }
 }
 
-impl Engine {
+impl Admission {
     /// What is ready in a queue has changed, and sends that wait depend on it.
-    pub(crate) fn source_changed(&mut self, slot: QueueSlot) {
-        let queue = self.store.queues.at(slot);
-        let waits = &mut self.admission.pacing.sources;
+    pub(crate) fn source_changed(&mut self, slot: QueueSlot, store: &mut MessageStore) {
+        let queue = store.queues.at(slot);
+        let waits = &mut self.pacing.sources;
         if !queue.is_named() || !waits.tickets.contains_key(&queue.name) {
             return;
         }
@@ -89,31 +89,31 @@ impl Engine {
             Some(look) => look.again = true,
             None => drop(waits.changed.insert(queue.name.clone(), Look::default())),
         }
-        self.set_sources_due();
+        self.set_sources_due(store);
     }
 
     /// The first of those lines is looked at again whose first send depends on a list that has
     /// changed, by time.
-    pub(crate) fn look_at_sources(&mut self) {
-        let tickets = self.admission.pacing.sources.take_next();
-        self.took_steps(tickets.len());
+    pub(crate) fn look_at_sources(&mut self, store: &mut MessageStore) {
+        let tickets = self.pacing.sources.take_next();
+        store.took_steps(tickets.len());
         for ticket in tickets {
-            let at = self.admission.pacing.sends.get(&ticket).map(|paced| paced.at);
-            let is_first = |at: &WaitListId| self.line(*at).tickets.first() == Some(&ticket);
+            let at = self.pacing.sends.get(&ticket).map(|paced| paced.at);
+            let is_first = |at: &WaitListId| self.line(*at, store).tickets.first() == Some(&ticket);
             if let Some(at) = at.filter(is_first) {
-                self.may_go_on(at);
+                self.may_go_on(at, store);
             }
         }
-        self.set_sources_due();
+        self.set_sources_due(store);
     }
 
     /// Keeps the timer set as long as something is to be looked at.
-    pub(crate) fn set_sources_due(&mut self) {
-        let now = self.store.latest;
-        let waits = &mut self.admission.pacing.sources;
+    pub(crate) fn set_sources_due(&mut self, store: &mut MessageStore) {
+        let now = store.latest;
+        let waits = &mut self.pacing.sources;
         let due = waits.is_changed().then(|| waits.due.unwrap_or(now));
         let before = core::mem::replace(&mut waits.due, due);
-        self.store.timers.change(Timer::Sources, before, due);
+        store.timers.change(Timer::Sources, before, due);
     }
 }
 

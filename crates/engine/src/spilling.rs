@@ -15,7 +15,7 @@ use core::ops::RangeInclusive;
 use model::{BodyPlace, MessageId};
 
 use crate::body_waits::StoredBody;
-use crate::engine::Engine;
+use crate::engine::{Bodies, Engine, MessageStore};
 use crate::memory::{Keeper, Kept};
 use crate::message::Stored;
 
@@ -152,7 +152,10 @@ impl Engine {
         while bytes < bytes_max
             && let Some(id) = self.bodies.memory.spilling.queued.pop_first()
         {
-            let body = self.spillable(id).expect("invariant: what waits to leave is here");
+            let body = self
+                .bodies
+                .spillable(id, &self.store)
+                .expect("invariant: what waits to leave is here");
             bytes += body.len() as u64;
             bodies.push((id, Arc::clone(body)));
         }
@@ -174,13 +177,19 @@ impl Engine {
     /// Where bodies lie now.
     pub fn handle_spilled(&mut self, placed: impl IntoIterator<Item = (MessageId, Spilled)>) {
         for (id, spilled) in placed {
-            self.stops_leaving(id);
-            if self.spillable(id).is_none() {
+            self.bodies.stops_leaving(id, &self.store);
+            if self.bodies.spillable(id, &self.store).is_none() {
                 self.bodies.memory.spilling.vacate(Some(spilled));
                 continue;
             }
             let Spilled { place, bytes } = spilled;
-            self.with_body(id, VecDeque::push_back, Stored::away(bytes), Some(place));
+            self.bodies.with_body(
+                id,
+                VecDeque::push_back,
+                Stored::away(bytes),
+                Some(place),
+                &mut self.store,
+            );
         }
     }
 
@@ -188,12 +197,19 @@ impl Engine {
     pub fn handle_moved(&mut self, moved: impl IntoIterator<Item = (NonZeroU64, Spilled)>) {
         for (from, to) in moved {
             let name = self.bodies.memory.spilling.places.get(&from).copied();
-            let kept = name.and_then(|name| Some((name, self.kept(name)?.stored.clone())));
+            let kept = name
+                .and_then(|name| Some((name, self.bodies.kept(name, &self.store)?.stored.clone())));
             let Some((name, stored)) = kept else {
                 self.bodies.memory.spilling.vacate(Some(to));
                 continue;
             };
-            self.with_body(name, VecDeque::push_front, stored, Some(to.place));
+            self.bodies.with_body(
+                name,
+                VecDeque::push_front,
+                stored,
+                Some(to.place),
+                &mut self.store,
+            );
             self.bodies.memory.spilling.vacate(Some(Spilled { place: from, ..to }));
         }
     }
@@ -203,8 +219,8 @@ impl Engine {
         self.bodies.memory.spilling.is_full = true;
         let queued = core::mem::take(&mut self.bodies.memory.spilling.queued);
         for id in ids.into_iter().chain(queued) {
-            self.stops_leaving(id);
-            if self.spillable(id).is_some() {
+            self.bodies.stops_leaving(id, &self.store);
+            if self.bodies.spillable(id, &self.store).is_some() {
                 self.bodies.memory.spilling.kept_back.insert(id);
             }
         }
@@ -235,9 +251,10 @@ impl Engine {
     /// What lies there in the spill and behind, and is soon asked for by who has asked for this.
     pub fn spilled_from(&self, place: NonZeroU64) -> impl Iterator<Item = Spilled> {
         let places = self.bodies.memory.spilling.places.range(place..).take(SPILLED_AHEAD_MAX);
-        let to_come =
-            places.filter(|(place, id)| self.is_awaited_at(**id, BodyPlace::Spill(**place)));
-        to_come.filter_map(|(_, name)| self.kept(*name)?.lies())
+        let to_come = places.filter(|(place, id)| {
+            self.bodies.is_awaited_at(**id, BodyPlace::Spill(**place), &self.store)
+        });
+        to_come.filter_map(|(_, name)| self.bodies.kept(*name, &self.store)?.lies())
     }
 
     /// What lies at these places.
@@ -246,26 +263,30 @@ impl Engine {
         places: RangeInclusive<NonZeroU64>,
     ) -> impl Iterator<Item = Spilled> {
         let names = self.bodies.memory.spilling.places.range(places);
-        names.filter_map(|(_, name)| self.kept(*name)?.lies())
+        names.filter_map(|(_, name)| self.bodies.kept(*name, &self.store)?.lies())
     }
 
     /// A body was fetched from there: it comes back if it is waited for, or its message is ready.
     pub fn restore_spilled(&mut self, place: NonZeroU64, body: Arc<[u8]>) {
         let id = self.bodies.memory.spilling.places.get(&place).copied();
-        if let Some(id) = id.filter(|id| self.is_awaited_at(*id, BodyPlace::Spill(place))) {
-            self.bring(id, body);
+        if let Some(id) =
+            id.filter(|id| self.bodies.is_awaited_at(*id, BodyPlace::Spill(place), &self.store))
+        {
+            self.bodies.bring(id, body, &mut self.store);
         }
     }
+}
 
+impl Bodies {
     /// A body that nothing has but memory.
-    fn spillable(&self, id: MessageId) -> Option<&Arc<[u8]>> {
-        self.kept(id).filter(Kept::is_only_here)?.stored.here()
+    fn spillable<'e>(&'e self, id: MessageId, store: &'e MessageStore) -> Option<&'e Arc<[u8]>> {
+        self.kept(id, store).filter(Kept::is_only_here)?.stored.here()
     }
 
     /// It is not on its way any more.
-    fn stops_leaving(&mut self, id: MessageId) {
-        let bytes = self.spillable(id).map_or(0, |body| crate::memory::charge(body.len()));
-        let spilling = &mut self.bodies.memory.spilling;
+    fn stops_leaving(&mut self, id: MessageId, store: &MessageStore) {
+        let bytes = self.spillable(id, store).map_or(0, |body| crate::memory::charge(body.len()));
+        let spilling = &mut self.memory.spilling;
         if spilling.leaving.remove(&id) {
             spilling.leaving_bytes -= bytes;
         }
@@ -275,10 +296,10 @@ impl Engine {
     ///
     /// # Panics
     /// When it is not.
-    pub(crate) fn check_spilling(&self) {
-        let spilling = &self.bodies.memory.spilling;
+    pub(crate) fn check_spilling(&self, store: &MessageStore) {
+        let spilling = &self.memory.spilling;
         let (mut bytes, mut leaving, mut spilled) = (0, 0, 0);
-        for (id, kept) in self.all_kept() {
+        for (id, kept) in self.all_kept(store) {
             if kept.frame.is_some() || !spilling.is_there {
                 continue;
             }

@@ -10,7 +10,8 @@ use model::{
     LinkId, MessageId, MessageStatistics, Nanos, Peek, QueueName, QueueStatistics, Refusal, Reply,
 };
 
-use crate::engine::{Engine, Outcome};
+use crate::engine::{Engine, MessageStore, Outcome};
+use crate::log::Log;
 use crate::queue::{Queue, QueueSlot};
 use crate::session::SessionSlot;
 
@@ -19,7 +20,12 @@ impl Engine {
         match which {
             Peek::Message(id) => self.found(Some(id)),
             Peek::Ready(link) => self.peek_queue(by, link, |queue| {
-                queue.delivery.dispatch.ready().first().map(|(_, order)| self.message_of(order))
+                queue
+                    .delivery
+                    .dispatch
+                    .ready()
+                    .first()
+                    .map(|(_, order)| self.store.message_of(order))
             }),
             Peek::Delayed(link) => {
                 self.peek_queue(by, link, |queue| queue.index.delayed.first().map(|(_, id)| *id))
@@ -30,19 +36,43 @@ impl Engine {
         }
     }
 
-    pub(crate) fn message_statistics(&self, id: MessageId) -> Outcome {
-        let Some(message) = self.find(id) else { return self.not_found() };
+    fn peek_queue(
+        &self,
+        by: SessionSlot,
+        link: LinkId,
+        first: impl FnOnce(&Queue) -> Option<MessageId>,
+    ) -> Outcome {
+        match self.sessions.producer_queue(by, link) {
+            Some(slot) => self.found(first(self.store.queues.at(slot))),
+            None => Outcome::refused(Refusal::NoSuchLink),
+        }
+    }
+
+    fn found(&self, id: Option<MessageId>) -> Outcome {
+        let message = id.and_then(|id| Some((id, self.store.find(id)?)));
+        let Some((id, message)) = message else { return self.log.not_found() };
+        let reply = Reply::Found {
+            message: id,
+            element: Box::new(self.bodies.element_of(id, &self.store, &self.context)),
+        };
+        Outcome::reply(message.after(), reply)
+    }
+}
+
+impl MessageStore {
+    pub(crate) fn message_statistics(&self, id: MessageId, log: &Log) -> Outcome {
+        let Some(message) = self.find(id) else { return log.not_found() };
         let (state, until) = message.state().shown();
         let counters = message.counters();
         let statistics = MessageStatistics {
             message: id,
-            queue: self.store.queues.at(message.queue).name.clone(),
+            queue: self.queues.at(message.queue).name.clone(),
             state,
             priority: message.priority,
-            age: self.store.latest.since(message.created),
+            age: self.latest.since(message.created),
             delay: message.delay(),
             lease: message.lease,
-            time_left: until.since(self.store.latest),
+            time_left: until.since(self.latest),
             delivered: counters.delivered,
             expired: counters.expired,
             released: counters.released,
@@ -50,36 +80,41 @@ impl Engine {
             kicked: counters.kicked,
         };
         let reply = Reply::MessageStatistics(Box::new(statistics));
-        Outcome::reply(self.log.after_all(), reply)
+        Outcome::reply(log.after_all(), reply)
     }
 
-    pub(crate) fn queue_statistics(&self, name: &QueueName) -> Outcome {
-        let Some(slot) = self.store.queues.find(name.as_str()) else { return self.not_found() };
+    pub(crate) fn queue_statistics(&self, name: &QueueName, log: &Log) -> Outcome {
+        let Some(slot) = self.queues.find(name.as_str()) else { return log.not_found() };
         let reply = Reply::QueueStatistics(Box::new(self.statistics_of(slot)));
-        Outcome::reply(self.log.after_all(), reply)
+        Outcome::reply(log.after_all(), reply)
     }
 
-    pub(crate) fn broker_statistics(&self) -> Outcome {
+    pub(crate) fn broker_statistics(&self, log: &Log) -> Outcome {
         let reply = Reply::BrokerStatistics(Box::new(self.statistics()));
-        Outcome::reply(self.log.after_all(), reply)
+        Outcome::reply(log.after_all(), reply)
     }
 
-    pub(crate) fn list_queues(&mut self) -> Outcome {
-        self.took_steps(self.store.queues.count());
-        let names = self.store.queues.listed_after(None).map(|(name, _)| name.clone()).collect();
-        Outcome::reply(self.log.after_all(), Reply::Queues(names))
+    pub(crate) fn list_queues(&mut self, log: &Log) -> Outcome {
+        self.took_steps(self.queues.count());
+        let names = self.queues.listed_after(None).map(|(name, _)| name.clone()).collect();
+        Outcome::reply(log.after_all(), Reply::Queues(names))
     }
 
     /// Looks at those of the page, however many there are.
-    pub(crate) fn page_of_queues(&mut self, after: Option<&QueueName>, max: usize) -> Outcome {
-        let page = self.store.queues.listed_after(after).take(max);
+    pub(crate) fn page_of_queues(
+        &mut self,
+        after: Option<&QueueName>,
+        max: usize,
+        log: &Log,
+    ) -> Outcome {
+        let page = self.queues.listed_after(after).take(max);
         let page: Vec<_> = page.map(|(_, slot)| self.statistics_of(slot)).collect();
         self.took_steps(page.len());
-        Outcome::reply(self.log.after_all(), Reply::QueuePage(page))
+        Outcome::reply(log.after_all(), Reply::QueuePage(page))
     }
 
     fn statistics_of(&self, slot: QueueSlot) -> QueueStatistics {
-        let queue = self.store.queues.at(slot);
+        let queue = self.queues.at(slot);
         QueueStatistics {
             queue: queue.name.clone(),
             urgent: queue.index.counts.urgent,
@@ -99,26 +134,7 @@ impl Engine {
             pause_left: queue
                 .delivery
                 .pause
-                .map_or(Nanos::ZERO, |pause| pause.until.since(self.store.latest)),
+                .map_or(Nanos::ZERO, |pause| pause.until.since(self.latest)),
         }
-    }
-
-    fn peek_queue(
-        &self,
-        by: SessionSlot,
-        link: LinkId,
-        first: impl FnOnce(&Queue) -> Option<MessageId>,
-    ) -> Outcome {
-        match self.producer_queue(by, link) {
-            Some(slot) => self.found(first(self.store.queues.at(slot))),
-            None => Outcome::refused(Refusal::NoSuchLink),
-        }
-    }
-
-    fn found(&self, id: Option<MessageId>) -> Outcome {
-        let message = id.and_then(|id| Some((id, self.find(id)?)));
-        let Some((id, message)) = message else { return self.not_found() };
-        let reply = Reply::Found { message: id, element: Box::new(self.element_of(id)) };
-        Outcome::reply(message.after(), reply)
     }
 }

@@ -15,7 +15,8 @@ use model::{
 use records::{RecordView, SubscriptionView, encoded_bytes};
 use selector::Selector;
 
-use crate::engine::{Engine, Outcome};
+use crate::engine::{Directory, Engine, MessageStore, Outcome};
+use crate::log::Log;
 use crate::matching::{parse_selector, reading_steps};
 use crate::pattern_tree::{Found, PatternTree};
 use crate::patterns::LOOKS_PER_STEP;
@@ -240,19 +241,14 @@ impl Engine {
         name: &SubscriptionName,
         effects: &mut Effects,
     ) -> Outcome {
-        let Some(number) = self.directory.subscriptions.find(name) else { return self.not_found() };
-        if self.has_consumers(number) {
+        let Some(number) = self.directory.subscriptions.find(name) else {
+            return self.log.not_found();
+        };
+        if self.directory.has_consumers(number, &self.store) {
             return Outcome::refused(Refusal::SubscriptionInUse);
         }
         self.end_subscription(number, effects);
         Outcome::reply(self.log.after_open(), Reply::Done)
-    }
-
-    /// It reflects the last change of it, which may not be durable yet.
-    pub(crate) fn find_subscription(&self, name: &SubscriptionName) -> Outcome {
-        let Some(number) = self.directory.subscriptions.find(name) else { return self.not_found() };
-        let reply = Reply::Subscription(self.directory.subscriptions.at(number).asks.clone());
-        Outcome::reply(self.log.after_all(), reply)
     }
 
     /// Ends a subscription; its messages are forgotten in steps.
@@ -295,7 +291,7 @@ impl Engine {
         record_bytes: u64,
     ) -> QueueSlot {
         let durable = asks.is_durable();
-        let policy = QueuePolicy { kept: false, ..self.policy_for(&asks.topic) };
+        let policy = QueuePolicy { kept: false, ..self.directory.policy_for(&asks.topic) };
         let queue =
             self.store.queues.create_subscription(asks.topic.clone(), number, durable, policy);
         if let Source::Topic(topic) = source {
@@ -326,19 +322,19 @@ impl Engine {
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
         let key = ConsumerKey { session: by, link };
-        if self.is_consumer(key) {
+        if self.sessions.is_consumer(key) {
             return Err(Refusal::LinkInUse);
         }
-        if !self.may_consume_topic(by, &asked.topic) {
+        if !self.directory.may_consume_topic(by, &asked.topic) {
             return Err(Refusal::OfAnotherSession);
         }
-        self.took_steps(asked.selector.as_deref().map_or(0, reading_steps));
+        self.store.took_steps(asked.selector.as_deref().map_or(0, reading_steps));
         let selector = asked.selector.as_deref().map(parse_selector).transpose()?;
-        self.may_keep(by, &asked)?;
+        self.sessions.may_keep(by, &asked)?;
         let expiry = asked.expiry;
-        let (number, after) = match self.wanted(&asked)? {
+        let (number, after) = match self.directory.wanted(&asked, &self.store)? {
             Wanted::This(number) => {
-                self.may_restate(number, expiry)?;
+                self.directory.may_restate(number, expiry, &self.log)?;
                 (number, self.log.after_all())
             }
             Wanted::Instead(number) => {
@@ -353,20 +349,6 @@ impl Engine {
         Ok(Outcome::reply(after, Reply::Done).waking(queue))
     }
 
-    /// What has to be done for it, unless others prevent it.
-    fn wanted(&self, asked: &Subscription) -> Result<Wanted, Refusal> {
-        let known = asked.name.as_ref().and_then(|name| self.directory.subscriptions.find(name));
-        let Some(number) = known else { return Ok(Wanted::New) };
-        let entry = self.directory.subscriptions.at(number);
-        let fits = entry.is_as(asked);
-        let may_join = asked.shared && fits;
-        let in_use = self.has_consumers(number) && !may_join;
-        if in_use || entry.asks.shared != asked.shared {
-            return Err(Refusal::SubscriptionInUse);
-        }
-        Ok(if fits { Wanted::This(number) } else { Wanted::Instead(number) })
-    }
-
     /// Makes a subscription, ends the one that it replaces, and says what waits for that.
     fn begin_subscription(
         &mut self,
@@ -376,7 +358,7 @@ impl Engine {
         effects: &mut Effects,
     ) -> Result<(u64, DependsOn), Refusal> {
         let topic = match asked.matching {
-            Matching::Name => Some(self.find_or_create_topic(asked.topic.clone())?),
+            Matching::Name => Some(self.directory.find_or_create_topic(asked.topic.clone())?),
             Matching::Words | Matching::Glob => None,
         };
         let number = self.directory.subscriptions.next;
@@ -385,8 +367,16 @@ impl Engine {
         let record = record.filter(|_| level != Durability::None);
         let record_bytes = record.as_ref().map_or(0, encoded_bytes);
         let weight = weight_of(selector.as_ref());
-        let allowed = self.may_subscribe(topic, &asked, replaced, record_bytes);
-        let allowed = allowed.and_then(|()| self.may_select(topic, &asked, weight, replaced));
+        let allowed = self.directory.may_subscribe(
+            topic,
+            &asked,
+            replaced,
+            record_bytes,
+            &self.store,
+            &self.log,
+        );
+        let allowed =
+            allowed.and_then(|()| self.directory.may_select(topic, &asked, weight, replaced));
         if let Err(refusal) = allowed {
             topic.into_iter().for_each(|topic| self.directory.topics.remove_if_idle(topic));
             return Err(refusal);
@@ -406,6 +396,29 @@ impl Engine {
         self.register(number, asked, selector, source, record_bytes);
         Ok((number, after))
     }
+}
+
+impl Directory {
+    /// It reflects the last change of it, which may not be durable yet.
+    pub(crate) fn find_subscription(&self, name: &SubscriptionName, log: &Log) -> Outcome {
+        let Some(number) = self.subscriptions.find(name) else { return log.not_found() };
+        let reply = Reply::Subscription(self.subscriptions.at(number).asks.clone());
+        Outcome::reply(log.after_all(), reply)
+    }
+
+    /// What has to be done for it, unless others prevent it.
+    fn wanted(&self, asked: &Subscription, store: &MessageStore) -> Result<Wanted, Refusal> {
+        let known = asked.name.as_ref().and_then(|name| self.subscriptions.find(name));
+        let Some(number) = known else { return Ok(Wanted::New) };
+        let entry = self.subscriptions.at(number);
+        let fits = entry.is_as(asked);
+        let may_join = asked.shared && fits;
+        let in_use = self.has_consumers(number, store) && !may_join;
+        if in_use || entry.asks.shared != asked.shared {
+            return Err(Refusal::SubscriptionInUse);
+        }
+        Ok(if fits { Wanted::This(number) } else { Wanted::Instead(number) })
+    }
 
     fn may_subscribe(
         &self,
@@ -413,14 +426,16 @@ impl Engine {
         asked: &Subscription,
         replaced: Option<u64>,
         record_bytes: u64,
+        store: &MessageStore,
+        log: &Log,
     ) -> Result<(), Refusal> {
-        let replaced = replaced.map(|number| self.directory.subscriptions.at(number));
+        let replaced = replaced.map(|number| self.subscriptions.at(number));
         let is_of_topic = |entry: &&Entry| matches!(entry.source, Source::Topic(_));
-        let topic = slot.map(|slot| self.directory.topics.at(slot));
+        let topic = slot.map(|slot| self.topics.at(slot));
         if topic.is_some_and(|topic| topic.temporary.is_some()) && asked.is_durable() {
             return Err(Refusal::NoSuchDestination);
         }
-        let others = self.directory.subscriptions.len() - usize::from(replaced.is_some());
+        let others = self.subscriptions.len() - usize::from(replaced.is_some());
         let (beside, most) = match topic {
             Some(topic) => {
                 let is_same = |entry: &&Entry| slot.map(Source::Topic) == Some(entry.source);
@@ -430,18 +445,17 @@ impl Engine {
             }
             None => {
                 let same = replaced.filter(|entry| !is_of_topic(entry));
-                let beside =
-                    self.directory.subscriptions.patterns_count() - usize::from(same.is_some());
+                let beside = self.subscriptions.patterns_count() - usize::from(same.is_some());
                 (beside, limits::PATTERN_SUBSCRIPTIONS_MAX)
             }
         };
         let before = replaced.map_or(0, |entry| selector_bytes(&entry.asks));
         let grows = replaced.is_none() || selector_bytes(asked) > before;
-        let is_crowded = grows && self.subscriptions_crowd();
+        let is_crowded = grows && self.subscriptions_crowd(store);
         if is_crowded || others >= limits::SUBSCRIPTIONS_MAX || beside >= most {
             return Err(Refusal::TooManySubscriptions);
         }
-        if record_bytes > self.log.room_left() {
+        if record_bytes > log.room_left() {
             return Err(Refusal::StoreFull);
         }
         Ok(())
@@ -455,31 +469,25 @@ impl Engine {
         weight: usize,
         replaced: Option<u64>,
     ) -> Result<(), Refusal> {
-        let replaced = replaced.map(|number| self.directory.subscriptions.at(number));
-        let has_room = self.directory.subscriptions.has_room_for(asked, weight, replaced);
+        let replaced = replaced.map(|number| self.subscriptions.at(number));
+        let has_room = self.subscriptions.has_room_for(asked, weight, replaced);
         let Some(slot) = slot else {
             return if has_room { Ok(()) } else { Err(Refusal::TooManySelectors) };
         };
         let same = replaced.filter(|entry| entry.source == Source::Topic(slot));
         let before = same.map_or(0, |entry| weight_of(entry.selector.as_ref()));
-        let all = self.directory.topics.at(slot).selectors_weight - before + weight;
+        let all = self.topics.at(slot).selectors_weight - before + weight;
         let is_too_much = weight > before && all > limits::SELECTORS_WEIGHT_MAX;
         if is_too_much { Err(Refusal::TooManySelectors) } else { Ok(()) }
     }
 
     /// Whether there is no memory for another one.
-    pub(crate) fn subscriptions_crowd(&self) -> bool {
-        self.store.queues.is_crowded_beside(self.directory.subscriptions.selectors_bytes())
+    pub(crate) fn subscriptions_crowd(&self, store: &MessageStore) -> bool {
+        store.queues.is_crowded_beside(self.subscriptions.selectors_bytes())
     }
 
-    pub(crate) fn has_consumers(&self, number: u64) -> bool {
-        !self
-            .store
-            .queues
-            .at(self.directory.subscriptions.at(number).queue)
-            .delivery
-            .consumers
-            .is_empty()
+    pub(crate) fn has_consumers(&self, number: u64, store: &MessageStore) -> bool {
+        !store.queues.at(self.subscriptions.at(number).queue).delivery.consumers.is_empty()
     }
 }
 

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use model::{Durability, MessageId, NewMessage, Settlement, limits};
 use records::{CHANGED_BYTES_MAX, Place, RecordView, encode};
 
-use crate::engine::Engine;
+use crate::engine::{Directory, Engine, MessageStore};
 use crate::log::DELETED_BYTES_MAX;
 use crate::queue::QueueSlot;
 use crate::targets::Target;
@@ -142,7 +142,7 @@ impl Engine {
             Target::Topic(_) => (Place::Subscription(NUMBER_LARGE), level != Durability::None),
         };
         let id = MessageId(NUMBER_LARGE);
-        let envelope = self.envelope_of_new(id, level.max(Durability::Written), new);
+        let envelope = self.store.envelope_of_new(id, level.max(Durability::Written), new);
         let name_bytes = match target {
             Target::Queue(slot) => self.store.queues.at(slot).name.as_str().len(),
             Target::Topic(slot) => self.directory.topics.at(slot).name.as_str().len(),
@@ -154,16 +154,25 @@ impl Engine {
         Put {
             envelope_bytes: bytes.len() + BODY_LENGTH_BYTES,
             body_bytes: new.body.len(),
-            name_bytes: Self::send_id_bytes_max(self.send_key(target, new).as_ref()),
+            name_bytes: Self::send_id_bytes_max(
+                self.dedup.send_key(target, new, &self.directory, &self.store).as_ref(),
+            ),
             snapshot_bytes: Self::snapshot_record_bytes_max(name_bytes),
             is_journalled,
         }
     }
+}
 
+impl Directory {
     /// What the record of a settlement may take.
-    pub(crate) fn settled_bytes_max(&self, from: QueueSlot, settlement: &Settlement) -> usize {
-        let names = self.store.queues.at(from).name.as_str().len()
-            + self.directory.dead_letter_queue.as_str().len();
+    pub(crate) fn settled_bytes_max(
+        &self,
+        from: QueueSlot,
+        settlement: &Settlement,
+        store: &MessageStore,
+    ) -> usize {
+        let names =
+            store.queues.at(from).name.as_str().len() + self.dead_letter_queue.as_str().len();
         match settlement {
             Settlement::Accept => DELETED_BYTES_MAX,
             Settlement::Release
@@ -184,12 +193,12 @@ impl Engine {
             messages: 0,
         };
         let published = tally.topics.iter().map(|(slot, puts)| {
-            let topic = self.directory.topics.at(*slot);
+            let topic = self.topics.at(*slot);
             let words = self.matching_words(&topic.name).subscriptions;
             let numbers = topic.subscriptions.iter().chain(&words);
-            let durable = numbers
-                .filter(|number| self.directory.subscriptions.at(**number).asks.is_durable());
-            let patterns = self.directory.subscriptions.patterns_count();
+            let durable =
+                numbers.filter(|number| self.subscriptions.at(**number).asks.is_durable());
+            let patterns = self.subscriptions.patterns_count();
             puts.records(durable.count(), topic.subscriptions.len() + patterns)
         });
         published.fold(settled.and(tally.queues.records(1, 1)), Records::and)

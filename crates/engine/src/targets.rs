@@ -2,7 +2,7 @@
 
 use model::{Destination, QueueName, Refusal, limits};
 
-use crate::engine::Engine;
+use crate::engine::{Directory, Engine, MessageStore};
 use crate::queue::{QueueSlot, Role};
 use crate::session::SessionSlot;
 use crate::topics::TopicSlot;
@@ -15,90 +15,109 @@ pub(crate) enum Target {
 }
 
 impl Engine {
+    /// Forgets it when nothing points to it any more.
+    pub(crate) fn remove_target_if_idle(&mut self, target: Target) {
+        match target {
+            Target::Queue(slot) => self.remove_if_idle(slot),
+            Target::Topic(slot) => self.directory.topics.remove_if_idle(slot),
+        }
+    }
+}
+
+impl Directory {
     /// The destination of that name, made now if it is to be.
-    pub(crate) fn target(&mut self, to: Destination) -> Result<Target, Refusal> {
+    pub(crate) fn target(
+        &mut self,
+        to: Destination,
+        store: &mut MessageStore,
+    ) -> Result<Target, Refusal> {
         match to {
-            Destination::Queue(name) => self.find_or_create(name).map(Target::Queue),
+            Destination::Queue(name) => self.find_or_create(name, store).map(Target::Queue),
             Destination::Topic(name) => self.find_or_create_topic(name).map(Target::Topic),
         }
     }
 
     /// The queue of that name, made now if it is to be.
-    pub(crate) fn find_or_create(&mut self, name: QueueName) -> Result<QueueSlot, Refusal> {
-        if let Some(slot) = self.store.queues.find(name.as_str()) {
+    pub(crate) fn find_or_create(
+        &self,
+        name: QueueName,
+        store: &mut MessageStore,
+    ) -> Result<QueueSlot, Refusal> {
+        if let Some(slot) = store.queues.find(name.as_str()) {
             return Ok(slot);
         }
         if is_reserved(&name) {
             return Err(Refusal::NoSuchDestination);
         }
-        self.store.queues.takes_another()?;
+        store.queues.takes_another()?;
         let policy = self.policy_for(&name);
-        Ok(self.store.queues.create(name, policy))
+        Ok(store.queues.create(name, policy))
     }
 
     /// The topic of that name, made now if it is to be.
     pub(crate) fn find_or_create_topic(&mut self, name: QueueName) -> Result<TopicSlot, Refusal> {
-        if let Some(slot) = self.directory.topics.find(name.as_str()) {
+        if let Some(slot) = self.topics.find(name.as_str()) {
             return Ok(slot);
         }
         if is_reserved(&name) {
             return Err(Refusal::NoSuchDestination);
         }
-        self.directory.topics.takes_another()?;
-        Ok(self.directory.topics.create(name, None))
+        self.topics.takes_another()?;
+        Ok(self.topics.create(name, None))
     }
 
     /// The queue of that name for a consumer of this session. A temporary one is for consumers of
     /// the session that made it; others may send there.
     pub(crate) fn queue_to_consume(
-        &mut self,
+        &self,
         by: SessionSlot,
         name: QueueName,
+        store: &mut MessageStore,
     ) -> Result<QueueSlot, Refusal> {
-        let slot = self.find_or_create(name)?;
-        match self.store.queues.at(slot).role {
+        let slot = self.find_or_create(name, store)?;
+        match store.queues.at(slot).role {
             Role::Temporary(owner) if owner != by => Err(Refusal::OfAnotherSession),
             _ => Ok(slot),
         }
     }
 
     /// Whether consumers of this session may subscribe to a topic: see
-    /// [`Engine::queue_to_consume`].
+    /// [`Directory::queue_to_consume`].
     pub(crate) fn may_consume_topic(&self, by: SessionSlot, topic: &QueueName) -> bool {
-        let slot = self.directory.topics.find(topic.as_str());
-        let owner = slot.and_then(|slot| self.directory.topics.at(slot).temporary);
+        let slot = self.topics.find(topic.as_str());
+        let owner = slot.and_then(|slot| self.topics.at(slot).temporary);
         owner.is_none_or(|owner| owner == by)
     }
 
     /// It was deleted, and only who points to it still knows it.
-    pub(crate) fn is_gone(&self, target: Target) -> bool {
+    pub(crate) fn is_gone(&self, target: Target, store: &MessageStore) -> bool {
         match target {
-            Target::Queue(slot) => self.store.queues.at(slot).is_leaving(),
-            Target::Topic(slot) => self.directory.topics.at(slot).leaving,
+            Target::Queue(slot) => store.queues.at(slot).is_leaving(),
+            Target::Topic(slot) => self.topics.at(slot).leaving,
         }
     }
 
     /// How many producers point to it.
-    pub(crate) fn producers_of(&mut self, target: Target) -> &mut u64 {
+    pub(crate) fn producers_of<'e>(
+        &'e mut self,
+        target: Target,
+        store: &'e mut MessageStore,
+    ) -> &'e mut u64 {
         match target {
-            Target::Queue(slot) => &mut self.store.queues.at_mut(slot).usage.producers,
-            Target::Topic(slot) => &mut self.directory.topics.at_mut(slot).producers,
+            Target::Queue(slot) => &mut store.queues.at_mut(slot).usage.producers,
+            Target::Topic(slot) => &mut self.topics.at_mut(slot).producers,
         }
     }
 
     /// How many messages open transactions hold for it.
-    pub(crate) fn uncommitted_of(&mut self, target: Target) -> &mut u64 {
+    pub(crate) fn uncommitted_of<'e>(
+        &'e mut self,
+        target: Target,
+        store: &'e mut MessageStore,
+    ) -> &'e mut u64 {
         match target {
-            Target::Queue(slot) => &mut self.store.queues.at_mut(slot).usage.uncommitted,
-            Target::Topic(slot) => &mut self.directory.topics.at_mut(slot).uncommitted,
-        }
-    }
-
-    /// Forgets it when nothing points to it any more.
-    pub(crate) fn remove_target_if_idle(&mut self, target: Target) {
-        match target {
-            Target::Queue(slot) => self.remove_if_idle(slot),
-            Target::Topic(slot) => self.directory.topics.remove_if_idle(slot),
+            Target::Queue(slot) => &mut store.queues.at_mut(slot).usage.uncommitted,
+            Target::Topic(slot) => &mut self.topics.at_mut(slot).uncommitted,
         }
     }
 }

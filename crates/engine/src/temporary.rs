@@ -6,7 +6,7 @@ use alloc::format;
 use model::{DependsOn, Destination, QueueName, Refusal, Reply, limits};
 
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
+use crate::engine::{Directory, Engine, MessageStore, Outcome};
 use crate::session::SessionSlot;
 
 impl Engine {
@@ -27,7 +27,7 @@ impl Engine {
         if let Err(refusal) = room {
             return Outcome::refused(refusal);
         }
-        let name = self.temporary_name(topic, secret);
+        let name = self.directory.temporary_name(topic, secret, &self.store);
         let made = if topic {
             self.directory.topics.create(name.clone(), Some(by));
             Destination::Topic(name)
@@ -56,7 +56,7 @@ impl Engine {
     /// All that a session made goes with it.
     pub(crate) fn end_temporaries(&mut self, by: SessionSlot, effects: &mut Effects) {
         let temporary = core::mem::take(&mut self.sessions.at_mut(by).owned.temporary);
-        self.took_steps(temporary.len());
+        self.store.took_steps(temporary.len());
         for destination in temporary {
             self.end_temporary(&destination, effects);
         }
@@ -82,16 +82,18 @@ impl Engine {
             }
         }
     }
+}
 
+impl Directory {
     /// A name that no destination has. Nobody can guess it: a peer that knows it was told it, and
     /// one that still knows an old name reaches nobody else by it.
-    fn temporary_name(&self, topic: bool, mut secret: u128) -> QueueName {
+    fn temporary_name(&self, topic: bool, mut secret: u128, store: &MessageStore) -> QueueName {
         let kind = if topic { "topic" } else { "queue" };
         loop {
             let name = format!("{}{kind}/{secret:032x}", limits::TEMPORARY_PREFIX);
             let name = QueueName::new(&name).expect("invariant: the name is short and plain");
-            let queue = self.store.queues.find(name.as_str());
-            if queue.is_none() && self.directory.topics.find(name.as_str()).is_none() {
+            let queue = store.queues.find(name.as_str());
+            if queue.is_none() && self.topics.find(name.as_str()).is_none() {
                 return name;
             }
             secret = secret.wrapping_add(1);

@@ -15,12 +15,12 @@ use model::{
 use records::CHANGED_BYTES_MAX;
 
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
-use crate::log::NoRoom;
+use crate::engine::{Bodies, Directory, Engine, MessageStore, Outcome, Transactions};
+use crate::log::{Log, NoRoom};
 use crate::message::State;
 use crate::producing::Drafted;
 use crate::send_ids::{SendKey, Sent, SentBefore};
-use crate::session::SessionSlot;
+use crate::session::{SessionSlot, Sessions};
 use crate::tally::{Records, Tally};
 use crate::targets::Target;
 use crate::wait_lists::WaitListId;
@@ -115,26 +115,16 @@ impl Transaction {
 }
 
 impl Engine {
-    pub(crate) fn begin(&mut self, by: SessionSlot, id: TransactionId) -> Outcome {
-        let transactions = &mut self.sessions.at_mut(by).transactions.open;
-        if transactions.len() >= limits::SESSION_TRANSACTIONS_MAX || transactions.contains_key(&id)
-        {
-            return Outcome::refused(Refusal::TooManyTransactions);
-        }
-        transactions.insert(id, Transaction::default());
-        Outcome::reply(DependsOn::NOTHING, Reply::Done)
-    }
-
     pub(crate) fn commit(
         &mut self,
         by: SessionSlot,
         id: TransactionId,
         effects: &mut Effects,
     ) -> Outcome {
-        let Some(transaction) = self.open_transaction(by, id) else {
+        let Some(transaction) = self.sessions.open_transaction(by, id) else {
             return Outcome::refused(Refusal::NoSuchTransaction);
         };
-        let records = self.records_of(&transaction.tally);
+        let records = self.directory.records_of(&transaction.tally);
         if transaction.doomed {
             return self.refuse_commit(by, id, Refusal::TransactionFailed, effects);
         }
@@ -147,7 +137,7 @@ impl Engine {
             return self.refuse_commit(by, id, Refusal::StoreFull, effects);
         }
         if records.bytes > self.log.frame_bytes_max {
-            return self.await_room(by, id);
+            return self.transactions.await_room(by, id, &mut self.sessions);
         }
         self.commit_now(by, id, Span::Frame, effects)
     }
@@ -163,8 +153,10 @@ impl Engine {
             Target::Queue(slot) => Some(slot).filter(|slot| self.store.queues.get(*slot).is_some()),
             Target::Topic(_) => None,
         };
-        let targets = self.open_transaction(by, id).into_iter().flat_map(Transaction::targets);
-        let stale = targets.filter_map(queue).filter(|slot| self.is_stale(*slot));
+        let targets =
+            self.sessions.open_transaction(by, id).into_iter().flat_map(Transaction::targets);
+        let stale =
+            targets.filter_map(queue).filter(|slot| self.keyspace.is_stale(*slot, &self.store));
         for slot in stale.collect::<BTreeSet<_>>() {
             if !self.log.takes_change() {
                 return false;
@@ -182,7 +174,7 @@ impl Engine {
         span: Span,
         effects: &mut Effects,
     ) -> Outcome {
-        let transaction = self.take_transaction(by, id);
+        let transaction = self.sessions.take_transaction(by, id, &mut self.store);
         let Drafts { drafted, sent, repeated } =
             match self.draft_all(by, &transaction, span, effects) {
                 Ok(drafts) => drafts,
@@ -200,20 +192,20 @@ impl Engine {
             self.admit(id, message);
         }
         self.end_transaction(by, &transaction);
-        let has_gone = transaction.settled().any(|id| self.went_with_subscription(id));
+        let has_gone = transaction.settled().any(|id| self.store.went_with_subscription(id));
         for (id, settlement) in transaction.settled {
             woken.extend(self.apply_settlement(by, id, settlement, effects));
             let is_told = !matches!(settlement, Settlement::Release | Settlement::Return);
-            let is_changed = span == Span::Chain && (is_told || self.is_hidden(id));
+            let is_changed = span == Span::Chain && (is_told || self.store.is_hidden(id));
             // Of what memory alone keeps the log says nothing.
-            ids.extend((is_changed && self.is_journalled(id)).then_some(id));
+            ids.extend((is_changed && self.store.is_journalled(id)).then_some(id));
         }
         let (whole, after) = if self.log.end_chain(effects) {
             (self.log.after_all(), self.log.after_all())
         } else {
             (self.log.after_open(), self.log.after_settling(has_gone))
         };
-        self.bind(&ids, whole);
+        self.store.bind(&ids, whole);
         self.remember_all(sent, whole);
         Outcome::reply(after.and(repeated), Reply::Done).waking_just(woken)
     }
@@ -227,27 +219,8 @@ impl Engine {
         effects: &mut Effects,
     ) -> Outcome {
         self.give_up_parts(by, id, effects);
-        let transaction = self.take_transaction(by, id);
+        let transaction = self.sessions.take_transaction(by, id, &mut self.store);
         self.undo(by, &transaction, refusal, effects)
-    }
-
-    fn is_hidden(&self, id: MessageId) -> bool {
-        let message = self.store.messages.get(id.0);
-        message.is_some_and(|message| matches!(message.state(), State::Delayed { .. }))
-    }
-
-    fn is_journalled(&self, id: MessageId) -> bool {
-        self.store.messages.get(id.0).is_some_and(|message| message.is_journalled())
-    }
-
-    /// What was said about these is seen no sooner than the whole commit is safe: a crash may undo
-    /// that.
-    fn bind(&mut self, ids: &[MessageId], after: DependsOn) {
-        for id in ids {
-            if let Some(message) = self.store.messages.get_mut(id.0) {
-                message.changed = after.lsn;
-            }
-        }
     }
 
     pub(crate) fn rollback(
@@ -256,11 +229,11 @@ impl Engine {
         id: TransactionId,
         effects: &mut Effects,
     ) -> Outcome {
-        if self.open_transaction(by, id).is_none() {
+        if self.sessions.open_transaction(by, id).is_none() {
             return Outcome::refused(Refusal::NoSuchTransaction);
         }
         self.give_up_parts(by, id, effects);
-        let transaction = self.take_transaction(by, id);
+        let transaction = self.sessions.take_transaction(by, id, &mut self.store);
         let woken = self.undo_all(by, &transaction, effects);
         Outcome::reply(DependsOn::NOTHING, Reply::Done).waking_just(woken)
     }
@@ -268,7 +241,7 @@ impl Engine {
     /// Ends all transactions of a session that closes. What they settled is still held, and
     /// returns with all else that the session holds.
     pub(crate) fn drop_transactions(&mut self, by: SessionSlot) {
-        self.stop_awaiting(by);
+        self.transactions.stop_awaiting(by);
         let transactions = core::mem::take(&mut self.sessions.at_mut(by).transactions.open);
         for transaction in transactions.values() {
             self.end_transaction(by, transaction);
@@ -277,71 +250,6 @@ impl Engine {
             self.sessions.at(by).holdings.settling.is_empty(),
             "only transactions hold what is settled"
         );
-    }
-
-    /// Whether its commit waits for a place.
-    pub(crate) fn set_waits(&mut self, by: SessionSlot, id: TransactionId, waits: bool) {
-        if let Some(transaction) = self.sessions.at_mut(by).transactions.open.get_mut(&id) {
-            transaction.waits = waits;
-        }
-    }
-
-    /// What is to be a part of a transaction begins or ends to wait.
-    pub(crate) fn count_waiting_part(
-        &mut self,
-        by: SessionSlot,
-        id: Option<TransactionId>,
-        waits: bool,
-    ) {
-        let transactions = &mut self.sessions.at_mut(by).transactions.open;
-        if let Some(transaction) = id.and_then(|id| transactions.get_mut(&id)) {
-            let count = &mut transaction.parts_waiting;
-            *count = if waits { *count + 1 } else { *count - 1 };
-        }
-    }
-
-    /// Whether its commit waits for its parts.
-    pub(crate) fn set_awaits_parts(&mut self, by: SessionSlot, id: TransactionId, awaits: bool) {
-        if let Some(transaction) = self.sessions.at_mut(by).transactions.open.get_mut(&id) {
-            transaction.awaits_parts = awaits;
-        }
-    }
-
-    /// Whether a command that has just come is about a transaction whose commit came before it and
-    /// waits for its parts: those go on, but this comes too late.
-    pub(crate) fn comes_too_late(&self, by: SessionSlot, command: &Command) -> bool {
-        let transactions = &self.sessions.at(by).transactions.open;
-        let about = command.transaction().and_then(|id| transactions.get(&id));
-        about.is_some_and(|transaction| transaction.awaits_parts)
-    }
-
-    /// Whether something that is to be a part of it waits.
-    pub(crate) fn has_parts_waiting(&self, by: SessionSlot, id: TransactionId) -> bool {
-        let transaction = self.sessions.at(by).transactions.open.get(&id);
-        transaction.is_some_and(|transaction| transaction.parts_waiting > 0)
-    }
-
-    /// Whether something could be added to it.
-    pub(crate) fn takes_parts(&self, by: SessionSlot, id: TransactionId) -> bool {
-        self.open_transaction(by, id).is_some_and(|transaction| !transaction.doomed)
-    }
-
-    /// If a commit that waited for a place waits for room now, it is answered as that.
-    pub(crate) fn answer_late(&mut self, by: SessionSlot, id: TransactionId, ticket: u64) {
-        if let Some(transaction) = self.sessions.at_mut(by).transactions.open.get_mut(&id) {
-            transaction.ticket = Some(ticket);
-        }
-    }
-
-    /// A part that is refused dooms its transaction.
-    pub(crate) fn refuse_part(
-        &mut self,
-        by: SessionSlot,
-        transaction: Option<TransactionId>,
-        refusal: Refusal,
-    ) -> Outcome {
-        self.doom(by, transaction);
-        self.refuse(refusal)
     }
 
     pub(crate) fn put_in_transaction(
@@ -354,10 +262,11 @@ impl Engine {
         let put = self.measure(target, &new);
         let is_named = new.send_id.is_some();
         let part = Part { bytes: put.bytes(), records: 1 + usize::from(is_named) };
-        if let Err(refusal) = self.grow(by, id, part) {
+        if let Err(refusal) = self.transactions.grow(by, id, part, &self.bodies, &mut self.sessions)
+        {
             return Outcome::refused(refusal);
         }
-        *self.uncommitted_of(target) += 1;
+        *self.directory.uncommitted_of(target, &mut self.store) += 1;
         let transactions = &mut self.sessions.at_mut(by).transactions.open;
         if let Some(transaction) = transactions.get_mut(&id) {
             transaction.tally.add_put(target, &put);
@@ -374,17 +283,23 @@ impl Engine {
         message: MessageId,
         settlement: Settlement,
     ) -> Outcome {
-        let Some(queue) = self.held_queue(by, message) else {
-            self.doom(by, Some(id));
-            return self.not_found();
+        let Some(queue) = self.sessions.held_queue(by, message, &self.store) else {
+            self.sessions.doom(by, Some(id));
+            return self.log.not_found();
         };
-        let bytes = self.settled_bytes_max(queue, &settlement);
-        if let Err(refusal) = self.grow(by, id, Part { bytes, records: 1 }) {
+        let bytes = self.directory.settled_bytes_max(queue, &settlement, &self.store);
+        if let Err(refusal) = self.transactions.grow(
+            by,
+            id,
+            Part { bytes, records: 1 },
+            &self.bodies,
+            &mut self.sessions,
+        ) {
             return Outcome::refused(refusal);
         }
-        let is_journalled = self.living(message).is_journalled();
+        let is_journalled = self.store.living(message).is_journalled();
         self.hold_for_transaction(by, message);
-        self.began_settling(queue);
+        self.admission.began_settling(queue, &mut self.store);
         let session = self.sessions.at_mut(by);
         session.holdings.settling.insert(message);
         if let Some(transaction) = session.transactions.open.get_mut(&id) {
@@ -396,58 +311,10 @@ impl Engine {
 
     /// Nobody else gets it until the transaction ends, however long that takes.
     fn hold_for_transaction(&mut self, by: SessionSlot, id: MessageId) {
-        if let State::Leased { .. } = self.living(id).state() {
+        if let State::Leased { .. } = self.store.living(id).state() {
             self.leave(id);
             self.enter(id, State::Held { holder: by, since: self.store.latest });
         }
-    }
-
-    fn doom(&mut self, by: SessionSlot, transaction: Option<TransactionId>) {
-        let transactions = &mut self.sessions.at_mut(by).transactions.open;
-        let open = transaction.and_then(|id| transactions.get_mut(&id));
-        if let Some(transaction) = open.filter(|transaction| !transaction.waits) {
-            transaction.doomed = true;
-        }
-    }
-
-    fn grow(&mut self, by: SessionSlot, id: TransactionId, part: Part) -> Result<(), Refusal> {
-        let transaction = self.sessions.at_mut(by).transactions.open.get_mut(&id);
-        let transaction = transaction.filter(|transaction| !transaction.waits);
-        let transaction = transaction.ok_or(Refusal::NoSuchTransaction)?;
-        if transaction.doomed {
-            return Err(Refusal::TransactionFailed);
-        }
-        let all = self.transactions.uncommitted_bytes + part.bytes <= limits::UNCOMMITTED_BYTES_MAX;
-        let fits = all && transaction.bytes + part.bytes <= self.bodies.memory.uncommitted_max();
-        let grown = if fits { transaction.grow(part) } else { Err(Refusal::TransactionTooLarge) };
-        match grown {
-            Ok(()) => self.transactions.uncommitted_bytes += part.bytes,
-            Err(_) => transaction.doomed = true,
-        }
-        grown
-    }
-
-    /// Bytes that a transaction holds.
-    pub(crate) fn transaction_bytes(&self, by: SessionSlot, id: TransactionId) -> usize {
-        self.sessions.at(by).transactions.open.get(&id).map_or(0, |transaction| transaction.bytes)
-    }
-
-    /// A transaction to which something can still be added.
-    fn open_transaction(&self, by: SessionSlot, id: TransactionId) -> Option<&Transaction> {
-        self.sessions.at(by).transactions.open.get(&id).filter(|transaction| !transaction.waits)
-    }
-
-    /// What the commit of a transaction may take.
-    pub(crate) fn records_of_transaction(&self, by: SessionSlot, id: TransactionId) -> Records {
-        let transaction = self.sessions.at(by).transactions.open.get(&id);
-        transaction.map_or_else(Records::default, |it| self.records_of(&it.tally))
-    }
-
-    fn take_transaction(&mut self, by: SessionSlot, id: TransactionId) -> Transaction {
-        let transaction = self.sessions.at_mut(by).transactions.open.remove(&id);
-        let transaction = transaction.expect("invariant: it was just found");
-        self.took_steps(transaction.puts.len() + transaction.settled.len());
-        transaction
     }
 
     /// Appends the records of all that it puts, and leaves room for those of what it settles. On
@@ -467,7 +334,7 @@ impl Engine {
             Span::Frame => self.log.begin_transaction(settled_bytes, effects),
             Span::Chain => {
                 // Grown by and by it would be copied as often as it doubles.
-                effects.records.reserve(self.records_of(&transaction.tally).bytes);
+                effects.records.reserve(self.directory.records_of(&transaction.tally).bytes);
                 self.log.begin_chain(effects)
             }
         };
@@ -476,14 +343,14 @@ impl Engine {
         let mut names = BTreeMap::new();
         for (target, new) in &transaction.puts {
             // What was deleted meanwhile would have been deleted with the message, too.
-            if self.is_gone(*target) {
+            if self.directory.is_gone(*target, &self.store) {
                 continue;
             }
             let part = self.draft_part(by, *target, new, &mut names, &mut drafts, effects);
             if let Err(refused) = part {
                 self.log.take_back(&draft, effects);
                 self.store.next.message = next;
-                self.leave_groups(&drafts.drafted);
+                self.bodies.leave_groups(&drafts.drafted, &mut self.store);
                 return Err(refused);
             }
         }
@@ -501,8 +368,8 @@ impl Engine {
         drafts: &mut Drafts,
         effects: &mut Effects,
     ) -> Result<(), (Refusal, DependsOn)> {
-        if let Some(name) = self.send_key(target, new) {
-            match self.sent_before(Some(&name), new) {
+        if let Some(name) = self.dedup.send_key(target, new, &self.directory, &self.store) {
+            match self.dedup.sent_before(Some(&name), new, &mut self.store, &self.context) {
                 Some(SentBefore::Same(first)) => {
                     drafts.repeated = drafts.repeated.and(first.after);
                     return Ok(());
@@ -511,7 +378,7 @@ impl Engine {
                 None => {}
             }
             match names.get(&name) {
-                Some(other) if self.fingerprint(other) != self.fingerprint(new) => {
+                Some(other) if self.context.fingerprint(other) != self.context.fingerprint(new) => {
                     return Err((Refusal::SendIdReused, DependsOn::NOTHING));
                 }
                 Some(_) => return Ok(()),
@@ -524,18 +391,6 @@ impl Engine {
             Err(NoRoom::InFrame) => return Err((Refusal::TransactionTooLarge, DependsOn::NOTHING)),
         }
         Ok(())
-    }
-
-    /// What was drafted is not stored after all, and has nothing in common with others.
-    fn leave_groups(&mut self, drafted: &[Drafted]) {
-        for (_, message) in drafted {
-            if message.group() != 0 {
-                self.bodies.groups.part(message.group());
-            }
-            if let Some(name) = message.shared() {
-                self.part_from_body(name);
-            }
-        }
     }
 
     fn undo(
@@ -577,9 +432,9 @@ impl Engine {
         );
         assert!(transaction.parts_waiting == 0, "nothing is to be a part of what has ended");
         self.transactions.uncommitted_bytes -= transaction.bytes;
-        self.may_go_on(WaitListId::Transactions);
+        self.admission.may_go_on(WaitListId::Transactions, &mut self.store);
         for target in transaction.targets() {
-            let uncommitted = self.uncommitted_of(target);
+            let uncommitted = self.directory.uncommitted_of(target, &mut self.store);
             assert!(*uncommitted > 0, "a destination knows its transactions");
             *uncommitted -= 1;
             self.remove_target_if_idle(target);
@@ -587,7 +442,189 @@ impl Engine {
         for id in transaction.settled() {
             let was_settling = self.sessions.at_mut(by).holdings.settling.remove(&id);
             assert!(was_settling, "a message is settled in one transaction");
-            self.ended_settling(self.living(id).queue);
+            self.store.ended_settling(self.store.living(id).queue);
+        }
+    }
+}
+
+impl Sessions {
+    pub(crate) fn begin(&mut self, by: SessionSlot, id: TransactionId) -> Outcome {
+        let transactions = &mut self.at_mut(by).transactions.open;
+        if transactions.len() >= limits::SESSION_TRANSACTIONS_MAX || transactions.contains_key(&id)
+        {
+            return Outcome::refused(Refusal::TooManyTransactions);
+        }
+        transactions.insert(id, Transaction::default());
+        Outcome::reply(DependsOn::NOTHING, Reply::Done)
+    }
+
+    /// Whether its commit waits for a place.
+    pub(crate) fn set_waits(&mut self, by: SessionSlot, id: TransactionId, waits: bool) {
+        if let Some(transaction) = self.at_mut(by).transactions.open.get_mut(&id) {
+            transaction.waits = waits;
+        }
+    }
+
+    /// What is to be a part of a transaction begins or ends to wait.
+    pub(crate) fn count_waiting_part(
+        &mut self,
+        by: SessionSlot,
+        id: Option<TransactionId>,
+        waits: bool,
+    ) {
+        let transactions = &mut self.at_mut(by).transactions.open;
+        if let Some(transaction) = id.and_then(|id| transactions.get_mut(&id)) {
+            let count = &mut transaction.parts_waiting;
+            *count = if waits { *count + 1 } else { *count - 1 };
+        }
+    }
+
+    /// Whether its commit waits for its parts.
+    pub(crate) fn set_awaits_parts(&mut self, by: SessionSlot, id: TransactionId, awaits: bool) {
+        if let Some(transaction) = self.at_mut(by).transactions.open.get_mut(&id) {
+            transaction.awaits_parts = awaits;
+        }
+    }
+
+    /// Whether a command that has just come is about a transaction whose commit came before it and
+    /// waits for its parts: those go on, but this comes too late.
+    pub(crate) fn comes_too_late(&self, by: SessionSlot, command: &Command) -> bool {
+        let transactions = &self.at(by).transactions.open;
+        let about = command.transaction().and_then(|id| transactions.get(&id));
+        about.is_some_and(|transaction| transaction.awaits_parts)
+    }
+
+    /// Whether something that is to be a part of it waits.
+    pub(crate) fn has_parts_waiting(&self, by: SessionSlot, id: TransactionId) -> bool {
+        let transaction = self.at(by).transactions.open.get(&id);
+        transaction.is_some_and(|transaction| transaction.parts_waiting > 0)
+    }
+
+    /// Whether something could be added to it.
+    pub(crate) fn takes_parts(&self, by: SessionSlot, id: TransactionId) -> bool {
+        self.open_transaction(by, id).is_some_and(|transaction| !transaction.doomed)
+    }
+
+    /// If a commit that waited for a place waits for room now, it is answered as that.
+    pub(crate) fn answer_late(&mut self, by: SessionSlot, id: TransactionId, ticket: u64) {
+        if let Some(transaction) = self.at_mut(by).transactions.open.get_mut(&id) {
+            transaction.ticket = Some(ticket);
+        }
+    }
+
+    /// A part that is refused dooms its transaction.
+    pub(crate) fn refuse_part(
+        &mut self,
+        by: SessionSlot,
+        transaction: Option<TransactionId>,
+        refusal: Refusal,
+        log: &Log,
+    ) -> Outcome {
+        self.doom(by, transaction);
+        log.refuse(refusal)
+    }
+
+    fn doom(&mut self, by: SessionSlot, transaction: Option<TransactionId>) {
+        let transactions = &mut self.at_mut(by).transactions.open;
+        let open = transaction.and_then(|id| transactions.get_mut(&id));
+        if let Some(transaction) = open.filter(|transaction| !transaction.waits) {
+            transaction.doomed = true;
+        }
+    }
+
+    /// Bytes that a transaction holds.
+    pub(crate) fn transaction_bytes(&self, by: SessionSlot, id: TransactionId) -> usize {
+        self.at(by).transactions.open.get(&id).map_or(0, |transaction| transaction.bytes)
+    }
+
+    /// A transaction to which something can still be added.
+    fn open_transaction(&self, by: SessionSlot, id: TransactionId) -> Option<&Transaction> {
+        self.at(by).transactions.open.get(&id).filter(|transaction| !transaction.waits)
+    }
+
+    fn take_transaction(
+        &mut self,
+        by: SessionSlot,
+        id: TransactionId,
+        store: &mut MessageStore,
+    ) -> Transaction {
+        let transaction = self.at_mut(by).transactions.open.remove(&id);
+        let transaction = transaction.expect("invariant: it was just found");
+        store.took_steps(transaction.puts.len() + transaction.settled.len());
+        transaction
+    }
+}
+
+impl MessageStore {
+    fn is_hidden(&self, id: MessageId) -> bool {
+        let message = self.messages.get(id.0);
+        message.is_some_and(|message| matches!(message.state(), State::Delayed { .. }))
+    }
+
+    fn is_journalled(&self, id: MessageId) -> bool {
+        self.messages.get(id.0).is_some_and(|message| message.is_journalled())
+    }
+
+    /// What was said about these is seen no sooner than the whole commit is safe: a crash may undo
+    /// that.
+    fn bind(&mut self, ids: &[MessageId], after: DependsOn) {
+        for id in ids {
+            if let Some(message) = self.messages.get_mut(id.0) {
+                message.changed = after.lsn;
+            }
+        }
+    }
+}
+
+impl Transactions {
+    fn grow(
+        &mut self,
+        by: SessionSlot,
+        id: TransactionId,
+        part: Part,
+        bodies: &Bodies,
+        sessions: &mut Sessions,
+    ) -> Result<(), Refusal> {
+        let transaction = sessions.at_mut(by).transactions.open.get_mut(&id);
+        let transaction = transaction.filter(|transaction| !transaction.waits);
+        let transaction = transaction.ok_or(Refusal::NoSuchTransaction)?;
+        if transaction.doomed {
+            return Err(Refusal::TransactionFailed);
+        }
+        let all = self.uncommitted_bytes + part.bytes <= limits::UNCOMMITTED_BYTES_MAX;
+        let fits = all && transaction.bytes + part.bytes <= bodies.memory.uncommitted_max();
+        let grown = if fits { transaction.grow(part) } else { Err(Refusal::TransactionTooLarge) };
+        match grown {
+            Ok(()) => self.uncommitted_bytes += part.bytes,
+            Err(_) => transaction.doomed = true,
+        }
+        grown
+    }
+}
+
+impl Directory {
+    /// What the commit of a transaction may take.
+    pub(crate) fn records_of_transaction(
+        &self,
+        by: SessionSlot,
+        id: TransactionId,
+        sessions: &Sessions,
+    ) -> Records {
+        let transaction = sessions.at(by).transactions.open.get(&id);
+        transaction.map_or_else(Records::default, |it| self.records_of(&it.tally))
+    }
+}
+
+impl Bodies {
+    /// What was drafted is not stored after all, and has nothing in common with others.
+    fn leave_groups(&mut self, drafted: &[Drafted], store: &mut MessageStore) {
+        for (_, message) in drafted {
+            if message.group() != 0 {
+                self.groups.part(message.group());
+            }
+            if let Some(name) = message.shared() {
+                self.part_from_body(name, store);
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ use model::{Formats, MessageId, Refusal, limits};
 use selector::Selector;
 
 use crate::dispatch::{DispatchList, Entry, ReadyPlace};
-use crate::engine::{Engine, MessageStore};
+use crate::engine::{Bodies, Context, MessageStore};
 use crate::matching::{Seen, looks_of, steps_of};
 use crate::message::Message;
 use crate::message_groups::MessageGroups;
@@ -174,11 +174,17 @@ impl Queue {
     }
 }
 
-impl Engine {
+impl Bodies {
     /// A message became ready.
-    pub(crate) fn enter_views(&mut self, slot: QueueSlot, id: MessageId) {
-        let MessageStore { queues, messages, .. } = &mut self.store;
-        let (sharing, formats) = (&self.bodies.sharing, &self.context.formats);
+    pub(crate) fn enter_views(
+        &self,
+        slot: QueueSlot,
+        id: MessageId,
+        store: &mut MessageStore,
+        context: &Context,
+    ) {
+        let MessageStore { queues, messages, .. } = store;
+        let (sharing, formats) = (&self.sharing, &context.formats);
         let queue = queues.at_mut(slot);
         if queue.delivery.views.is_empty() {
             return;
@@ -191,13 +197,13 @@ impl Engine {
             view.look_into(seen.as_ref(), entry);
             steps += steps_of(&view.selector);
         }
-        self.took_steps(steps);
+        store.took_steps(steps);
     }
 
     /// Looks at the next messages for the views that are being made. No effect where none is.
-    pub(crate) fn scan_views(&mut self, slot: QueueSlot) {
-        let MessageStore { queues, messages, reordered, .. } = &mut self.store;
-        let (sharing, formats) = (&self.bodies.sharing, &self.context.formats);
+    pub(crate) fn scan_views(&self, slot: QueueSlot, store: &mut MessageStore, context: &Context) {
+        let MessageStore { queues, messages, reordered, .. } = store;
+        let (sharing, formats) = (&self.sharing, &context.formats);
         let bodies = BodyReader { sharing, formats };
         let QueueDelivery { views, dispatch, groups, .. } = &mut queues.at_mut(slot).delivery;
         let (ready, groups) = (dispatch.ready(), groups.as_deref());
@@ -221,19 +227,19 @@ impl Engine {
             let looks = looks_of(&view.selector);
             steps += (looked - before).div_ceil(looks) * steps_of(&view.selector);
         }
-        self.took_steps(steps);
+        store.took_steps(steps);
     }
 
     /// What views of a queue have not seen is waited for.
-    pub(crate) fn await_unseen(&mut self, slot: QueueSlot) {
-        let views = self.store.queues.at(slot).delivery.views.values();
+    pub(crate) fn await_unseen(&mut self, slot: QueueSlot, store: &mut MessageStore) {
+        let views = store.queues.at(slot).delivery.views.values();
         let unseen: Vec<_> = views.filter_map(|view| view.unseen.first()).collect();
         for (_, order) in unseen {
             // More may have come at once than one step looks into.
-            if !self.want(self.message_of(order)) {
-                self.resume_later(slot);
+            if !self.want(store.message_of(order), store) {
+                store.resume_later(slot);
             }
         }
-        self.bodies.awaited.queues.insert(slot);
+        self.awaited.queues.insert(slot);
     }
 }

@@ -12,10 +12,10 @@ use model::{Bound, Command, Nanos, Refusal, TransactionId};
 
 use crate::Effects;
 use crate::bounds::Shortage;
-use crate::engine::Engine;
+use crate::engine::{Admission, Bodies, Engine, MessageStore, Transactions};
 use crate::memory::{adds, transaction_of, waiting_bytes};
 use crate::queue::{Queue, QueueSlot};
-use crate::session::SessionSlot;
+use crate::session::{SessionSlot, Sessions};
 use crate::timers::Timer;
 
 /// What a line is for.
@@ -71,14 +71,16 @@ impl Engine {
         command: &Command,
     ) -> Option<Shortage> {
         let lacks = match (command, transaction_of(command)) {
-            (Command::Commit { transaction }, _) => self.has_parts_waiting(by, *transaction),
-            (_, Some(_)) => self.brings(by, command) && self.part_has_to_wait(by, command),
+            (Command::Commit { transaction }, _) => {
+                self.sessions.has_parts_waiting(by, *transaction)
+            }
+            (_, Some(_)) => self.sessions.brings(by, command) && self.part_has_to_wait(by, command),
             (_, None) => {
                 // What costs least is asked first, for nearly all commands end there.
                 let is_full = || {
                     !self.admission.pacing.for_memory.tickets.is_empty() || self.is_memory_full()
                 };
-                adds(command) && is_full() && self.brings(by, command)
+                adds(command) && is_full() && self.sessions.brings(by, command)
             }
         };
         lacks.then(|| Shortage::of_memory(command))
@@ -87,32 +89,28 @@ impl Engine {
     /// Whether a part that has just come waits: it does not fit, or an earlier one of its
     /// transaction waits, or the first that waits fits as well.
     fn part_has_to_wait(&self, by: SessionSlot, part: &Command) -> bool {
-        if transaction_of(part).is_some_and(|id| self.has_parts_waiting(by, id)) {
+        if transaction_of(part).is_some_and(|id| self.sessions.has_parts_waiting(by, id)) {
             return true;
         }
         let first = self.admission.pacing.for_parts.tickets.first();
         let first = first.and_then(|first| self.admission.pacing.sends.get(first));
         let may_overtake = first.is_none_or(|it| self.part_lacks_memory(it.by, &it.command));
-        !may_overtake || self.is_memory_full() || self.exceeds_share(by, part)
+        !may_overtake
+            || self.is_memory_full()
+            || self.transactions.exceeds_share(by, part, &self.bodies, &self.sessions)
     }
 
     /// Whether a part that waits goes on waiting.
     fn part_lacks_memory(&self, by: SessionSlot, part: &Command) -> bool {
-        self.brings(by, part) && (self.is_memory_short() || self.exceeds_share(by, part))
-    }
-
-    /// Whether open transactions would have more than their share of memory with this part. One
-    /// that has more by itself does not wait: it is refused.
-    fn exceeds_share(&self, by: SessionSlot, part: &Command) -> bool {
-        let (most, bytes) = (self.uncommitted_max(), part_bytes(part));
-        let own = transaction_of(part).map_or(0, |id| self.transaction_bytes(by, id));
-        own + bytes <= most && self.transactions.uncommitted_bytes + bytes > most
+        self.sessions.brings(by, part)
+            && (self.is_memory_short()
+                || self.transactions.exceeds_share(by, part, &self.bodies, &self.sessions))
     }
 
     /// Of the parts that wait, the one that goes on next: the first, or one close behind it that
     /// fits where the first does not, and no part of the same transaction waits before it.
     pub(crate) fn next_in_line(&self, of: WaitListId) -> Option<u64> {
-        let tickets = &self.line(of).tickets;
+        let tickets = &self.admission.line(of, &self.store).tickets;
         let first = tickets.first().copied();
         if of != WaitListId::Transactions {
             return first;
@@ -135,20 +133,9 @@ impl Engine {
     ) -> Option<Shortage> {
         let lacks = match transaction_of(command) {
             Some(_) => self.part_lacks_memory(by, command),
-            None => self.is_memory_short() && self.brings(by, command),
+            None => self.is_memory_short() && self.sessions.brings(by, command),
         };
         lacks.then(|| Shortage::of_memory(command))
-    }
-
-    /// Whether so much more may wait there. A commit brings nothing itself, and what it waits for
-    /// is there.
-    pub(crate) fn may_wait(&self, at: WaitListId, command: &Command) -> bool {
-        if matches!(command, Command::Commit { .. }) {
-            return true;
-        }
-        let bytes = self.admission.pacing.for_memory_bytes + waiting_bytes(command);
-        let is_first = self.line(at).tickets.is_empty();
-        !at.is_for_memory() || is_first || bytes <= self.bodies.memory.awaiting_bytes_max()
     }
 
     /// Whether a send that waits for memory may find some, though nothing is due.
@@ -160,13 +147,18 @@ impl Engine {
     /// Whether the next in a line for memory waits for nothing else than that. A part that exceeds
     /// the share of its like waits for the end of a transaction.
     fn rests(&self, of: WaitListId) -> bool {
-        let WaitList { due, looks, .. } = self.line(of);
+        let WaitList { due, looks, .. } = self.admission.line(of, &self.store);
         let Some(next) = self.next_in_line(of) else { return false };
         let goes_on_otherwise = *looks || self.admission.pacing.held_back.contains(&of);
         let paced =
             self.admission.pacing.sends.get(&next).expect("invariant: who is in a line waits");
-        let exceeds =
-            of == WaitListId::Transactions && self.exceeds_share(paced.by, &paced.command);
+        let exceeds = of == WaitListId::Transactions
+            && self.transactions.exceeds_share(
+                paced.by,
+                &paced.command,
+                &self.bodies,
+                &self.sessions,
+            );
         !goes_on_otherwise && !exceeds && due.is_some_and(|due| due > self.store.latest)
     }
 
@@ -177,15 +169,7 @@ impl Engine {
         }
         self.trim();
         if !self.is_memory_short() {
-            MEMORY_LINES.into_iter().for_each(|of| self.may_go_on(of));
-        }
-    }
-
-    /// The first in a line may find what it waits for.
-    pub(crate) fn may_go_on(&mut self, of: WaitListId) {
-        let line = self.line(of);
-        if !line.tickets.is_empty() && line.due.is_some_and(|due| due > self.store.latest) {
-            self.set_due(of, Some(self.store.latest));
+            MEMORY_LINES.into_iter().for_each(|of| self.admission.may_go_on(of, &mut self.store));
         }
     }
 
@@ -196,11 +180,11 @@ impl Engine {
         id: TransactionId,
         effects: &mut Effects,
     ) {
-        if !self.has_parts_waiting(by, id) {
+        if !self.sessions.has_parts_waiting(by, id) {
             return;
         }
         let paced = self.sessions.at(by).owned.paced.clone();
-        self.took_steps(paced.len());
+        self.store.took_steps(paced.len());
         for ticket in paced {
             let command = self.admission.pacing.sends.get(&ticket).map(|paced| &paced.command);
             if command.and_then(transaction_of) == Some(id) {
@@ -209,83 +193,139 @@ impl Engine {
         }
     }
 
-    pub(crate) fn line(&self, of: WaitListId) -> &WaitList {
-        match of {
-            WaitListId::Memory => &self.admission.pacing.for_memory,
-            WaitListId::Transactions => &self.admission.pacing.for_parts,
-            WaitListId::Queue(slot) => &self.store.queues.at(slot).admission.line,
-        }
-    }
-
-    pub(crate) fn line_mut(&mut self, of: WaitListId) -> &mut WaitList {
-        match of {
-            WaitListId::Memory => &mut self.admission.pacing.for_memory,
-            WaitListId::Transactions => &mut self.admission.pacing.for_parts,
-            WaitListId::Queue(slot) => &mut self.store.queues.at_mut(slot).admission.line,
-        }
-    }
-
-    /// The same, where its queue may be gone.
-    pub(crate) fn find_line(&self, of: WaitListId) -> Option<&WaitList> {
-        match of {
-            WaitListId::Memory | WaitListId::Transactions => Some(self.line(of)),
-            WaitListId::Queue(slot) => {
-                self.store.queues.get(slot).map(|queue| &queue.admission.line)
-            }
-        }
-    }
-
-    /// A send lines up where it waits.
-    pub(crate) fn enter_line(&mut self, ticket: u64) {
-        let of = self.note_waiting(ticket, true);
-        let line = self.line_mut(of);
-        let is_first = line.tickets.first().is_none_or(|first| *first > ticket);
-        line.tickets.insert(ticket);
-        if is_first {
-            self.set_due(of, Some(self.deadline(of)));
-        }
-    }
-
-    /// It waits there no more, and the next one has its turn at once.
-    pub(crate) fn leave_line(&mut self, ticket: u64) {
-        let of = self.note_waiting(ticket, false);
-        let now = self.store.latest;
-        let line = self.line_mut(of);
-        let was_there = line.tickets.remove(&ticket);
-        assert!(was_there, "who waits is in the line");
-        let due = (!line.tickets.is_empty()).then_some(now);
-        self.admission.pacing.held_back.remove(&of);
-        if let (None, WaitListId::Queue(slot)) = (due, of) {
-            self.admission.pacing.leaving.remove(&slot);
-        }
-        self.set_due(of, due);
-    }
-
-    /// When the first in the line has waited long enough while nobody went on.
-    pub(crate) fn deadline(&self, of: WaitListId) -> Nanos {
-        let line = self.line(of);
-        let first = line.tickets.first().and_then(|first| self.admission.pacing.sends.get(first));
-        first.map_or(self.store.latest, |first| {
-            first.since.max(line.moved) + self.admission.pacing.still_max
-        })
-    }
-
-    pub(crate) fn set_due(&mut self, of: WaitListId, due: Option<Nanos>) {
-        let before = core::mem::replace(&mut self.line_mut(of).due, due);
-        self.store.timers.change(Timer::Admit(of), before, due);
-    }
-
     /// Nobody waits there any more, and perhaps nothing else keeps it.
     pub(crate) fn remove_if_unused(&mut self, of: WaitListId) {
         if let WaitListId::Queue(slot) = of {
             self.remove_if_idle(slot);
         }
     }
+}
+
+impl Transactions {
+    /// Whether open transactions would have more than their share of memory with this part. One
+    /// that has more by itself does not wait: it is refused.
+    fn exceeds_share(
+        &self,
+        by: SessionSlot,
+        part: &Command,
+        bodies: &Bodies,
+        sessions: &Sessions,
+    ) -> bool {
+        let (most, bytes) = (bodies.uncommitted_max(), part_bytes(part));
+        let own = transaction_of(part).map_or(0, |id| sessions.transaction_bytes(by, id));
+        own + bytes <= most && self.uncommitted_bytes + bytes > most
+    }
+}
+
+impl Admission {
+    /// Whether so much more may wait there. A commit brings nothing itself, and what it waits for
+    /// is there.
+    pub(crate) fn may_wait(
+        &self,
+        at: WaitListId,
+        command: &Command,
+        bodies: &Bodies,
+        store: &MessageStore,
+    ) -> bool {
+        if matches!(command, Command::Commit { .. }) {
+            return true;
+        }
+        let bytes = self.pacing.for_memory_bytes + waiting_bytes(command);
+        let is_first = self.line(at, store).tickets.is_empty();
+        !at.is_for_memory() || is_first || bytes <= bodies.memory.awaiting_bytes_max()
+    }
+
+    /// The first in a line may find what it waits for.
+    pub(crate) fn may_go_on(&mut self, of: WaitListId, store: &mut MessageStore) {
+        let line = self.line(of, store);
+        if !line.tickets.is_empty() && line.due.is_some_and(|due| due > store.latest) {
+            self.set_due(of, Some(store.latest), store);
+        }
+    }
+
+    pub(crate) fn line<'e>(&'e self, of: WaitListId, store: &'e MessageStore) -> &'e WaitList {
+        match of {
+            WaitListId::Memory => &self.pacing.for_memory,
+            WaitListId::Transactions => &self.pacing.for_parts,
+            WaitListId::Queue(slot) => &store.queues.at(slot).admission.line,
+        }
+    }
+
+    pub(crate) fn line_mut<'e>(
+        &'e mut self,
+        of: WaitListId,
+        store: &'e mut MessageStore,
+    ) -> &'e mut WaitList {
+        match of {
+            WaitListId::Memory => &mut self.pacing.for_memory,
+            WaitListId::Transactions => &mut self.pacing.for_parts,
+            WaitListId::Queue(slot) => &mut store.queues.at_mut(slot).admission.line,
+        }
+    }
+
+    /// The same, where its queue may be gone.
+    pub(crate) fn find_line<'e>(
+        &'e self,
+        of: WaitListId,
+        store: &'e MessageStore,
+    ) -> Option<&'e WaitList> {
+        match of {
+            WaitListId::Memory | WaitListId::Transactions => Some(self.line(of, store)),
+            WaitListId::Queue(slot) => store.queues.get(slot).map(|queue| &queue.admission.line),
+        }
+    }
+
+    /// A send lines up where it waits.
+    pub(crate) fn enter_line(
+        &mut self,
+        ticket: u64,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) {
+        let of = self.note_waiting(ticket, true, sessions);
+        let line = self.line_mut(of, store);
+        let is_first = line.tickets.first().is_none_or(|first| *first > ticket);
+        line.tickets.insert(ticket);
+        if is_first {
+            self.set_due(of, Some(self.deadline(of, store)), store);
+        }
+    }
+
+    /// It waits there no more, and the next one has its turn at once.
+    pub(crate) fn leave_line(
+        &mut self,
+        ticket: u64,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) {
+        let of = self.note_waiting(ticket, false, sessions);
+        let now = store.latest;
+        let line = self.line_mut(of, store);
+        let was_there = line.tickets.remove(&ticket);
+        assert!(was_there, "who waits is in the line");
+        let due = (!line.tickets.is_empty()).then_some(now);
+        self.pacing.held_back.remove(&of);
+        if let (None, WaitListId::Queue(slot)) = (due, of) {
+            self.pacing.leaving.remove(&slot);
+        }
+        self.set_due(of, due, store);
+    }
+
+    /// When the first in the line has waited long enough while nobody went on.
+    pub(crate) fn deadline(&self, of: WaitListId, store: &MessageStore) -> Nanos {
+        let line = self.line(of, store);
+        let first = line.tickets.first().and_then(|first| self.pacing.sends.get(first));
+        first.map_or(store.latest, |first| first.since.max(line.moved) + self.pacing.still_max)
+    }
+
+    pub(crate) fn set_due(&mut self, of: WaitListId, due: Option<Nanos>, store: &mut MessageStore) {
+        let before = core::mem::replace(&mut self.line_mut(of, store).due, due);
+        store.timers.change(Timer::Admit(of), before, due);
+    }
 
     /// A send begins or ends to wait; says where.
-    fn note_waiting(&mut self, ticket: u64, waits: bool) -> WaitListId {
-        let paced =
-            self.admission.pacing.sends.get(&ticket).expect("invariant: who has a ticket waits");
+    fn note_waiting(&mut self, ticket: u64, waits: bool, sessions: &mut Sessions) -> WaitListId {
+        let paced = self.pacing.sends.get(&ticket).expect("invariant: who has a ticket waits");
         let (by, of) = (paced.by, paced.at);
         let commits = match paced.command {
             Command::Commit { transaction } => Some(transaction),
@@ -293,24 +333,26 @@ impl Engine {
         };
         if of.is_for_memory() {
             let (bytes, part_of) = (waiting_bytes(&paced.command), transaction_of(&paced.command));
-            let sum = &mut self.admission.pacing.for_memory_bytes;
+            let sum = &mut self.pacing.for_memory_bytes;
             *sum = if waits { *sum + bytes } else { *sum - bytes };
-            self.count_waiting_part(by, part_of, waits);
+            sessions.count_waiting_part(by, part_of, waits);
         }
         match (of, commits) {
             (WaitListId::Memory | WaitListId::Transactions, Some(id)) => {
-                self.set_awaits_parts(by, id, waits);
+                sessions.set_awaits_parts(by, id, waits);
             }
-            (WaitListId::Queue(_), Some(id)) => self.set_waits(by, id, waits),
+            (WaitListId::Queue(_), Some(id)) => sessions.set_waits(by, id, waits),
             (_, None) => {}
         }
         of
     }
+}
 
+impl Sessions {
     /// Whether it brings something that memory is to keep: not where that is refused anyway, or
     /// what its session observes has changed.
     fn brings(&self, by: SessionSlot, command: &Command) -> bool {
-        let observing = self.sessions.at(by).transactions.observing.as_ref();
+        let observing = self.at(by).transactions.observing.as_ref();
         let is_stale = || observing.is_some_and(|observing| observing.stale);
         match command {
             Command::Batch { .. } if is_stale() => false,

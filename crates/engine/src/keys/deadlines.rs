@@ -6,8 +6,9 @@ use records::{DeadlineView, RecordView};
 use super::setting::{KEY_RECORDS_MAX, ready_max};
 use super::{Key, Value};
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
-use crate::log::DELETED_BYTES_MAX;
+use crate::engine::{Context, Engine, MessageStore, Outcome};
+use crate::keys::Keyspace;
+use crate::log::{DELETED_BYTES_MAX, Log};
 use crate::queue::{ListLifetime, QueueSlot};
 
 impl Engine {
@@ -19,8 +20,9 @@ impl Engine {
         effects: &mut Effects,
     ) -> Outcome {
         let key = self.find_key(name);
-        let at = self.moment_of(deadline);
-        let allowed = key.filter(|key| allows(rule, self.deadline_of(name, *key), at));
+        let at = self.store.moment_of(deadline);
+        let allowed =
+            key.filter(|key| allows(rule, self.keyspace.deadline_of(name, *key, &self.store), at));
         let changed = allowed
             .map_or(Ok(0), |key| self.give_deadline(name, key, Some(at), effects).map(|()| 1));
         match changed {
@@ -31,7 +33,8 @@ impl Engine {
 
     pub(crate) fn clear_deadline(&mut self, name: &QueueName, effects: &mut Effects) -> Outcome {
         let key = self.find_key(name);
-        let limited = key.filter(|key| self.deadline_of(name, *key).is_some());
+        let limited =
+            key.filter(|key| self.keyspace.deadline_of(name, *key, &self.store).is_some());
         let changed =
             limited.map_or(Ok(0), |key| self.give_deadline(name, key, None, effects).map(|()| 1));
         match changed {
@@ -41,18 +44,10 @@ impl Engine {
     }
 
     pub(crate) fn lifetime_of_key(&mut self, name: &QueueName) -> Outcome {
-        let Some(key) = self.find_key(name) else { return self.not_found() };
-        let at = self.deadline_of(name, key);
+        let Some(key) = self.find_key(name) else { return self.log.not_found() };
+        let at = self.keyspace.deadline_of(name, key, &self.store);
         let left = at.map(|at| at.since(self.store.latest));
         Outcome::reply(self.log.after_all(), Reply::Lifetime(Lifetime { at, left }))
-    }
-
-    /// When a key goes that is there.
-    pub(crate) fn deadline_of(&self, name: &QueueName, key: Key) -> Option<Nanos> {
-        match key {
-            Key::List(slot) => self.store.queues.at(slot).index.lifetime.at,
-            Key::Value => self.keyspace.values.get(name, self.store.latest)?.at,
-        }
     }
 
     fn give_deadline(
@@ -81,8 +76,9 @@ impl Engine {
         at: Option<Nanos>,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
-        self.store_deadline(
+        self.log.store_deadline(
             DeadlineView { name: name.as_str(), of_value: true, at, over: None },
+            &self.context,
             effects,
         )?;
         let value = self.keyspace.values.get(name, self.store.latest).cloned();
@@ -99,13 +95,14 @@ impl Engine {
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
         let over = self.store.queues.at(slot).index.lifetime.over;
-        self.store_deadline(
+        self.log.store_deadline(
             DeadlineView { name: name.as_str(), of_value: false, at, over },
+            &self.context,
             effects,
         )?;
-        self.change_lifetime(slot, ListLifetime { at, over });
-        self.lifetime_is_stated(name);
-        self.touched(name);
+        self.keyspace.change_lifetime(slot, ListLifetime { at, over }, &mut self.store);
+        self.keyspace.lifetime_is_stated(name);
+        self.transactions.touched(name, &mut self.sessions, &mut self.store);
         Ok(())
     }
 
@@ -117,7 +114,7 @@ impl Engine {
         name: &QueueName,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
-        let count = self.ready_count(slot);
+        let count = self.store.ready_count(slot);
         let bytes = count.saturating_mul(DELETED_BYTES_MAX);
         if count <= ready_max(KEY_RECORDS_MAX) && self.log.surely_takes(bytes) {
             self.delete_list(slot, effects);
@@ -125,23 +122,41 @@ impl Engine {
         }
         self.give_list_deadline(slot, name, Some(self.store.latest + Nanos(1)), effects)
     }
+}
 
+impl Keyspace {
+    /// When a key goes that is there.
+    pub(crate) fn deadline_of(
+        &self,
+        name: &QueueName,
+        key: Key,
+        store: &MessageStore,
+    ) -> Option<Nanos> {
+        match key {
+            Key::List(slot) => store.queues.at(slot).index.lifetime.at,
+            Key::Value => self.values.get(name, store.latest)?.at,
+        }
+    }
+}
+
+impl Log {
     /// The record of a deadline, if there is room for it; one that is cleared needs none.
     fn store_deadline(
         &mut self,
         view: DeadlineView<'_>,
+        context: &Context,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
-        let level = self.key_level();
+        let level = context.key_level();
         if level == Durability::None {
             return Ok(());
         }
         let record = RecordView::KeyDeadline(view);
         if view.at.is_none() {
-            self.log.append(&record, level, effects);
+            self.append(&record, level, effects);
             return Ok(());
         }
-        let stored = self.log.store(&record, level, effects);
+        let stored = self.store(&record, level, effects);
         stored.map(|_| ()).map_err(|_| Refusal::StoreFull)
     }
 }

@@ -6,7 +6,8 @@ use model::{QueueName, Reply, limits};
 
 use super::Key;
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
+use crate::engine::{Engine, MessageStore, Outcome};
+use crate::log::Log;
 use crate::queue::QueueSlot;
 
 /// What one command deletes.
@@ -22,19 +23,19 @@ struct Deletion {
 
 impl Engine {
     pub(crate) fn delete_keys(&mut self, names: &[QueueName], effects: &mut Effects) -> Outcome {
-        self.took_steps(names.len());
+        self.store.took_steps(names.len());
         let mut deletion = Deletion::begin();
         for name in names {
             let Some(key) = self.find_key(name) else { continue };
             if !self.delete_key(name, key, &mut deletion, effects) {
-                return self.deleted(Reply::CountSoFar(deletion.keys), deletion);
+                return self.log.deleted(Reply::CountSoFar(deletion.keys), deletion);
             }
         }
-        self.deleted(Reply::Count(deletion.keys), deletion)
+        self.log.deleted(Reply::Count(deletion.keys), deletion)
     }
 
     pub(crate) fn delete_all_keys(&mut self, effects: &mut Effects) -> Outcome {
-        self.took_steps(self.store.queues.count());
+        self.store.took_steps(self.store.queues.count());
         let mut deletion = Deletion::begin();
         // One more than it may delete: then there is more.
         let at_once = deletion.left + 1;
@@ -46,21 +47,16 @@ impl Engine {
         let lists: Vec<_> = lists.map(|(slot, name)| (name.clone(), Key::List(slot))).collect();
         for (name, key) in values.into_iter().chain(lists) {
             if !self.delete_key(&name, key, &mut deletion, effects) {
-                return self.deleted(Reply::CountSoFar(deletion.keys), deletion);
+                return self.log.deleted(Reply::CountSoFar(deletion.keys), deletion);
             }
         }
-        self.deleted(Reply::Done, deletion)
+        self.log.deleted(Reply::Done, deletion)
     }
 
     /// Deletes all ready messages of a queue, which are known to fit into the frame.
     pub(crate) fn delete_list(&mut self, slot: QueueSlot, effects: &mut Effects) {
         while self.delete_first(slot, effects) {}
-        self.end_drains_later(slot);
-    }
-
-    /// How many ready messages there are.
-    pub(crate) fn ready_count(&self, slot: QueueSlot) -> usize {
-        usize::try_from(self.store.queues.at(slot).index.counts.ready).unwrap_or(usize::MAX)
+        self.store.end_drains_later(slot);
     }
 
     /// False where there is more of it than one command may delete.
@@ -94,19 +90,28 @@ impl Engine {
         true
     }
 
-    fn deleted(&self, reply: Reply, deletion: Deletion) -> Outcome {
-        Outcome::reply(self.log.after_all(), reply).waking_all(deletion.lists)
-    }
-
     /// Deletes the first ready message; false where there is none. The queue may go with it.
     fn delete_first(&mut self, slot: QueueSlot, effects: &mut Effects) -> bool {
         let first =
             self.store.queues.get(slot).and_then(|queue| queue.delivery.dispatch.ready().first());
         let Some((_, order)) = first else { return false };
-        let id = self.message_of(order);
+        let id = self.store.message_of(order);
         self.leave(id);
         self.finish(id, effects);
         true
+    }
+}
+
+impl MessageStore {
+    /// How many ready messages there are.
+    pub(crate) fn ready_count(&self, slot: QueueSlot) -> usize {
+        usize::try_from(self.queues.at(slot).index.counts.ready).unwrap_or(usize::MAX)
+    }
+}
+
+impl Log {
+    fn deleted(&self, reply: Reply, deletion: Deletion) -> Outcome {
+        Outcome::reply(self.after_all(), reply).waking_all(deletion.lists)
     }
 }
 

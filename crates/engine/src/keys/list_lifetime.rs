@@ -16,7 +16,9 @@ use records::{CHANGED_BYTES_MAX, DeadlineView, Over, RecordView};
 
 use super::setting::DEADLINE_BYTES_MAX;
 use crate::Effects;
-use crate::engine::Engine;
+use crate::engine::{Engine, MessageStore};
+use crate::keys::Keyspace;
+use crate::log::Log;
 use crate::message::State;
 use crate::queue::{Counts, ListLifetime, QueueSlot, Role};
 use crate::timers::Timer;
@@ -26,7 +28,7 @@ impl Engine {
     pub(crate) fn end_list_if_over(&mut self, slot: QueueSlot) {
         if self.store.queues.at(slot).is_ended(self.store.latest) {
             self.end_list(slot);
-            self.end_drains_later(slot);
+            self.store.end_drains_later(slot);
         }
     }
 
@@ -53,47 +55,13 @@ impl Engine {
         let before = queue.index.lifetime.over.map_or(at, |over| over.at);
         let over = Over { at: at.max(before), above, below };
         self.store.totals.counts.doom_some(&doomed);
-        self.list_ended(slot);
-        self.change_lifetime(slot, ListLifetime { at: None, over: Some(over) });
+        self.keyspace.list_ended(slot, &mut self.store);
+        self.keyspace.change_lifetime(
+            slot,
+            ListLifetime { at: None, over: Some(over) },
+            &mut self.store,
+        );
         self.touched_list(slot);
-    }
-
-    /// The last doomed message of a queue is gone.
-    pub(crate) fn doom_is_done(&mut self, slot: QueueSlot) {
-        let at = self.store.queues.at(slot).index.lifetime.at;
-        self.change_lifetime(slot, ListLifetime { at, over: None });
-    }
-
-    /// A list that was empty only while one element took another's place keeps its deadline.
-    pub(crate) fn keep_deadline(&mut self, slot: QueueSlot, at: Option<Nanos>) {
-        let queue = self.store.queues.at(slot);
-        if queue.index.lifetime.at != at && queue.is_list() {
-            let over = queue.index.lifetime.over;
-            self.change_lifetime(slot, ListLifetime { at, over });
-        }
-    }
-
-    /// Sets the lifetime of a list; the log is told before the frame ends.
-    pub(crate) fn change_lifetime(&mut self, slot: QueueSlot, lifetime: ListLifetime) {
-        let queue = self.store.queues.at_mut(slot);
-        let before = core::mem::replace(&mut queue.index.lifetime, lifetime);
-        let name = queue.name.clone();
-        let bytes = |lifetime| snapshot_bytes(&name, lifetime);
-        self.store.totals.snapshot_bytes =
-            self.store.totals.snapshot_bytes + bytes(lifetime) - bytes(before);
-        self.store.timers.change(Timer::End(slot), before.at, lifetime.at);
-        if lifetime == ListLifetime::default() {
-            self.keyspace.limited.remove(&name);
-        } else {
-            self.keyspace.limited.insert(name.clone());
-        }
-        self.keyspace.unstated.insert(name);
-    }
-
-    /// The log was just told the lifetime of the list of that name.
-    pub(crate) fn lifetime_is_stated(&mut self, name: &QueueName) {
-        self.keyspace.unstated.remove(name);
-        self.keyspace.stale.remove(name);
     }
 
     /// Tells the log the lifetimes that have changed. Where the frame has become long, or the room
@@ -135,18 +103,18 @@ impl Engine {
         let mut looks = 0;
         let held = self.sessions.iter().flat_map(|(_, session)| session.holds());
         let held = held.take(HELD_LOOKS_MAX).inspect(|_| looks += 1);
-        let mut held: Vec<_> = held.filter(|id| self.living(*id).queue == slot).collect();
+        let mut held: Vec<_> = held.filter(|id| self.store.living(*id).queue == slot).collect();
         // The first of them goes in front last, and so stays the first.
-        held.sort_unstable_by_key(|id| core::cmp::Reverse(self.living(*id).order(*id)));
-        self.took_steps(looks);
+        held.sort_unstable_by_key(|id| core::cmp::Reverse(self.store.living(*id).order(*id)));
+        self.store.took_steps(looks);
         for id in held {
-            if !self.may_say_where() {
+            if !self.log.may_say_where() {
                 return;
             }
             // It is in no index that knows its place.
             if self.spare(id) {
                 self.log.make_way(CHANGED_BYTES_MAX, effects);
-                self.journal_change(id, effects);
+                self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
             }
         }
     }
@@ -155,7 +123,7 @@ impl Engine {
     /// that is over, it is told first. Later might be a frame later, and a crash in between would
     /// give the new list the deadline of the old one.
     pub(crate) fn state_if_stale(&mut self, slot: QueueSlot, effects: &mut Effects) {
-        if !self.is_stale(slot) {
+        if !self.keyspace.is_stale(slot, &self.store) {
             return;
         }
         let name = self.store.queues.at(slot).name.clone();
@@ -166,47 +134,16 @@ impl Engine {
         }
     }
 
-    /// Whether the log knows another lifetime of the list of this queue than it has.
-    pub(crate) fn is_stale(&self, slot: QueueSlot) -> bool {
-        self.keyspace.stale.contains(&self.store.queues.at(slot).name)
-    }
-
     /// Tells the log the lifetime of the list of that name, as it is.
     pub(crate) fn state_lifetime(&mut self, name: &QueueName, effects: &mut Effects) -> DependsOn {
-        self.lifetime_is_stated(name);
-        let level = self.key_level();
+        self.keyspace.lifetime_is_stated(name);
+        let level = self.context.key_level();
         if level == Durability::None {
             return DependsOn::NOTHING;
         }
-        let record = RecordView::KeyDeadline(self.lifetime_view(name));
+        let record = RecordView::KeyDeadline(self.store.lifetime_view(name));
         let placed = self.log.append(&record, level, effects);
         DependsOn::new(placed.lsn, level)
-    }
-
-    /// What the log is to know of the list of that name.
-    pub(crate) fn lifetime_view<'a>(&self, name: &'a QueueName) -> DeadlineView<'a> {
-        let slot = self.store.queues.find(name.as_str());
-        let queue =
-            slot.map(|slot| self.store.queues.at(slot)).filter(|queue| queue.role == Role::Named);
-        let ListLifetime { at, over } = queue.map(|queue| queue.index.lifetime).unwrap_or_default();
-        DeadlineView { name: name.as_str(), of_value: false, at, over }
-    }
-
-    /// Dooms those ready messages of a queue that are over, as the log has it.
-    pub(crate) fn doom_again(&mut self, slot: QueueSlot, over: Over) {
-        let queue = self.store.queues.at(slot);
-        let is_over =
-            |place: &(u32, i64)| over.has(place.1, self.living(self.message_of(place.1)).created);
-        let doomed: Vec<_> = queue.delivery.dispatch.ready().iter().filter(is_over).collect();
-        for (priority, order) in doomed {
-            self.doom_one(slot, priority, order);
-        }
-    }
-
-    /// Whether the log has room for the place of one that is spared. What is kept for deleting is
-    /// not for that.
-    pub(crate) fn may_say_where(&self) -> bool {
-        self.log.takes_change() && !self.log.is_scarce()
     }
 
     /// A message that is held, or in no index, comes back to its queue. Where a list is still being
@@ -214,33 +151,116 @@ impl Engine {
     /// delete it too: so it gets a place in front of all, of which the log is to be told. Says
     /// whether it did.
     pub(crate) fn spare(&mut self, id: MessageId) -> bool {
-        let slot = self.living(id).queue;
+        let slot = self.store.living(id).queue;
         self.end_list_if_over(slot);
         let Some(over) = self.store.queues.at(slot).index.lifetime.over else { return false };
-        let message = self.living(id);
+        let message = self.store.living(id);
         if !message.is_journalled() || !over.has(message.order(id), message.created) {
             return false;
         }
-        let order = self.first_place();
-        self.reorder(id, order);
+        let order = self.store.first_place();
+        self.store.reorder(id, order);
         true
     }
+}
 
-    fn doom_one(&mut self, slot: QueueSlot, priority: u32, order: i64) {
-        let id = self.message_of(order);
-        let entry = self.store.queues.at(slot).entry_of(id, self.living(id));
+impl Keyspace {
+    /// The last doomed message of a queue is gone.
+    pub(crate) fn doom_is_done(&mut self, slot: QueueSlot, store: &mut MessageStore) {
+        let at = store.queues.at(slot).index.lifetime.at;
+        self.change_lifetime(slot, ListLifetime { at, over: None }, store);
+    }
+
+    /// A list that was empty only while one element took another's place keeps its deadline.
+    pub(crate) fn keep_deadline(
+        &mut self,
+        slot: QueueSlot,
+        at: Option<Nanos>,
+        store: &mut MessageStore,
+    ) {
+        let queue = store.queues.at(slot);
+        if queue.index.lifetime.at != at && queue.is_list() {
+            let over = queue.index.lifetime.over;
+            self.change_lifetime(slot, ListLifetime { at, over }, store);
+        }
+    }
+
+    /// Sets the lifetime of a list; the log is told before the frame ends.
+    pub(crate) fn change_lifetime(
+        &mut self,
+        slot: QueueSlot,
+        lifetime: ListLifetime,
+        store: &mut MessageStore,
+    ) {
+        let queue = store.queues.at_mut(slot);
+        let before = core::mem::replace(&mut queue.index.lifetime, lifetime);
+        let name = queue.name.clone();
+        let bytes = |lifetime| snapshot_bytes(&name, lifetime);
+        store.totals.snapshot_bytes = store.totals.snapshot_bytes + bytes(lifetime) - bytes(before);
+        store.timers.change(Timer::End(slot), before.at, lifetime.at);
+        if lifetime == ListLifetime::default() {
+            self.limited.remove(&name);
+        } else {
+            self.limited.insert(name.clone());
+        }
+        self.unstated.insert(name);
+    }
+
+    /// The log was just told the lifetime of the list of that name.
+    pub(crate) fn lifetime_is_stated(&mut self, name: &QueueName) {
+        self.unstated.remove(name);
+        self.stale.remove(name);
+    }
+
+    /// Whether the log knows another lifetime of the list of this queue than it has.
+    pub(crate) fn is_stale(&self, slot: QueueSlot, store: &MessageStore) -> bool {
+        self.stale.contains(&store.queues.at(slot).name)
+    }
+
+    /// Dooms those ready messages of a queue that are over, as the log has it.
+    pub(crate) fn doom_again(&mut self, slot: QueueSlot, over: Over, store: &mut MessageStore) {
+        let queue = store.queues.at(slot);
+        let is_over =
+            |place: &(u32, i64)| over.has(place.1, store.living(store.message_of(place.1)).created);
+        let doomed: Vec<_> = queue.delivery.dispatch.ready().iter().filter(is_over).collect();
+        for (priority, order) in doomed {
+            self.doom_one(slot, priority, order, store);
+        }
+    }
+
+    fn doom_one(&mut self, slot: QueueSlot, priority: u32, order: i64, store: &mut MessageStore) {
+        let id = store.message_of(order);
+        let entry = store.queues.at(slot).entry_of(id, store.living(id));
         let mut one = Counts::default();
         one.add(State::Ready, priority);
-        let queue = self.store.queues.at_mut(slot);
+        let queue = store.queues.at_mut(slot);
         let forgets_at = queue.forgets_at();
         queue.delivery.dispatch.remove(entry);
         queue.index.doomed.insert(priority, order);
         queue.index.counts.doom_some(&one);
-        self.store.totals.counts.doom_some(&one);
-        self.store.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
+        store.totals.counts.doom_some(&one);
+        store.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
         if queue.index.counts.ready == 0 {
-            self.list_ended(slot);
+            self.list_ended(slot, store);
         }
+    }
+}
+
+impl MessageStore {
+    /// What the log is to know of the list of that name.
+    pub(crate) fn lifetime_view<'a>(&self, name: &'a QueueName) -> DeadlineView<'a> {
+        let slot = self.queues.find(name.as_str());
+        let queue = slot.map(|slot| self.queues.at(slot)).filter(|queue| queue.role == Role::Named);
+        let ListLifetime { at, over } = queue.map(|queue| queue.index.lifetime).unwrap_or_default();
+        DeadlineView { name: name.as_str(), of_value: false, at, over }
+    }
+}
+
+impl Log {
+    /// Whether the log has room for the place of one that is spared. What is kept for deleting is
+    /// not for that.
+    pub(crate) fn may_say_where(&self) -> bool {
+        self.takes_change() && !self.is_scarce()
     }
 }
 

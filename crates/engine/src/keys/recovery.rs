@@ -11,7 +11,8 @@ use model::{Durability, QueueName};
 use records::{DeadlineView, Over, RecordError, RecordView, ValueView, encode, queue_name};
 
 use super::Value;
-use crate::engine::Engine;
+use crate::engine::{Engine, MessageStore};
+use crate::keys::Keyspace;
 use crate::queue::{ListLifetime, Role};
 
 /// How far a snapshot has come with the keys.
@@ -66,36 +67,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives the lists that recovery found their lifetimes.
-    pub(crate) fn recover_lifetimes(&mut self) {
-        for (name, stated) in core::mem::take(&mut self.keyspace.recovered) {
-            if self.recover_lifetime(&name, stated) != stated {
-                self.keyspace.stale.insert(name);
-            }
-        }
-        self.keyspace.unstated.clear();
-    }
-
-    /// What of a lifetime that the log knows still is so.
-    fn recover_lifetime(&mut self, name: &QueueName, stated: ListLifetime) -> ListLifetime {
-        let slot = self.store.queues.find(name.as_str());
-        let Some(slot) = slot.filter(|slot| self.store.queues.at(*slot).role == Role::Named) else {
-            return ListLifetime::default();
-        };
-        let reached = stated.at.filter(|at| *at <= self.store.latest);
-        let (above, below) = (self.store.next.front, self.store.next.message);
-        let reached = reached.map(|at| Over { at, above, below });
-        for over in stated.over.into_iter().chain(reached) {
-            self.doom_again(slot, over);
-        }
-        let over = stated.over.max(reached);
-        let queue = self.store.queues.at(slot);
-        let at = stated.at.filter(|_| reached.is_none() && queue.is_list());
-        let over = over.filter(|_| queue.index.counts.doomed > 0);
-        self.change_lifetime(slot, ListLifetime { at, over });
-        ListLifetime { at, over }
-    }
-
     /// Shows the next keys; says how many were visited. Few large values fill a chunk.
     pub(crate) fn snapshot_keys(
         &self,
@@ -104,7 +75,7 @@ impl Engine {
         out: &mut Vec<u8>,
     ) -> usize {
         // What memory alone keeps is in no snapshot.
-        cursor.done |= self.key_level() == Durability::None;
+        cursor.done |= self.context.key_level() == Durability::None;
         let bytes_end = out.len() + CHUNK_BYTES_MAX;
         let mut count = 0;
         while !cursor.done && count < chunk_max && out.len() < bytes_end {
@@ -128,7 +99,7 @@ impl Engine {
         let next = self.keyspace.limited.range::<QueueName, _>((from, Bound::Unbounded)).next();
         cursor.done = next.is_none();
         if let Some(name) = next {
-            encode(&RecordView::KeyDeadline(self.lifetime_view(name)), out);
+            encode(&RecordView::KeyDeadline(self.store.lifetime_view(name)), out);
             cursor.list = Some(name.clone());
         }
     }
@@ -136,6 +107,43 @@ impl Engine {
     fn snapshot_value(&self, name: &QueueName, value: &Value, out: &mut Vec<u8>) {
         let view = ValueView { name: name.as_str(), bytes: &value.bytes, at: value.at };
         encode(&RecordView::ValueSet(view), out);
+    }
+}
+
+impl Keyspace {
+    /// Gives the lists that recovery found their lifetimes.
+    pub(crate) fn recover_lifetimes(&mut self, store: &mut MessageStore) {
+        for (name, stated) in core::mem::take(&mut self.recovered) {
+            if self.recover_lifetime(&name, stated, store) != stated {
+                self.stale.insert(name);
+            }
+        }
+        self.unstated.clear();
+    }
+
+    /// What of a lifetime that the log knows still is so.
+    fn recover_lifetime(
+        &mut self,
+        name: &QueueName,
+        stated: ListLifetime,
+        store: &mut MessageStore,
+    ) -> ListLifetime {
+        let slot = store.queues.find(name.as_str());
+        let Some(slot) = slot.filter(|slot| store.queues.at(*slot).role == Role::Named) else {
+            return ListLifetime::default();
+        };
+        let reached = stated.at.filter(|at| *at <= store.latest);
+        let (above, below) = (store.next.front, store.next.message);
+        let reached = reached.map(|at| Over { at, above, below });
+        for over in stated.over.into_iter().chain(reached) {
+            self.doom_again(slot, over, store);
+        }
+        let over = stated.over.max(reached);
+        let queue = store.queues.at(slot);
+        let at = stated.at.filter(|_| reached.is_none() && queue.is_list());
+        let over = over.filter(|_| queue.index.counts.doomed > 0);
+        self.change_lifetime(slot, ListLifetime { at, over }, store);
+        ListLifetime { at, over }
     }
 }
 

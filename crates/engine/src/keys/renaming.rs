@@ -19,7 +19,7 @@ impl Engine {
         only_new: bool,
         effects: &mut Effects,
     ) -> Outcome {
-        let Some(key) = self.find_key(from) else { return self.not_found() };
+        let Some(key) = self.find_key(from) else { return self.log.not_found() };
         if only_new && self.find_key(to).is_some() {
             return Outcome::reply(self.log.after_all(), Reply::Count(0));
         }
@@ -34,7 +34,7 @@ impl Engine {
         match renamed {
             Ok(Some(slot)) => done().waking(slot),
             Ok(None) => done(),
-            Err(refusal) => self.refuse(refusal),
+            Err(refusal) => self.log.refuse(refusal),
         }
     }
 
@@ -65,8 +65,8 @@ impl Engine {
         effects: &mut Effects,
     ) -> Result<QueueSlot, Refusal> {
         let there = self.find_list(to);
-        let deleted = there.map_or(0, |slot| self.ready_count(slot));
-        let moved = self.ready_count(from_slot);
+        let deleted = there.map_or(0, |slot| self.store.ready_count(slot));
+        let moved = self.store.ready_count(from_slot);
         if moved.saturating_add(deleted) > ready_max(KEY_RECORDS_MAX) {
             return Err(Refusal::ListTooLong);
         }
@@ -79,7 +79,7 @@ impl Engine {
         if !self.log.surely_takes(bytes) || room > self.log.room_left() {
             return Err(Refusal::StoreFull);
         }
-        let to_slot = self.find_or_create(to.clone())?;
+        let to_slot = self.directory.find_or_create(to.clone(), &mut self.store)?;
         if self.store.queues.at(to_slot).role != Role::Named {
             return Err(Refusal::NoSuchDestination);
         }
@@ -92,7 +92,7 @@ impl Engine {
         self.store.queues.at_mut(to_slot).usage.uncommitted -= 1;
         if at.is_some() {
             let over = self.store.queues.at(to_slot).index.lifetime.over;
-            self.change_lifetime(to_slot, ListLifetime { at, over });
+            self.keyspace.change_lifetime(to_slot, ListLifetime { at, over }, &mut self.store);
             self.state_lifetime(from, effects);
             self.state_lifetime(to, effects);
         }
@@ -103,11 +103,11 @@ impl Engine {
         while let Some((_, order)) =
             self.store.queues.get(from).and_then(|queue| queue.delivery.dispatch.ready().first())
         {
-            let id = self.message_of(order);
+            let id = self.store.message_of(order);
             self.leave(id);
-            let order = self.last_place();
+            let order = self.store.last_place();
             self.relocate(id, to, order, effects);
         }
-        self.end_drains_later(from);
+        self.store.end_drains_later(from);
     }
 }

@@ -12,9 +12,9 @@ use records::{RecordView, ValueView};
 
 use super::{Key, Value};
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
+use crate::engine::{Context, Engine, MessageStore, Outcome};
 use crate::lists::runs::{SHOWN_BYTES_MAX, STEPS};
-use crate::log::DELETED_BYTES_MAX;
+use crate::log::{DELETED_BYTES_MAX, Log};
 use crate::queue::QueueSlot;
 
 /// What a value is to be, and under which condition.
@@ -37,7 +37,7 @@ impl Engine {
         let before = there.map(|value| Arc::clone(&value.bytes));
         let list = if before.is_some() { None } else { self.find_list(name) };
         if wish.want_old && list.is_some() {
-            return self.refuse(Refusal::WrongKind);
+            return self.log.refuse(Refusal::WrongKind);
         }
         let key = list.map(Key::List).or(before.as_ref().map(|_| Key::Value));
         let old = before.filter(|_| wish.want_old);
@@ -54,12 +54,14 @@ impl Engine {
         let at = match wish.deadline {
             ValueDeadline::Never => None,
             // Of whatever had the name: a list's as well.
-            ValueDeadline::Kept => key.and_then(|key| self.deadline_of(name, key)),
-            ValueDeadline::New(deadline) => Some(self.moment_of(deadline)),
+            ValueDeadline::Kept => {
+                key.and_then(|key| self.keyspace.deadline_of(name, key, &self.store))
+            }
+            ValueDeadline::New(deadline) => Some(self.store.moment_of(deadline)),
         };
         match self.replace_key(name, list, Value { bytes: wish.value, at }, effects) {
             Ok(()) => Outcome::reply(self.log.after_all(), Reply::Replaced { set: true, old }),
-            Err(refusal) => self.refuse(refusal),
+            Err(refusal) => self.log.refuse(refusal),
         }
     }
 
@@ -72,7 +74,7 @@ impl Engine {
         let there = self.keyspace.values.get(name, self.store.latest);
         let bytes = match there.map(|value| Arc::clone(&value.bytes)) {
             Some(_) if take => self.delete_value(name, effects).map(|value| value.bytes),
-            None if self.find_list(name).is_some() => return self.refuse(Refusal::WrongKind),
+            None if self.find_list(name).is_some() => return self.log.refuse(Refusal::WrongKind),
             bytes => bytes,
         };
         Outcome::reply(self.log.after_all(), Reply::Value(bytes))
@@ -91,7 +93,7 @@ impl Engine {
             let is_list = value.is_none() && self.find_list(name).is_some();
             found.push(if is_list { Err(Refusal::WrongKind) } else { Ok(value) });
         }
-        self.took_steps(STEPS * found.len());
+        self.store.took_steps(STEPS * found.len());
         let rest = names.split_off(found.len());
         Outcome::reply(self.log.after_all(), Reply::Values(Box::new(Values { found, rest })))
     }
@@ -104,7 +106,7 @@ impl Engine {
         value: Value,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
-        let count = list.map_or(0, |slot| self.ready_count(slot));
+        let count = list.map_or(0, |slot| self.store.ready_count(slot));
         if count > ready_max(KEY_RECORDS_MAX) {
             return Err(Refusal::ListTooLong);
         }
@@ -116,7 +118,7 @@ impl Engine {
             value.bytes.len(),
             self.bodies.memory.beside_messages_max(),
         )?;
-        self.store_value(name, &value, effects)?;
+        self.log.store_value(name, &value, &self.context, effects)?;
         if let Some(slot) = list {
             self.delete_list(slot, effects);
         }
@@ -130,11 +132,11 @@ impl Engine {
         name: &QueueName,
         effects: &mut Effects,
     ) -> Option<Value> {
-        let is_over = !self.is_value(name);
+        let is_over = !self.keyspace.is_value(name, &self.store);
         let value = self.remove_value(name)?;
-        if self.key_level() != Durability::None {
+        if self.context.key_level() != Durability::None {
             let record = RecordView::ValueDeleted { name: name.as_str() };
-            self.log.append(&record, self.key_level(), effects);
+            self.log.append(&record, self.context.key_level(), effects);
         }
         (!is_over).then_some(value)
     }
@@ -146,28 +148,33 @@ impl Engine {
         assert!(at <= self.store.latest, "a value goes when its time is over");
         self.delete_value(&name, effects);
     }
+}
 
+impl MessageStore {
     /// The moment that is meant.
     pub(crate) fn moment_of(&self, deadline: Deadline) -> Nanos {
         match deadline {
-            Deadline::After(span) => self.store.latest + span,
+            Deadline::After(span) => self.latest + span,
             Deadline::At(at) => at,
         }
     }
+}
 
+impl Log {
     /// The record of a new value, if there is room for it.
     fn store_value(
         &mut self,
         name: &QueueName,
         value: &Value,
+        context: &Context,
         effects: &mut Effects,
     ) -> Result<DependsOn, Refusal> {
-        let level = self.key_level();
+        let level = context.key_level();
         if level == Durability::None {
             return Ok(DependsOn::NOTHING);
         }
         let view = ValueView { name: name.as_str(), bytes: &value.bytes, at: value.at };
-        let placed = self.log.store(&RecordView::ValueSet(view), level, effects);
+        let placed = self.store(&RecordView::ValueSet(view), level, effects);
         let placed = placed.map_err(|_| Refusal::StoreFull)?;
         Ok(DependsOn::new(placed.lsn, level))
     }

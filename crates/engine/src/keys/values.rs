@@ -7,7 +7,8 @@ use core::ops::Bound;
 
 use model::{Nanos, QueueName, Refusal, limits};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, MessageStore};
+use crate::keys::Keyspace;
 use crate::timers::Timer;
 
 /// All small values.
@@ -176,33 +177,42 @@ impl Values {
 impl Engine {
     /// A value is there from now on, in place of what was.
     pub(crate) fn insert_value(&mut self, name: &QueueName, value: Value) {
-        let before = self.change_values(|values| values.insert(name, value));
-        if before.is_none() && self.hidden_list(name) {
+        let before =
+            self.keyspace.change_values(|values| values.insert(name, value), &mut self.store);
+        if before.is_none() && self.store.hidden_list(name) {
             self.keyspace.lists -= 1;
         }
-        self.touched(name);
+        self.transactions.touched(name, &mut self.sessions, &mut self.store);
     }
 
     /// A value is gone.
     pub(crate) fn remove_value(&mut self, name: &QueueName) -> Option<Value> {
-        let removed = self.change_values(|values| values.remove(name))?;
-        if self.hidden_list(name) {
+        let removed = self.keyspace.change_values(|values| values.remove(name), &mut self.store)?;
+        if self.store.hidden_list(name) {
             self.keyspace.lists += 1;
         }
-        self.touched(name);
+        self.transactions.touched(name, &mut self.sessions, &mut self.store);
         Some(removed)
     }
+}
 
+impl MessageStore {
     fn hidden_list(&self, name: &QueueName) -> bool {
-        let slot = self.store.queues.find(name.as_str());
-        slot.is_some_and(|slot| self.store.queues.at(slot).is_list())
+        let slot = self.queues.find(name.as_str());
+        slot.is_some_and(|slot| self.queues.at(slot).is_list())
     }
+}
 
-    fn change_values<T>(&mut self, change: impl FnOnce(&mut Values) -> T) -> T {
+impl Keyspace {
+    fn change_values<T>(
+        &mut self,
+        change: impl FnOnce(&mut Values) -> T,
+        store: &mut MessageStore,
+    ) -> T {
         let first = |values: &Values| values.first_deadline().map(|(at, _)| *at);
-        let before = first(&self.keyspace.values);
-        let result = change(&mut self.keyspace.values);
-        self.store.timers.change(Timer::Values, before, first(&self.keyspace.values));
+        let before = first(&self.values);
+        let result = change(&mut self.values);
+        store.timers.change(Timer::Values, before, first(&self.values));
         result
     }
 }

@@ -11,7 +11,8 @@ use core::ops::Range;
 use model::{End, MessageId, Payload, QueueName, Refusal, Reply, limits};
 
 use crate::answering::shown_bytes_of;
-use crate::engine::{Engine, Outcome};
+use crate::engine::{Bodies, Context, Engine, MessageStore, Outcome};
+use crate::log::Log;
 use crate::queue::QueueSlot;
 use crate::session::SessionSlot;
 
@@ -99,28 +100,28 @@ impl Engine {
         name: &QueueName,
         span: Span,
     ) -> Result<Outcome, Refusal> {
-        let Some(slot) = self.list_of(by, name)? else { return Ok(self.listed(Vec::new())) };
+        let Some(slot) = self.list_of(by, name)? else { return Ok(self.log.listed(Vec::new())) };
         let wanted = span.within(self.elements_count(slot));
         let count = wanted.end - wanted.start;
         if count > limits::LIST_SCAN_MAX as u64 {
             return Err(Refusal::ListTooLong);
         }
         if count == 0 {
-            return Ok(self.listed(Vec::new()));
+            return Ok(self.log.listed(Vec::new()));
         }
-        let first = self.place_of_element(slot, span.origin, wanted.start)?;
+        let first = self.store.place_of_element(slot, span.origin, wanted.start)?;
         let mut bytes = 0;
         let mut elements = Vec::with_capacity(count as usize);
-        for id in self.elements_from(slot, span.origin, first).take(count as usize) {
-            let element = self.element_of(id);
+        for id in self.store.elements_from(slot, span.origin, first).take(count as usize) {
+            let element = self.bodies.element_of(id, &self.store, &self.context);
             bytes += shown_bytes_of(&element);
             elements.push(element);
         }
-        self.took_steps(elements.len());
+        self.store.took_steps(elements.len());
         if bytes > self.replies.left() {
             return Err(self.replies.refusal());
         }
-        Ok(self.listed(elements))
+        Ok(self.log.listed(elements))
     }
 
     pub(crate) fn locate(
@@ -131,7 +132,7 @@ impl Engine {
     ) -> Result<Outcome, Refusal> {
         let mut places = Vec::new();
         if let Some(slot) = self.list_of(by, name)? {
-            let found = self.find_equal(slot, search)?;
+            let found = self.bodies.find_equal(slot, search, &mut self.store, &self.context)?;
             let count = self.elements_count(slot);
             let opposite = search.origin != search.from;
             let place = |place: u64| if opposite { count - 1 - place } else { place };
@@ -139,18 +140,22 @@ impl Engine {
         }
         Ok(Outcome::reply(self.log.after_all(), Reply::Places(places)))
     }
+}
 
+impl Bodies {
     /// The elements that are looked for, each with how many lie between it and the end from which
     /// it was.
     pub(crate) fn find_equal(
-        &mut self,
+        &self,
         slot: QueueSlot,
         search: &Search,
+        store: &mut MessageStore,
+        context: &Context,
     ) -> Result<Vec<(u64, MessageId)>, Refusal> {
         let may_look = search.scan_max.unwrap_or(u64::MAX);
         let mut found = Vec::new();
         let (mut looked, mut skipped, mut is_too_long) = (0, 0, false);
-        for id in self.elements(slot, search.from) {
+        for id in store.elements(slot, search.from) {
             if looked >= may_look || found.len() as u64 >= search.max {
                 break;
             }
@@ -158,7 +163,7 @@ impl Engine {
                 is_too_long = true;
                 break;
             }
-            let Some(is_equal) = self.equals(id, &search.element) else {
+            let Some(is_equal) = self.equals(id, &search.element, store, context) else {
                 is_too_long = true;
                 break;
             };
@@ -171,10 +176,29 @@ impl Engine {
             }
             looked += 1;
         }
-        self.took_steps(looked as usize);
+        store.took_steps(looked as usize);
         if is_too_long { Err(Refusal::ListTooLong) } else { Ok(found) }
     }
 
+    /// `None`: its body is away. A batch may uncover more than was looked at before it began.
+    fn equals(
+        &self,
+        id: MessageId,
+        element: &[u8],
+        store: &MessageStore,
+        context: &Context,
+    ) -> Option<bool> {
+        let message = store.living(id);
+        if message.body.len() < element.len() {
+            return Some(false);
+        }
+        let body = self.sharing.here(message)?;
+        let payload = Payload::by(&context.formats).range(message.format, body);
+        Some(body.get(payload) == Some(element))
+    }
+}
+
+impl MessageStore {
     /// The (priority, order) of the element with so many between it and an end.
     pub(crate) fn place_of_element(
         &mut self,
@@ -182,8 +206,8 @@ impl Engine {
         origin: End,
         place: u64,
     ) -> Result<Option<(u32, i64)>, Refusal> {
-        let queue = self.store.queues.at(slot);
-        let (found, looked) = if queue.is_expiring(self.store.latest) {
+        let queue = self.queues.at(slot);
+        let (found, looked) = if queue.is_expiring(self.latest) {
             let id = self.elements(slot, origin).nth(place as usize);
             (id.map(|id| self.rank(id)), place as usize)
         } else if place < queue.index.counts.ready / 2 {
@@ -202,20 +226,11 @@ impl Engine {
         let message = self.living(id);
         (message.priority, message.order(id))
     }
+}
 
-    /// `None`: its body is away. A batch may uncover more than was looked at before it began.
-    fn equals(&self, id: MessageId, element: &[u8]) -> Option<bool> {
-        let message = self.living(id);
-        if message.body.len() < element.len() {
-            return Some(false);
-        }
-        let body = self.bodies.sharing.here(message)?;
-        let payload = Payload::by(&self.context.formats).range(message.format, body);
-        Some(body.get(payload) == Some(element))
-    }
-
+impl Log {
     fn listed(&self, elements: Vec<model::Element>) -> Outcome {
-        Outcome::reply(self.log.after_all(), Reply::Elements(elements.into()))
+        Outcome::reply(self.after_all(), Reply::Elements(elements.into()))
     }
 }
 

@@ -12,10 +12,10 @@ use model::{
 };
 
 use crate::Effects;
-use crate::answering::shown_bytes_of;
-use crate::engine::{Engine, Outcome};
+use crate::answering::{Shown, shown_bytes_of};
+use crate::engine::{Bodies, Engine, MessageStore, Outcome};
 use crate::lists::Taken;
-use crate::log::DELETED_BYTES_MAX;
+use crate::log::{DELETED_BYTES_MAX, Log};
 use crate::message::Message;
 use crate::queue::QueueSlot;
 use crate::session::SessionSlot;
@@ -38,11 +38,6 @@ pub(crate) struct MoveArgs {
 }
 
 impl Engine {
-    /// One that takes what the reply has room for.
-    pub(crate) const fn hand(&self, end: End, max: u64) -> PopArgs {
-        PopArgs { end, max, bytes_max: self.replies.left() }
-    }
-
     pub(crate) fn pop(
         &mut self,
         by: SessionSlot,
@@ -50,8 +45,8 @@ impl Engine {
         hand: PopArgs,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let Some(slot) = self.list_of(by, name)?.filter(|slot| self.may_take(*slot)) else {
-            return Ok(self.not_found());
+        let Some(slot) = self.list_of(by, name)?.filter(|slot| self.store.may_take(*slot)) else {
+            return Ok(self.log.not_found());
         };
         if hand.max == 0 {
             return Ok(Outcome::reply(self.log.after_all(), Reply::Elements(OneOrMany::new())));
@@ -72,10 +67,10 @@ impl Engine {
         if names.len() > limits::CONSUMER_QUEUES_MAX {
             return Err(Refusal::TooManyWatched);
         }
-        self.took_steps(names.len());
+        self.store.took_steps(names.len());
         for name in &names {
             if let Some(slot) = self.list_of(by, name)?
-                && self.may_take(slot)
+                && self.store.may_take(slot)
             {
                 let queue = name.clone();
                 let Taken { elements, after } = self.take_elements(by, slot, hand, effects)?;
@@ -84,7 +79,7 @@ impl Engine {
             }
         }
         if wait == Some(Nanos::ZERO) {
-            return Ok(self.nothing_in_time());
+            return Ok(self.log.nothing_in_time());
         }
         self.wait_to_pop(by, names, hand, wait, effects)
     }
@@ -99,8 +94,8 @@ impl Engine {
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
         match self.list_of(by, &from)? {
-            Some(slot) if self.may_take(slot) => self.move_from(slot, way, effects),
-            _ if wait == Some(Nanos::ZERO) => Ok(self.nothing_in_time()),
+            Some(slot) if self.store.may_take(slot) => self.move_from(slot, way, effects),
+            _ if wait == Some(Nanos::ZERO) => Ok(self.log.nothing_in_time()),
             _ => self.wait_to_move(by, from, way, wait, effects),
         }
     }
@@ -112,53 +107,45 @@ impl Engine {
         way: MoveArgs,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        self.check_is_list(&way.to)?;
-        let id = self.elements(from, way.from_end).next();
+        self.keyspace.check_is_list(&way.to, &self.store)?;
+        let id = self.store.elements(from, way.from_end).next();
         let id = id.expect("invariant: it was just seen that there is an element");
-        if shown_bytes_of(&self.element_of(id)) > self.replies.left() {
+        if shown_bytes_of(&self.bodies.element_of(id, &self.store, &self.context))
+            > self.replies.left()
+        {
             return Err(self.replies.refusal());
         }
-        if !self.may_relocate(id) {
+        if !self.store.may_relocate(id, &self.log) {
             return Err(Refusal::StoreFull);
         }
-        let to = self.find_or_create(way.to)?;
+        let to = self.directory.find_or_create(way.to, &mut self.store)?;
         let is_only_logged =
             |it: &Message| it.is_journalled() && self.bodies.sharing.here(it).is_none();
-        if self.store.queues.at(to).is_memory_only() && is_only_logged(self.living(id)) {
+        if self.store.queues.at(to).is_memory_only() && is_only_logged(self.store.living(id)) {
             // Seldom: a move that waited, to where nothing is stored, of what came back from a
             // lease. A command that need not wait is done when it is here.
             return Err(Refusal::StoreFull);
         }
         self.end_list_if_over(to);
-        self.took_steps(1);
-        let element = self.element_of(id);
+        self.store.took_steps(1);
+        let element = self.bodies.element_of(id, &self.store, &self.context);
         let deadline = self.store.queues.at(from).index.lifetime.at;
         self.leave(id);
         if self.store.queues.at(to).is_memory_only() {
-            self.abandon_record(id, effects);
+            self.bodies.abandon_record(id, &mut self.store, &mut self.log, effects);
         }
-        let priority = self.priority_at(to, way.to_end);
-        self.amend(id, |message| {
+        let priority = self.store.priority_at(to, way.to_end);
+        self.store.amend(id, |message| {
             message.priority = priority;
             message.revive();
         });
-        let place = self.place_at(way.to_end);
+        let place = self.store.place_at(way.to_end);
         self.relocate(id, to, place, effects);
         if from == to {
-            self.keep_deadline(to, deadline);
+            self.keyspace.keep_deadline(to, deadline, &mut self.store);
         }
-        Ok(Outcome::reply(self.living(id).after(), Reply::Elements(OneOrMany::One(element)))
+        Ok(Outcome::reply(self.store.living(id).after(), Reply::Elements(OneOrMany::One(element)))
             .waking(to))
-    }
-
-    /// Whether there is an element that may be taken.
-    pub(crate) fn may_take(&self, slot: QueueSlot) -> bool {
-        let queue = self.store.queues.at(slot);
-        let is_there = || match queue.is_expiring(self.store.latest) {
-            true => self.elements(slot, End::Head).next().is_some(),
-            false => queue.index.counts.ready > 0,
-        };
-        queue.delivery.pause.is_none() && is_there()
     }
 
     /// Takes elements from a list that has one: so many as are wanted, and as one frame and one
@@ -175,10 +162,10 @@ impl Engine {
         let mut bytes = 0;
         let mut last = None;
         while (taken.elements.len() as u64) < max
-            && let Some(place) = self.element_behind(last, slot, hand.end)
+            && let Some(place) = self.store.element_behind(last, slot, hand.end)
         {
-            let id = self.message_of(place.1);
-            let its = limits::BESIDE_ELEMENT_BYTES + self.living(id).body.len();
+            let id = self.store.message_of(place.1);
+            let its = limits::BESIDE_ELEMENT_BYTES + self.store.living(id).body.len();
             bytes += its;
             let is_first = taken.elements.is_empty();
             if is_first && its > self.replies.left() {
@@ -189,10 +176,10 @@ impl Engine {
                 break;
             }
             last = Some(place);
-            taken.elements.push(self.element_of(id));
+            taken.elements.push(self.bodies.element_of(id, &self.store, &self.context));
             taken.after = taken.after.and(self.take_element(by, id, effects));
         }
-        self.took_steps(taken.elements.len());
+        self.store.took_steps(taken.elements.len());
         Ok(taken)
     }
 
@@ -203,7 +190,7 @@ impl Engine {
             return DependsOn::NOTHING;
         }
         let popped = core::mem::take(&mut self.sessions.at_mut(by).holdings.popped);
-        self.took_steps(popped.len());
+        self.store.took_steps(popped.len());
         for id in popped {
             self.leave(id);
             self.finish(id, effects);
@@ -211,6 +198,38 @@ impl Engine {
         let after = self.log.after_open();
         self.log.seal(effects);
         after
+    }
+
+    /// Says what waits for it to be gone, or leased.
+    fn take_element(&mut self, by: SessionSlot, id: MessageId, effects: &mut Effects) -> DependsOn {
+        let message = self.store.living(id);
+        let (seen, queue) = (message.after(), message.queue);
+        if let Some(span) = self.store.queues.at(queue).policy.pop_lease {
+            self.move_to_lease(by, id, Some(span));
+            self.sessions.at_mut(by).holdings.popped.insert(id);
+            return seen;
+        }
+        self.leave(id);
+        seen.and(self.finish(id, effects))
+    }
+}
+
+impl Shown {
+    /// One that takes what the reply has room for.
+    pub(crate) const fn hand(&self, end: End, max: u64) -> PopArgs {
+        PopArgs { end, max, bytes_max: self.left() }
+    }
+}
+
+impl MessageStore {
+    /// Whether there is an element that may be taken.
+    pub(crate) fn may_take(&self, slot: QueueSlot) -> bool {
+        let queue = self.queues.at(slot);
+        let is_there = || match queue.is_expiring(self.latest) {
+            true => self.elements(slot, End::Head).next().is_some(),
+            false => queue.index.counts.ready > 0,
+        };
+        queue.delivery.pause.is_none() && is_there()
     }
 
     /// The place of the first element from an end on, or of the next behind the last one; what is
@@ -221,8 +240,8 @@ impl Engine {
         slot: QueueSlot,
         end: End,
     ) -> Option<(u32, i64)> {
-        let queue = self.store.queues.get(slot)?;
-        let is_expiring = queue.is_expiring(self.store.latest);
+        let queue = self.queues.get(slot)?;
+        let is_expiring = queue.is_expiring(self.latest);
         let is_over = |place: &(u32, i64)| is_expiring && self.is_over(self.message_of(place.1));
         let first = || queue.delivery.dispatch.ready().at_end(end);
         let mut next =
@@ -235,39 +254,34 @@ impl Engine {
         self.took_steps(passed);
         next
     }
+}
 
-    /// Says what waits for it to be gone, or leased.
-    fn take_element(&mut self, by: SessionSlot, id: MessageId, effects: &mut Effects) -> DependsOn {
-        let message = self.living(id);
-        let (seen, queue) = (message.after(), message.queue);
-        if let Some(span) = self.store.queues.at(queue).policy.pop_lease {
-            self.move_to_lease(by, id, Some(span));
-            self.sessions.at_mut(by).holdings.popped.insert(id);
-            return seen;
-        }
-        self.leave(id);
-        seen.and(self.finish(id, effects))
-    }
-
+impl Bodies {
     /// A message that is in no index is from now on in memory only. Nobody sees it before the log
     /// knows that.
-    fn abandon_record(&mut self, id: MessageId, effects: &mut Effects) {
-        let bytes = self.snapshot_bytes_of(self.living(id));
-        let Some(mut message) = self.store.messages.remove(id.0) else { return };
+    fn abandon_record(
+        &mut self,
+        id: MessageId,
+        store: &mut MessageStore,
+        log: &mut Log,
+        effects: &mut Effects,
+    ) {
+        let bytes = store.snapshot_bytes_of(store.living(id));
+        let Some(mut message) = store.messages.remove(id.0) else { return };
         if message.is_journalled() {
-            self.store.totals.snapshot_bytes -= bytes;
-            let after = self.journal_deletion(id, &message, effects);
-            self.unaccount(id, &message);
-            let body = self.bodies.sharing.here(&message).map(Arc::clone);
+            store.totals.snapshot_bytes -= bytes;
+            let after = self.journal_deletion(id, &message, store, log, effects);
+            self.unaccount(id, &message, store);
+            let body = self.sharing.here(&message).map(Arc::clone);
             let body = body.expect("invariant: what nothing else will have is here");
             let shared = message.shared();
             message.keep_in_memory(after.lsn);
             match shared {
-                Some(name) => self.separate(name, &mut message, body),
-                None => self.account(id, &message),
+                Some(name) => self.separate(name, &mut message, body, store),
+                None => self.account(id, &message, store),
             }
         }
-        self.store.messages.insert(id.0, message);
+        store.messages.insert(id.0, message);
     }
 }
 

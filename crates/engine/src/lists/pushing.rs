@@ -8,8 +8,8 @@ use model::{
 };
 
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
-use crate::log::NoRoom;
+use crate::engine::{Context, Engine, MessageStore, Outcome};
+use crate::log::{Log, NoRoom};
 use crate::producing::{Drafted, Placement};
 use crate::queue::QueueSlot;
 
@@ -30,14 +30,14 @@ impl Engine {
         elements: OneOrMany<Arc<[u8]>>,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        self.check_is_list(&name)?;
+        self.keyspace.check_is_list(&name, &self.store)?;
         if push.only_existing {
             let known = self.store.queues.find(name.as_str());
             if known.is_none_or(|slot| self.elements_count(slot) == 0) {
-                return Ok(self.counted(0));
+                return Ok(self.log.counted(0));
             }
         }
-        let slot = self.find_or_create(name)?;
+        let slot = self.directory.find_or_create(name, &mut self.store)?;
         self.end_list_if_over(slot);
         let stored = self.store_elements(slot, push, elements, effects);
         if let Err(refusal) = stored {
@@ -45,7 +45,7 @@ impl Engine {
             return Err(refusal);
         }
         let count = self.elements_count(slot);
-        Ok(self.counted(count).waking(slot))
+        Ok(self.log.counted(count).waking(slot))
     }
 
     /// All of them or none, in one frame.
@@ -60,7 +60,7 @@ impl Engine {
             return Err(Refusal::BatchTooLarge);
         }
         self.state_if_stale(slot, effects);
-        let priority = self.priority_at(slot, push.end);
+        let priority = self.store.priority_at(slot, push.end);
         let elements = match elements {
             OneOrMany::One(body) => {
                 // What fails leaves nothing behind.
@@ -100,16 +100,20 @@ impl Engine {
         effects: &mut Effects,
     ) -> Result<Drafted, Refusal> {
         let new = element(body, priority, push.persistence);
-        let place = (push.end == End::Head).then(|| self.first_place());
-        self.draft_element(slot, &new, place, effects)
+        let place = (push.end == End::Head).then(|| self.store.first_place());
+        self.store.draft_element(slot, &new, place, &mut self.log, &self.context, effects)
     }
+}
 
+impl MessageStore {
     /// A new element with its record, not yet in the list.
     pub(crate) fn draft_element(
         &mut self,
         slot: QueueSlot,
         new: &NewMessage,
         order: Option<i64>,
+        log: &mut Log,
+        context: &Context,
         effects: &mut Effects,
     ) -> Result<Drafted, Refusal> {
         if new.body.len() > limits::MESSAGE_BYTES_MAX {
@@ -117,7 +121,7 @@ impl Engine {
         }
         self.took_steps(1);
         let spot = Placement { order, beside_bytes: 0 };
-        self.draft_alone(slot, new, spot, effects).map_err(|no_room| match no_room {
+        self.draft_alone(slot, new, spot, log, context, effects).map_err(|no_room| match no_room {
             NoRoom::InLog => Refusal::StoreFull,
             NoRoom::InFrame => Refusal::BatchTooLarge,
         })
@@ -126,7 +130,6 @@ impl Engine {
     /// The priority with which a message is put at an end, so that it really is there.
     pub(crate) fn priority_at(&self, slot: QueueSlot, end: End) -> u32 {
         let outermost = self
-            .store
             .queues
             .at(slot)
             .delivery

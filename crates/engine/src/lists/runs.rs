@@ -12,7 +12,7 @@ use model::{Command, DependsOn, ListCommand, OneOrMany, QueueName, Refusal, Repl
 
 use crate::Effects;
 use crate::batch_load::RECORD_BYTES_MAX;
-use crate::engine::{Engine, Outcome};
+use crate::engine::{Admission, Engine, MessageStore, Outcome};
 use crate::lists::{PopArgs, Push};
 use crate::queue::Queue;
 use crate::session::SessionSlot;
@@ -32,12 +32,12 @@ impl Engine {
         elements: OneOrMany<Arc<[u8]>>,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        if !self.is_quiet(&name) || !self.has_room_for(&name, &elements) {
+        if !self.admission.is_quiet(&name, &self.store) || !self.has_room_for(&name, &elements) {
             let Push { end, persistence, .. } = *push;
             let run = ListCommand::PushEach { queue: name, end, elements, persistence };
             return Ok(Outcome::apart(run));
         }
-        self.took_steps(STEPS * elements.len());
+        self.store.took_steps(STEPS * elements.len());
         self.push(name, push, elements, effects)
     }
 
@@ -48,25 +48,13 @@ impl Engine {
         hand: PopArgs,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        if !self.is_quiet(&name) || self.protects_popped(&name) {
+        if !self.admission.is_quiet(&name, &self.store) || self.store.protects_popped(&name) {
             let PopArgs { end, max, .. } = hand;
             return Ok(Outcome::apart(ListCommand::PopEach { queue: name, end, max }));
         }
-        self.took_steps(STEPS.saturating_mul(usize::try_from(hand.max).unwrap_or(usize::MAX)));
+        self.store
+            .took_steps(STEPS.saturating_mul(usize::try_from(hand.max).unwrap_or(usize::MAX)));
         self.pop(by, &name, PopArgs { bytes_max: SHOWN_BYTES_MAX, ..hand }, effects)
-    }
-
-    /// Whether nobody but who asks has to do with the elements of a list.
-    fn is_quiet(&self, name: &QueueName) -> bool {
-        match self.store.queues.find(name.as_str()) {
-            Some(slot) => self.store.queues.at(slot).is_quiet(),
-            None => !self.admission.is_bounded,
-        }
-    }
-
-    fn protects_popped(&self, name: &QueueName) -> bool {
-        let slot = self.store.queues.find(name.as_str());
-        slot.is_some_and(|slot| self.store.queues.at(slot).policy.pop_lease.is_some())
     }
 
     /// Whether one frame, the log and memory surely take all of these.
@@ -75,6 +63,23 @@ impl Engine {
         let bytes: usize = elements.iter().map(|element| around + element.len()).sum();
         let has_room = !self.log.is_scarce() && bytes <= self.log.frame_bytes_max;
         has_room && self.surely_keeps(elements)
+    }
+}
+
+impl Admission {
+    /// Whether nobody but who asks has to do with the elements of a list.
+    fn is_quiet(&self, name: &QueueName, store: &MessageStore) -> bool {
+        match store.queues.find(name.as_str()) {
+            Some(slot) => store.queues.at(slot).is_quiet(),
+            None => !self.is_bounded,
+        }
+    }
+}
+
+impl MessageStore {
+    fn protects_popped(&self, name: &QueueName) -> bool {
+        let slot = self.queues.find(name.as_str());
+        slot.is_some_and(|slot| self.queues.at(slot).policy.pop_lease.is_some())
     }
 }
 

@@ -13,13 +13,13 @@ use model::{Command, DependsOn, MessageId, Nanos, QueueName, Refusal, Reply, lim
 use records::CHANGED_BYTES_MAX;
 
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
+use crate::engine::{Engine, MessageStore, Outcome};
 use crate::keys::DEADLINE_BYTES_MAX;
 use crate::lists::{MoveArgs, PopArgs, Taken};
 use crate::log::DELETED_BYTES_MAX;
 use crate::queue::QueueSlot;
 use crate::receiving::Wanted;
-use crate::session::{Consumer, ConsumerKey, LIST_LINK, SessionSlot};
+use crate::session::{Consumer, ConsumerKey, LIST_LINK, SessionSlot, Sessions};
 
 /// A command that waits.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Engine {
     ) -> Result<Outcome, Refusal> {
         self.stop_waiting(by, effects);
         let queues = self.queues_to_wait_in(by, names)?;
-        Ok(self.wait_in(by, &queues, Asked::Elements(hand), wait))
+        Ok(self.sessions.wait_in(by, &queues, Asked::Elements(hand), wait, &mut self.store))
     }
 
     pub(crate) fn wait_to_move(
@@ -62,7 +62,7 @@ impl Engine {
     ) -> Result<Outcome, Refusal> {
         self.stop_waiting(by, effects);
         let queues = self.queues_to_wait_in(by, [from].into())?;
-        Ok(self.wait_in(by, &queues, Asked::Move(way), wait))
+        Ok(self.sessions.wait_in(by, &queues, Asked::Move(way), wait, &mut self.store))
     }
 
     pub(crate) fn cancel_pop(&mut self, by: SessionSlot) -> Outcome {
@@ -91,7 +91,9 @@ impl Engine {
                 self.log.makes_way(most, most * DELETED_BYTES_MAX, effects)
             }
             // It is refused only where nothing else took the room.
-            Some(Asked::Move(_)) if !self.may_relocate(id) && !self.log.is_unspent() => {
+            Some(Asked::Move(_))
+                if !self.store.may_relocate(id, &self.log) && !self.log.is_unspent() =>
+            {
                 self.log.defer();
                 false
             }
@@ -125,7 +127,7 @@ impl Engine {
                 (self.move_from(slot, way, effects), self.store.queues.find(to.as_str()))
             }
         };
-        let outcome = outcome.unwrap_or_else(|refusal| self.refuse(refusal));
+        let outcome = outcome.unwrap_or_else(|refusal| self.log.refuse(refusal));
         let (after, reply) = outcome.into_answer().expect("invariant: it is answered");
         effects.reply(self.sessions.at(key.session).identity.id, after.and(floor), reply);
         woken
@@ -134,40 +136,14 @@ impl Engine {
     /// Ends the wait of a command on lists, if this is one.
     pub(crate) fn end_popping(&mut self, key: ConsumerKey) -> Option<Box<Popping>> {
         let popping = self.sessions.consumer_mut(key)?.popping.take()?;
-        let was_waiting = self.end_wait(key);
+        let was_waiting = self.sessions.end_wait(key, &mut self.store);
         assert!(was_waiting, "a command on lists is there while it waits");
         let consumer = self.sessions.at_mut(key.session).links.consumers.remove(&key.link);
         for queue in consumer.into_iter().flat_map(|consumer| consumer.watched) {
-            self.end_watch(key, queue, None);
+            self.admission.end_watch(key, queue, None, &mut self.store);
             self.remove_if_idle(queue);
         }
         Some(popping)
-    }
-
-    /// What a command was answered, from the output `first` on, waits for this too; and so does
-    /// what it will be answered, if it waits.
-    pub(crate) fn raise_answers(
-        &mut self,
-        by: SessionSlot,
-        floor: DependsOn,
-        first: usize,
-        effects: &mut Effects,
-    ) {
-        if floor == DependsOn::NOTHING {
-            return;
-        }
-        let key = ConsumerKey { session: by, link: LIST_LINK };
-        if let Some(popping) = self.sessions.consumer_mut(key).and_then(|it| it.popping.as_mut()) {
-            popping.floor = floor;
-        }
-        let id = self.sessions.at(by).identity.id;
-        for output in effects.outputs.iter_mut().skip(first).filter(|it| it.session == id) {
-            output.after = output.after.and(floor);
-        }
-    }
-
-    pub(crate) fn is_popping(&self, key: ConsumerKey) -> bool {
-        self.sessions.consumer(key).is_some_and(|consumer| consumer.popping.is_some())
     }
 
     /// Ends the wait of a command on lists, if one waits: by time, or because a second one came,
@@ -186,7 +162,7 @@ impl Engine {
     ) -> Result<Vec<QueueSlot>, Refusal> {
         let mut queues = Vec::with_capacity(names.len());
         for name in names {
-            match self.queue_to_consume(by, name) {
+            match self.directory.queue_to_consume(by, name, &mut self.store) {
                 Ok(queue) => queues.push(queue),
                 Err(refusal) => {
                     queues.into_iter().for_each(|queue| self.remove_if_idle(queue));
@@ -196,6 +172,34 @@ impl Engine {
         }
         Ok(queues)
     }
+}
+
+impl Sessions {
+    /// What a command was answered, from the output `first` on, waits for this too; and so does
+    /// what it will be answered, if it waits.
+    pub(crate) fn raise_answers(
+        &mut self,
+        by: SessionSlot,
+        floor: DependsOn,
+        first: usize,
+        effects: &mut Effects,
+    ) {
+        if floor == DependsOn::NOTHING {
+            return;
+        }
+        let key = ConsumerKey { session: by, link: LIST_LINK };
+        if let Some(popping) = self.consumer_mut(key).and_then(|it| it.popping.as_mut()) {
+            popping.floor = floor;
+        }
+        let id = self.at(by).identity.id;
+        for output in effects.outputs.iter_mut().skip(first).filter(|it| it.session == id) {
+            output.after = output.after.and(floor);
+        }
+    }
+
+    pub(crate) fn is_popping(&self, key: ConsumerKey) -> bool {
+        self.consumer(key).is_some_and(|consumer| consumer.popping.is_some())
+    }
 
     fn wait_in(
         &mut self,
@@ -203,6 +207,7 @@ impl Engine {
         queues: &[QueueSlot],
         asked: Asked,
         wait: Option<Nanos>,
+        store: &mut MessageStore,
     ) -> Outcome {
         let key = ConsumerKey { session: by, link: LIST_LINK };
         let consumer = Consumer {
@@ -211,11 +216,11 @@ impl Engine {
             popping: Some(Box::new(Popping { asked, floor: DependsOn::NOTHING })),
         };
         for &queue in queues {
-            self.store.queues.at_mut(queue).delivery.consumers.insert(key);
+            store.queues.at_mut(queue).delivery.consumers.insert(key);
         }
-        self.sessions.at_mut(by).links.consumers.insert(key.link, consumer);
+        self.at_mut(by).links.consumers.insert(key.link, consumer);
         let lease = None;
-        self.begin_wait(key, Wanted { wait, margin: Nanos::ZERO, lease });
+        self.begin_wait(key, Wanted { wait, margin: Nanos::ZERO, lease }, store);
         Outcome::NOTHING
     }
 }
