@@ -2,7 +2,7 @@
 //!
 //! Pure: bytes in, [`model::Command`]s out; [`model::Reply`]s in, bytes out. It contains no socket,
 //! no clock and no queue; it knows no other protocol. Numbers in parentheses are sections of the
-//! OASIS standard of 29 October 2012. What it promises is in `docs/protocols/amqp.md`.
+//! OASIS standard of 29 October 2012. What it promises is in `docs/reference/protocols/amqp.md`.
 //!
 //! * [`protocol_header`], [`frame`]: the stream of bytes cut into layers and frames
 //! * [`sasl`], [`performative`]: what the body of a frame says

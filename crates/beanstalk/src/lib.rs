@@ -2,7 +2,7 @@
 //!
 //! Pure: bytes in, [`model::Command`]s out; [`model::Reply`]s in, bytes out. It
 //! contains no socket, no clock and no queue; it knows no other protocol. What it promises, and
-//! where it departs from beanstalkd, is in `docs/protocols/beanstalkd.md`.
+//! where it departs from beanstalkd, is in `docs/reference/protocols/beanstalkd.md`.
 //!
 //! How a server drives one connection, on an engine that keeps the queue [`default_tube`]:
 //!

@@ -1,12 +1,13 @@
 //! HTTP/1.1 and h2c: send, receive and settle messages, follow topics, and what operators ask.
-//! docs/protocols/http.md is for those who use it.
+//! docs/reference/protocols/http.md is for those who use it.
 //!
 //! It knows no engine and no log: whoever serves hands it a [`Gateway`], which takes work and gives
 //! answers when they are safe. What has more than a payload is put into envelopes by functions
 //! that it is handed too ([`model::Envelopes`]), so that consumers of all protocols see it.
 //!
 //! [`serve`] runs on a tokio runtime of its caller's. One request blocks no other: each waits for
-//! its own answer, within limits that [docs/limits.md](../../../docs/limits.md) lists.
+//! its own answer, within the limits of
+//! [docs/reference/limits.md](../../../docs/reference/limits.md).
 
 mod activity;
 mod app;

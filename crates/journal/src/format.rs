@@ -1,4 +1,5 @@
-//! The bytes of the log. `docs/format.md` is the same in prose, with the argument why it is safe.
+//! The bytes of the log. `docs/reference/file-format.md` is the same in prose, with the argument
+//! why it is safe.
 //!
 //! All numbers are little endian. CRC is CRC-32C (Castagnoli).
 //!
@@ -26,8 +27,8 @@ use crate::BLOCK_BYTES;
 
 /// The version of the format that this code writes and reads.
 ///
-/// To change the format: raise it, describe the new one in docs/format.md, say in an ADR how old
-/// journals are read, add a golden file of the new one and keep those of the old ones.
+/// To change the format: raise it, describe the new one in docs/reference/file-format.md, say in an
+/// ADR how old journals are read, add a golden file of the new one and keep those of the old ones.
 pub const FORMAT_VERSION: u32 = 3;
 
 /// The oldest version that this code reads. Segments of older ones are read and never written to.

@@ -1,5 +1,5 @@
 //! The named limits of the house. A limit that a peer can reach has a tested refusal where it is
-//! enforced; docs/limits.md lists them.
+//! enforced; docs/reference/limits.md lists them.
 
 /// Bytes of a queue's name. beanstalkd allows 200; AMQP and Redis users write longer ones.
 pub const QUEUE_NAME_BYTES_MAX: usize = 255;

@@ -1,7 +1,7 @@
 //! The records of which frames and snapshots are made: values from bytes, and bytes from values.
 //!
 //! Decoding is total: any bytes are records or a [`RecordError`]. It copies nothing and allocates
-//! nothing. `docs/format.md` has the tables of bytes.
+//! nothing. `docs/reference/file-format.md` has the tables of bytes.
 #![no_std]
 
 extern crate alloc;

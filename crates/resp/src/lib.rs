@@ -2,7 +2,7 @@
 //!
 //! Pure: bytes in, [`model::Command`]s out; [`model::Reply`]s in, bytes out. It contains no
 //! socket, no clock and no list; it knows no other protocol. What it promises, and where it departs
-//! from Redis, is in `docs/protocols/redis.md`.
+//! from Redis, is in `docs/reference/protocols/redis.md`.
 //!
 //! How a server drives one connection:
 //!

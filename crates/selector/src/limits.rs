@@ -1,4 +1,5 @@
-//! What a selector may cost at most. Each has a tested refusal; docs/limits.md lists them.
+//! What a selector may cost at most. Each has a tested refusal; docs/reference/limits.md lists
+//! them.
 
 /// Bytes of a selector's text.
 pub const TEXT_BYTES_MAX: usize = 64 * 1024;

@@ -144,7 +144,7 @@ impl Disk for LyingDisk {
 const BUFFERED_MAX: usize = 2;
 
 /// Gives every frame of a segment, from the batch at `batch` on, the checksum that its bytes have;
-/// see docs/format.md.
+/// see docs/reference/file-format.md.
 fn forge_checksums(segment: &mut [u8], mut batch: usize) {
     while batch + MARK_BYTES <= segment.len() {
         let is_mark = segment.get(batch + 20) == Some(&1);

@@ -47,8 +47,8 @@ fn assert_caught(defect: Defect, policy: StorePolicy, faults_per_million: u64) {
 
 const PERIODIC: StorePolicy = StorePolicy::Periodic(Nanos::from_millis(25));
 
-/// The hang of docs/bugs.md: a reply to HTTP that another thread caused waits for frames for which
-/// no client waited before, and no thread writes them.
+/// The hang of docs/inside/bugs.md: a reply to HTTP that another thread caused waits for frames for
+/// which no client waited before, and no thread writes them.
 #[test]
 fn gateway_that_forgets_mail_is_caught() {
     let scenario = |seed| {
@@ -83,7 +83,8 @@ fn clock_of_the_start_is_caught() {
     assert!(caught.is_some(), "moments by the clock of the start are not noticed");
 }
 
-/// What docs/bugs.md tells of clients that gave up: their sends were carried out all the same.
+/// What docs/inside/bugs.md tells of clients that gave up: their sends were carried out all the
+/// same.
 #[test]
 fn sends_of_gone_clients_are_caught() {
     let scenario = |seed| {

@@ -1,5 +1,5 @@
 //! The same commands to the real beanstalkd and to session and engine: the answers must be the
-//! same, except for what `docs/protocols/beanstalkd.md` names.
+//! same, except for what `docs/reference/protocols/beanstalkd.md` names.
 
 use std::time::Instant;
 

@@ -1,5 +1,6 @@
-//! Peers who do their worst, against the real binary: they cost bounded memory, they are refused as
-//! docs/limits.md says, and a neighbour by the same protocol gets right answers meanwhile.
+//! Peers who do their worst, against the real binary: they cost bounded memory, they are refused
+//! as docs/reference/limits.md says, and a neighbour by the same protocol gets right answers
+//! meanwhile.
 //!
 //! Memory is that of the server's process, as the system counts it. Nothing here is timed: a peer
 //! sends until the server takes no more, and the neighbours are served in between.

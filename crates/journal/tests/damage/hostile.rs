@@ -220,7 +220,7 @@ fn apply(disk: &MemoryDisk, change: &[u8]) {
     }
 }
 
-/// Makes all checksums right that can be found: docs/format.md says where they are.
+/// Makes all checksums right that can be found: docs/reference/file-format.md says where they are.
 fn mend(disk: &MemoryDisk) {
     for (name, file) in &disk.directory().files {
         let bytes = &mut *file.borrow_mut();

@@ -493,7 +493,7 @@ fn every_bit_is_missed_or_does_not_matter() {
     assert!(sum(|tally| tally.tail_lost) > 20, "{tallies:?}");
 }
 
-/// See docs/format.md.
+/// See docs/reference/file-format.md.
 const MARK_BYTES: usize = 64;
 
 /// More than there are.
