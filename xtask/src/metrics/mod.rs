@@ -1,9 +1,11 @@
 //! The figures A1 to A12 of our own code, counted as those of the code bases beside it are.
 
 mod commits;
+mod pages;
 pub(crate) mod source;
 
 use self::commits::Commits;
+use self::pages::Pages;
 use self::source::Source;
 use crate::Result;
 use crate::house::House;
@@ -39,6 +41,7 @@ pub(crate) fn run(house: &House) -> Result<()> {
     println!("    with the simulation as a test {:.2}", ratio(test, all.sum.prod - sim.prod));
     dependencies(house);
     Commits::read(house)?.print();
+    Pages::of(house).print();
     let (leftovers, wide) = (per_kloc(all.sum.leftovers, &all), all.sum.wide);
     println!(
         "A12 notes for later per KLOC {leftovers:.1} (at most .5), lines over 100 columns {wide}"

@@ -3,6 +3,7 @@
 mod edges;
 mod layout;
 mod links;
+mod pages;
 mod retired;
 pub(crate) mod words;
 
@@ -23,7 +24,7 @@ pub(crate) struct Finding {
 /// A rule: its name and its check.
 type Rule = (&'static str, fn(&House) -> Vec<Finding>);
 
-const RULES: [Rule; 11] = [
+const RULES: [Rule; 12] = [
     ("crates import only whom they may", edges::check),
     ("engine, journal and broker use no protocol's words", words::protocol_words),
     ("the journal uses no words of queues", words::queue_words),
@@ -32,6 +33,7 @@ const RULES: [Rule; 11] = [
     ("leftovers name an issue", words::leftovers),
     ("retired names stay away", retired::check),
     ("lines are at most 100 columns", layout::columns),
+    ("lines of pages are at most 120 columns", pages::columns),
     ("lines end without spaces, files with a line end", layout::line_ends),
     ("files and functions stay short", layout::lengths),
     ("links lead somewhere", links::check),

@@ -57,6 +57,16 @@ fn unsafe_code_and_syncs_are_found_outside_the_disk() {
 }
 
 #[test]
+fn wide_lines_of_pages_are_found() {
+    let wide = "word ".repeat(24) + "x";
+    let address = format!("https://a.example/{}", "x".repeat(120));
+    let text =
+        format!("{wide}\n```\n{wide}\n```\n{address}\n* [a](b/{address})\n{wide} {address}\n");
+    assert_eq!(lines(pages::columns, "docs/a.md", &text), [1, 7]);
+    assert_eq!(lines(pages::columns, "src/a.rs", &text), [0; 0]);
+}
+
+#[test]
 fn retired_names_in_code_are_found() {
     let text = "fn is() {} // Lack\nstruct Lack; // Lack\nlet lacking = 1;\n";
     assert_eq!(lines(retired::check, "crates/x/src/x.rs", text), [2]);

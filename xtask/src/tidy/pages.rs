@@ -1,0 +1,61 @@
+//! How wide the lines of pages are.
+
+use super::Finding;
+use crate::house::House;
+
+const COLUMNS_MAX: usize = 120;
+
+/// Pages that are yet to be rewritten. The list only shrinks.
+const EXEMPT: [&str; 28] = [
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "README.md",
+    "docs/inside/adr/0020-little-memory-is-given-back-soon.md",
+    "docs/inside/adr/0027-dead-letters-carry-their-reason-as-properties.md",
+    "docs/inside/adr/0034-a-group-has-one-consumer.md",
+    "docs/inside/adr/0035-salvage-copies-what-checksums-hold.md",
+    "docs/inside/adr/README.md",
+    "docs/inside/benchmarks.md",
+    "docs/inside/benchmarks/activemq.md",
+    "docs/inside/benchmarks/bigdata.md",
+    "docs/inside/benchmarks/jobs.md",
+    "docs/inside/benchmarks/joram.md",
+    "docs/inside/benchmarks/million-rounds/jobs.md",
+    "docs/inside/benchmarks/million/jobs.md",
+    "docs/inside/benchmarks/openmq.md",
+    "docs/inside/bugs.md",
+    "docs/inside/durability.md",
+    "docs/inside/long-runs.md",
+    "docs/operate/install.md",
+    "docs/reference/file-format.md",
+    "docs/reference/limits.md",
+    "docs/reference/protocols/amqp.md",
+    "docs/reference/protocols/beanstalkd.md",
+    "docs/reference/protocols/http.md",
+    "docs/reference/protocols/mapping.md",
+    "docs/reference/protocols/redis.md",
+    "interop/jms/README.md",
+];
+
+/// Lines of Markdown that are too wide. Code may be wider, and so may a lone address or picture.
+pub(super) fn columns(house: &House) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in house.under("", ".md").filter(|file| !EXEMPT.contains(&file.path.as_str())) {
+        let mut in_code = false;
+        for (number, line) in file.lines() {
+            in_code ^= line.trim_start().starts_with("```");
+            let width = line.chars().count();
+            if width > COLUMNS_MAX && !in_code && !is_lone_address(line) {
+                findings.push(Finding::new(&file.path, number, format!("{width} columns")));
+            }
+        }
+    }
+    findings
+}
+
+/// A line without spaces, but for the title of a link or a bullet.
+fn is_lone_address(line: &str) -> bool {
+    let line = line.trim().trim_start_matches(['*', '-', '!', ' ']);
+    let address = line.split_once("](").map_or(line, |(_, address)| address);
+    !address.contains(' ') && (address.contains("://") || line.starts_with('['))
+}
