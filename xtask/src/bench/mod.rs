@@ -1,5 +1,5 @@
 //! `cargo xtask bench DOCUMENT`: the test of a source document on Dunlin and on the systems that it
-//! is about, in one run on one machine; what comes of it is in `docs/inside/benchmarks`.
+//! is about, in one run on one machine; what comes of it is in `target/bench`.
 //!
 //! A broker and its client have a process each; both are new in every round, and only those of one
 //! system run at a time, so that none pays for what another still has to do.
@@ -83,7 +83,7 @@ cargo xtask bench all               all of these, one after the other
     --only LIST       cases, or what their names begin with; their lines replace those of before
     --quick           few messages and one round: shows that everything works
     --binary PATH     dunlin (default: the release build)
-    --out FOLDER      for the document and what is behind it (docs/inside/benchmarks)
+    --out FOLDER      for the document and what is behind it (target/bench)
     Each is meant to take some six minutes on two quiet cores, a third of that with --rounds 1.
     Ctrl-C ends all that was started.
 ";

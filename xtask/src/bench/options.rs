@@ -46,7 +46,7 @@ impl Options {
             systems: choice.systems.iter().map(|name| (*name).to_owned()).collect(),
             only: Vec::new(),
             binary: None,
-            out: root().join("docs/inside/benchmarks"),
+            out: root().join("target/bench"),
             words: if quick { " --quick".to_owned() } else { String::new() },
             numbers: choice.numbers.iter().map(|each| (each.name, number(each))).collect(),
         };
