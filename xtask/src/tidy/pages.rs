@@ -6,7 +6,7 @@ use crate::house::House;
 const COLUMNS_MAX: usize = 120;
 
 /// Pages that are yet to be rewritten. The list only shrinks.
-const EXEMPT: [&str; 14] = [
+const EXEMPT: [&str; 13] = [
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "README.md",
@@ -14,7 +14,6 @@ const EXEMPT: [&str; 14] = [
     "docs/inside/long-runs.md",
     "docs/operate/install.md",
     "docs/reference/file-format.md",
-    "docs/reference/limits.md",
     "docs/reference/protocols/amqp.md",
     "docs/reference/protocols/beanstalkd.md",
     "docs/reference/protocols/http.md",

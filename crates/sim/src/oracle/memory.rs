@@ -270,7 +270,7 @@ pub(super) const fn brings(sent: &Sent) -> bool {
     elements || matches!(sent, Sent::Wish(Wish::Put { .. }) | Sent::Command(Command::PutTo { .. }))
 }
 
-/// What it takes in memory while it waits: see docs/reference/limits.md.
+/// What it takes in memory while it waits: see docs/reference/memory.md.
 fn waiting_bytes(sent: &Sent) -> u64 {
     let body = match sent {
         Sent::Elements(bytes) => return *bytes,
