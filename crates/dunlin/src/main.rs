@@ -12,6 +12,8 @@ mod journal_salvage;
 mod journal_verify;
 mod listen;
 mod parse;
+#[cfg(test)]
+mod reference_test;
 mod serve;
 mod settings;
 mod variables;
