@@ -2,28 +2,7 @@
 
 use std::collections::VecDeque;
 
-use model::{DependsOn, Durability, Lsn};
-
-/// How far the log is durable. Both only ever grow, and `synced <= written`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Durable {
-    /// Handed to the operating system up to here.
-    pub written: Lsn,
-    /// On the device up to here.
-    pub synced: Lsn,
-}
-
-impl Durable {
-    /// Whether what depends on `after` may leave.
-    #[must_use]
-    pub fn covers(self, after: DependsOn) -> bool {
-        match after.level {
-            Durability::None => true,
-            Durability::Written => self.written >= after.lsn,
-            Durability::Synced => self.synced >= after.lsn,
-        }
-    }
-}
+use model::{DependsOn, Durable};
 
 /// The gate of one connection's outgoing byte stream. The stream stays in order: bytes behind a
 /// held one are held too.
@@ -69,6 +48,8 @@ impl Gate {
 
 #[cfg(test)]
 mod tests {
+    use model::{Durability, Lsn};
+
     use super::*;
 
     fn durable(written: u64, synced: u64) -> Durable {

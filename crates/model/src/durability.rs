@@ -86,6 +86,27 @@ impl DependsOn {
     }
 }
 
+/// How far the log is durable. Both only ever grow, and `synced <= written`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Durable {
+    /// Handed to the operating system up to here.
+    pub written: Lsn,
+    /// On the device up to here.
+    pub synced: Lsn,
+}
+
+impl Durable {
+    /// Whether what depends on `after` may leave.
+    #[must_use]
+    pub fn covers(self, after: DependsOn) -> bool {
+        match after.level {
+            Durability::None => true,
+            Durability::Written => self.written >= after.lsn,
+            Durability::Synced => self.synced >= after.lsn,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

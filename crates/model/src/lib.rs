@@ -42,7 +42,7 @@ pub use body::{Away, Body, BodyPlace, Payload, Shows};
 pub use chain_room::ChainRoom;
 pub use command::{Command, ConsumerMode, Peek};
 pub use draining::Draining;
-pub use durability::{DependsOn, Durability, Persistence, StorePolicy};
+pub use durability::{DependsOn, Durability, Durable, Persistence, StorePolicy};
 pub use envelope::{
     Content, Envelope, Envelopes, JMS_PRIORITY_DEFAULT, JMS_PRIORITY_MAX, PRIORITY_STEP,
     TRACE_CONTEXT, jms_of_priority, priority_of_jms,
