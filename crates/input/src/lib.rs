@@ -7,10 +7,12 @@
 
 extern crate alloc;
 
+mod held;
 mod wrong_protocol;
 
 use alloc::vec::Vec;
 
+pub use held::Held;
 pub use wrong_protocol::{
     BEGINNING_BYTES_MAX, Beginning, WrongProtocol, beginning, is_http_line, is_method, is_target,
     names_host,

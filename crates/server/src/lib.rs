@@ -33,7 +33,6 @@ mod events;
 mod evictions;
 mod facts;
 mod gateway;
-mod held;
 mod hub;
 mod listener;
 mod log;

@@ -9,14 +9,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use beanstalk::Shared;
-use input::WrongProtocol;
+use input::{Held, WrongProtocol};
 use journal::Durable;
 use model::{Command, DependsOn, Draining, MessageId, Nanos, Output, SessionId, WallClock};
 use rustix::net::{SocketAddrUnix, getpeername, getsockname};
 
 use crate::address::Endpoint;
 use crate::config::Protocol;
-use crate::held::Held;
 use crate::outgoing::Outgoing;
 
 /// What all connections of a protocol share, and all protocols.

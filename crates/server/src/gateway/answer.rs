@@ -1,12 +1,12 @@
 //! Answers on their way to tasks, held until the log is durable enough.
 
 use http_api::{GatewayError, Leased, Token};
+use input::Held;
 use journal::Durable;
 use model::{Delivery, DependsOn, Durability, Lsn, Reply, WallClock};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::gateway::inbox::{ReceiveReply, WorkReply};
-use crate::held::Held;
 
 /// What an answer waits for that was made of several replies: each level by itself, since a frame
 /// that was to be written only may never be synced.

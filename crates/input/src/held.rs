@@ -1,14 +1,13 @@
 //! What waits for the log, of protocols whose answers may overtake each other.
 
-use std::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 
-use journal::Durable;
-use model::{DependsOn, Durability, Lsn};
+use model::{DependsOn, Durability, Durable, Lsn};
 
 /// Things to tell a peer, each once what it depends on is durable. What depends on less does not
 /// wait for what depends on more.
 #[derive(Debug)]
-pub(crate) struct Held<T> {
+pub struct Held<T> {
     /// Depend on nothing that is not durable.
     free: VecDeque<T>,
     written: Line<T>,
@@ -30,8 +29,16 @@ struct Line<T> {
 /// The frame waited for, and the order of arrival.
 type Place = (Lsn, u64);
 
+impl<T> Default for Held<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T> Held<T> {
-    pub(crate) fn new() -> Self {
+    /// Holds nothing.
+    #[must_use]
+    pub fn new() -> Self {
         Self {
             free: VecDeque::new(),
             written: Line::new(),
@@ -42,7 +49,7 @@ impl<T> Held<T> {
     }
 
     /// Keeps it until then.
-    pub(crate) fn push(&mut self, after: DependsOn, thing: T) {
+    pub fn push(&mut self, after: DependsOn, thing: T) {
         let (reached, waiting) = match after.level {
             Durability::None => (Lsn(u64::MAX), &mut self.written),
             Durability::Written => (self.durable.written, &mut self.written),
@@ -57,7 +64,7 @@ impl<T> Held<T> {
     }
 
     /// The log is so durable now.
-    pub(crate) fn advance(&mut self, durable: Durable) {
+    pub fn advance(&mut self, durable: Durable) {
         if durable == self.durable {
             return;
         }
@@ -65,17 +72,18 @@ impl<T> Held<T> {
         for (waiting, reached) in
             [(&mut self.written, durable.written), (&mut self.synced, durable.synced)]
         {
-            self.free.extend(std::iter::from_fn(|| waiting.pop(reached)));
+            self.free.extend(core::iter::from_fn(|| waiting.pop(reached)));
         }
     }
 
     /// The next one that may be told.
-    pub(crate) fn pop(&mut self) -> Option<T> {
+    pub fn pop(&mut self) -> Option<T> {
         self.free.pop_front()
     }
 
     /// Whether some wait for the log.
-    pub(crate) fn is_holding(&self) -> bool {
+    #[must_use]
+    pub fn is_holding(&self) -> bool {
         !self.written.is_empty() || !self.synced.is_empty()
     }
 }
@@ -119,6 +127,9 @@ const KEPT_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::String;
+    use alloc::vec::Vec;
+
     use super::*;
 
     fn after(lsn: u64, level: Durability) -> DependsOn {
@@ -126,7 +137,7 @@ mod tests {
     }
 
     fn free(held: &mut Held<char>) -> String {
-        std::iter::from_fn(|| held.pop()).collect()
+        core::iter::from_fn(|| held.pop()).collect()
     }
 
     #[test]
@@ -165,7 +176,7 @@ mod tests {
             held.advance(Durable { written: Lsn(reached), synced: Lsn(reached) });
             let gone = plain.partition_point(|(lsn, _)| *lsn <= reached);
             let gone: Vec<u64> = plain.drain(..gone).map(|(_, number)| number).collect();
-            assert_eq!(std::iter::from_fn(|| held.pop()).collect::<Vec<_>>(), gone);
+            assert_eq!(core::iter::from_fn(|| held.pop()).collect::<Vec<_>>(), gone);
         }
         assert!(plain.is_empty() && !held.is_holding());
     }
