@@ -59,12 +59,7 @@ impl Core {
         }
     }
 
-    /// The replies for the sessions of this reactor that others caused.
-    pub(crate) fn take_mail(&mut self, reactor: usize) -> VecDeque<Output> {
-        self.mailboxes.get_mut(reactor).map(std::mem::take).unwrap_or_default()
-    }
-
-    /// The first of them.
+    /// The next reply for the sessions of this reactor that others caused.
     pub(crate) fn next_mail(&mut self, reactor: usize) -> Option<Output> {
         self.mailboxes.get_mut(reactor)?.pop_front()
     }

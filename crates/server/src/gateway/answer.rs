@@ -2,8 +2,7 @@
 
 use http_api::{GatewayError, Leased, Token};
 use input::Held;
-use journal::Durable;
-use model::{Delivery, DependsOn, Durability, Lsn, Reply, WallClock};
+use model::{Delivery, DependsOn, Durability, Durable, Lsn, Reply, WallClock};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::gateway::inbox::{ReceiveReply, WorkReply};

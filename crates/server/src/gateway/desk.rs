@@ -1,24 +1,35 @@
 //! What the pump keeps, and how it steps the broker while it holds the lock.
 
 use http_api::{GatewayError, Leased};
-use journal::Durable;
-use model::{Command, DependsOn, Nanos, Output, Reply, SessionId, WallClock};
+use model::{Command, DependsOn, Draining, Durable, Nanos, Output, Reply, SessionId, WallClock};
 
-use crate::connections::{numbered_densely, reactor_of};
-use crate::core::Core;
 use crate::gateway::answer::Answers;
+use crate::gateway::broker::Broker;
 use crate::gateway::followers::Followers;
 use crate::gateway::inbox::{Inbox, Wish};
 use crate::gateway::leases::Leases;
 use crate::gateway::receives::Receives;
 use crate::gateway::works::Works;
-use crate::post::Post;
-use crate::step::STEPS_PER_TURN;
+
+/// How a gateway is set up.
+#[derive(Clone, Debug)]
+pub(crate) struct GatewayOptions {
+    /// Differs between processes, so that a token of one fits no lease of another.
+    pub(crate) instance: u64,
+    /// Receives that may wait at once; one more is refused.
+    pub(crate) receives_max: usize,
+    /// Transactions without leases that may be open at once; one more is refused.
+    pub(crate) transactions_max: usize,
+    /// Answers tell moments by this clock.
+    pub(crate) wall_clock: WallClock,
+    /// Sends are refused once it has begun.
+    pub(crate) draining: Draining,
+}
 
 /// The gateway's own sessions, and who waits for them.
 #[derive(Debug)]
 pub(crate) struct GatewayState {
-    index: usize,
+    /// Sessions that were opened so far.
     sessions: u64,
     session: SessionId,
     asking: SessionId,
@@ -27,58 +38,63 @@ pub(crate) struct GatewayState {
     pub(crate) followers: Followers,
     pub(crate) leases: Leases,
     pub(crate) answers: Answers,
+    pub(crate) draining: Draining,
     stopping: bool,
+    /// Of one command; kept for its memory.
+    outputs: Vec<Output>,
 }
 
-/// What can be done while the lock is held, and for how long.
-pub(crate) struct Locked<'a> {
-    pub(crate) core: &'a mut Core,
-    pub(crate) posts: &'a [Post],
+/// One turn of the gateway.
+pub(crate) struct Turn<'a> {
+    pub(crate) broker: &'a mut dyn Broker,
     pub(crate) now: Nanos,
     last_step: u64,
 }
 
-impl<'a> Locked<'a> {
-    pub(crate) fn new(core: &'a mut Core, posts: &'a [Post], now: Nanos) -> Self {
-        let last_step = core.broker.steps() + STEPS_PER_TURN;
-        Self { core, posts, now, last_step }
+impl<'a> Turn<'a> {
+    /// A turn that begins commands until the broker has done so many steps.
+    fn new(broker: &'a mut dyn Broker, steps_max: u64) -> Self {
+        let (now, last_step) = (broker.now(), broker.steps() + steps_max);
+        Self { broker, now, last_step }
     }
 
     /// Whether another command may be given in this turn.
     pub(crate) fn goes_on(&self) -> bool {
-        !self.core.broker.stalled() && self.core.broker.steps() < self.last_step
+        !self.broker.stalled() && self.broker.steps() < self.last_step
     }
 }
 
 impl GatewayState {
-    /// A desk whose sessions are numbered as those of reactor `index`.
-    pub(crate) fn new(index: usize, instance: u64, receives_max: usize, clock: WallClock) -> Self {
+    /// Opens the sessions of all leases, and of what operators ask.
+    pub(crate) fn open(options: GatewayOptions, broker: &mut dyn Broker) -> Self {
+        let GatewayOptions { instance, receives_max, transactions_max, .. } = options;
+        let (session, asking) = (broker.session_id(1), broker.session_id(2));
+        for session in [session, asking] {
+            broker.open_session(session);
+            broker.name_session(session, "http".into());
+            broker.let_overtake(session);
+        }
         Self {
-            index,
             sessions: 2,
-            session: numbered_densely(index, 1),
-            asking: numbered_densely(index, 2),
+            session,
+            asking,
             receives: Receives::new(receives_max),
-            works: Works::new(),
+            works: Works::new(transactions_max),
             followers: Followers::default(),
             leases: Leases::new(instance),
-            answers: Answers::new(clock),
+            answers: Answers::new(options.wall_clock),
+            draining: options.draining,
             stopping: false,
+            outputs: Vec::new(),
         }
     }
 
-    /// The sessions of all leases, and of what operators ask, begin.
-    pub(crate) fn open(&self, core: &mut Core) {
-        for session in [self.session, self.asking] {
-            core.broker.open_session(session);
-            core.broker.name_session(session, "http".into());
-            core.broker.let_overtake(session);
-        }
-    }
-
-    pub(crate) fn next_session(&mut self) -> SessionId {
+    /// Opens a session more.
+    pub(crate) fn open_session(&mut self, turn: &mut Turn<'_>) -> SessionId {
         self.sessions += 1;
-        numbered_densely(self.index, self.sessions)
+        let session = turn.broker.session_id(self.sessions);
+        turn.broker.open_session(session);
+        session
     }
 
     /// The session of all leases.
@@ -96,17 +112,39 @@ impl GatewayState {
         self.stopping
     }
 
-    /// Serves what has come, as far as the turn goes.
-    pub(crate) fn step(&mut self, locked: &mut Locked<'_>, inbox: &Inbox) {
+    /// Serves what has come, in about so many steps of the broker. What settles the leases of one
+    /// transaction is done in one turn.
+    pub(crate) fn step(&mut self, broker: &mut dyn Broker, inbox: &Inbox, steps_max: u64) {
+        let turn = &mut Turn::new(broker, steps_max);
         // What others caused comes before what the wishes cause now.
-        for output in locked.core.take_mail(self.index) {
-            self.note(locked, output);
+        while let Some(output) = turn.broker.poll_output() {
+            self.note(turn, output);
         }
-        self.leases.expire(locked.now);
-        if !locked.core.broker.stalled() {
-            self.drop_slow(locked);
+        self.leases.expire(turn.now);
+        if !turn.broker.stalled() {
+            self.drop_slow(turn);
         }
-        while locked.goes_on() && (self.go_on(locked) || self.grant_next(locked, inbox)) {}
+        while turn.goes_on() && (self.go_on(turn) || self.grant_next(turn, inbox)) {}
+    }
+
+    /// When the gateway wants a turn though nothing happens: a follower has read too little.
+    pub(crate) fn deadline(&self) -> Option<Nanos> {
+        self.followers.deadline()
+    }
+
+    /// Whether answers wait for the log.
+    pub(crate) fn is_holding(&self) -> bool {
+        self.answers.is_holding()
+    }
+
+    /// Whether work waits until the broker takes it.
+    pub(crate) fn is_postponed(&self) -> bool {
+        self.works.is_postponed()
+    }
+
+    /// The broker may take now what it did not.
+    pub(crate) fn resume_postponed(&mut self) {
+        self.works.resume_postponed();
     }
 
     /// Whether there is more to do than the last turn did.
@@ -119,70 +157,73 @@ impl GatewayState {
     }
 
     /// Goes on with something that began before; tells whether there was any.
-    fn go_on(&mut self, locked: &mut Locked<'_>) -> bool {
+    fn go_on(&mut self, turn: &mut Turn<'_>) -> bool {
         let has_begun = self.has_begun();
         if self.followers.has_taken() {
-            self.settle_taken(locked);
+            self.settle_taken(turn);
         } else if self.receives.has_due() {
-            self.go_on_receiving(locked);
+            self.go_on_receiving(turn);
         } else if self.works.is_going_on() {
-            self.go_on_working(locked);
+            self.go_on_working(turn);
         }
         has_begun
     }
 
-    fn grant_next(&mut self, locked: &mut Locked<'_>, inbox: &Inbox) -> bool {
+    fn grant_next(&mut self, turn: &mut Turn<'_>, inbox: &Inbox) -> bool {
         let Some(wish) = inbox.pop() else { return false };
         match wish {
-            Wish::Work(ticket, work, reply) => self.begin_work(locked, ticket, work, reply),
+            Wish::Work(ticket, work, reply) => self.begin_work(turn, ticket, work, reply),
             Wish::Receive(_, _, reply) if self.stopping => {
                 drop(reply.send(Err(GatewayError::Stopping)))
             }
             Wish::Receive(ticket, wanted, reply) => {
-                self.begin_receive(locked, ticket, wanted, reply);
+                self.begin_receive(turn, ticket, wanted, reply);
             }
             Wish::Abandon(ticket) => {
-                self.abandon_receive(locked, ticket);
-                self.abandon_work(locked, ticket);
+                self.abandon_receive(turn, ticket);
+                self.abandon_work(turn, ticket);
             }
             Wish::GiveBack(tokens) => tokens.into_iter().for_each(|token| {
-                self.give_back(locked, token);
+                self.give_back(turn, token);
             }),
             Wish::Follow(_, _, _, reply) if self.stopping => {
                 drop(reply.send(Err(GatewayError::Stopping)));
             }
             Wish::Follow(ticket, topic, to, reply) => {
-                self.begin_to_follow(locked, ticket, topic, to, reply);
+                self.begin_to_follow(turn, ticket, topic, to, reply);
             }
-            Wish::Took(ticket, count, bytes) => self.took(locked, ticket, count, bytes),
-            Wish::Leave(ticket) => self.stop_following(locked, ticket),
+            Wish::Took(ticket, count, bytes) => self.took(turn, ticket, count, bytes),
+            Wish::Leave(ticket) => self.stop_following(turn, ticket),
         }
         true
     }
 
     /// The server stops: nobody waits any longer.
-    pub(crate) fn stop_waits(&mut self, locked: &mut Locked<'_>) {
+    pub(crate) fn stop_waits(&mut self, broker: &mut dyn Broker) {
+        let turn = &mut Turn::new(broker, 0);
         self.stopping = true;
-        self.end_waits(locked);
+        self.end_waits(turn);
         self.stop_paced();
         for ticket in self.followers.tickets() {
-            self.stop_following(locked, ticket);
+            self.stop_following(turn, ticket);
         }
     }
 
     /// Ends the sessions, through no fault of those who hold leases.
-    pub(crate) fn close(&mut self, locked: &mut Locked<'_>) {
+    pub(crate) fn close(&mut self, broker: &mut dyn Broker) {
+        let turn = &mut Turn::new(broker, 0);
         for session in self.works.take_sessions() {
-            self.dismiss(locked, session);
+            self.dismiss(turn, session);
         }
-        self.dismiss(locked, self.asking);
-        self.dismiss(locked, self.session);
+        self.dismiss(turn, self.asking);
+        self.dismiss(turn, self.session);
     }
 
     /// Ends a session through no fault of its own.
-    pub(crate) fn dismiss(&mut self, locked: &mut Locked<'_>, session: SessionId) {
-        locked.core.broker.dismiss_session(locked.now, session, &mut locked.core.outputs);
-        self.sort_outputs(locked);
+    pub(crate) fn dismiss(&mut self, turn: &mut Turn<'_>, session: SessionId) {
+        let mut outputs = std::mem::take(&mut self.outputs);
+        turn.broker.dismiss_session(session, &mut outputs);
+        self.note_all(turn, outputs);
     }
 
     /// Answers what the log is durable enough for; gives what nobody was there to take.
@@ -190,13 +231,13 @@ impl GatewayState {
         self.answers.release(durable)
     }
 
-    fn give_back(&mut self, locked: &mut Locked<'_>, token: http_api::Token) {
+    fn give_back(&mut self, turn: &mut Turn<'_>, token: http_api::Token) {
         if self.leases.find(token).is_none() {
             return;
         }
         self.leases.remove(token.message);
         self.call(
-            locked,
+            turn,
             Command::Settle {
                 message: token.message,
                 settlement: model::Settlement::Return,
@@ -208,48 +249,45 @@ impl GatewayState {
     /// A command of the session of all leases, and its own reply.
     pub(crate) fn call(
         &mut self,
-        locked: &mut Locked<'_>,
+        turn: &mut Turn<'_>,
         command: Command,
     ) -> Option<(DependsOn, Reply)> {
-        self.call_as(locked, self.session, command)
+        self.call_as(turn, self.session, command)
     }
 
-    /// The same for any session. What else the command caused is passed on.
+    /// The same for any session.
     pub(crate) fn call_as(
         &mut self,
-        locked: &mut Locked<'_>,
+        turn: &mut Turn<'_>,
         session: SessionId,
         command: Command,
     ) -> Option<(DependsOn, Reply)> {
-        let core = &mut *locked.core;
         let is_answered = !is_answered_later(&command);
-        core.broker.handle(locked.now, session, command, &mut core.outputs);
+        let mut outputs = std::mem::take(&mut self.outputs);
+        turn.broker.handle(session, command, &mut outputs);
         // The engine answers a command before it tells what came of it.
         let is_own = |it: &Output| it.session == session && !is_event(&it.reply);
-        let own = is_answered.then(|| core.outputs.iter().position(is_own)).flatten();
-        let reply = own.map(|index| core.outputs.remove(index));
-        core.scheduler
-            .note_awaited(reply.as_ref().map_or(DependsOn::NOTHING, |output| output.after));
-        self.sort_outputs(locked);
+        let own = is_answered.then(|| outputs.iter().position(is_own)).flatten();
+        let reply = own.map(|index| outputs.remove(index));
+        let after = reply.as_ref().map_or(DependsOn::NOTHING, |output| output.after);
+        turn.broker.note_awaited(after);
+        self.note_all(turn, outputs);
         reply.map(|Output { after, reply, .. }| (after, reply))
     }
 
-    /// Keeps what is said to sessions of this desk, and posts the rest.
-    pub(crate) fn sort_outputs(&mut self, locked: &mut Locked<'_>) {
-        let index = self.index;
-        let ours = |output: &mut Output| reactor_of(output.session) == index;
-        let outputs: Vec<Output> = locked.core.outputs.extract_if(.., ours).collect();
-        for output in outputs {
-            self.note(locked, output);
+    /// Notes all of these, and keeps their memory.
+    fn note_all(&mut self, turn: &mut Turn<'_>, mut outputs: Vec<Output>) {
+        for output in outputs.drain(..) {
+            self.note(turn, output);
         }
-        locked.core.post_outputs(index, locked.posts);
+        self.outputs = outputs;
     }
 
     /// Something that is not the answer to a command just given.
-    fn note(&mut self, locked: &mut Locked<'_>, output: Output) {
+    fn note(&mut self, turn: &mut Turn<'_>, output: Output) {
         let Output { session, after, reply } = output;
-        let now = locked.now;
-        locked.core.scheduler.note_awaited(after);
+        let now = turn.now;
+        turn.broker.note_awaited(after);
         match reply {
             Reply::Late { ticket, reply } => self.note_admitted(ticket, after, *reply),
             reply if self.works.awaits(session) && !is_event(&reply) => {

@@ -11,7 +11,7 @@ use model::{
 use tokio::sync::{mpsc, oneshot};
 
 use crate::gateway::answer::{Answer, Waits};
-use crate::gateway::desk::{GatewayState, Locked};
+use crate::gateway::desk::{GatewayState, Turn};
 use crate::gateway::inbox::Ticket;
 
 /// Those who follow.
@@ -93,15 +93,14 @@ impl Followers {
 impl GatewayState {
     pub(crate) fn begin_to_follow(
         &mut self,
-        locked: &mut Locked<'_>,
+        turn: &mut Turn<'_>,
         ticket: Ticket,
         topic: QueueName,
         to: ToFollower,
         reply: oneshot::Sender<Result<(), GatewayError>>,
     ) {
-        let session = self.next_session();
-        locked.core.broker.open_session(session);
-        locked.core.broker.name_session(session, "http".into());
+        let session = self.open_session(turn);
+        turn.broker.name_session(session, "http".into());
         let follower = Follower {
             ticket,
             to,
@@ -119,56 +118,56 @@ impl GatewayState {
         let subscribe = Command::Subscribe { link: LINK, subscription: Box::new(subscription) };
         let mut waits = Waits::default();
         let mut result = Ok(());
-        if let Some((after, answer)) = self.call_as(locked, session, subscribe) {
+        if let Some((after, answer)) = self.call_as(turn, session, subscribe) {
             waits.add(after);
             if let Reply::Refused(refusal) = answer {
                 result = Err(GatewayError::Refused(refusal));
             }
         }
         match result {
-            Ok(()) => self.extend_credit(locked, session),
-            Err(_) => self.stop_following(locked, ticket),
+            Ok(()) => self.extend_credit(turn, session),
+            Err(_) => self.stop_following(turn, ticket),
         }
         self.answers.push(waits, Answer::Followed(reply, result));
     }
 
     /// A follower took so many more, of so many bytes.
-    pub(crate) fn took(&mut self, locked: &mut Locked<'_>, ticket: Ticket, count: u64, bytes: u64) {
+    pub(crate) fn took(&mut self, turn: &mut Turn<'_>, ticket: Ticket, count: u64, bytes: u64) {
         let Some(session) = self.followers.sessions.get(&ticket).copied() else { return };
         let Some(follower) = self.followers.by_session.get_mut(&session) else { return };
         follower.limit += count;
         follower.bytes_limit += bytes;
         follower.slow_since = None;
-        self.extend_credit(locked, session);
+        self.extend_credit(turn, session);
     }
 
-    fn extend_credit(&mut self, locked: &mut Locked<'_>, session: SessionId) {
+    fn extend_credit(&mut self, turn: &mut Turn<'_>, session: SessionId) {
         let Some(follower) = self.followers.by_session.get(&session) else { return };
         let Follower { limit, bytes_limit: bytes, .. } = *follower;
-        self.call_as(locked, session, Command::Credit { link: LINK, limit, bytes, drain: false });
+        self.call_as(turn, session, Command::Credit { link: LINK, limit, bytes, drain: false });
     }
 
     /// Deletes what was handed on, and lets those go who lost their subscription.
-    pub(crate) fn settle_taken(&mut self, locked: &mut Locked<'_>) {
+    pub(crate) fn settle_taken(&mut self, turn: &mut Turn<'_>) {
         if let Some(ticket) = self.followers.cut_off.pop() {
-            return self.stop_following(locked, ticket);
+            return self.stop_following(turn, ticket);
         }
         let Some((session, message)) = self.followers.taken.pop() else { return };
         let settlement = Settlement::Accept;
-        self.call_as(locked, session, Command::Settle { message, settlement, transaction: None });
+        self.call_as(turn, session, Command::Settle { message, settlement, transaction: None });
     }
 
     /// Gives up those who read nothing for too long: what waits for them costs memory.
-    pub(crate) fn drop_slow(&mut self, locked: &mut Locked<'_>) {
-        for ticket in self.followers.slow(locked.now) {
-            self.stop_following(locked, ticket);
+    pub(crate) fn drop_slow(&mut self, turn: &mut Turn<'_>) {
+        for ticket in self.followers.slow(turn.now) {
+            self.stop_following(turn, ticket);
         }
     }
 
-    pub(crate) fn stop_following(&mut self, locked: &mut Locked<'_>, ticket: Ticket) {
+    pub(crate) fn stop_following(&mut self, turn: &mut Turn<'_>, ticket: Ticket) {
         let Some(session) = self.followers.sessions.remove(&ticket) else { return };
         self.followers.by_session.remove(&session);
-        self.dismiss(locked, session);
+        self.dismiss(turn, session);
     }
 
     /// Nothing of a follower's session is anybody's answer but its deliveries.

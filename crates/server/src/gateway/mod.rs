@@ -11,12 +11,14 @@
 //! disk, and nothing waits while the lock is held.
 
 mod answer;
+mod broker;
 mod desk;
 mod figures;
 mod followers;
 mod handle;
 mod inbox;
 mod leases;
+mod locked;
 mod pump;
 mod receives;
 mod thread;

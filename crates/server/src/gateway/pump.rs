@@ -9,10 +9,13 @@ use model::Nanos;
 use tokio::sync::{Notify, watch};
 
 use crate::Failure;
-use crate::gateway::desk::{GatewayState, Locked};
+use crate::gateway::desk::{GatewayOptions, GatewayState};
 use crate::gateway::inbox::{Inbox, Wish};
+use crate::gateway::locked::LockedBroker;
+use crate::gateway::works::TRANSACTIONS_MAX;
 use crate::hub::{Hub, Phase};
 use crate::post::Sleep;
+use crate::step::STEPS_PER_TURN;
 
 /// Steps the broker for the tasks of the gateway.
 pub(crate) struct Pump {
@@ -32,11 +35,29 @@ pub(crate) struct Pump {
 impl Pump {
     /// Opens the session of all leases.
     pub(crate) fn new(hub: Arc<Hub>, stage: watch::Sender<Stage>) -> Self {
+        Self::with_transactions(hub, stage, TRANSACTIONS_MAX)
+    }
+
+    /// The same where so many transactions without leases may be open.
+    fn with_transactions(
+        hub: Arc<Hub>,
+        stage: watch::Sender<Stage>,
+        transactions_max: usize,
+    ) -> Self {
         let inbox = Arc::clone(&hub.inbox);
         let index = hub.reactors();
-        let clock = hub.wall_clock.clone();
-        let desk = GatewayState::new(index, hub.clock.now().0, hub.receives_max(), clock);
-        desk.open(&mut hub.lock());
+        let now = hub.clock.now();
+        let options = GatewayOptions {
+            instance: now.0,
+            receives_max: hub.receives_max(),
+            transactions_max,
+            wall_clock: hub.wall_clock.clone(),
+            draining: hub.lock().commons.draining.clone(),
+        };
+        let mut core = hub.lock();
+        let mut broker = LockedBroker::new(&mut core, hub.posts(), index, now);
+        let desk = GatewayState::open(options, &mut broker);
+        drop(core);
         Self { hub, index, inbox, desk, stage, stalled_at: None, postponed_at: 0, completions: 0 }
     }
 
@@ -56,8 +77,7 @@ impl Pump {
 
     /// Whether all that was asked is answered.
     fn is_done(&self) -> bool {
-        let waits = self.desk.answers.is_holding() || self.desk.works.is_postponed();
-        !waits && !self.desk.is_behind(&self.inbox)
+        !self.desk.is_holding() && !self.desk.is_postponed() && !self.desk.is_behind(&self.inbox)
     }
 
     /// One turn; tells whether the server ended at once.
@@ -76,22 +96,22 @@ impl Pump {
         let now = self.hub.now();
         let mail = self.hub.post(self.index).take_mail();
         let stops = stage > *self.stage.borrow();
-        let is_due = self.desk.followers.deadline().is_some_and(|deadline| deadline <= now);
+        let is_due = self.desk.deadline().is_some_and(|deadline| deadline <= now);
         if !mail && !stops && !is_due && !self.has_more() {
             return;
         }
         let completions = self.hub.completions();
         let core = &mut *self.hub.lock();
         let before = core.broker.steps();
-        let mut locked = Locked::new(core, self.hub.posts(), now);
+        let mut broker = LockedBroker::new(core, self.hub.posts(), self.index, now);
         if stops {
-            self.desk.stop_waits(&mut locked);
+            self.desk.stop_waits(&mut broker);
             self.stage.send_replace(stage);
         }
         if self.postponed_at != completions {
-            self.desk.works.resume_postponed();
+            self.desk.resume_postponed();
         }
-        self.desk.step(&mut locked, &self.inbox);
+        self.desk.step(&mut broker, &self.inbox, STEPS_PER_TURN);
         self.stalled_at = core.broker.stalled().then_some(completions);
         self.postponed_at = completions;
         let session = [self.desk.session()];
@@ -109,14 +129,14 @@ impl Pump {
     /// Whether a turn would do something although nothing new has come.
     fn has_more(&self) -> bool {
         let stalled = self.stalled_at.is_some_and(|then| then == self.hub.completions());
-        let resumes = self.desk.works.is_postponed() && self.postponed_at != self.hub.completions();
+        let resumes = self.desk.is_postponed() && self.postponed_at != self.hub.completions();
         resumes || !stalled && self.desk.is_behind(&self.inbox)
     }
 
     /// Waits for wishes, mail, completed writes, slow followers and the end.
     async fn sleep(&mut self, closing: &Notify, is_closing: &mut bool) {
-        let postpones = self.desk.works.is_postponed();
-        let holds = self.desk.answers.is_holding() || self.stalled_at.is_some() || postpones;
+        let postpones = self.desk.is_postponed();
+        let holds = self.desk.is_holding() || self.stalled_at.is_some() || postpones;
         let sleep = if holds { Sleep::ForWrites } else { Sleep::ForMail };
         let post = self.hub.post(self.index);
         let quiet = post.sleep(sleep);
@@ -126,7 +146,7 @@ impl Pump {
             post.awake();
             return tokio::task::yield_now().await;
         }
-        let deadline = self.desk.followers.deadline();
+        let deadline = self.desk.deadline();
         let span = deadline.map(|deadline| deadline.since(self.hub.clock.now()));
         tokio::select! {
             () = self.inbox.rung() => {}
@@ -139,7 +159,8 @@ impl Pump {
     fn close(&mut self) {
         let now = self.hub.clock.now();
         let core = &mut *self.hub.lock();
-        self.desk.close(&mut Locked::new(core, self.hub.posts(), now));
+        let mut broker = LockedBroker::new(core, self.hub.posts(), self.index, now);
+        self.desk.close(&mut broker);
         self.hub.commit_elsewhere(core, &[self.desk.session()], now);
     }
 }

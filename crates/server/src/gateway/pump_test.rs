@@ -32,11 +32,24 @@ impl Turns {
 
     fn with_memory(test: &str, memory_limit: Option<u64>) -> Self {
         let (data, hub) = journal_hub_with(&format!("gateway-{test}"), memory_limit);
-        let hub = Arc::new(hub);
+        Self::on(data, Arc::new(hub), TRANSACTIONS_MAX)
+    }
+
+    fn with_transactions(test: &str, transactions_max: usize) -> Self {
+        let (data, hub) = journal_hub_with(&format!("gateway-{test}"), None);
+        Self::on(data, Arc::new(hub), transactions_max)
+    }
+
+    fn on(data: std::path::PathBuf, hub: Arc<Hub>, transactions_max: usize) -> Self {
         let (stage, _) = watch::channel(Stage::Serving);
-        let pump = Pump::new(Arc::clone(&hub), stage);
+        let pump = Pump::with_transactions(Arc::clone(&hub), stage, transactions_max);
         let gateway = Gateway::new(Arc::clone(&hub));
         Self { hub, pump, gateway, data }
+    }
+
+    /// The gateway of a hub whose core this thread has locked.
+    fn broker<'a>(hub: &'a Hub, core: &'a mut crate::core::Core, now: Nanos) -> LockedBroker<'a> {
+        LockedBroker::new(core, hub.posts(), hub.reactors(), now)
     }
 
     /// Takes turns until there is nothing to do but to wait.
@@ -85,7 +98,7 @@ impl Turns {
     fn stop_waits(&mut self) {
         let core = &mut *self.hub.lock();
         let now = self.hub.clock.now();
-        self.pump.desk.stop_waits(&mut Locked::new(core, self.hub.posts(), now));
+        self.pump.desk.stop_waits(&mut Self::broker(&self.hub, core, now));
     }
 
     /// What a reactor does.
@@ -366,7 +379,7 @@ fn large_commits_of_one_session_are_told_apart() {
 #[test]
 fn however_many_transactions_wait_for_a_place_others_are_done() {
     const WAITING: usize = limits::SESSION_TRANSACTIONS_MAX + 1;
-    let mut turns = Turns::new("crowded");
+    let mut turns = Turns::with_transactions("crowded", WAITING + 1);
     let gateway = turns.gateway.clone();
     turns.fill_queue();
     let send = |to| Work::atomic(vec![put_in_memory(to)]);
@@ -378,7 +391,9 @@ fn however_many_transactions_wait_for_a_place_others_are_done() {
     turns.done_meanwhile(gateway.ask(send("m"))).unwrap();
     assert!(waiting.iter_mut().all(|one| poll(one.as_mut()).is_none()));
     // As many as there may be.
-    turns.pump.desk.works.sessions_max = WAITING;
+    let mut last = Box::pin(gateway.ask(send("q")));
+    assert!(poll_settled(&mut turns, last.as_mut()).is_none());
+    waiting.push(last);
     assert_eq!(turns.done_meanwhile(gateway.ask(send("m"))), Err(GatewayError::Busy));
     turns.done_meanwhile(gateway.ask(Work::steps(vec![put_in_memory("m")]))).unwrap();
     turns.stop_waits();
@@ -528,11 +543,12 @@ fn a_follower_that_reads_nothing_is_given_up() {
     let (to, message) = (Destination::Topic(topic()), NewMessage::new((*b"x").into()));
     let publish = Step::Put { to, message, count: 100 };
     turns.done(gateway.ask(Work::steps(vec![publish]))).unwrap();
-    let deadline = turns.pump.desk.followers.deadline().expect("its credit is used up");
-    for (now, followers) in [(Nanos(deadline.0 - 1), 1), (deadline, 0)] {
+    let deadline = turns.pump.desk.deadline().expect("its credit is used up");
+    for (now, follows) in [(Nanos(deadline.0 - 1), true), (deadline, false)] {
         let core = &mut *turns.hub.lock();
-        turns.pump.desk.drop_slow(&mut Locked::new(core, turns.hub.posts(), now));
-        assert_eq!(turns.pump.desk.followers.tickets().len(), followers);
+        let mut broker = Turns::broker(&turns.hub, core, now);
+        turns.pump.desk.step(&mut broker, &turns.pump.inbox, 0);
+        assert_eq!(turns.pump.desk.deadline().is_some(), follows);
     }
     turns.write();
     let mut heard = 0;

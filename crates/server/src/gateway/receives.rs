@@ -6,7 +6,7 @@ use http_api::{GatewayError, Leased, Wanted};
 use model::{Command, DependsOn, LinkId, Nanos, Reply};
 
 use crate::gateway::answer::{Answer, Waits};
-use crate::gateway::desk::{GatewayState, Locked};
+use crate::gateway::desk::{GatewayState, Turn};
 use crate::gateway::inbox::{ReceiveReply, Ticket};
 
 /// Those that wait or collect more.
@@ -96,7 +96,7 @@ impl Receives {
 impl GatewayState {
     pub(crate) fn begin_receive(
         &mut self,
-        locked: &mut Locked<'_>,
+        turn: &mut Turn<'_>,
         ticket: Ticket,
         wanted: Wanted,
         reply: ReceiveReply,
@@ -116,42 +116,42 @@ impl GatewayState {
         let (queue, wait, lease) = (wanted.queue.clone(), wanted.wait, wanted.lease);
         let link = self.receives.begin(ticket, wanted, reply);
         if let Some((after, Reply::Refused(refusal))) =
-            self.call(locked, Command::Watch { link, queue })
+            self.call(turn, Command::Watch { link, queue })
         {
             return self.end_receive(link, after, Some(GatewayError::Refused(refusal)));
         }
-        self.ask_for(locked, link, wait, lease);
+        self.ask_for(turn, link, wait, lease);
     }
 
     /// Who waited is gone.
-    pub(crate) fn abandon_receive(&mut self, locked: &mut Locked<'_>, ticket: Ticket) {
+    pub(crate) fn abandon_receive(&mut self, turn: &mut Turn<'_>, ticket: Ticket) {
         if let Some(link) = self.receives.links.get(&ticket).copied() {
-            self.call(locked, Command::CancelReceive { link });
+            self.call(turn, Command::CancelReceive { link });
         }
     }
 
     /// Ends all waiting: the server stops.
-    pub(crate) fn end_waits(&mut self, locked: &mut Locked<'_>) {
+    pub(crate) fn end_waits(&mut self, turn: &mut Turn<'_>) {
         for link in self.receives.waiting() {
-            self.call(locked, Command::CancelReceive { link });
+            self.call(turn, Command::CancelReceive { link });
         }
     }
 
     /// Asks on for the next receive that has got something, or answers it.
-    pub(crate) fn go_on_receiving(&mut self, locked: &mut Locked<'_>) {
+    pub(crate) fn go_on_receiving(&mut self, turn: &mut Turn<'_>) {
         let Some(link) = self.receives.due.pop_front() else { return };
         let Some(receiving) = self.receives.by_link.get(&link) else { return };
         if receiving.wants_more() {
             let lease = receiving.wanted.lease;
-            return self.ask_for(locked, link, Nanos::ZERO, lease);
+            return self.ask_for(turn, link, Nanos::ZERO, lease);
         }
-        self.call(locked, Command::CloseConsumer { link });
+        self.call(turn, Command::CloseConsumer { link });
         self.end_receive(link, DependsOn::NOTHING, None);
     }
 
-    fn ask_for(&mut self, locked: &mut Locked<'_>, link: LinkId, wait: Nanos, lease: Nanos) {
+    fn ask_for(&mut self, turn: &mut Turn<'_>, link: LinkId, wait: Nanos, lease: Nanos) {
         let (wait, lease) = (Some(wait), Some(lease));
-        self.call(locked, Command::Receive { link, wait, margin: Nanos::ZERO, lease });
+        self.call(turn, Command::Receive { link, wait, margin: Nanos::ZERO, lease });
     }
 
     fn end_receive(&mut self, link: LinkId, after: DependsOn, trouble: Option<GatewayError>) {

@@ -9,7 +9,7 @@ use model::{
 };
 
 use crate::gateway::answer::{Answer, Waits};
-use crate::gateway::desk::{GatewayState, Locked};
+use crate::gateway::desk::{GatewayState, Turn};
 use crate::gateway::inbox::{Ticket, WISHES_MAX, WorkReply};
 
 /// What is under way.
@@ -33,7 +33,7 @@ pub(crate) struct Works {
     /// Sessions of one transaction each.
     sessions: BTreeSet<SessionId>,
     /// How many of them there may be.
-    pub(crate) sessions_max: usize,
+    sessions_max: usize,
     /// Those whose transaction has ended.
     ended: Vec<SessionId>,
     transactions: u64,
@@ -85,7 +85,8 @@ enum Pace {
 }
 
 impl Works {
-    pub(crate) const fn new() -> Self {
+    /// At most so many transactions without leases.
+    pub(crate) const fn new(transactions_max: usize) -> Self {
         Self {
             begun: None,
             late: BTreeMap::new(),
@@ -95,7 +96,7 @@ impl Works {
             postponed: VecDeque::new(),
             parked: BTreeMap::new(),
             sessions: BTreeSet::new(),
-            sessions_max: TRANSACTIONS_MAX,
+            sessions_max: transactions_max,
             ended: Vec::new(),
             transactions: 0,
         }
@@ -163,7 +164,7 @@ impl Works {
 impl GatewayState {
     pub(crate) fn begin_work(
         &mut self,
-        locked: &mut Locked<'_>,
+        turn: &mut Turn<'_>,
         ticket: Ticket,
         work: Work,
         reply: WorkReply,
@@ -172,7 +173,7 @@ impl GatewayState {
         if reply.is_closed() && work.steps.iter().any(|step| matches!(step, Step::Put { .. })) {
             return;
         }
-        let Some(session) = self.session_for(locked, &work) else {
+        let Some(session) = self.session_for(turn, &work) else {
             return self
                 .answers
                 .push(Waits::default(), Answer::Work(reply, Err(GatewayError::Busy)));
@@ -194,7 +195,7 @@ impl GatewayState {
         if let Some(over) = self.over(&working.steps) {
             return self.end_work(working, Err(GatewayError::LeaseOver(over)));
         }
-        if work.atomic && stored_bytes(&working.steps) > locked.core.broker.uncommitted_max() {
+        if work.atomic && stored_bytes(&working.steps) > turn.broker.uncommitted_max() {
             // At once: none of it takes memory before.
             let refusal = Refusal::TransactionTooLarge;
             return self.end_work(working, Err(GatewayError::Refused(refusal)));
@@ -203,19 +204,19 @@ impl GatewayState {
             self.works.transactions += 1;
             let transaction = TransactionId(self.works.transactions);
             working.transaction = Some(transaction);
-            let begun = self.call_as(locked, session, Command::Begin { transaction });
+            let begun = self.call_as(turn, session, Command::Begin { transaction });
             if let Some((_, Reply::Refused(_))) = begun {
                 // As many that settle leases as there may be wait for their commits.
                 return self.end_work(working, Err(GatewayError::Busy));
             }
         }
-        self.work_on(locked, working);
+        self.work_on(turn, working);
     }
 
     /// Leases are settled by the session that has them. What operators ask is another's, so that
     /// an answer that comes late keeps no settlement waiting; and a transaction without leases has
     /// one to itself, so that however many wait for a place, others go on. `None`: too many do.
-    fn session_for(&mut self, locked: &mut Locked<'_>, work: &Work) -> Option<SessionId> {
+    fn session_for(&mut self, turn: &mut Turn<'_>, work: &Work) -> Option<SessionId> {
         if work.steps.iter().any(|step| matches!(step, Step::Command(_))) {
             return Some(self.asking());
         }
@@ -225,26 +226,25 @@ impl GatewayState {
         if self.works.sessions.len() >= self.works.sessions_max {
             return None;
         }
-        let session = self.next_session();
-        locked.core.broker.open_session(session);
+        let session = self.open_session(turn);
         self.works.sessions.insert(session);
         Some(session)
     }
 
     /// Goes on with what was cut off, or waited for another's answer.
-    pub(crate) fn go_on_working(&mut self, locked: &mut Locked<'_>) {
+    pub(crate) fn go_on_working(&mut self, turn: &mut Turn<'_>) {
         if let Some(working) = self.works.begun.take() {
-            return self.work_on(locked, working);
+            return self.work_on(turn, working);
         }
         if let Some(working) = self.works.admitted.pop_front() {
-            return self.work_on(locked, working);
+            return self.work_on(turn, working);
         }
         if let Some(working) = self.works.take_parked() {
-            return self.work_on(locked, working);
+            return self.work_on(turn, working);
         }
         if let Some(session) = self.works.ended.pop() {
             self.works.sessions.remove(&session);
-            self.dismiss(locked, session);
+            self.dismiss(turn, session);
         }
     }
 
@@ -288,11 +288,11 @@ impl GatewayState {
     }
 
     /// Who waited is gone: what waits for a place or for memory is not done.
-    pub(crate) fn abandon_work(&mut self, locked: &mut Locked<'_>, asker: Ticket) {
+    pub(crate) fn abandon_work(&mut self, turn: &mut Turn<'_>, asker: Ticket) {
         let Some(ticket) = self.works.paced_by_asker.get(&asker).copied() else { return };
         let session = self.works.paced.get(&ticket).map(|working| working.session);
         let session = session.expect("invariant: who asked is known while it waits");
-        self.call_as(locked, session, Command::CancelSend { ticket });
+        self.call_as(turn, session, Command::CancelSend { ticket });
     }
 
     /// A lease among these that is over, before anything is done.
@@ -300,23 +300,23 @@ impl GatewayState {
         tokens(steps).find(|token| self.leases.find(*token).is_none())
     }
 
-    fn work_on(&mut self, locked: &mut Locked<'_>, mut working: Working) {
+    fn work_on(&mut self, turn: &mut Turn<'_>, mut working: Working) {
         if let Some(refusal) = working.refused.take() {
-            return self.give_up(locked, working, GatewayError::Refused(refusal));
+            return self.give_up(turn, working, GatewayError::Refused(refusal));
         }
         if std::mem::take(&mut working.was_postponed) && working.is_abandoned() {
-            return self.give_up(locked, working, GatewayError::Left);
+            return self.give_up(turn, working, GatewayError::Left);
         }
         while let Some(step) = working.steps.pop_front() {
-            if !locked.goes_on() && !working.settles {
+            if !turn.goes_on() && !working.settles {
                 working.steps.push_front(step);
                 self.works.begun = Some(working);
                 return;
             }
             if working.is_to_settle(&step) {
                 working.steps.push_front(step);
-                if let Err(trouble) = self.keep_leases(locked, &mut working) {
-                    return self.give_up(locked, working, trouble);
+                if let Err(trouble) = self.keep_leases(turn, &mut working) {
+                    return self.give_up(turn, working, trouble);
                 }
                 continue;
             }
@@ -324,22 +324,22 @@ impl GatewayState {
                 working.steps.push_front(step);
                 return self.works.park(working);
             }
-            if self.has_to_wait(locked, &working, &step) {
+            if self.has_to_wait(turn, &working, &step) {
                 working.steps.push_front(step);
-                return self.postpone(locked, working);
+                return self.postpone(turn, working);
             }
-            match self.do_step(locked, &mut working, step) {
+            match self.do_step(turn, &mut working, step) {
                 Ok(Pace::GoOn) => {}
                 Ok(Pace::Late) => {
                     self.works.late.insert(working.session, working);
                     return;
                 }
-                Ok(Pace::Wait { ticket }) => return self.wait(locked, ticket, working),
-                Err(trouble) => return self.give_up(locked, working, trouble),
+                Ok(Pace::Wait { ticket }) => return self.wait(turn, ticket, working),
+                Err(trouble) => return self.give_up(turn, working, trouble),
             }
         }
         if working.transaction.is_some() {
-            return self.commit(locked, working);
+            return self.commit(turn, working);
         }
         let replies = std::mem::take(&mut working.replies);
         self.end_work(working, Ok(replies));
@@ -353,14 +353,14 @@ impl GatewayState {
     /// lease the time that it has.
     fn keep_leases(
         &mut self,
-        locked: &mut Locked<'_>,
+        turn: &mut Turn<'_>,
         working: &mut Working,
     ) -> Result<(), GatewayError> {
         for token in tokens(&working.steps) {
             let lease = self.leases.find(token).ok_or(GatewayError::LeaseOver(token))?;
-            let lease = Some(lease.ends.since(locked.now));
+            let lease = Some(lease.ends.since(turn.now));
             let renew = Command::Renew { message: token.message, lease };
-            let Some((after, reply)) = self.call(locked, renew) else { continue };
+            let Some((after, reply)) = self.call(turn, renew) else { continue };
             working.waits.add(after);
             if reply == Reply::NotFound {
                 self.leases.remove(token.message);
@@ -372,29 +372,29 @@ impl GatewayState {
     }
 
     /// It goes on when there is a place or memory, unless the server stops or who asked is gone.
-    fn wait(&mut self, locked: &mut Locked<'_>, ticket: u64, working: Working) {
+    fn wait(&mut self, turn: &mut Turn<'_>, ticket: u64, working: Working) {
         if self.is_stopping() {
             return self.end_work(working, Err(GatewayError::Stopping));
         }
         let (asked, is_abandoned) = (working.ticket, working.is_abandoned());
         self.works.pace(ticket, working);
         if is_abandoned {
-            self.abandon_work(locked, asked);
+            self.abandon_work(turn, asked);
         }
     }
 
     /// It goes on when the log has, unless as many wait for that as wishes may.
-    fn postpone(&mut self, locked: &mut Locked<'_>, mut working: Working) {
+    fn postpone(&mut self, turn: &mut Turn<'_>, mut working: Working) {
         if self.works.postponed.len() >= WISHES_MAX {
-            return self.give_up(locked, working, GatewayError::Busy);
+            return self.give_up(turn, working, GatewayError::Busy);
         }
         working.was_postponed = true;
         self.works.postponed.push_back(working);
     }
 
     /// Whether a step adds to the log while that is behind.
-    fn has_to_wait(&self, locked: &Locked<'_>, working: &Working, step: &Step) -> bool {
-        let broker = &locked.core.broker;
+    fn has_to_wait(&self, turn: &Turn<'_>, working: &Working, step: &Step) -> bool {
+        let broker = &*turn.broker;
         broker.holds_back()
             && match step {
                 Step::Put { to, message, .. } => {
@@ -409,7 +409,7 @@ impl GatewayState {
 
     fn do_step(
         &mut self,
-        locked: &mut Locked<'_>,
+        turn: &mut Turn<'_>,
         working: &mut Working,
         step: Step,
     ) -> Result<Pace, GatewayError> {
@@ -419,13 +419,13 @@ impl GatewayState {
                     let (to, message) = (to.clone(), message.clone());
                     working.steps.push_front(Step::Put { to, message, count: count - 1 });
                 }
-                return self.put(locked, working, to, message);
+                return self.put(turn, working, to, message);
             }
-            Step::Settle { token, settling } => self.settle(locked, working, token, settling)?,
+            Step::Settle { token, settling } => self.settle(turn, working, token, settling)?,
             Step::Command(command) => {
                 // Bodies that are shown may have to come back from the log.
                 let shows = matches!(command, Command::Admin(_) | Command::Peek(_));
-                match self.call_as(locked, working.session, command) {
+                match self.call_as(turn, working.session, command) {
                     Some((after, reply)) => {
                         working.waits.add(after);
                         working.replies.push(reply);
@@ -440,17 +440,17 @@ impl GatewayState {
 
     fn put(
         &mut self,
-        locked: &mut Locked<'_>,
+        turn: &mut Turn<'_>,
         working: &mut Working,
         to: Destination,
         message: NewMessage,
     ) -> Result<Pace, GatewayError> {
-        if locked.core.commons.draining.has_begun() {
+        if self.draining.has_begun() {
             return Err(GatewayError::Draining);
         }
         let transaction = working.transaction;
         let put = Command::PutTo { to, message, transaction };
-        let Some((after, reply)) = self.call_as(locked, working.session, put) else {
+        let Some((after, reply)) = self.call_as(turn, working.session, put) else {
             return Ok(Pace::GoOn);
         };
         working.waits.add(after);
@@ -468,14 +468,14 @@ impl GatewayState {
 
     fn settle(
         &mut self,
-        locked: &mut Locked<'_>,
+        turn: &mut Turn<'_>,
         working: &mut Working,
         token: Token,
         settling: Settling,
     ) -> Result<(), GatewayError> {
         let lease = self.leases.find(token).ok_or(GatewayError::LeaseOver(token))?;
         let command = command(token.message, settling, lease.priority, working.transaction);
-        let Some((after, reply)) = self.call(locked, command) else { return Ok(()) };
+        let Some((after, reply)) = self.call(turn, command) else { return Ok(()) };
         working.waits.add(after);
         match (reply, settling) {
             (Reply::Refused(refusal), _) => Err(GatewayError::Refused(refusal)),
@@ -484,7 +484,7 @@ impl GatewayState {
                 Err(GatewayError::LeaseOver(token))
             }
             (reply, Settling::Extend { lease }) => {
-                self.leases.extend(token.message, locked.now + lease);
+                self.leases.extend(token.message, turn.now + lease);
                 working.replies.push(reply);
                 Ok(())
             }
@@ -498,18 +498,18 @@ impl GatewayState {
         }
     }
 
-    fn commit(&mut self, locked: &mut Locked<'_>, mut working: Working) {
+    fn commit(&mut self, turn: &mut Turn<'_>, mut working: Working) {
         let Some(transaction) = working.transaction else { return };
         if self.works.awaits(working.session) {
             return self.works.park(working);
         }
         let commit = Command::Commit { transaction };
         working.commits = true;
-        if !locked.core.broker.takes(working.session, &commit) {
-            return self.postpone(locked, working);
+        if !turn.broker.takes(working.session, &commit) {
+            return self.postpone(turn, working);
         }
-        match self.call_as(locked, working.session, commit) {
-            Some((_, Reply::Waits { ticket })) => self.wait(locked, ticket, working),
+        match self.call_as(turn, working.session, commit) {
+            Some((_, Reply::Waits { ticket })) => self.wait(turn, ticket, working),
             Some((after, reply)) => self.committed(working, after, reply),
             None => drop(self.works.late.insert(working.session, working)),
         }
@@ -524,9 +524,9 @@ impl GatewayState {
         self.end_work(working, result);
     }
 
-    fn give_up(&mut self, locked: &mut Locked<'_>, working: Working, trouble: GatewayError) {
+    fn give_up(&mut self, turn: &mut Turn<'_>, working: Working, trouble: GatewayError) {
         if let Some(transaction) = working.transaction {
-            self.call_as(locked, working.session, Command::Rollback { transaction });
+            self.call_as(turn, working.session, Command::Rollback { transaction });
         }
         self.end_work(working, Err(trouble));
     }
@@ -541,7 +541,7 @@ impl GatewayState {
 
 /// Transactions without leases that may be open at once; one more is refused. As many as may wait
 /// for places in queues or for memory, and as may wait for the log.
-const TRANSACTIONS_MAX: usize = limits::PACED_SENDS_MAX + WISHES_MAX;
+pub(crate) const TRANSACTIONS_MAX: usize = limits::PACED_SENDS_MAX + WISHES_MAX;
 
 /// Bytes of all bodies that a transaction is to store.
 fn stored_bytes(steps: &VecDeque<Step>) -> usize {

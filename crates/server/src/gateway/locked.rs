@@ -1,0 +1,98 @@
+//! The broker of the gateway while this thread holds the lock of the core.
+
+use std::sync::Arc;
+
+use model::{Command, DependsOn, Nanos, Output, SessionId};
+
+use crate::connections::{numbered_densely, reactor_of};
+use crate::core::Core;
+use crate::gateway::broker::Broker;
+use crate::post::Post;
+
+/// The locked core, for one turn of the gateway.
+pub(crate) struct LockedBroker<'a> {
+    core: &'a mut Core,
+    posts: &'a [Post],
+    /// The gateway's place among the reactors.
+    index: usize,
+    now: Nanos,
+}
+
+impl<'a> LockedBroker<'a> {
+    pub(crate) const fn new(
+        core: &'a mut Core,
+        posts: &'a [Post],
+        index: usize,
+        now: Nanos,
+    ) -> Self {
+        Self { core, posts, index, now }
+    }
+
+    /// Takes what was said to the gateway, and posts the rest to the reactors.
+    fn sort_outputs(&mut self, outputs: &mut Vec<Output>) {
+        let index = self.index;
+        let ours = |output: &mut Output| reactor_of(output.session) == index;
+        outputs.extend(self.core.outputs.extract_if(.., ours));
+        self.core.post_outputs(index, self.posts);
+    }
+}
+
+impl Broker for LockedBroker<'_> {
+    fn now(&self) -> Nanos {
+        self.now
+    }
+
+    fn steps(&self) -> u64 {
+        self.core.broker.steps()
+    }
+
+    fn stalled(&self) -> bool {
+        self.core.broker.stalled()
+    }
+
+    fn holds_back(&self) -> bool {
+        self.core.broker.holds_back()
+    }
+
+    fn takes(&self, session: SessionId, command: &Command) -> bool {
+        self.core.broker.takes(session, command)
+    }
+
+    fn uncommitted_max(&self) -> usize {
+        self.core.broker.uncommitted_max()
+    }
+
+    fn session_id(&self, number: u64) -> SessionId {
+        numbered_densely(self.index, number)
+    }
+
+    fn open_session(&mut self, session: SessionId) {
+        self.core.broker.open_session(session);
+    }
+
+    fn name_session(&mut self, session: SessionId, name: Arc<str>) {
+        self.core.broker.name_session(session, name);
+    }
+
+    fn let_overtake(&mut self, session: SessionId) {
+        self.core.broker.let_overtake(session);
+    }
+
+    fn dismiss_session(&mut self, session: SessionId, outputs: &mut Vec<Output>) {
+        self.core.broker.dismiss_session(self.now, session, &mut self.core.outputs);
+        self.sort_outputs(outputs);
+    }
+
+    fn handle(&mut self, session: SessionId, command: Command, outputs: &mut Vec<Output>) {
+        self.core.broker.handle(self.now, session, command, &mut self.core.outputs);
+        self.sort_outputs(outputs);
+    }
+
+    fn poll_output(&mut self) -> Option<Output> {
+        self.core.next_mail(self.index)
+    }
+
+    fn note_awaited(&mut self, after: DependsOn) {
+        self.core.scheduler.note_awaited(after);
+    }
+}
