@@ -101,11 +101,13 @@ impl GatewayState {
     ) {
         let session = self.open_session(turn);
         turn.broker.name_session(session, "http".into());
+        // It never has more under way than its channel has room for.
+        let limit = to.messages.max_capacity() as u64;
         let follower = Follower {
             ticket,
             to,
             got: 0,
-            limit: WINDOW,
+            limit,
             got_bytes: 0,
             bytes_limit: WINDOW_BYTES,
             slow_since: None,
@@ -190,7 +192,7 @@ impl GatewayState {
 const LINK: LinkId = LinkId(0);
 
 /// Messages that a follower may leave unread before it gets no more.
-pub(crate) const WINDOW: u64 = 64;
+pub(crate) const WINDOW: usize = 64;
 
 /// Bytes of them, beyond which one more is the last.
 pub(crate) const WINDOW_BYTES: u64 = 1024 * 1024;

@@ -1,36 +1,29 @@
-//! What tasks hold of the gateway.
+//! What HTTP asks of the server.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use http_api::{
-    Asker, Events, Figures, GatewayError, Guest, Leased, Readiness, SegmentFigures, Token, Wanted,
-    Work,
+    Figures, GatewayError, Guest, Leased, Readiness, SegmentFigures, Token, Wanted, Work,
 };
-use model::{Delivery, Nanos, QueueName, Reply, limits};
-use tokio::sync::{mpsc, oneshot};
+use model::{Nanos, QueueName, Reply, limits};
 
+use crate::gateway::client::{Following, GatewayClient};
 use crate::gateway::figures;
-use crate::gateway::followers::{ToFollower, WINDOW, WINDOW_BYTES};
-use crate::gateway::inbox::{Inbox, Ticket, Wish};
-use crate::gateway::pump::give_back;
+use crate::gateway::followers::WINDOW;
 use crate::hub::{Hub, Phase};
 use crate::seats::{self, Exit};
 
-/// A way into the broker for tasks of this process. Cloning is cheap.
+/// A way into the server for tasks of this process. Cloning is cheap.
 #[derive(Clone)]
 pub(crate) struct Gateway {
     hub: Arc<Hub>,
-    tickets: Arc<AtomicU64>,
+    client: GatewayClient,
 }
 
 impl Gateway {
     pub(crate) fn new(hub: Arc<Hub>) -> Self {
-        Self { hub, tickets: Arc::default() }
-    }
-
-    fn ticket(&self) -> Ticket {
-        Ticket(self.tickets.fetch_add(1, Ordering::Relaxed))
+        let client = GatewayClient::new(Arc::clone(&hub.inbox), WINDOW);
+        Self { hub, client }
     }
 }
 
@@ -53,38 +46,19 @@ impl http_api::Gateway for Gateway {
     }
 
     async fn ask(&self, work: Work) -> Result<Vec<Reply>, GatewayError> {
-        let (reply, answer) = oneshot::channel();
-        let (ticket, asker) = (self.ticket(), work.asker.clone());
-        self.hub.inbox.push(Wish::Work(ticket, work, reply))?;
-        Waiting { inbox: &self.hub.inbox, ticket, answer: Some(answer), untaken: |_, _| {} }
-            .end(&asker)
-            .await
+        self.client.ask(work).await
     }
 
     async fn receive(&self, wanted: Wanted) -> Result<Vec<Leased>, GatewayError> {
-        let (reply, answer) = oneshot::channel();
-        let (ticket, asker) = (self.ticket(), wanted.asker.clone());
-        self.hub.inbox.push(Wish::Receive(ticket, wanted, reply))?;
-        let untaken = |inbox: &Inbox, leased: Vec<Leased>| {
-            give_back(inbox, leased.iter().map(|leased| leased.token).collect());
-        };
-        Waiting { inbox: &self.hub.inbox, ticket, answer: Some(answer), untaken }.end(&asker).await
+        self.client.receive(wanted).await
     }
 
     fn give_back(&self, tokens: Vec<Token>) {
-        give_back(&self.hub.inbox, tokens);
+        self.client.give_back(tokens);
     }
 
     async fn follow(&self, topic: QueueName) -> Result<Following, GatewayError> {
-        let (reply, answer) = oneshot::channel();
-        let (to, events) = mpsc::channel(WINDOW as usize);
-        let to = ToFollower { messages: to, end: Arc::default() };
-        let (ticket, end) = (self.ticket(), Arc::clone(&to.end));
-        self.hub.inbox.push(Wish::Follow(ticket, topic, to, reply))?;
-        let inbox = Arc::clone(&self.hub.inbox);
-        let following = Following { inbox, ticket, events, end, taken: 0, taken_bytes: 0 };
-        answer.await.unwrap_or(Err(GatewayError::Stopping))?;
-        Ok(following)
+        self.client.follow(topic).await
     }
 
     fn readiness(&self) -> Readiness {
@@ -111,81 +85,6 @@ impl http_api::Gateway for Gateway {
             tokio::task::yield_now().await;
         }
         explaining.end().into_iter().map(figures::of_segment).collect()
-    }
-}
-
-/// A work or a receive that waits. Whoever drops it gets nothing, and loses nothing for others.
-struct Waiting<'a, T> {
-    inbox: &'a Inbox,
-    ticket: Ticket,
-    answer: Option<oneshot::Receiver<Result<T, GatewayError>>>,
-    /// What becomes of an answer that came too late.
-    untaken: fn(&Inbox, T),
-}
-
-impl<T> Waiting<'_, T> {
-    /// Who leaves is answered as soon as it need not wait.
-    async fn end(mut self, asker: &Asker) -> Result<T, GatewayError> {
-        let answer = self.answer.as_mut().expect("invariant: it is waited for once");
-        let result = tokio::select! {
-            biased;
-            result = &mut *answer => result,
-            () = asker.left() => {
-                // Never refused: it ends something that was let in.
-                let _ = self.inbox.push(Wish::Abandon(self.ticket));
-                answer.await
-            }
-        };
-        let result = result.unwrap_or(Err(GatewayError::Stopping));
-        self.answer = None;
-        result
-    }
-}
-
-impl<T> Drop for Waiting<'_, T> {
-    fn drop(&mut self) {
-        let Some(mut answer) = self.answer.take() else { return };
-        answer.close();
-        if let Ok(Ok(answer)) = answer.try_recv() {
-            (self.untaken)(self.inbox, answer);
-        }
-        // Never refused: it ends something that was let in.
-        let _ = self.inbox.push(Wish::Abandon(self.ticket));
-    }
-}
-
-/// A subscription of a topic.
-pub(crate) struct Following {
-    inbox: Arc<Inbox>,
-    ticket: Ticket,
-    events: mpsc::Receiver<Delivery>,
-    end: Arc<OnceLock<String>>,
-    taken: u64,
-    taken_bytes: u64,
-}
-
-impl Events for Following {
-    async fn next(&mut self) -> Option<Delivery> {
-        let event = self.events.recv().await?;
-        self.taken += 1;
-        self.taken_bytes += event.charge;
-        if self.taken >= WINDOW / 4 || self.taken_bytes >= WINDOW_BYTES / 4 {
-            // Never refused: it belongs to something that was let in.
-            let _ = self.inbox.push(Wish::Took(self.ticket, self.taken, self.taken_bytes));
-            (self.taken, self.taken_bytes) = (0, 0);
-        }
-        Some(event)
-    }
-
-    fn end(&self) -> Option<String> {
-        self.end.get().cloned()
-    }
-}
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        // Never refused: it ends something that was let in.
-        let _ = self.inbox.push(Wish::Leave(self.ticket));
     }
 }
 

@@ -74,6 +74,14 @@ impl Inbox {
         Ok(())
     }
 
+    /// What nobody took is ready again.
+    pub(crate) fn give_back(&self, tokens: Vec<Token>) {
+        if !tokens.is_empty() {
+            // Never refused: it ends something that was let in.
+            let _ = self.push(Wish::GiveBack(tokens));
+        }
+    }
+
     pub(crate) fn pop(&self) -> Option<Wish> {
         let mut wishes = self.wishes.lock().expect(POISONED);
         let wish = wishes.waiting.pop_front()?;

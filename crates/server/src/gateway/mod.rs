@@ -12,6 +12,7 @@
 
 mod answer;
 mod broker;
+mod client;
 mod desk;
 mod figures;
 mod followers;

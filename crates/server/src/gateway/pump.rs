@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_api::{Stage, Token};
+use http_api::Stage;
 use model::Nanos;
 use tokio::sync::{Notify, watch};
 
 use crate::Failure;
 use crate::gateway::desk::{GatewayOptions, GatewayState};
-use crate::gateway::inbox::{Inbox, Wish};
+use crate::gateway::inbox::Inbox;
 use crate::gateway::locked::LockedBroker;
 use crate::gateway::works::TRANSACTIONS_MAX;
 use crate::hub::{Hub, Phase};
@@ -123,7 +123,7 @@ impl Pump {
         // In this order: a write that completes in between is seen by the next turn.
         self.completions = self.hub.completions();
         let untaken = self.desk.release(self.hub.durable());
-        give_back(&self.inbox, untaken);
+        self.inbox.give_back(untaken);
     }
 
     /// Whether a turn would do something although nothing new has come.
@@ -187,14 +187,6 @@ async fn pass(span: Option<Nanos>) {
     match span {
         Some(span) => tokio::time::sleep(Duration::from_nanos(span.0)).await,
         None => std::future::pending().await,
-    }
-}
-
-/// What nobody took is ready again.
-pub(crate) fn give_back(inbox: &Inbox, tokens: Vec<Token>) {
-    if !tokens.is_empty() {
-        // Never refused: it ends something that was let in.
-        let _ = inbox.push(Wish::GiveBack(tokens));
     }
 }
 

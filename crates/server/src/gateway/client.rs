@@ -1,0 +1,146 @@
+//! The gateway as tasks see it: a wish for what they ask, and a future that ends with its answer.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use http_api::{Asker, Events, GatewayError, Leased, Token, Wanted, Work};
+use model::{Delivery, QueueName, Reply};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::gateway::followers::{ToFollower, WINDOW_BYTES};
+use crate::gateway::inbox::{Inbox, Ticket, Wish};
+
+/// A way into the broker for tasks of this process. Cloning is cheap.
+#[derive(Clone, Debug)]
+pub(crate) struct GatewayClient {
+    inbox: Arc<Inbox>,
+    tickets: Arc<AtomicU64>,
+    /// Messages that a follower may leave unread.
+    unread_max: usize,
+}
+
+impl GatewayClient {
+    /// One whose followers may leave so many messages unread before they get no more.
+    pub(crate) fn new(inbox: Arc<Inbox>, unread_max: usize) -> Self {
+        Self { inbox, tickets: Arc::default(), unread_max }
+    }
+
+    /// See [`http_api::Gateway::ask`].
+    pub(crate) async fn ask(&self, work: Work) -> Result<Vec<Reply>, GatewayError> {
+        let (reply, answer) = oneshot::channel();
+        let (ticket, asker) = (self.ticket(), work.asker.clone());
+        self.inbox.push(Wish::Work(ticket, work, reply))?;
+        Waiting { inbox: &self.inbox, ticket, answer: Some(answer), untaken: |_, _| {} }
+            .end(&asker)
+            .await
+    }
+
+    /// See [`http_api::Gateway::receive`].
+    pub(crate) async fn receive(&self, wanted: Wanted) -> Result<Vec<Leased>, GatewayError> {
+        let (reply, answer) = oneshot::channel();
+        let (ticket, asker) = (self.ticket(), wanted.asker.clone());
+        self.inbox.push(Wish::Receive(ticket, wanted, reply))?;
+        let untaken = |inbox: &Inbox, leased: Vec<Leased>| {
+            inbox.give_back(leased.iter().map(|leased| leased.token).collect());
+        };
+        Waiting { inbox: &self.inbox, ticket, answer: Some(answer), untaken }.end(&asker).await
+    }
+
+    /// See [`http_api::Gateway::give_back`].
+    pub(crate) fn give_back(&self, tokens: Vec<Token>) {
+        self.inbox.give_back(tokens);
+    }
+
+    /// See [`http_api::Gateway::follow`].
+    pub(crate) async fn follow(&self, topic: QueueName) -> Result<Following, GatewayError> {
+        let (reply, answer) = oneshot::channel();
+        let (to, events) = mpsc::channel(self.unread_max);
+        let to = ToFollower { messages: to, end: Arc::default() };
+        let (ticket, end) = (self.ticket(), Arc::clone(&to.end));
+        self.inbox.push(Wish::Follow(ticket, topic, to, reply))?;
+        let inbox = Arc::clone(&self.inbox);
+        let following = Following { inbox, ticket, events, end, taken: 0, taken_bytes: 0 };
+        answer.await.unwrap_or(Err(GatewayError::Stopping))?;
+        Ok(following)
+    }
+
+    fn ticket(&self) -> Ticket {
+        Ticket(self.tickets.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// A work or a receive that waits. Whoever drops it gets nothing, and loses nothing for others.
+struct Waiting<'a, T> {
+    inbox: &'a Inbox,
+    ticket: Ticket,
+    answer: Option<oneshot::Receiver<Result<T, GatewayError>>>,
+    /// What becomes of an answer that came too late.
+    untaken: fn(&Inbox, T),
+}
+
+impl<T> Waiting<'_, T> {
+    /// Who leaves is answered as soon as it need not wait.
+    async fn end(mut self, asker: &Asker) -> Result<T, GatewayError> {
+        let answer = self.answer.as_mut().expect("invariant: it is waited for once");
+        let result = tokio::select! {
+            biased;
+            result = &mut *answer => result,
+            () = asker.left() => {
+                // Never refused: it ends something that was let in.
+                let _ = self.inbox.push(Wish::Abandon(self.ticket));
+                answer.await
+            }
+        };
+        let result = result.unwrap_or(Err(GatewayError::Stopping));
+        self.answer = None;
+        result
+    }
+}
+
+impl<T> Drop for Waiting<'_, T> {
+    fn drop(&mut self) {
+        let Some(mut answer) = self.answer.take() else { return };
+        answer.close();
+        if let Ok(Ok(answer)) = answer.try_recv() {
+            (self.untaken)(self.inbox, answer);
+        }
+        // Never refused: it ends something that was let in.
+        let _ = self.inbox.push(Wish::Abandon(self.ticket));
+    }
+}
+
+/// A subscription of a topic.
+pub(crate) struct Following {
+    inbox: Arc<Inbox>,
+    ticket: Ticket,
+    events: mpsc::Receiver<Delivery>,
+    end: Arc<OnceLock<String>>,
+    taken: u64,
+    taken_bytes: u64,
+}
+
+impl Events for Following {
+    async fn next(&mut self) -> Option<Delivery> {
+        let event = self.events.recv().await?;
+        self.taken += 1;
+        self.taken_bytes += event.charge;
+        let many = self.events.max_capacity() as u64 / 4;
+        if self.taken >= many || self.taken_bytes >= WINDOW_BYTES / 4 {
+            // Never refused: it belongs to something that was let in.
+            let _ = self.inbox.push(Wish::Took(self.ticket, self.taken, self.taken_bytes));
+            (self.taken, self.taken_bytes) = (0, 0);
+        }
+        Some(event)
+    }
+
+    fn end(&self) -> Option<String> {
+        self.end.get().cloned()
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        // Never refused: it ends something that was let in.
+        let _ = self.inbox.push(Wish::Leave(self.ticket));
+    }
+}
