@@ -1,5 +1,15 @@
 //! What this crate asks of whoever keeps the engine: the server's gateway, or a test's.
 
+mod answers;
+mod broker;
+mod client;
+mod followers;
+mod leases;
+mod mailbox;
+mod receives;
+mod state;
+mod works;
+
 use std::net::SocketAddr;
 use std::sync::Weak;
 
@@ -8,6 +18,13 @@ use model::{
     Refusal, Reply,
 };
 use tokio::sync::Notify;
+
+pub use broker::Broker;
+pub use client::{Following, GatewayClient};
+pub use followers::WINDOW;
+pub use mailbox::{Inbox, WISHES_MAX};
+pub use state::{GatewayOptions, GatewayState};
+pub use works::TRANSACTIONS_MAX;
 
 use crate::departure::Asker;
 use crate::token::Token;

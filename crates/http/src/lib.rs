@@ -53,8 +53,9 @@ mod unique;
 pub use app::Options;
 pub use departure::Asker;
 pub use gateway::{
-    Events, Figures, Gateway, GatewayError, Guest, Leased, QueueFigures, Readiness, Sample, Seat,
-    SegmentFigures, Settling, Step, Summary, Wanted, Work,
+    Broker, Events, Figures, Following, Gateway, GatewayClient, GatewayError, GatewayOptions,
+    GatewayState, Guest, Inbox, Leased, QueueFigures, Readiness, Sample, Seat, SegmentFigures,
+    Settling, Step, Summary, TRANSACTIONS_MAX, WINDOW, WISHES_MAX, Wanted, Work,
 };
 pub use origin::{AllowedHost, NotAHost};
 pub use serve::{Stage, serve, serve_stream};

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use broker::{Chore, ChoreDone, Fetch, FetchDone, JournalFailed};
 use disk::{File, RealDisk};
+use http_api::Inbox;
 use input::WrongProtocol;
 use journal::{DiskError, Durable};
 use model::{Lsn, Nanos, SessionId, WallClock};
@@ -19,7 +20,6 @@ use crate::config::Limits;
 use crate::core::{Core, Transfer};
 use crate::counters::Counters;
 use crate::facts::JournalGauges;
-use crate::gateway::Inbox;
 use crate::log::Complaint;
 use crate::memory::receives_max;
 use crate::post::Post;

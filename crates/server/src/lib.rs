@@ -32,7 +32,7 @@ mod error;
 mod events;
 mod evictions;
 mod facts;
-mod gateway;
+mod gateway_thread;
 mod hub;
 mod listener;
 mod log;

@@ -24,7 +24,7 @@ use crate::counters::Counters;
 use crate::descriptors;
 use crate::events::EventSet;
 use crate::facts::{JournalGauges, ProcessFacts};
-use crate::gateway::{HttpThread, Inbox};
+use crate::gateway_thread::HttpThread;
 use crate::hub::{Hub, Parts, Phase};
 use crate::listener::{self, Acceptor, Listener};
 use crate::memory::{self, MemoryShares};
@@ -338,7 +338,7 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     );
     let posts = std::iter::repeat_with(Post::new).take(config.threads);
     let mut posts = posts.collect::<rustix::io::Result<Vec<_>>>()?;
-    let inbox = Arc::new(Inbox::default());
+    let inbox = Arc::new(http_api::Inbox::default());
     posts.push(Post::of_task(inbox.bell()));
     let core = Core::new(broker, commons, posts.len());
     let shares = MemoryShares::of(config);

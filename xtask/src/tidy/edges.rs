@@ -16,7 +16,7 @@ const EDGES: [(&str, &[&str]); 17] = [
     ("beanstalk", &["input", "model"]),
     ("amqp", &["input", "model"]),
     ("resp", &["input", "model"]),
-    ("http", &["model"]),
+    ("http", &["input", "model"]),
     ("broker", &["engine", "journal", "model"]),
     (
         "server",

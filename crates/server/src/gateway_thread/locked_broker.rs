@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use http_api::Broker;
 use model::{Command, DependsOn, Nanos, Output, SessionId};
 
 use crate::connections::{numbered_densely, reactor_of};
 use crate::core::Core;
-use crate::gateway::broker::Broker;
 use crate::post::Post;
 
 /// The locked core, for one turn of the gateway.

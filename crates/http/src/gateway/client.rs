@@ -3,16 +3,16 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use http_api::{Asker, Events, GatewayError, Leased, Token, Wanted, Work};
 use model::{Delivery, QueueName, Reply};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::gateway::followers::{ToFollower, WINDOW_BYTES};
-use crate::gateway::inbox::{Inbox, Ticket, Wish};
+use crate::gateway::mailbox::{Inbox, Ticket, Wish};
+use crate::{Asker, Events, GatewayError, Leased, Token, Wanted, Work};
 
 /// A way into the broker for tasks of this process. Cloning is cheap.
 #[derive(Clone, Debug)]
-pub(crate) struct GatewayClient {
+pub struct GatewayClient {
     inbox: Arc<Inbox>,
     tickets: Arc<AtomicU64>,
     /// Messages that a follower may leave unread.
@@ -21,12 +21,12 @@ pub(crate) struct GatewayClient {
 
 impl GatewayClient {
     /// One whose followers may leave so many messages unread before they get no more.
-    pub(crate) fn new(inbox: Arc<Inbox>, unread_max: usize) -> Self {
+    pub fn new(inbox: Arc<Inbox>, unread_max: usize) -> Self {
         Self { inbox, tickets: Arc::default(), unread_max }
     }
 
-    /// See [`http_api::Gateway::ask`].
-    pub(crate) async fn ask(&self, work: Work) -> Result<Vec<Reply>, GatewayError> {
+    /// See [`crate::Gateway::ask`].
+    pub async fn ask(&self, work: Work) -> Result<Vec<Reply>, GatewayError> {
         let (reply, answer) = oneshot::channel();
         let (ticket, asker) = (self.ticket(), work.asker.clone());
         self.inbox.push(Wish::Work(ticket, work, reply))?;
@@ -35,8 +35,8 @@ impl GatewayClient {
             .await
     }
 
-    /// See [`http_api::Gateway::receive`].
-    pub(crate) async fn receive(&self, wanted: Wanted) -> Result<Vec<Leased>, GatewayError> {
+    /// See [`crate::Gateway::receive`].
+    pub async fn receive(&self, wanted: Wanted) -> Result<Vec<Leased>, GatewayError> {
         let (reply, answer) = oneshot::channel();
         let (ticket, asker) = (self.ticket(), wanted.asker.clone());
         self.inbox.push(Wish::Receive(ticket, wanted, reply))?;
@@ -46,13 +46,13 @@ impl GatewayClient {
         Waiting { inbox: &self.inbox, ticket, answer: Some(answer), untaken }.end(&asker).await
     }
 
-    /// See [`http_api::Gateway::give_back`].
-    pub(crate) fn give_back(&self, tokens: Vec<Token>) {
+    /// See [`crate::Gateway::give_back`].
+    pub fn give_back(&self, tokens: Vec<Token>) {
         self.inbox.give_back(tokens);
     }
 
-    /// See [`http_api::Gateway::follow`].
-    pub(crate) async fn follow(&self, topic: QueueName) -> Result<Following, GatewayError> {
+    /// See [`crate::Gateway::follow`].
+    pub async fn follow(&self, topic: QueueName) -> Result<Following, GatewayError> {
         let (reply, answer) = oneshot::channel();
         let (to, events) = mpsc::channel(self.unread_max);
         let to = ToFollower { messages: to, end: Arc::default() };
@@ -110,7 +110,7 @@ impl<T> Drop for Waiting<'_, T> {
 }
 
 /// A subscription of a topic.
-pub(crate) struct Following {
+pub struct Following {
     inbox: Arc<Inbox>,
     ticket: Ticket,
     events: mpsc::Receiver<Delivery>,

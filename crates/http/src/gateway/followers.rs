@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use http_api::GatewayError;
 use model::{
     Command, Delivery, DependsOn, LinkId, Matching, MessageId, Nanos, QueueName, Reply, SessionId,
     Settlement, Subscription, words,
 };
 use tokio::sync::{mpsc, oneshot};
 
-use crate::gateway::answer::{Answer, Waits};
-use crate::gateway::desk::{GatewayState, Turn};
-use crate::gateway::inbox::Ticket;
+use crate::GatewayError;
+use crate::gateway::answers::{Answer, Waits};
+use crate::gateway::mailbox::Ticket;
+use crate::gateway::state::{GatewayState, Turn};
 
 /// Those who follow.
 #[derive(Debug, Default)]
@@ -192,7 +192,7 @@ impl GatewayState {
 const LINK: LinkId = LinkId(0);
 
 /// Messages that a follower may leave unread before it gets no more.
-pub(crate) const WINDOW: usize = 64;
+pub const WINDOW: usize = 64;
 
 /// Bytes of them, beyond which one more is the last.
 pub(crate) const WINDOW_BYTES: u64 = 1024 * 1024;

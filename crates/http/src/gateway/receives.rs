@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use http_api::{GatewayError, Leased, Wanted};
 use model::{Command, DependsOn, LinkId, Nanos, Reply};
 
-use crate::gateway::answer::{Answer, Waits};
-use crate::gateway::desk::{GatewayState, Turn};
-use crate::gateway::inbox::{ReceiveReply, Ticket};
+use crate::gateway::answers::{Answer, Waits};
+use crate::gateway::mailbox::{ReceiveReply, Ticket};
+use crate::gateway::state::{GatewayState, Turn};
+use crate::{GatewayError, Leased, Wanted};
 
 /// Those that wait or collect more.
 #[derive(Debug)]

@@ -4,7 +4,8 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use http_api::{
-    Asker, Events as _, Gateway as _, GatewayError, Leased, Settling, Step, Wanted, Work,
+    Asker, Events as _, Gateway as _, GatewayError, Leased, Settling, Step, WISHES_MAX, Wanted,
+    Work,
 };
 use model::{
     AdminCommand, Command, DependsOn, Destination, Durability, NewMessage, Output, OwnPolicy,
@@ -14,8 +15,7 @@ use model::{
 use super::*;
 use crate::by_hand::{journal_hub_with, write_all, write_handed};
 use crate::connections::numbered_densely;
-use crate::gateway::handle::Gateway;
-use crate::gateway::inbox::WISHES_MAX;
+use crate::gateway_thread::handle::Gateway;
 
 /// What is asked of the gateway, and the pump whose turns the test takes.
 struct Turns {

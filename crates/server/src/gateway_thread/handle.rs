@@ -3,13 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use http_api::{
-    Figures, GatewayError, Guest, Leased, Readiness, SegmentFigures, Token, Wanted, Work,
+    Figures, Following, GatewayClient, GatewayError, Guest, Leased, Readiness, SegmentFigures,
+    Token, WINDOW, Wanted, Work,
 };
 use model::{Nanos, QueueName, Reply, limits};
 
-use crate::gateway::client::{Following, GatewayClient};
-use crate::gateway::figures;
-use crate::gateway::followers::WINDOW;
+use crate::gateway_thread::figures;
 use crate::hub::{Hub, Phase};
 use crate::seats::{self, Exit};
 

@@ -8,8 +8,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, watch};
 
 use crate::Failure;
-use crate::gateway::handle::Gateway;
-use crate::gateway::pump::Pump;
+use crate::gateway_thread::gateway_loop::Pump;
+use crate::gateway_thread::handle::Gateway;
 use crate::hub::Hub;
 use crate::listener::Listener;
 use crate::socket_file::SocketFile;

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use http_api::{GatewayError, Leased, Token, Wanted, Work};
 use model::{QueueName, Reply};
 use tokio::sync::{Notify, oneshot};
 
 use crate::gateway::followers::ToFollower;
+use crate::{GatewayError, Leased, Token, Wanted, Work};
 
 /// Who gets what became of some work.
 pub(crate) type WorkReply = oneshot::Sender<Result<Vec<Reply>, GatewayError>>;
@@ -43,7 +43,7 @@ impl Wish {
 
 /// The wishes that wait.
 #[derive(Debug, Default)]
-pub(crate) struct Inbox {
+pub struct Inbox {
     wishes: Mutex<Wishes>,
     /// Rings also for mail and completed writes: it is the bell of the pump's post.
     bell: Arc<Notify>,
@@ -75,7 +75,7 @@ impl Inbox {
     }
 
     /// What nobody took is ready again.
-    pub(crate) fn give_back(&self, tokens: Vec<Token>) {
+    pub fn give_back(&self, tokens: Vec<Token>) {
         if !tokens.is_empty() {
             // Never refused: it ends something that was let in.
             let _ = self.push(Wish::GiveBack(tokens));
@@ -93,12 +93,13 @@ impl Inbox {
         self.wishes.lock().expect(POISONED).waiting.is_empty()
     }
 
-    pub(crate) fn bell(&self) -> Arc<Notify> {
+    /// Rings when something has come.
+    pub fn bell(&self) -> Arc<Notify> {
         Arc::clone(&self.bell)
     }
 
     /// Ends when something has come since the last time.
-    pub(crate) async fn rung(&self) {
+    pub async fn rung(&self) {
         self.bell.notified().await;
     }
 }
@@ -107,7 +108,7 @@ const POISONED: &str = "invariant: nobody panics with the wishes";
 
 /// Wishes that may wait for the broker; one more is refused. They wait only while the log stalls
 /// or tens of thousands ask at once.
-pub(crate) const WISHES_MAX: usize = 10_000;
+pub const WISHES_MAX: usize = 10_000;
 
 #[cfg(test)]
 mod tests {

@@ -10,20 +10,10 @@
 //! receive is a link of it. Who follows a topic has a session of its own. Nothing here touches the
 //! disk, and nothing waits while the lock is held.
 
-mod answer;
-mod broker;
-mod client;
-mod desk;
 mod figures;
-mod followers;
+mod gateway_loop;
 mod handle;
-mod inbox;
-mod leases;
-mod locked;
-mod pump;
-mod receives;
+mod locked_broker;
 mod thread;
-mod works;
 
-pub(crate) use inbox::Inbox;
 pub(crate) use thread::HttpThread;

@@ -1,34 +1,34 @@
 //! What the pump keeps, and how it steps the broker while it holds the lock.
 
-use http_api::{GatewayError, Leased};
 use model::{Command, DependsOn, Draining, Durable, Nanos, Output, Reply, SessionId, WallClock};
 
-use crate::gateway::answer::Answers;
+use crate::gateway::answers::Answers;
 use crate::gateway::broker::Broker;
 use crate::gateway::followers::Followers;
-use crate::gateway::inbox::{Inbox, Wish};
 use crate::gateway::leases::Leases;
+use crate::gateway::mailbox::{Inbox, Wish};
 use crate::gateway::receives::Receives;
 use crate::gateway::works::Works;
+use crate::{GatewayError, Leased, Token};
 
 /// How a gateway is set up.
 #[derive(Clone, Debug)]
-pub(crate) struct GatewayOptions {
+pub struct GatewayOptions {
     /// Differs between processes, so that a token of one fits no lease of another.
-    pub(crate) instance: u64,
+    pub instance: u64,
     /// Receives that may wait at once; one more is refused.
-    pub(crate) receives_max: usize,
+    pub receives_max: usize,
     /// Transactions without leases that may be open at once; one more is refused.
-    pub(crate) transactions_max: usize,
+    pub transactions_max: usize,
     /// Answers tell moments by this clock.
-    pub(crate) wall_clock: WallClock,
+    pub wall_clock: WallClock,
     /// Sends are refused once it has begun.
-    pub(crate) draining: Draining,
+    pub draining: Draining,
 }
 
 /// The gateway's own sessions, and who waits for them.
 #[derive(Debug)]
-pub(crate) struct GatewayState {
+pub struct GatewayState {
     /// Sessions that were opened so far.
     sessions: u64,
     session: SessionId,
@@ -66,7 +66,7 @@ impl<'a> Turn<'a> {
 
 impl GatewayState {
     /// Opens the sessions of all leases, and of what operators ask.
-    pub(crate) fn open(options: GatewayOptions, broker: &mut dyn Broker) -> Self {
+    pub fn open(options: GatewayOptions, broker: &mut dyn Broker) -> Self {
         let GatewayOptions { instance, receives_max, transactions_max, .. } = options;
         let (session, asking) = (broker.session_id(1), broker.session_id(2));
         for session in [session, asking] {
@@ -98,7 +98,7 @@ impl GatewayState {
     }
 
     /// The session of all leases.
-    pub(crate) const fn session(&self) -> SessionId {
+    pub const fn session(&self) -> SessionId {
         self.session
     }
 
@@ -114,7 +114,7 @@ impl GatewayState {
 
     /// Serves what has come, in about so many steps of the broker. What settles the leases of one
     /// transaction is done in one turn.
-    pub(crate) fn step(&mut self, broker: &mut dyn Broker, inbox: &Inbox, steps_max: u64) {
+    pub fn step(&mut self, broker: &mut dyn Broker, inbox: &Inbox, steps_max: u64) {
         let turn = &mut Turn::new(broker, steps_max);
         // What others caused comes before what the wishes cause now.
         while let Some(output) = turn.broker.poll_output() {
@@ -128,27 +128,27 @@ impl GatewayState {
     }
 
     /// When the gateway wants a turn though nothing happens: a follower has read too little.
-    pub(crate) fn deadline(&self) -> Option<Nanos> {
+    pub fn deadline(&self) -> Option<Nanos> {
         self.followers.deadline()
     }
 
     /// Whether answers wait for the log.
-    pub(crate) fn is_holding(&self) -> bool {
+    pub fn is_holding(&self) -> bool {
         self.answers.is_holding()
     }
 
     /// Whether work waits until the broker takes it.
-    pub(crate) fn is_postponed(&self) -> bool {
+    pub fn is_postponed(&self) -> bool {
         self.works.is_postponed()
     }
 
     /// The broker may take now what it did not.
-    pub(crate) fn resume_postponed(&mut self) {
+    pub fn resume_postponed(&mut self) {
         self.works.resume_postponed();
     }
 
     /// Whether there is more to do than the last turn did.
-    pub(crate) fn is_behind(&self, inbox: &Inbox) -> bool {
+    pub fn is_behind(&self, inbox: &Inbox) -> bool {
         self.has_begun() || !inbox.is_empty()
     }
 
@@ -199,7 +199,7 @@ impl GatewayState {
     }
 
     /// The server stops: nobody waits any longer.
-    pub(crate) fn stop_waits(&mut self, broker: &mut dyn Broker) {
+    pub fn stop_waits(&mut self, broker: &mut dyn Broker) {
         let turn = &mut Turn::new(broker, 0);
         self.stopping = true;
         self.end_waits(turn);
@@ -210,7 +210,7 @@ impl GatewayState {
     }
 
     /// Ends the sessions, through no fault of those who hold leases.
-    pub(crate) fn close(&mut self, broker: &mut dyn Broker) {
+    pub fn close(&mut self, broker: &mut dyn Broker) {
         let turn = &mut Turn::new(broker, 0);
         for session in self.works.take_sessions() {
             self.dismiss(turn, session);
@@ -227,11 +227,11 @@ impl GatewayState {
     }
 
     /// Answers what the log is durable enough for; gives what nobody was there to take.
-    pub(crate) fn release(&mut self, durable: Durable) -> Vec<http_api::Token> {
+    pub fn release(&mut self, durable: Durable) -> Vec<Token> {
         self.answers.release(durable)
     }
 
-    fn give_back(&mut self, turn: &mut Turn<'_>, token: http_api::Token) {
+    fn give_back(&mut self, turn: &mut Turn<'_>, token: Token) {
         if self.leases.find(token).is_none() {
             return;
         }

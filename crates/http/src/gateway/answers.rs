@@ -1,11 +1,11 @@
 //! Answers on their way to tasks, held until the log is durable enough.
 
-use http_api::{GatewayError, Leased, Token};
 use input::Held;
 use model::{Delivery, DependsOn, Durability, Durable, Lsn, Reply, WallClock};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::gateway::inbox::{ReceiveReply, WorkReply};
+use crate::gateway::mailbox::{ReceiveReply, WorkReply};
+use crate::{GatewayError, Leased, Token};
 
 /// What an answer waits for that was made of several replies: each level by itself, since a frame
 /// that was to be written only may never be synced.

@@ -6,7 +6,7 @@ use model::{Command, DependsOn, Nanos, Output, SessionId};
 
 /// A broker during one turn of the gateway. The server implements it over the core that it has
 /// locked, the simulator over its simulated broker. Only the gateway gives commands meanwhile.
-pub(crate) trait Broker {
+pub trait Broker {
     /// The present moment, the same for the whole turn.
     fn now(&self) -> Nanos;
 

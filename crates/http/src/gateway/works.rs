@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use http_api::{Asker, GatewayError, Settling, Step, Token, Work};
 use model::{
     Command, DependsOn, Destination, MessageId, NewMessage, Refusal, Reply, SessionId, Settlement,
     TransactionId, limits,
 };
 
-use crate::gateway::answer::{Answer, Waits};
-use crate::gateway::desk::{GatewayState, Turn};
-use crate::gateway::inbox::{Ticket, WISHES_MAX, WorkReply};
+use crate::gateway::answers::{Answer, Waits};
+use crate::gateway::mailbox::{Ticket, WISHES_MAX, WorkReply};
+use crate::gateway::state::{GatewayState, Turn};
+use crate::{Asker, GatewayError, Settling, Step, Token, Work};
 
 /// What is under way.
 #[derive(Debug)]
@@ -541,7 +541,7 @@ impl GatewayState {
 
 /// Transactions without leases that may be open at once; one more is refused. As many as may wait
 /// for places in queues or for memory, and as may wait for the log.
-pub(crate) const TRANSACTIONS_MAX: usize = limits::PACED_SENDS_MAX + WISHES_MAX;
+pub const TRANSACTIONS_MAX: usize = limits::PACED_SENDS_MAX + WISHES_MAX;
 
 /// Bytes of all bodies that a transaction is to store.
 fn stored_bytes(steps: &VecDeque<Step>) -> usize {

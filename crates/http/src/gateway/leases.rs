@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use http_api::Token;
 use model::{Delivery, MessageId, Nanos};
+
+use crate::Token;
 
 /// The leases of the gateway's session.
 #[derive(Debug)]

@@ -4,15 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_api::Stage;
+use http_api::{GatewayOptions, GatewayState, Inbox, Stage, TRANSACTIONS_MAX};
 use model::Nanos;
 use tokio::sync::{Notify, watch};
 
 use crate::Failure;
-use crate::gateway::desk::{GatewayOptions, GatewayState};
-use crate::gateway::inbox::Inbox;
-use crate::gateway::locked::LockedBroker;
-use crate::gateway::works::TRANSACTIONS_MAX;
+use crate::gateway_thread::locked_broker::LockedBroker;
 use crate::hub::{Hub, Phase};
 use crate::post::Sleep;
 use crate::step::STEPS_PER_TURN;
@@ -191,5 +188,5 @@ async fn pass(span: Option<Nanos>) {
 }
 
 #[cfg(test)]
-#[path = "pump_test.rs"]
+#[path = "gateway_loop_test.rs"]
 mod tests;
