@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use http_api::{Settling, Token};
 use model::{Destination, Nanos, Persistence};
 
 /// A client and what it waits for.
@@ -21,8 +22,6 @@ pub struct HttpClient {
     unanswered: usize,
     /// Receives without one.
     receives: usize,
-    /// What was said to it and it has not read.
-    coming: usize,
     follows: bool,
 }
 
@@ -85,38 +84,6 @@ pub struct Post {
     pub body: Rc<[u8]>,
 }
 
-/// One lease of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Token {
-    /// Which.
-    pub message: u64,
-    /// Which of its leases.
-    pub number: u64,
-}
-
-/// What becomes of a leased message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settling {
-    /// It is done with.
-    Accept,
-    /// It failed.
-    Fail,
-    /// It is ready again, or after so many seconds.
-    Release {
-        /// As the engine counts it.
-        priority: u32,
-        /// How many.
-        delay: u32,
-    },
-    /// It is set aside.
-    Bury,
-    /// Its lease begins anew.
-    Extend {
-        /// For so long.
-        lease: Nanos,
-    },
-}
-
 /// What a client reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
@@ -126,6 +93,8 @@ pub enum Heard {
     Leased(Vec<Token>),
     /// A message of the topic that it follows.
     Event,
+    /// The stream of events has ended.
+    End,
 }
 
 impl HttpWish {
@@ -148,7 +117,6 @@ impl HttpClient {
             leases: Vec::new(),
             unanswered: 0,
             receives: 0,
-            coming: 0,
             follows: false,
         }
     }
@@ -159,10 +127,10 @@ impl HttpClient {
         self.unanswered + self.receives
     }
 
-    /// Whether nothing is unanswered, but for receives, and nothing on its way.
+    /// Whether nothing is unanswered, but for receives.
     #[must_use]
     pub fn is_content(&self) -> bool {
-        self.outbound.is_empty() && self.unanswered == 0 && self.coming == 0
+        self.outbound.is_empty() && self.unanswered == 0
     }
 
     /// Whether it has asked to follow a topic and not left.
@@ -189,26 +157,17 @@ impl HttpClient {
         self.outbound.push_back(wish);
     }
 
-    /// The server says something, which is on its way from now on.
-    pub fn awaits(&mut self, heard: &Heard) {
-        match heard {
-            Heard::Answer => self.unanswered -= 1,
-            Heard::Leased(_) => self.receives -= 1,
-            Heard::Event => {}
-        }
-        self.coming += 1;
-    }
-
-    /// The stream of events ended without its doing.
-    pub fn lose(&mut self) {
-        self.follows = false;
-    }
-
     /// It reads something.
     pub fn hear(&mut self, heard: Heard) {
-        self.coming -= 1;
-        if let Heard::Leased(tokens) = heard {
-            self.leases.extend(tokens);
+        match heard {
+            Heard::Answer => self.unanswered -= 1,
+            Heard::Leased(tokens) => {
+                self.receives -= 1;
+                self.leases.extend(tokens);
+            }
+            Heard::Event => {}
+            // It may have left this stream, and follow another by now.
+            Heard::End => self.follows &= self.outbound.contains(&HttpWish::Leave),
         }
     }
 }

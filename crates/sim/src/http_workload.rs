@@ -1,12 +1,13 @@
 //! What clients of HTTP like to do.
 
+use http_api::{Settling, Token};
 use model::{Destination, Nanos, Persistence};
 
+use crate::Rng;
 use crate::history::DEAD_LETTERS;
-use crate::http_client::{HttpClient, HttpWish, Post, Settling};
+use crate::http_client::{HttpClient, HttpWish, Post};
 use crate::registration::{TOPICS, name};
 use crate::workload::{self, QUEUES};
-use crate::{Rng, Token};
 
 /// The next wish of a client whose messages are of these persistences, where these leases are
 /// known to anybody.
@@ -57,8 +58,12 @@ fn settle(rng: &mut Rng, leases: &[Token]) -> Option<HttpWish> {
     let how = match rng.below(12) {
         0 | 1 => Settling::Fail,
         // Another than it had: that it goes to the end of its line, no recovery shows otherwise.
-        2 => Settling::Release { priority: rng.draw() as u32, delay: rng.pick(&[0, 0, 1]) },
-        3 => Settling::Bury,
+        2 => {
+            let priority = Some(rng.draw() as u32);
+            let delay = Some(Nanos::from_secs(rng.pick(&[0, 0, 1])));
+            Settling::Release { delay, priority }
+        }
+        3 => Settling::Bury { priority: None },
         4 => Settling::Extend { lease: Nanos::from_millis(rng.pick(&[20, 5000])) },
         _ => Settling::Accept,
     };

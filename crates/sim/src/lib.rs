@@ -48,7 +48,7 @@ pub use client::Client;
 pub use counted::Counted;
 pub use faulty_disk::{Fault, FaultyDisk, FaultyFile, Moment};
 pub use history::{Changes, Content, Dead, Fall, Found, History, Kept, Nature, Standing};
-pub use http_client::{Heard, HttpClient, HttpWish, Post, Settling, Token};
+pub use http_client::{Heard, HttpClient, HttpWish, Post};
 pub use image::{Extent, Image, SECTOR_BYTES};
 pub use inspection::{Inspection, inspect};
 pub use key_oracle::KeyOracle;

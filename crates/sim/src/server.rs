@@ -159,6 +159,7 @@ impl<D: Disk> Server<D> {
         now: Nanos,
         policy: StorePolicy,
         defects: ServerDefects,
+        outside: &mut Outside,
     ) -> Self {
         let shared = Shared::new(crate::workload::BODY_BYTES_MAX, Box::new(NoFacts));
         let mut broker = broker;
@@ -188,7 +189,7 @@ impl<D: Disk> Server<D> {
             committing: BTreeMap::new(),
             stated: Vec::new(),
         };
-        server.open_gateway();
+        server.open_gateway(outside);
         server
     }
 
@@ -228,7 +229,7 @@ impl<D: Disk> Server<D> {
 
     /// Whether the broker has not heard yet of all who are gone.
     pub fn has_leaving(&self) -> bool {
-        !self.leaving.is_empty()
+        !self.leaving.is_empty() || self.gateway_is_due()
     }
 
     /// Bytes of a client have arrived.
@@ -436,11 +437,11 @@ impl<D: Disk> Server<D> {
 
     /// The broker hears of who is gone, if it can.
     fn bid_farewell(&mut self, outside: &mut Outside) {
-        while self.has_leaving() && !self.broker.stalled() {
+        while !self.leaving.is_empty() && !self.broker.stalled() {
             self.stepped_at = self.now;
             let id = self.leaving.remove(0);
             if outside.http_clients.remove(&id).is_some() {
-                self.leave_http(id, outside);
+                self.leave_http(id);
                 continue;
             }
             let begun = self.amqp_connections.get(&id).map(AmqpConnection::begun);
@@ -665,17 +666,13 @@ impl<D: Disk> Server<D> {
         outputs.sort_by_key(|output| Some(output.session.0) != own);
         for output in outputs {
             let id = output.session.0;
-            if self.is_of_gateway(id) && !self.gateway.is_stepping() {
-                self.writing.mail(output.after);
-            } else {
-                self.writing.note_awaited(output.after);
-            }
-            if self.redis_connections.contains_key(&id) {
-                self.route_redis(output, outside);
-                continue;
-            }
             if self.is_of_gateway(id) {
                 self.route_http(output, outside);
+                continue;
+            }
+            self.writing.note_awaited(output.after);
+            if self.redis_connections.contains_key(&id) {
+                self.route_redis(output, outside);
                 continue;
             }
             if self.amqp_connections.contains_key(&id) || self.committing.contains_key(&id) {
@@ -735,7 +732,7 @@ impl<D: Disk> Server<D> {
 
     /// Whether commands may be fed, who is gone having gone before.
     fn is_serving(&self) -> bool {
-        !self.broker.stalled() && !self.has_leaving()
+        !self.broker.stalled() && self.leaving.is_empty()
     }
 
     /// What would be due with the next command happens before it is read: it may use up the room

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use broker::{Broker, Fetch, JournalFailed};
+use http_api::Token;
 use journal::{Disk, JournalOptions};
 use model::{Nanos, PolicyChange, StorePolicy};
 
@@ -21,7 +22,7 @@ use crate::server::Server;
 use crate::workload::{BODY_BYTES_MAX, Character};
 use crate::{
     AmqpClient, AmqpWish, Answer, Client, Counted, Fall, Fault, FaultyDisk, HttpClient, HttpWish,
-    KeyOracle, Oracle, Outside, Paged, RedisClient, Rng, Scenario, Token, Told, Value, Wish, Words,
+    KeyOracle, Oracle, Outside, Paged, RedisClient, Rng, Scenario, Told, Value, Wish, Words,
     amqp_workload, http_workload, key_inspection, redis_client, redis_workload, registration,
     rules,
 };
@@ -774,7 +775,7 @@ impl<D: Disk + 'static> World<D> {
         // Whoever recovers has waited for it.
         let _ = self.faulty.take_slow();
         let Scenario { policy, defects, .. } = self.scenario;
-        let mut server = Server::new(broker, self.now, policy, defects);
+        let mut server = Server::new(broker, self.now, policy, defects, &mut self.outside);
         if self.scenario.scheduled {
             server.schedule_writes();
         }

@@ -36,7 +36,7 @@ const EDGES: [(&str, &[&str]); 17] = [
     ("bench", &["amqp"]),
     ("allocator", &[]),
     ("dunlin", &["allocator", "server", "bench", "model", "engine", "journal", "disk", "broker"]),
-    ("sim", &["model", "engine", "journal", "broker", "beanstalk", "amqp", "resp"]),
+    ("sim", &["model", "engine", "journal", "broker", "beanstalk", "amqp", "resp", "http"]),
 ];
 
 /// Every dependency of ours on ours that the table does not allow.

@@ -110,6 +110,7 @@ impl<T> Drop for Waiting<'_, T> {
 }
 
 /// A subscription of a topic.
+#[derive(Debug)]
 pub struct Following {
     inbox: Arc<Inbox>,
     ticket: Ticket,

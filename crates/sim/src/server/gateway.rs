@@ -1,222 +1,249 @@
-//! The gateway of HTTP, as the server has it: one session for all leases and for what is sent, and
-//! one for each who follows a topic. What is said waits until what it depends on is durable.
+//! The gateway of HTTP that ships, over the simulated broker. Each request is a future that the
+//! client polls when it reads; one that leaves drops its futures.
+//!
+//! The [`Ledger`] tells which request a command and an output belong to, so that the oracle learns
+//! what a client was told once it reads the answer.
+
+mod ledger;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::rc::Rc;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
+use http_api::{
+    Asker, Broker, Events as _, Following, GatewayClient, GatewayError, GatewayOptions,
+    GatewayState, Inbox, Leased, Step, Token, Wanted, Work,
+};
 use journal::{Disk, Durable};
 use model::{
-    AdminCommand, Command, DependsOn, LinkId, Lsn, MessageId, Nanos, NewMessage, Output, QueueName,
-    Reply, SessionId, Settlement, Subscription,
+    AdminCommand, Command, DependsOn, Draining, Lsn, Nanos, NewMessage, Output, QueueName, Reply,
+    SessionId, WallClock,
 };
 
 use super::{Outside, Server, brief, is_late, shows_one};
 use crate::Wish;
 use crate::history::Changes;
-use crate::http_client::{Heard, HttpWish, Post, Settling, Token};
+use crate::http_client::{Heard, HttpWish, Post};
 use crate::registration::name;
+use ledger::{Ledger, RequestId};
 
-/// All that the gateway knows.
-#[derive(Debug, Default)]
+/// The shipped gateway, its clients, and what the oracle has to know of both.
+#[derive(Debug)]
 pub(super) struct Gateway {
-    /// What clients are to read, by client.
-    held: BTreeMap<u64, Vec<Held>>,
-    /// What the broker is to be asked for, one after the other.
-    todo: VecDeque<Todo>,
-    receives: BTreeMap<LinkId, Receiving>,
-    next_link: u32,
-    leases: BTreeMap<u64, Lease>,
-    leases_given: u64,
-    /// By their sessions.
-    followers: BTreeMap<u64, Follower>,
-    sessions_given: u64,
-    /// Whose sends wait, by ticket.
-    paced: BTreeMap<u64, u64>,
-    /// It gives a command of its own, and hears what comes of it at once.
-    stepping: bool,
+    /// Away while it takes a step.
+    state: Option<GatewayState>,
+    mailbox: Arc<Inbox>,
+    handle: GatewayClient,
+    connections: BTreeMap<u64, Connection>,
+    /// Outputs for its sessions that it has not taken.
+    said: VecDeque<Output>,
+    ledger: Ledger,
 }
 
-/// What a client is to read once these are durable, and the changes that it reflects.
-#[derive(Debug)]
-struct Held {
-    after: Vec<DependsOn>,
-    heard: Heard,
-    changes: Vec<Changes>,
+/// The requests of one client that it has not read the answers to.
+#[derive(Debug, Default)]
+struct Connection {
+    calls: Vec<(RequestId, Call)>,
+    following: Option<Following>,
 }
 
-/// What the broker is to be asked for.
-#[derive(Clone, Debug)]
-enum Todo {
-    /// By a session, on behalf of a client who hears the answer, or of nobody.
-    Ask(u64, Command, Option<u64>),
-    /// The session of a follower ends.
-    Dismiss(u64),
+type Asked<T> = Pin<Box<dyn Future<Output = Result<T, GatewayError>>>>;
+
+/// A request under way.
+enum Call {
+    Work(Asked<Vec<Reply>>),
+    Receive(Asked<Vec<Leased>>),
+    Follow {
+        call: Asked<Following>,
+        /// The client has left the stream before it began.
+        has_left: bool,
+    },
 }
 
-/// A receive that is not answered.
-#[derive(Debug)]
-struct Receiving {
-    client: u64,
-    queue: Rc<str>,
-    max: usize,
-    lease: Nanos,
-    got: Vec<Token>,
-    after: Vec<DependsOn>,
-    changes: Vec<Changes>,
+impl std::fmt::Debug for Call {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Work(_) => "Work",
+            Self::Receive(_) => "Receive",
+            Self::Follow { .. } => "Follow",
+        })
+    }
 }
 
-/// A lease that somebody may settle.
-#[derive(Clone, Copy, Debug)]
-struct Lease {
-    number: u64,
-    ends: Nanos,
-    priority: u32,
+/// The simulated broker during one step of the gateway.
+struct SimulatedBroker<'a, D: Disk> {
+    server: &'a mut Server<D>,
+    outside: &'a mut Outside,
 }
 
-/// Who follows a topic.
-#[derive(Clone, Copy, Debug)]
-struct Follower {
-    client: u64,
-    limit: u64,
+impl<D: Disk> Broker for SimulatedBroker<'_, D> {
+    fn now(&self) -> Nanos {
+        self.server.now
+    }
+
+    fn steps(&self) -> u64 {
+        self.server.broker.steps()
+    }
+
+    fn stalled(&self) -> bool {
+        self.server.broker.stalled()
+    }
+
+    fn holds_back(&self) -> bool {
+        self.server.broker.holds_back()
+    }
+
+    fn takes(&self, session: SessionId, command: &Command) -> bool {
+        self.server.broker.takes(session, command)
+    }
+
+    fn uncommitted_max(&self) -> usize {
+        self.server.broker.uncommitted_max()
+    }
+
+    fn session_id(&self, number: u64) -> SessionId {
+        SessionId(SESSIONS + number)
+    }
+
+    fn open_session(&mut self, session: SessionId) {
+        self.server.broker.open_session(session);
+    }
+
+    fn name_session(&mut self, session: SessionId, name: Arc<str>) {
+        self.server.broker.name_session(session, name);
+    }
+
+    fn let_overtake(&mut self, session: SessionId) {
+        self.server.broker.let_overtake(session);
+    }
+
+    fn dismiss_session(&mut self, session: SessionId, outputs: &mut Vec<Output>) {
+        let Self { server, outside } = self;
+        server.gateway.ledger.end_session(session.0);
+        outside.oracle.closed(server.now, session.0, &BTreeSet::new());
+        server.step_broker(outside, |broker, now, said| broker.dismiss_session(now, session, said));
+        outputs.extend(server.gateway.said.drain(..));
+    }
+
+    fn handle(&mut self, session: SessionId, command: Command, outputs: &mut Vec<Output>) {
+        let Self { server, outside } = self;
+        server.handle_http(session.0, &command, outside);
+        outputs.extend(server.gateway.said.drain(..));
+    }
+
+    fn poll_output(&mut self) -> Option<Output> {
+        self.server.gateway.said.pop_front()
+    }
+
+    fn note_awaited(&mut self, after: DependsOn) {
+        self.server.writing.note_awaited(after);
+    }
 }
 
 impl<D: Disk> Server<D> {
-    /// A client of HTTP has connected.
-    pub fn connect_http(&mut self, id: u64) {
-        self.gateway.held.insert(id, Vec::new());
+    /// The gateway's own sessions begin.
+    pub(super) fn open_gateway(&mut self, outside: &mut Outside) {
+        let options = GatewayOptions {
+            instance: self.now.0,
+            receives_max: RECEIVES_MAX,
+            transactions_max: 0,
+            wall_clock: WallClock::default(),
+            draining: Draining::default(),
+        };
+        let mut broker = SimulatedBroker { server: self, outside };
+        let state = GatewayState::open(options, &mut broker);
+        self.gateway.state = Some(state);
     }
 
-    /// The sessions begin that are nobody's connection.
-    pub(super) fn open_gateway(&mut self) {
-        for session in [LEASES, ASKING] {
-            self.broker.open_session(SessionId(session));
-            self.broker.let_overtake(SessionId(session));
-        }
+    /// A client of HTTP has connected.
+    pub fn connect_http(&mut self, id: u64) {
+        self.gateway.connections.insert(id, Connection::default());
     }
 
     /// What a client may read by now, and the changes that each reflects.
     pub fn release_http(&mut self, id: u64) -> Vec<(Heard, Vec<Changes>)> {
-        let (durable, open) = (self.broker.durable(), self.gate_is_open);
-        let Some(held) = self.gateway.held.get_mut(&id) else { return Vec::new() };
-        let safe: Vec<Held> = held.extract_if(.., |it| open || it.is_safe(durable)).collect();
-        let events = safe.iter().filter(|it| it.heard == Heard::Event).count() as u64;
-        self.gateway.took(id, events);
-        safe.into_iter().map(|it| (it.heard, it.changes)).collect()
+        let all = Durable { written: Lsn(u64::MAX), synced: Lsn(u64::MAX) };
+        let durable = if self.gate_is_open { all } else { self.broker.durable() };
+        let untaken = self.gateway.state_mut().release(durable);
+        self.gateway.mailbox.give_back(untaken);
+        self.gateway.read(id)
     }
 
-    /// Serves all clients of HTTP.
+    /// Serves all clients of HTTP, each command at a time of its own.
     pub(super) fn serve_http(&mut self, outside: &mut Outside) {
+        self.gateway.state_mut().resume_postponed();
         loop {
             let now = self.tick(outside);
-            self.gateway.leases.retain(|_, lease| lease.ends > now);
             if !self.is_serving() {
                 return;
             }
-            if let Some(todo) = self.next_todo() {
-                self.step_http(now, todo, outside);
-            } else if let Some((client, wish)) = outside.next_http() {
-                outside.trace(now, || format!("client {client} asks for {}", wish.summary()));
-                self.begin_http(now, client, wish, outside);
-            } else {
-                return;
+            if self.gateway.is_due(now) {
+                self.step_gateway(outside);
+                continue;
             }
+            self.gateway.ledger.note_idle(outside);
+            let Some((client, wish)) = outside.next_http() else { return };
+            outside.trace(now, || format!("client {client} asks for {}", wish.summary()));
+            self.gateway.begin(now, client, wish);
         }
     }
 
-    /// A client is gone: its waiting ends, what it has not read of leases goes back, and what it
-    /// sent is sent unless it waits.
-    pub(super) fn leave_http(&mut self, id: u64, outside: &mut Outside) {
-        let Some(held) = self.gateway.held.remove(&id) else { return };
-        let unread = held.into_iter().filter_map(|it| match it.heard {
-            Heard::Leased(tokens) => Some(tokens),
-            _ => None,
-        });
-        unread.flatten().for_each(|token| self.gateway.give_back(token));
-        let own = self.gateway.receives.iter().filter(|(_, it)| it.client == id);
-        for link in own.map(|(link, _)| *link).collect::<Vec<_>>() {
-            self.gateway.ask(LEASES, Command::CancelReceive { link }, None);
-        }
-        self.gateway.stop_following(id);
-        let own = self.gateway.paced.iter().filter(|(_, client)| **client == id);
-        for ticket in own.map(|(ticket, _)| *ticket).collect::<Vec<_>>() {
-            let cancel = Todo::Ask(LEASES, Command::CancelSend { ticket }, None);
-            self.step_http(self.now, cancel, outside);
-        }
+    /// A client is gone: the gateway hears of all that it had under way.
+    pub(super) fn leave_http(&mut self, id: u64) {
+        self.gateway.connections.remove(&id);
+        self.gateway.ledger.forget(id);
     }
 
-    /// What may be done next: what is sent and waits for the log lets others pass.
-    fn next_todo(&mut self) -> Option<Todo> {
-        let takes = |todo: &Todo| match todo {
-            Todo::Ask(session, command, _) => self.broker.takes(SessionId(*session), command),
-            Todo::Dismiss(_) => true,
-        };
-        let index = self.gateway.todo.iter().position(takes)?;
-        self.gateway.todo.remove(index)
+    /// Whether the gateway has something to do that nothing but a stall keeps it from.
+    pub(super) fn gateway_is_due(&self) -> bool {
+        self.gateway.is_due(self.now)
     }
 
-    fn begin_http(&mut self, now: Nanos, client: u64, wish: HttpWish, outside: &mut Outside) {
-        let gateway = &mut self.gateway;
-        match wish {
-            HttpWish::Send { to, post } => {
-                let command = Command::PutTo { to, message: post.message(now), transaction: None };
-                gateway.ask(LEASES, command, Some(client));
-            }
-            HttpWish::Follow { topic } => {
-                let session = gateway.begin_to_follow(client, &topic);
-                self.broker.open_session(SessionId(session));
-            }
-            HttpWish::Leave => gateway.stop_following(client),
-            HttpWish::Receive { queue, max, wait, lease } => {
-                gateway.begin_receive(client, queue, max, wait, lease);
-            }
-            HttpWish::Browse { queue } => {
-                let queue = name(&queue);
-                let browse = AdminCommand::Browse {
-                    queue,
-                    state: None,
-                    selector: None,
-                    after: None,
-                    max: model::limits::PAGE_MESSAGES_MAX,
-                };
-                gateway.ask(ASKING, Command::Admin(Box::new(browse)), Some(client));
-            }
-            HttpWish::Settle { token, how } => match gateway.settling(token, how) {
-                Some(command) => gateway.ask(LEASES, command, Some(client)),
-                // It is over.
-                None => gateway.hold(client, Heard::Answer, vec![], vec![], outside),
-            },
-        }
+    fn step_gateway(&mut self, outside: &mut Outside) {
+        let mut state = self.gateway.state.take().expect("invariant: it is put back below");
+        let mailbox = Arc::clone(&self.gateway.mailbox);
+        state.step(&mut SimulatedBroker { server: self, outside }, &mailbox, STEPS);
+        self.gateway.state = Some(state);
     }
 
-    fn step_http(&mut self, now: Nanos, todo: Todo, outside: &mut Outside) {
-        self.gateway.stepping = true;
-        self.give_command(now, todo, outside);
-        self.gateway.stepping = false;
+    /// Lets the broker do something for the gateway, and takes in what it says.
+    fn step_broker(
+        &mut self,
+        outside: &mut Outside,
+        step: impl FnOnce(&mut crate::Paged<D::File>, Nanos, &mut Vec<Output>),
+    ) {
+        let outputs = self.ask_broker(outside, step);
+        self.route(None, outputs, outside);
     }
 
-    fn give_command(&mut self, now: Nanos, todo: Todo, outside: &mut Outside) {
-        self.stepped_at = now;
+    fn ask_broker(
+        &mut self,
+        outside: &mut Outside,
+        step: impl FnOnce(&mut crate::Paged<D::File>, Nanos, &mut Vec<Output>),
+    ) -> Vec<Output> {
+        self.stepped_at = self.now;
         let frames = self.broker.counters().frames;
         let mut outputs = Vec::new();
         self.tell_room(outside);
         let memory = self.broker.memory_bytes();
-        let Todo::Ask(session, command, client) = todo else {
-            let Todo::Dismiss(session) = todo else { unreachable!("there are two kinds") };
-            outside.oracle.closed(now, session, &BTreeSet::new());
-            self.broker.dismiss_session(now, SessionId(session), &mut outputs);
-            self.tell_memory(memory, outside);
-            return self.route(None, outputs, outside);
-        };
+        step(&mut self.broker, self.now, &mut outputs);
+        self.appended = self.broker.counters().frames - frames;
+        self.tell_memory(memory, outside);
+        outputs
+    }
+
+    fn handle_http(&mut self, session: u64, command: &Command, outside: &mut Outside) {
+        let request = self.gateway.ledger.note_command(session, command);
         if let Command::CancelSend { ticket } = command {
-            outside.oracle.abandons(ticket);
+            outside.oracle.abandons(*ticket);
             if self.ignores_hang_ups {
                 return;
             }
         }
-        self.broker.handle(now, SessionId(session), command.clone(), &mut outputs);
-        self.appended = self.broker.counters().frames - frames;
-        self.tell_memory(memory, outside);
+        let mut outputs = self.ask_broker(outside, |broker, now, outputs| {
+            broker.handle(now, SessionId(session), command.clone(), outputs);
+        });
         let is_answered = !matches!(
             command,
             Command::Receive { .. }
@@ -227,269 +254,220 @@ impl<D: Disk> Server<D> {
         let ahead = outputs.iter().take_while(|it| is_answered && is_late(&it.reply)).count();
         self.route(None, outputs.drain(..ahead).collect(), outside);
         let answer = is_answered.then(|| outputs.remove(0));
-        answer.iter().for_each(|answer| self.writing.note_awaited(answer.after));
-        self.judge_http(session, &command, answer, client, outside);
+        self.judge_http(session, command, answer.as_ref(), request, outside);
+        self.gateway.said.extend(answer);
         self.route(None, outputs, outside);
     }
 
-    /// Lets the oracle judge what was asked for, and the client know.
+    /// Lets the oracle judge the answer to a command.
     fn judge_http(
         &mut self,
         session: u64,
         command: &Command,
-        answer: Option<Output>,
-        client: Option<u64>,
+        answer: Option<&Output>,
+        request: Option<RequestId>,
         outside: &mut Outside,
     ) {
-        let reply = answer.as_ref().map(|output| &output.reply);
+        let reply = answer.map(|output| &output.reply);
         outside.trace(self.now, || format!("for {session}: {} -> {reply:?}", brief(command)));
         let changes = outside.judge_http(self.now, session, command, reply);
         let Some(Output { after, reply, .. }) = answer else { return };
-        if shows_one(&reply) && outside.oracle.are_in_memory(changes.clone()) {
+        if shows_one(reply) && outside.oracle.are_in_memory(changes.clone()) {
             assert_eq!(after.lsn, Lsn::ZERO, "{command:?} is about memory alone");
             let may_write = outside.oracle.sheds();
             assert!(self.appended == 0 || may_write, "{command:?} went to the disk");
         }
-        if let (Command::Subscribe { .. }, Reply::Refused(_)) = (command, &reply) {
-            self.gateway.lose(session, outside);
-        }
-        match (reply, client) {
-            (Reply::Waits { ticket }, Some(client)) => {
-                self.gateway.paced.insert(ticket, client);
-            }
-            (_, Some(client)) => {
-                self.gateway.hold(client, Heard::Answer, vec![after], vec![changes], outside);
-            }
-            (_, None) => {}
+        if let Some(request) = request {
+            self.gateway.ledger.note_reply(request, reply, changes);
         }
     }
 
     /// Whether what is said to a session is the gateway's to hear.
     pub(super) fn is_of_gateway(&self, session: u64) -> bool {
-        session >= FOLLOWERS && SessionId(session) != super::operator::SESSION
+        session >= SESSIONS && SessionId(session) != super::operator::SESSION
     }
 
-    /// Takes in what was not asked for, and the answers to what waited.
+    /// Lets the oracle judge what the gateway hears unasked, or in answer to what waited.
     pub(super) fn route_http(&mut self, output: Output, outside: &mut Outside) {
-        let Output { session: SessionId(id), after, reply } = output;
-        outside.trace(self.now, || format!("for {id}: {}", brief(&reply)));
-        let (now, gateway) = (self.now, &mut self.gateway);
-        match &reply {
+        let Output { session: SessionId(id), after, ref reply } = output;
+        outside.trace(self.now, || format!("for {id}: {}", brief(reply)));
+        let (now, ledger) = (self.now, &mut self.gateway.ledger);
+        match reply {
             Reply::Delivered(delivery) if id == LEASES => {
                 let link = delivery.link.expect("a receive is a link");
-                let receiving = gateway.receives.get(&link).expect("a receive that goes on");
-                let (queue, lease) = (receiving.queue.clone(), receiving.lease);
-                let changes = outside.oracle.received(now, id, &queue, lease, &reply);
-                outside.assert_in_memory(&changes, after, &reply);
-                let ends = now + lease;
-                let token = gateway.insert_lease(delivery.message.0, ends, delivery.priority);
-                gateway.got(link, token, after, changes, outside);
+                let changes = ledger.note_received(now, link, reply, outside);
+                outside.assert_in_memory(&changes, after, reply);
             }
             Reply::TimedOut { link: Some(link) } => {
-                let receiving = gateway.receives.get_mut(link).expect("a receive that goes on");
-                let (queue, lease) = (receiving.queue.clone(), receiving.lease);
-                let changes = outside.oracle.received(now, id, &queue, lease, &reply);
-                receiving.after.push(after);
-                receiving.changes.push(changes);
-                gateway.end_receive(*link, outside);
+                ledger.note_received(now, *link, reply, outside);
             }
             Reply::Delivered(delivery) => {
                 let changes = outside.oracle.delivered(now, id, delivery);
-                outside.assert_in_memory(&changes, after, &reply);
-                if let Some(client) = gateway.client_of(id) {
-                    gateway.accept(id, delivery.message);
-                    gateway.hold(client, Heard::Event, vec![after], vec![changes], outside);
-                }
+                outside.assert_in_memory(&changes, after, reply);
+                ledger.note_event(id, delivery.message, changes);
             }
             Reply::ConsumerCutOff { link, full } => {
                 outside.oracle.cut_off(now, id, link.0, full);
-                gateway.lose(id, outside);
             }
             Reply::Late { ticket, reply } => {
                 let changes = outside.oracle.late(now, id, *ticket, reply);
-                let client = gateway.paced.remove(ticket).expect("somebody waits with it");
-                gateway.hold(client, Heard::Answer, vec![after], vec![changes], outside);
+                ledger.note_late(*ticket, reply, changes);
             }
             _ => panic!("{reply:?} for {id}, unasked"),
+        }
+        if self.gateway.state.is_some() {
+            // Another thread caused it, and wakes the gateway.
+            self.writing.mail(after);
+        }
+        self.gateway.said.push_back(output);
+    }
+}
+
+impl Default for Gateway {
+    fn default() -> Self {
+        let mailbox = Arc::new(Inbox::default());
+        Self {
+            state: None,
+            handle: GatewayClient::new(Arc::clone(&mailbox), UNREAD_MAX),
+            mailbox,
+            connections: BTreeMap::new(),
+            said: VecDeque::new(),
+            ledger: Ledger::default(),
         }
     }
 }
 
 impl Gateway {
-    /// Whether what is said comes of a command of its own.
-    pub(super) const fn is_stepping(&self) -> bool {
-        self.stepping
+    fn state_mut(&mut self) -> &mut GatewayState {
+        self.state.as_mut().expect("invariant: it is away only while it takes a step")
     }
 
-    fn ask(&mut self, session: u64, command: Command, client: Option<u64>) {
-        self.todo.push_back(Todo::Ask(session, command, client));
+    fn is_due(&self, now: Nanos) -> bool {
+        let state = self.state.as_ref().expect("invariant: no step is taken meanwhile");
+        let is_slow = state.deadline().is_some_and(|deadline| deadline <= now);
+        is_slow || !self.said.is_empty() || state.is_behind(&self.mailbox)
     }
 
-    /// A client is to read something, if it is still there.
-    fn hold(
-        &mut self,
-        client: u64,
-        heard: Heard,
-        after: Vec<DependsOn>,
-        changes: Vec<Changes>,
-        outside: &mut Outside,
-    ) {
-        let there = outside.http_clients.get_mut(&client).zip(self.held.get_mut(&client));
-        if let Some((client, held)) = there {
-            client.awaits(&heard);
-            held.push(Held { after, heard, changes });
-        } else if let Heard::Leased(tokens) = heard {
-            tokens.into_iter().for_each(|token| self.give_back(token));
+    /// A request of a client reaches the mailbox.
+    fn begin(&mut self, now: Nanos, client: u64, wish: HttpWish) {
+        if wish == HttpWish::Leave {
+            return self.leave_stream(client);
         }
-    }
-
-    fn begin_receive(
-        &mut self,
-        client: u64,
-        queue: Rc<str>,
-        max: usize,
-        wait: Nanos,
-        lease: Nanos,
-    ) {
-        let link = LinkId(self.next_link);
-        self.next_link += 1;
-        self.ask(LEASES, Command::Watch { link, queue: name(&queue) }, None);
-        self.ask_for(link, wait, lease);
-        let (got, after, changes) = (Vec::new(), Vec::new(), Vec::new());
-        let receiving = Receiving { client, queue, max, lease, got, after, changes };
-        self.receives.insert(link, receiving);
-    }
-
-    fn ask_for(&mut self, link: LinkId, wait: Nanos, lease: Nanos) {
-        let (wait, lease) = (Some(wait), Some(lease));
-        self.ask(LEASES, Command::Receive { link, wait, margin: Nanos::ZERO, lease }, None);
-    }
-
-    /// A receive has got a message more, and goes on while there are others.
-    fn got(
-        &mut self,
-        link: LinkId,
-        token: Token,
-        after: DependsOn,
-        changes: Changes,
-        outside: &mut Outside,
-    ) {
-        let receiving = self.receives.get_mut(&link).expect("invariant: it goes on");
-        receiving.got.push(token);
-        receiving.after.push(after);
-        receiving.changes.push(changes);
-        if receiving.got.len() < receiving.max {
-            let lease = receiving.lease;
-            self.ask_for(link, Nanos::ZERO, lease);
-        } else {
-            self.end_receive(link, outside);
-        }
-    }
-
-    fn end_receive(&mut self, link: LinkId, outside: &mut Outside) {
-        let receiving = self.receives.remove(&link).expect("invariant: it goes on");
-        let Receiving { client, got, after, changes, .. } = receiving;
-        self.ask(LEASES, Command::CloseConsumer { link }, None);
-        self.hold(client, Heard::Leased(got), after, changes, outside);
-    }
-
-    fn insert_lease(&mut self, message: u64, ends: Nanos, priority: u32) -> Token {
-        self.leases_given += 1;
-        let number = self.leases_given;
-        self.leases.insert(message, Lease { number, ends, priority });
-        Token { message, number }
-    }
-
-    fn give_back(&mut self, token: Token) {
-        let lease = self.leases.get(&token.message);
-        if lease.is_some_and(|lease| lease.number == token.number) {
-            self.leases.remove(&token.message);
-            let (message, settlement) = (MessageId(token.message), Settlement::Return);
-            self.ask(LEASES, Command::Settle { message, settlement, transaction: None }, None);
-        }
-    }
-
-    /// What ends or extends a lease; `None`: it is over.
-    fn settling(&mut self, token: Token, how: Settling) -> Option<Command> {
-        let lease = *self.leases.get(&token.message).filter(|it| it.number == token.number)?;
-        let message = MessageId(token.message);
-        let settle = |settlement| Command::Settle { message, settlement, transaction: None };
-        if !matches!(how, Settling::Extend { .. }) {
-            self.leases.remove(&token.message);
-        }
-        Some(match how {
-            Settling::Accept => settle(Settlement::Accept),
-            Settling::Fail => settle(Settlement::Fail),
-            Settling::Release { priority, delay } => {
-                let delay = Some(Nanos::from_secs(delay.into()));
-                Command::Release { message, priority, delay }
+        let Some(connection) = self.connections.get_mut(&client) else { return };
+        let request = self.ledger.begin(client);
+        let handle = self.handle.clone();
+        let mut call = match wish {
+            HttpWish::Leave => return,
+            HttpWish::Send { to, post } => {
+                let message = post.message(now);
+                self.ledger.note_send(Arc::clone(&message.body));
+                Call::work(handle, Work::steps(vec![Step::Put { to, message, count: 1 }]))
             }
-            Settling::Bury => Command::Bury { message, priority: lease.priority },
-            Settling::Extend { lease } => Command::Renew { message, lease: Some(lease) },
-        })
+            HttpWish::Settle { token, how: settling } => {
+                self.ledger.note_settling(token, settling);
+                Call::work(handle, Work::steps(vec![Step::Settle { token, settling }]))
+            }
+            HttpWish::Browse { queue } => Call::work(handle, Work::command(browse(&queue))),
+            HttpWish::Receive { queue, max, wait, lease } => {
+                let (queue, asker) = (name(&queue), Asker::default());
+                let wanted = Wanted { queue, wait, lease, max, asker };
+                Call::Receive(Box::pin(async move { handle.receive(wanted).await }))
+            }
+            HttpWish::Follow { topic } => {
+                let topic = name(&topic);
+                let call: Asked<_> = Box::pin(async move { handle.follow(topic).await });
+                Call::Follow { call, has_left: false }
+            }
+        };
+        let answer = call.poll(request, &mut self.ledger);
+        assert!(answer.is_none(), "no request is answered before the gateway has seen it");
+        connection.calls.push((request, call));
     }
 
-    fn begin_to_follow(&mut self, client: u64, topic: &str) -> u64 {
-        let session = FOLLOWERS + self.sessions_given;
-        self.sessions_given += 1;
-        self.followers.insert(session, Follower { client, limit: WINDOW });
-        let (name, topic) = (None, name(topic));
-        let asks = Subscription { name, ..Subscription::new(topic) };
-        let subscribe = Command::Subscribe { link: FOLLOWING, subscription: Box::new(asks) };
-        self.ask(session, subscribe, Some(client));
-        self.allow(session, WINDOW);
-        session
-    }
-
-    fn allow(&mut self, session: u64, limit: u64) {
-        let (link, bytes) = (FOLLOWING, u64::MAX);
-        self.ask(session, Command::Credit { link, limit, bytes, drain: false }, None);
-    }
-
-    /// Who follows by this session, and has not left.
-    fn client_of(&self, session: u64) -> Option<u64> {
-        self.followers.get(&session).map(|follower| follower.client)
-    }
-
-    /// What was handed on is done with.
-    fn accept(&mut self, session: u64, message: MessageId) {
-        let settlement = Settlement::Accept;
-        self.ask(session, Command::Settle { message, settlement, transaction: None }, None);
-    }
-
-    /// A client has read so many events.
-    fn took(&mut self, client: u64, events: u64) {
-        let mut followers = self.followers.iter_mut();
-        let own = followers.find(|(_, follower)| follower.client == client && events > 0);
-        if let Some((session, follower)) = own {
-            follower.limit += events;
-            let (session, limit) = (*session, follower.limit);
-            self.allow(session, limit);
+    /// A client reads no more of the stream that it follows.
+    fn leave_stream(&mut self, client: u64) {
+        let Some(connection) = self.connections.get_mut(&client) else { return };
+        connection.following = None;
+        for (_, call) in &mut connection.calls {
+            if let Call::Follow { has_left, .. } = call {
+                *has_left = true;
+            }
         }
+        self.ledger.forget_stream(client);
     }
 
-    fn stop_following(&mut self, client: u64) {
-        let mut followers = self.followers.iter();
-        let own = followers.find(|(_, follower)| follower.client == client);
-        if let Some(session) = own.map(|(session, _)| *session) {
-            self.followers.remove(&session);
-            self.todo.push_back(Todo::Dismiss(session));
+    /// What has come for a client.
+    fn read(&mut self, client: u64) -> Vec<(Heard, Vec<Changes>)> {
+        let Some(connection) = self.connections.get_mut(&client) else { return Vec::new() };
+        let mut all = Vec::new();
+        connection.calls.retain_mut(|(request, call)| {
+            let Some((answer, changes)) = call.poll(*request, &mut self.ledger) else {
+                return true;
+            };
+            let heard = match answer {
+                Answer::Work => Heard::Answer,
+                Answer::Leased(leased) => Heard::Leased(leased),
+                Answer::Follows(following) => {
+                    connection.following = following.or(connection.following.take());
+                    Heard::Answer
+                }
+            };
+            all.push((heard, changes));
+            false
+        });
+        let Some(mut following) = connection.following.take() else { return all };
+        while let Some(event) = poll(pin!(following.next())) {
+            let Some(event) = event else {
+                all.push((Heard::End, Vec::new()));
+                return all;
+            };
+            let changes = self.ledger.take_event(client, event.message);
+            all.push((Heard::Event, changes.into_iter().collect()));
         }
-    }
-
-    /// A follower has lost its subscription, or gets none.
-    fn lose(&mut self, session: u64, outside: &mut Outside) {
-        let Some(follower) = self.followers.remove(&session) else { return };
-        self.todo.push_back(Todo::Dismiss(session));
-        if let Some(client) = outside.http_clients.get_mut(&follower.client) {
-            client.lose();
-        }
+        connection.following = Some(following);
+        all
     }
 }
 
-impl Held {
-    fn is_safe(&self, durable: Durable) -> bool {
-        self.after.iter().all(|after| durable.covers(*after))
+/// The answer to a call.
+enum Answer {
+    Work,
+    Leased(Vec<Token>),
+    Follows(Option<Following>),
+}
+
+impl Call {
+    fn work(handle: GatewayClient, work: Work) -> Self {
+        Self::Work(Box::pin(async move { handle.ask(work).await }))
+    }
+
+    /// The answer, once it is there, and the changes that it reflects.
+    fn poll(&mut self, request: RequestId, ledger: &mut Ledger) -> Option<(Answer, Vec<Changes>)> {
+        Some(match self {
+            Self::Work(call) => {
+                let answer = poll(call.as_mut())?;
+                (Answer::Work, ledger.end_work(request, &answer))
+            }
+            Self::Receive(call) => {
+                let answer = poll(call.as_mut())?;
+                let changes = ledger.end_receive(request, &answer);
+                let leased = answer.unwrap_or_default();
+                (Answer::Leased(leased.iter().map(|leased| leased.token).collect()), changes)
+            }
+            Self::Follow { call, has_left } => {
+                let following = poll(call.as_mut())?.ok();
+                let following = following.filter(|_| !*has_left);
+                (Answer::Follows(following), ledger.end_follow(request))
+            }
+        })
+    }
+}
+
+/// A poll that nothing wakes: the simulation polls again when a client reads.
+fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Option<F::Output> {
+    match future.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
     }
 }
 
@@ -541,6 +519,17 @@ impl Outside {
     }
 }
 
+/// A look through all of a queue.
+fn browse(queue: &str) -> Command {
+    Command::Admin(Box::new(AdminCommand::Browse {
+        queue: name(queue),
+        state: None,
+        selector: None,
+        after: None,
+        max: model::limits::PAGE_MESSAGES_MAX,
+    }))
+}
+
 /// The queue that is looked through.
 fn browsed(admin: &AdminCommand) -> &QueueName {
     let AdminCommand::Browse { queue, .. } = admin else { panic!("nobody asks for {admin:?}") };
@@ -561,17 +550,17 @@ impl Post {
     }
 }
 
-/// Sessions from here on are the gateway's: those of followers, and two.
-const FOLLOWERS: u64 = 1 << 40;
+/// Sessions behind this one are the gateway's: two of its own and those of followers.
+const SESSIONS: u64 = 1 << 40;
 
 /// The session of all leases.
-const LEASES: u64 = u64::MAX - 1;
+const LEASES: u64 = SESSIONS + 1;
 
-/// The session of those who look.
-const ASKING: u64 = u64::MAX - 2;
+/// Steps of the broker in a turn of the gateway, so that commands have times of their own.
+const STEPS: u64 = 1;
 
-/// The one consumer of a follower's session.
-const FOLLOWING: LinkId = LinkId(0);
+/// Receives that may wait: so few that some are refused.
+const RECEIVES_MAX: usize = 16;
 
-/// Messages that a follower may leave unread.
-const WINDOW: u64 = 3;
+/// Messages that a follower may leave unread: so few that credit runs out.
+const UNREAD_MAX: usize = 3;

@@ -1,0 +1,300 @@
+//! Which requests the commands and outputs of the gateway belong to. So the oracle learns what a
+//! client was told once it reads an answer, and each answer is held against what the broker said.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http_api::{GatewayError, Leased, Settling, Token};
+use model::{Command, LinkId, MessageId, Nanos, Reply, Settlement};
+
+use super::{LEASES, Outside};
+use crate::history::Changes;
+
+/// The number of a request. A later request has a larger one.
+pub(super) type RequestId = u64;
+
+/// All requests whose answers are unread, and all streams that clients follow.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    requests: RequestId,
+    unread: BTreeMap<RequestId, Request>,
+    /// The request that the gateway begins.
+    current: Option<RequestId>,
+    /// Bodies of sends that are not stored. Each send has a body of its own.
+    sends: Vec<(RequestId, Arc<[u8]>)>,
+    /// Sends that wait for room, by ticket.
+    waiting: BTreeMap<u64, RequestId>,
+    receives: BTreeMap<LinkId, Receiving>,
+    /// Clients that follow, by session.
+    followers: BTreeMap<u64, u64>,
+    /// What events reflect, by client and message.
+    events: BTreeMap<(u64, MessageId), Changes>,
+}
+
+/// A request, and what the broker said to it.
+#[derive(Debug)]
+struct Request {
+    client: u64,
+    settles: Option<(Token, Settling)>,
+    replies: Vec<Reply>,
+    delivered: Vec<MessageId>,
+    /// What all this reflects.
+    changes: Vec<Changes>,
+}
+
+/// A receive whose link is open.
+#[derive(Debug)]
+struct Receiving {
+    request: Option<RequestId>,
+    queue: Rc<str>,
+    lease: Nanos,
+}
+
+impl Ledger {
+    /// A client asks for something, which the gateway begins next.
+    pub(super) fn begin(&mut self, client: u64) -> RequestId {
+        let (settles, replies) = (None, Vec::new());
+        let (delivered, changes) = (Vec::new(), Vec::new());
+        let request = Request { client, settles, replies, delivered, changes };
+        self.requests += 1;
+        self.unread.insert(self.requests, request);
+        self.current = Some(self.requests);
+        self.requests
+    }
+
+    /// The request that begins sends this body.
+    pub(super) fn note_send(&mut self, body: Arc<[u8]>) {
+        self.sends.push((self.requests, body));
+    }
+
+    /// The request that begins settles a lease.
+    pub(super) fn note_settling(&mut self, token: Token, how: Settling) {
+        if let Some(request) = self.unread.get_mut(&self.requests) {
+            request.settles = Some((token, how));
+        }
+    }
+
+    /// The gateway has begun all requests, and has heard of all clients that are gone: none of
+    /// their sends may go on.
+    pub(super) fn note_idle(&mut self, outside: &mut Outside) {
+        self.current = None;
+        let gone = |_: &u64, request: &mut RequestId| !self.unread.contains_key(request);
+        for (ticket, _) in self.waiting.extract_if(.., gone) {
+            outside.oracle.abandons(ticket);
+        }
+    }
+
+    /// A client has read the answer to some work: the changes that it reflects.
+    pub(super) fn end_work(
+        &mut self,
+        request: RequestId,
+        answer: &Result<Vec<Reply>, GatewayError>,
+    ) -> Vec<Changes> {
+        let request = self.end(request);
+        let said = &request.replies[..];
+        match answer {
+            Ok(replies) => {
+                assert_eq!(replies.len(), said.len(), "{replies:?} where the broker said {said:?}");
+                replies.iter().zip(said).for_each(|(reply, said)| assert_same(reply, said));
+            }
+            Err(GatewayError::Refused(refusal)) => {
+                assert_eq!(said, [Reply::Refused(refusal.clone())]);
+            }
+            Err(GatewayError::LeaseOver(_)) => {
+                assert!(matches!(said, [] | [Reply::NotFound]), "a lease is over: {said:?}");
+            }
+            Err(error) => panic!("{error:?} where the broker said {said:?}"),
+        }
+        request.changes
+    }
+
+    /// A client has read the answer to a receive: the changes that it reflects.
+    pub(super) fn end_receive(
+        &mut self,
+        request: RequestId,
+        answer: &Result<Vec<Leased>, GatewayError>,
+    ) -> Vec<Changes> {
+        let request = self.end(request);
+        let said = &request.delivered;
+        match answer {
+            Ok(leased) => {
+                let leased: Vec<_> = leased.iter().map(|it| it.delivery.message).collect();
+                assert_eq!(leased, *said, "each message that was delivered is in the answer");
+            }
+            Err(GatewayError::Busy) => assert!(said.is_empty(), "{said:?} although it is refused"),
+            Err(error) => panic!("{error:?} where the broker delivered {said:?}"),
+        }
+        request.changes
+    }
+
+    /// A client has read the answer to a request.
+    pub(super) fn end_follow(&mut self, request: RequestId) -> Vec<Changes> {
+        self.end(request).changes
+    }
+
+    fn end(&mut self, request: RequestId) -> Request {
+        self.sends.retain(|(of, _)| *of != request);
+        self.unread.remove(&request).expect("invariant: it is read once")
+    }
+
+    /// A client has read an event: the changes that it reflects.
+    pub(super) fn take_event(&mut self, client: u64, message: MessageId) -> Option<Changes> {
+        self.events.remove(&(client, message))
+    }
+
+    /// A client reads nothing more.
+    pub(super) fn forget(&mut self, client: u64) {
+        self.unread.retain(|_, request| request.client != client);
+        self.sends.retain(|(request, _)| self.unread.contains_key(request));
+        self.forget_stream(client);
+    }
+
+    /// A client reads no more of the stream that it follows.
+    pub(super) fn forget_stream(&mut self, client: u64) {
+        self.followers.retain(|_, of| *of != client);
+        self.events.retain(|(of, _), _| *of != client);
+    }
+
+    /// The session of a follower has ended.
+    pub(super) fn end_session(&mut self, session: u64) {
+        self.followers.remove(&session);
+    }
+
+    /// The gateway gives a command; tells which request it is part of. A body tells sends apart,
+    /// which may wait for the log. The gateway gives all else while it begins the request, except
+    /// for what it asks for by itself.
+    pub(super) fn note_command(&mut self, session: u64, command: &Command) -> Option<RequestId> {
+        let request = match command {
+            Command::PutTo { message, .. } => {
+                let is_its = |(_, body): &(_, _)| Arc::ptr_eq(body, &message.body);
+                let index = self.sends.iter().position(is_its)?;
+                return Some(self.sends.swap_remove(index).0);
+            }
+            Command::Settle { settlement, .. } => {
+                let is_own = session != LEASES || *settlement == Settlement::Return;
+                self.current.filter(|_| !is_own)?
+            }
+            Command::Release { .. }
+            | Command::Bury { .. }
+            | Command::Renew { .. }
+            | Command::Admin(_)
+            | Command::Watch { .. }
+            | Command::Subscribe { .. } => {
+                self.current.expect("the gateway does it when it begins the request")
+            }
+            Command::Receive { link, lease, .. } => {
+                let receiving = self.receives.get_mut(link).expect("a receive that goes on");
+                receiving.lease = lease.expect("it says how long");
+                return None;
+            }
+            Command::CloseConsumer { link } => {
+                self.receives.remove(link);
+                return None;
+            }
+            Command::CancelSend { ticket } => {
+                self.waiting.remove(ticket);
+                return None;
+            }
+            _ => return None,
+        };
+        self.note_begun(session, command, request);
+        Some(request)
+    }
+
+    fn note_begun(&mut self, session: u64, command: &Command, request: RequestId) {
+        let asked = self.unread.get(&request);
+        match command {
+            Command::Watch { link, queue } => {
+                let (queue, lease) = (queue.as_str().into(), Nanos::ZERO);
+                self.receives.insert(*link, Receiving { request: Some(request), queue, lease });
+            }
+            Command::Subscribe { .. } => {
+                self.followers.extend(asked.map(|asked| (session, asked.client)));
+            }
+            _ => {
+                if let Some((token, how)) = asked.and_then(|asked| asked.settles) {
+                    assert!(says(command, token, how), "{command:?} for {how:?} of {token}");
+                }
+            }
+        }
+    }
+
+    /// The broker answered a command that is part of a request.
+    pub(super) fn note_reply(&mut self, request: RequestId, reply: &Reply, changes: Changes) {
+        if let Reply::Waits { ticket } = reply {
+            self.waiting.insert(*ticket, request);
+        } else if let Some(request) = self.unread.get_mut(&request) {
+            request.replies.push(reply.clone());
+            request.changes.push(changes);
+        }
+    }
+
+    /// The broker answered what waited with this ticket.
+    pub(super) fn note_late(&mut self, ticket: u64, reply: &Reply, changes: Changes) {
+        if let Some(request) = self.waiting.remove(&ticket) {
+            self.note_reply(request, reply, changes);
+        }
+    }
+
+    /// The broker said something to a receive, which the oracle judges.
+    pub(super) fn note_received(
+        &mut self,
+        now: Nanos,
+        link: LinkId,
+        reply: &Reply,
+        outside: &mut Outside,
+    ) -> Changes {
+        let receiving = self.receives.get(&link).expect("a receive that goes on");
+        let Receiving { request, queue, lease } = receiving;
+        let changes = outside.oracle.received(now, LEASES, queue, *lease, reply);
+        if let Some(request) = request.and_then(|request| self.unread.get_mut(&request)) {
+            request.changes.push(changes.clone());
+            if let Reply::Delivered(delivery) = reply {
+                request.delivered.push(delivery.message);
+            }
+        }
+        changes
+    }
+
+    /// The broker delivered a message to a session that follows.
+    pub(super) fn note_event(&mut self, session: u64, message: MessageId, changes: Changes) {
+        if let Some(client) = self.followers.get(&session) {
+            self.events.insert((*client, message), changes);
+        }
+    }
+}
+
+/// An answer says what the broker said; of a page, which messages it shows.
+fn assert_same(reply: &Reply, said: &Reply) {
+    let (Reply::Page(page), Reply::Page(shown)) = (reply, said) else {
+        return assert_eq!(reply, said);
+    };
+    let ids = |page: &model::Page| -> Vec<MessageId> {
+        page.messages.iter().map(|shown| shown.delivery.message).collect()
+    };
+    assert_eq!(ids(page), ids(shown));
+}
+
+/// Whether a command is what a client wants of a lease. The old priority of a message is for the
+/// oracle to know.
+fn says(command: &Command, token: Token, how: Settling) -> bool {
+    let settles = |wanted| {
+        let (message, transaction) = (token.message, None);
+        *command == Command::Settle { message, settlement: wanted, transaction }
+    };
+    match (how, command) {
+        (Settling::Accept, _) => settles(Settlement::Accept),
+        (Settling::Fail, _) => settles(Settlement::Fail),
+        (Settling::Release { delay, priority }, Command::Release { message, .. }) => {
+            let priority = priority.expect("invariant: the workload says it");
+            let message = *message;
+            message == token.message && *command == Command::Release { message, priority, delay }
+        }
+        (Settling::Extend { lease }, _) => {
+            *command == Command::Renew { message: token.message, lease: Some(lease) }
+        }
+        (Settling::Bury { .. }, Command::Bury { message, .. }) => *message == token.message,
+        _ => false,
+    }
+}
