@@ -5,8 +5,8 @@ mod broker;
 mod client;
 mod followers;
 mod leases;
-mod mailbox;
 mod receives;
+mod request_queue;
 mod state;
 mod works;
 
@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 pub use broker::Broker;
 pub use client::{Following, GatewayClient};
 pub use followers::WINDOW;
-pub use mailbox::{Inbox, WISHES_MAX};
+pub use request_queue::{REQUESTS_MAX, RequestQueue};
 pub use state::{GatewayOptions, GatewayState};
 pub use works::TRANSACTIONS_MAX;
 

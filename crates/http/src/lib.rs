@@ -54,8 +54,8 @@ pub use app::Options;
 pub use departure::Asker;
 pub use gateway::{
     Broker, Events, Figures, Following, Gateway, GatewayClient, GatewayError, GatewayOptions,
-    GatewayState, Guest, Inbox, Leased, QueueFigures, Readiness, Sample, Seat, SegmentFigures,
-    Settling, Step, Summary, TRANSACTIONS_MAX, WINDOW, WISHES_MAX, Wanted, Work,
+    GatewayState, Guest, Leased, QueueFigures, REQUESTS_MAX, Readiness, RequestQueue, Sample, Seat,
+    SegmentFigures, Settling, Step, Summary, TRANSACTIONS_MAX, WINDOW, Wanted, Work,
 };
 pub use origin::{AllowedHost, NotAHost};
 pub use serve::{Stage, serve, serve_stream};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use broker::{Chore, ChoreDone, Fetch, FetchDone, JournalFailed};
 use disk::{File, RealDisk};
-use http_api::Inbox;
+use http_api::RequestQueue;
 use input::WrongProtocol;
 use journal::{DiskError, Durable};
 use model::{Lsn, Nanos, SessionId, WallClock};
@@ -57,7 +57,7 @@ pub(crate) struct Hub {
     ended: Condvar,
     gauges: Arc<JournalGauges>,
     /// What the gateway's tasks ask for.
-    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) requests: Arc<RequestQueue>,
     /// Who may have a connection.
     pub(crate) seats: Arc<Seats>,
     pub(crate) buffered: Buffered,
@@ -82,7 +82,7 @@ pub(crate) struct Hub {
 pub(crate) struct Parts {
     /// One a reactor, and one for the gateway.
     pub(crate) posts: Vec<Post>,
-    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) requests: Arc<RequestQueue>,
     pub(crate) gauges: Arc<JournalGauges>,
     pub(crate) disk: Option<RealDisk>,
     pub(crate) clock: Clock,
@@ -131,7 +131,7 @@ pub(crate) enum Commit {
 
 impl Hub {
     pub(crate) fn new(core: Core, parts: Parts) -> Self {
-        let Parts { posts, inbox, gauges, disk, clock, limits, memory_limit, log } = parts;
+        let Parts { posts, requests, gauges, disk, clock, limits, memory_limit, log } = parts;
         let durable = core.broker.durable();
         let wall_clock = core.commons.wall_clock.clone();
         wall_clock.set(clock.now(), Clock::wall());
@@ -153,7 +153,7 @@ impl Hub {
             phase: AtomicU8::new(Phase::Serving as u8),
             ending: Mutex::default(),
             ended: Condvar::new(),
-            inbox,
+            requests,
             gauges,
             seats: Seats::new(limits.connections),
             buffered: Buffered::new(limits.buffered_bytes),
@@ -616,7 +616,7 @@ impl Hub {
 
 /// How a server ends.
 impl Hub {
-    /// Wishes for the end; who waits for it sees to it.
+    /// Asks for the end. The thread that waits for it sees to it.
     pub(crate) fn request_end(&self) {
         self.ending().requested = true;
         self.ended.notify_all();

@@ -338,13 +338,13 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     );
     let posts = std::iter::repeat_with(Post::new).take(config.threads);
     let mut posts = posts.collect::<rustix::io::Result<Vec<_>>>()?;
-    let inbox = Arc::new(http_api::Inbox::default());
-    posts.push(Post::of_task(inbox.bell()));
+    let requests = Arc::new(http_api::RequestQueue::default());
+    posts.push(Post::of_task(requests.bell()));
     let core = Core::new(broker, commons, posts.len());
     let shares = MemoryShares::of(config);
     let limits = Limits { buffered_bytes: shares.buffers, ..config.limits };
     let (memory_limit, log) = (shares.limit, config.log);
-    Ok(Hub::new(core, Parts { posts, inbox, gauges, disk, clock, limits, memory_limit, log }))
+    Ok(Hub::new(core, Parts { posts, requests, gauges, disk, clock, limits, memory_limit, log }))
 }
 
 /// Says at each start who is let in by what was waived.

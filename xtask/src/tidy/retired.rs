@@ -5,7 +5,7 @@ use super::words::{code_of, words_of};
 use crate::house::House;
 
 /// The old name, and what the thing is called.
-const RETIRED: [(&str, &str); 32] = [
+const RETIRED: [(&str, &str); 33] = [
     ("Commons", "ProtocolState"),
     ("Desk", "GatewayState"),
     ("Dismissal", "WaitCancel"),
@@ -15,6 +15,7 @@ const RETIRED: [(&str, &str); 32] = [
     ("Lack", "Shortage"),
     ("LineOf", "WaitListId"),
     ("Prompt", "ReadTimeout"),
+    ("Pump", "GatewayLoop"),
     ("Residents", "ResidentBodies"),
     ("Spent", "CallUsage"),
     ("Spot", "Placement"),

@@ -4,7 +4,7 @@ use input::Held;
 use model::{Delivery, DependsOn, Durability, Durable, Lsn, Reply, WallClock};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::gateway::mailbox::{ReceiveReply, WorkReply};
+use crate::gateway::request_queue::{ReceiveReply, WorkReply};
 use crate::{GatewayError, Leased, Token};
 
 /// What an answer waits for that was made of several replies: each level by itself, since a frame

@@ -1,4 +1,4 @@
-//! The gateway as tasks see it: a wish for what they ask, and a future that ends with its answer.
+//! The gateway as tasks see it: each request is a future that ends with its answer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -7,13 +7,13 @@ use model::{Delivery, QueueName, Reply};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::gateway::followers::{ToFollower, WINDOW_BYTES};
-use crate::gateway::mailbox::{Inbox, Ticket, Wish};
+use crate::gateway::request_queue::{Request, RequestQueue, Ticket};
 use crate::{Asker, Events, GatewayError, Leased, Token, Wanted, Work};
 
 /// A way into the broker for tasks of this process. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct GatewayClient {
-    inbox: Arc<Inbox>,
+    requests: Arc<RequestQueue>,
     tickets: Arc<AtomicU64>,
     /// Messages that a follower may leave unread.
     unread_max: usize,
@@ -21,16 +21,16 @@ pub struct GatewayClient {
 
 impl GatewayClient {
     /// One whose followers may leave so many messages unread before they get no more.
-    pub fn new(inbox: Arc<Inbox>, unread_max: usize) -> Self {
-        Self { inbox, tickets: Arc::default(), unread_max }
+    pub fn new(requests: Arc<RequestQueue>, unread_max: usize) -> Self {
+        Self { requests, tickets: Arc::default(), unread_max }
     }
 
     /// See [`crate::Gateway::ask`].
     pub async fn ask(&self, work: Work) -> Result<Vec<Reply>, GatewayError> {
         let (reply, answer) = oneshot::channel();
         let (ticket, asker) = (self.ticket(), work.asker.clone());
-        self.inbox.push(Wish::Work(ticket, work, reply))?;
-        Waiting { inbox: &self.inbox, ticket, answer: Some(answer), untaken: |_, _| {} }
+        self.requests.push(Request::Work(ticket, work, reply))?;
+        Waiting { requests: &self.requests, ticket, answer: Some(answer), untaken: |_, _| {} }
             .end(&asker)
             .await
     }
@@ -39,16 +39,18 @@ impl GatewayClient {
     pub async fn receive(&self, wanted: Wanted) -> Result<Vec<Leased>, GatewayError> {
         let (reply, answer) = oneshot::channel();
         let (ticket, asker) = (self.ticket(), wanted.asker.clone());
-        self.inbox.push(Wish::Receive(ticket, wanted, reply))?;
-        let untaken = |inbox: &Inbox, leased: Vec<Leased>| {
-            inbox.give_back(leased.iter().map(|leased| leased.token).collect());
+        self.requests.push(Request::Receive(ticket, wanted, reply))?;
+        let untaken = |requests: &RequestQueue, leased: Vec<Leased>| {
+            requests.give_back(leased.iter().map(|leased| leased.token).collect());
         };
-        Waiting { inbox: &self.inbox, ticket, answer: Some(answer), untaken }.end(&asker).await
+        Waiting { requests: &self.requests, ticket, answer: Some(answer), untaken }
+            .end(&asker)
+            .await
     }
 
     /// See [`crate::Gateway::give_back`].
     pub fn give_back(&self, tokens: Vec<Token>) {
-        self.inbox.give_back(tokens);
+        self.requests.give_back(tokens);
     }
 
     /// See [`crate::Gateway::follow`].
@@ -57,9 +59,9 @@ impl GatewayClient {
         let (to, events) = mpsc::channel(self.unread_max);
         let to = ToFollower { messages: to, end: Arc::default() };
         let (ticket, end) = (self.ticket(), Arc::clone(&to.end));
-        self.inbox.push(Wish::Follow(ticket, topic, to, reply))?;
-        let inbox = Arc::clone(&self.inbox);
-        let following = Following { inbox, ticket, events, end, taken: 0, taken_bytes: 0 };
+        self.requests.push(Request::Follow(ticket, topic, to, reply))?;
+        let requests = Arc::clone(&self.requests);
+        let following = Following { requests, ticket, events, end, taken: 0, taken_bytes: 0 };
         answer.await.unwrap_or(Err(GatewayError::Stopping))?;
         Ok(following)
     }
@@ -71,11 +73,11 @@ impl GatewayClient {
 
 /// A work or a receive that waits. Whoever drops it gets nothing, and loses nothing for others.
 struct Waiting<'a, T> {
-    inbox: &'a Inbox,
+    requests: &'a RequestQueue,
     ticket: Ticket,
     answer: Option<oneshot::Receiver<Result<T, GatewayError>>>,
     /// What becomes of an answer that came too late.
-    untaken: fn(&Inbox, T),
+    untaken: fn(&RequestQueue, T),
 }
 
 impl<T> Waiting<'_, T> {
@@ -87,7 +89,7 @@ impl<T> Waiting<'_, T> {
             result = &mut *answer => result,
             () = asker.left() => {
                 // Never refused: it ends something that was let in.
-                let _ = self.inbox.push(Wish::Abandon(self.ticket));
+                let _ = self.requests.push(Request::Abandon(self.ticket));
                 answer.await
             }
         };
@@ -102,17 +104,17 @@ impl<T> Drop for Waiting<'_, T> {
         let Some(mut answer) = self.answer.take() else { return };
         answer.close();
         if let Ok(Ok(answer)) = answer.try_recv() {
-            (self.untaken)(self.inbox, answer);
+            (self.untaken)(self.requests, answer);
         }
         // Never refused: it ends something that was let in.
-        let _ = self.inbox.push(Wish::Abandon(self.ticket));
+        let _ = self.requests.push(Request::Abandon(self.ticket));
     }
 }
 
 /// A subscription of a topic.
 #[derive(Debug)]
 pub struct Following {
-    inbox: Arc<Inbox>,
+    requests: Arc<RequestQueue>,
     ticket: Ticket,
     events: mpsc::Receiver<Delivery>,
     end: Arc<OnceLock<String>>,
@@ -128,7 +130,7 @@ impl Events for Following {
         let many = self.events.max_capacity() as u64 / 4;
         if self.taken >= many || self.taken_bytes >= WINDOW_BYTES / 4 {
             // Never refused: it belongs to something that was let in.
-            let _ = self.inbox.push(Wish::Took(self.ticket, self.taken, self.taken_bytes));
+            let _ = self.requests.push(Request::Took(self.ticket, self.taken, self.taken_bytes));
             (self.taken, self.taken_bytes) = (0, 0);
         }
         Some(event)
@@ -142,6 +144,6 @@ impl Events for Following {
 impl Drop for Following {
     fn drop(&mut self) {
         // Never refused: it ends something that was let in.
-        let _ = self.inbox.push(Wish::Leave(self.ticket));
+        let _ = self.requests.push(Request::Leave(self.ticket));
     }
 }

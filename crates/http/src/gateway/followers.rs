@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::GatewayError;
 use crate::gateway::answers::{Answer, Waits};
-use crate::gateway::mailbox::Ticket;
+use crate::gateway::request_queue::Ticket;
 use crate::gateway::state::{GatewayState, Turn};
 
 /// Those who follow.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use model::{Command, DependsOn, LinkId, Nanos, Reply};
 
 use crate::gateway::answers::{Answer, Waits};
-use crate::gateway::mailbox::{ReceiveReply, Ticket};
+use crate::gateway::request_queue::{ReceiveReply, Ticket};
 use crate::gateway::state::{GatewayState, Turn};
 use crate::{GatewayError, Leased, Wanted};
 

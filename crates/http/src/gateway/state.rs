@@ -1,4 +1,4 @@
-//! What the pump keeps, and how it steps the broker while it holds the lock.
+//! What the gateway loop keeps, and how it steps the broker while it holds the lock.
 
 use model::{Command, DependsOn, Draining, Durable, Nanos, Output, Reply, SessionId, WallClock};
 
@@ -6,8 +6,8 @@ use crate::gateway::answers::Answers;
 use crate::gateway::broker::Broker;
 use crate::gateway::followers::Followers;
 use crate::gateway::leases::Leases;
-use crate::gateway::mailbox::{Inbox, Wish};
 use crate::gateway::receives::Receives;
+use crate::gateway::request_queue::{Request, RequestQueue};
 use crate::gateway::works::Works;
 use crate::{GatewayError, Leased, Token};
 
@@ -114,9 +114,9 @@ impl GatewayState {
 
     /// Serves what has come, in about so many steps of the broker. What settles the leases of one
     /// transaction is done in one turn.
-    pub fn step(&mut self, broker: &mut dyn Broker, inbox: &Inbox, steps_max: u64) {
+    pub fn step(&mut self, broker: &mut dyn Broker, requests: &RequestQueue, steps_max: u64) {
         let turn = &mut Turn::new(broker, steps_max);
-        // What others caused comes before what the wishes cause now.
+        // What others caused comes before what the requests cause now.
         while let Some(output) = turn.broker.poll_output() {
             self.note(turn, output);
         }
@@ -124,7 +124,7 @@ impl GatewayState {
         if !turn.broker.stalled() {
             self.drop_slow(turn);
         }
-        while turn.goes_on() && (self.go_on(turn) || self.grant_next(turn, inbox)) {}
+        while turn.goes_on() && (self.go_on(turn) || self.grant_next(turn, requests)) {}
     }
 
     /// When the gateway wants a turn though nothing happens: a follower has read too little.
@@ -148,8 +148,8 @@ impl GatewayState {
     }
 
     /// Whether there is more to do than the last turn did.
-    pub fn is_behind(&self, inbox: &Inbox) -> bool {
-        self.has_begun() || !inbox.is_empty()
+    pub fn is_behind(&self, requests: &RequestQueue) -> bool {
+        self.has_begun() || !requests.is_empty()
     }
 
     fn has_begun(&self) -> bool {
@@ -169,31 +169,31 @@ impl GatewayState {
         has_begun
     }
 
-    fn grant_next(&mut self, turn: &mut Turn<'_>, inbox: &Inbox) -> bool {
-        let Some(wish) = inbox.pop() else { return false };
-        match wish {
-            Wish::Work(ticket, work, reply) => self.begin_work(turn, ticket, work, reply),
-            Wish::Receive(_, _, reply) if self.stopping => {
+    fn grant_next(&mut self, turn: &mut Turn<'_>, requests: &RequestQueue) -> bool {
+        let Some(request) = requests.pop() else { return false };
+        match request {
+            Request::Work(ticket, work, reply) => self.begin_work(turn, ticket, work, reply),
+            Request::Receive(_, _, reply) if self.stopping => {
                 drop(reply.send(Err(GatewayError::Stopping)))
             }
-            Wish::Receive(ticket, wanted, reply) => {
+            Request::Receive(ticket, wanted, reply) => {
                 self.begin_receive(turn, ticket, wanted, reply);
             }
-            Wish::Abandon(ticket) => {
+            Request::Abandon(ticket) => {
                 self.abandon_receive(turn, ticket);
                 self.abandon_work(turn, ticket);
             }
-            Wish::GiveBack(tokens) => tokens.into_iter().for_each(|token| {
+            Request::GiveBack(tokens) => tokens.into_iter().for_each(|token| {
                 self.give_back(turn, token);
             }),
-            Wish::Follow(_, _, _, reply) if self.stopping => {
+            Request::Follow(_, _, _, reply) if self.stopping => {
                 drop(reply.send(Err(GatewayError::Stopping)));
             }
-            Wish::Follow(ticket, topic, to, reply) => {
+            Request::Follow(ticket, topic, to, reply) => {
                 self.begin_to_follow(turn, ticket, topic, to, reply);
             }
-            Wish::Took(ticket, count, bytes) => self.took(turn, ticket, count, bytes),
-            Wish::Leave(ticket) => self.stop_following(turn, ticket),
+            Request::Took(ticket, count, bytes) => self.took(turn, ticket, count, bytes),
+            Request::Leave(ticket) => self.stop_following(turn, ticket),
         }
         true
     }

@@ -8,7 +8,7 @@ use model::{
 };
 
 use crate::gateway::answers::{Answer, Waits};
-use crate::gateway::mailbox::{Ticket, WISHES_MAX, WorkReply};
+use crate::gateway::request_queue::{REQUESTS_MAX, Ticket, WorkReply};
 use crate::gateway::state::{GatewayState, Turn};
 use crate::{Asker, GatewayError, Settling, Step, Token, Work};
 
@@ -349,7 +349,7 @@ impl GatewayState {
     /// is over would end with their transaction, each a failed attempt. Until all are settled, and
     /// so held until it ends, nothing comes between: HTTP names 10,000 at most.
     ///
-    /// The engine is asked, for it may know of an end before the desk does. It is by giving each
+    /// The engine is asked, for it may know of an end before the gateway does. It is by giving each
     /// lease the time that it has.
     fn keep_leases(
         &mut self,
@@ -383,9 +383,9 @@ impl GatewayState {
         }
     }
 
-    /// It goes on when the log has, unless as many wait for that as wishes may.
+    /// It goes on when the log has, unless as many wait for that as requests may.
     fn postpone(&mut self, turn: &mut Turn<'_>, mut working: Working) {
-        if self.works.postponed.len() >= WISHES_MAX {
+        if self.works.postponed.len() >= REQUESTS_MAX {
             return self.give_up(turn, working, GatewayError::Busy);
         }
         working.was_postponed = true;
@@ -541,7 +541,7 @@ impl GatewayState {
 
 /// Transactions without leases that may be open at once; one more is refused. As many as may wait
 /// for places in queues or for memory, and as may wait for the log.
-pub const TRANSACTIONS_MAX: usize = limits::PACED_SENDS_MAX + WISHES_MAX;
+pub const TRANSACTIONS_MAX: usize = limits::PACED_SENDS_MAX + REQUESTS_MAX;
 
 /// Bytes of all bodies that a transaction is to store.
 fn stored_bytes(steps: &VecDeque<Step>) -> usize {

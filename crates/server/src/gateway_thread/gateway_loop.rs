@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_api::{GatewayOptions, GatewayState, Inbox, Stage, TRANSACTIONS_MAX};
+use http_api::{GatewayOptions, GatewayState, RequestQueue, Stage, TRANSACTIONS_MAX};
 use model::Nanos;
 use tokio::sync::{Notify, watch};
 
@@ -15,11 +15,11 @@ use crate::post::Sleep;
 use crate::step::STEPS_PER_TURN;
 
 /// Steps the broker for the tasks of the gateway.
-pub(crate) struct Pump {
+pub(crate) struct GatewayLoop {
     hub: Arc<Hub>,
     index: usize,
-    inbox: Arc<Inbox>,
-    desk: GatewayState,
+    requests: Arc<RequestQueue>,
+    state: GatewayState,
     stage: watch::Sender<Stage>,
     /// The broker took no commands when so many writes and chores were completed.
     stalled_at: Option<u64>,
@@ -29,7 +29,7 @@ pub(crate) struct Pump {
     completions: u64,
 }
 
-impl Pump {
+impl GatewayLoop {
     /// Opens the session of all leases.
     pub(crate) fn new(hub: Arc<Hub>, stage: watch::Sender<Stage>) -> Self {
         Self::with_transactions(hub, stage, TRANSACTIONS_MAX)
@@ -41,7 +41,7 @@ impl Pump {
         stage: watch::Sender<Stage>,
         transactions_max: usize,
     ) -> Self {
-        let inbox = Arc::clone(&hub.inbox);
+        let requests = Arc::clone(&hub.requests);
         let index = hub.reactors();
         let now = hub.clock.now();
         let options = GatewayOptions {
@@ -53,9 +53,18 @@ impl Pump {
         };
         let mut core = hub.lock();
         let mut broker = LockedBroker::new(&mut core, hub.posts(), index, now);
-        let desk = GatewayState::open(options, &mut broker);
+        let state = GatewayState::open(options, &mut broker);
         drop(core);
-        Self { hub, index, inbox, desk, stage, stalled_at: None, postponed_at: 0, completions: 0 }
+        Self {
+            hub,
+            index,
+            requests,
+            state,
+            stage,
+            stalled_at: None,
+            postponed_at: 0,
+            completions: 0,
+        }
     }
 
     /// Serves until `closing` rings and all that was asked is answered, or the server has failed.
@@ -74,7 +83,9 @@ impl Pump {
 
     /// Whether all that was asked is answered.
     fn is_done(&self) -> bool {
-        !self.desk.is_holding() && !self.desk.is_postponed() && !self.desk.is_behind(&self.inbox)
+        !self.state.is_holding()
+            && !self.state.is_postponed()
+            && !self.state.is_behind(&self.requests)
     }
 
     /// One turn; tells whether the server ended at once.
@@ -93,7 +104,7 @@ impl Pump {
         let now = self.hub.now();
         let mail = self.hub.post(self.index).take_mail();
         let stops = stage > *self.stage.borrow();
-        let is_due = self.desk.deadline().is_some_and(|deadline| deadline <= now);
+        let is_due = self.state.deadline().is_some_and(|deadline| deadline <= now);
         if !mail && !stops && !is_due && !self.has_more() {
             return;
         }
@@ -102,16 +113,16 @@ impl Pump {
         let before = core.broker.steps();
         let mut broker = LockedBroker::new(core, self.hub.posts(), self.index, now);
         if stops {
-            self.desk.stop_waits(&mut broker);
+            self.state.stop_waits(&mut broker);
             self.stage.send_replace(stage);
         }
         if self.postponed_at != completions {
-            self.desk.resume_postponed();
+            self.state.resume_postponed();
         }
-        self.desk.step(&mut broker, &self.inbox, STEPS_PER_TURN);
+        self.state.step(&mut broker, &self.requests, STEPS_PER_TURN);
         self.stalled_at = core.broker.stalled().then_some(completions);
         self.postponed_at = completions;
-        let session = [self.desk.session()];
+        let session = [self.state.session()];
         let active = if core.broker.steps() > before { &session[..] } else { &[] };
         self.hub.commit_elsewhere(core, active, now);
     }
@@ -119,21 +130,21 @@ impl Pump {
     fn release(&mut self) {
         // In this order: a write that completes in between is seen by the next turn.
         self.completions = self.hub.completions();
-        let untaken = self.desk.release(self.hub.durable());
-        self.inbox.give_back(untaken);
+        let untaken = self.state.release(self.hub.durable());
+        self.requests.give_back(untaken);
     }
 
     /// Whether a turn would do something although nothing new has come.
     fn has_more(&self) -> bool {
         let stalled = self.stalled_at.is_some_and(|then| then == self.hub.completions());
-        let resumes = self.desk.is_postponed() && self.postponed_at != self.hub.completions();
-        resumes || !stalled && self.desk.is_behind(&self.inbox)
+        let resumes = self.state.is_postponed() && self.postponed_at != self.hub.completions();
+        resumes || !stalled && self.state.is_behind(&self.requests)
     }
 
-    /// Waits for wishes, mail, completed writes, slow followers and the end.
+    /// Waits for requests, mail, completed writes, slow followers and the end.
     async fn sleep(&mut self, closing: &Notify, is_closing: &mut bool) {
-        let postpones = self.desk.is_postponed();
-        let holds = self.desk.is_holding() || self.stalled_at.is_some() || postpones;
+        let postpones = self.state.is_postponed();
+        let holds = self.state.is_holding() || self.stalled_at.is_some() || postpones;
         let sleep = if holds { Sleep::ForWrites } else { Sleep::ForMail };
         let post = self.hub.post(self.index);
         let quiet = post.sleep(sleep);
@@ -143,10 +154,10 @@ impl Pump {
             post.awake();
             return tokio::task::yield_now().await;
         }
-        let deadline = self.desk.deadline();
+        let deadline = self.state.deadline();
         let span = deadline.map(|deadline| deadline.since(self.hub.clock.now()));
         tokio::select! {
-            () = self.inbox.rung() => {}
+            () = self.requests.rung() => {}
             () = pass(span) => {}
             () = closing.notified() => *is_closing = true,
         }
@@ -157,13 +168,13 @@ impl Pump {
         let now = self.hub.clock.now();
         let core = &mut *self.hub.lock();
         let mut broker = LockedBroker::new(core, self.hub.posts(), self.index, now);
-        self.desk.close(&mut broker);
-        self.hub.commit_elsewhere(core, &[self.desk.session()], now);
+        self.state.close(&mut broker);
+        self.hub.commit_elsewhere(core, &[self.state.session()], now);
     }
 }
 
 /// Nobody else would find out before the server stops, and all who ask would wait.
-impl Drop for Pump {
+impl Drop for GatewayLoop {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.hub.fail(Failure::Panicked("http".into()));

@@ -4,7 +4,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use http_api::{
-    Asker, Events as _, Gateway as _, GatewayError, Leased, Settling, Step, WISHES_MAX, Wanted,
+    Asker, Events as _, Gateway as _, GatewayError, Leased, REQUESTS_MAX, Settling, Step, Wanted,
     Work,
 };
 use model::{
@@ -17,10 +17,10 @@ use crate::by_hand::{journal_hub_with, write_all, write_handed};
 use crate::connections::numbered_densely;
 use crate::gateway_thread::handle::Gateway;
 
-/// What is asked of the gateway, and the pump whose turns the test takes.
+/// What is asked of the gateway, and the loop whose turns the test takes.
 struct Turns {
     hub: Arc<Hub>,
-    pump: Pump,
+    gateway_loop: GatewayLoop,
     gateway: Gateway,
     data: std::path::PathBuf,
 }
@@ -42,9 +42,10 @@ impl Turns {
 
     fn on(data: std::path::PathBuf, hub: Arc<Hub>, transactions_max: usize) -> Self {
         let (stage, _) = watch::channel(Stage::Serving);
-        let pump = Pump::with_transactions(Arc::clone(&hub), stage, transactions_max);
+        let gateway_loop =
+            GatewayLoop::with_transactions(Arc::clone(&hub), stage, transactions_max);
         let gateway = Gateway::new(Arc::clone(&hub));
-        Self { hub, pump, gateway, data }
+        Self { hub, gateway_loop, gateway, data }
     }
 
     /// The gateway of a hub whose core this thread has locked.
@@ -54,19 +55,19 @@ impl Turns {
 
     /// Takes turns until there is nothing to do but to wait.
     fn settle(&mut self) {
-        assert!(!self.pump.turn(), "the server did not fail");
-        while self.pump.has_more() {
-            self.pump.turn();
+        assert!(!self.gateway_loop.turn(), "the server did not fail");
+        while self.gateway_loop.has_more() {
+            self.gateway_loop.turn();
         }
     }
 
-    /// Writes what there is, and lets the pump see it.
+    /// Writes what there is, and lets the loop see it.
     fn write(&mut self) {
         write_all(&self.hub);
         self.settle();
     }
 
-    /// Begins it and lets the pump do it; its end, if that is there when all is written.
+    /// Begins it and lets the loop do it; its end, if that is there when all is written.
     fn done<F: Future>(&mut self, future: F) -> F::Output {
         let mut future = pin!(future);
         assert!(poll(future.as_mut()).is_none());
@@ -98,7 +99,7 @@ impl Turns {
     fn stop_waits(&mut self) {
         let core = &mut *self.hub.lock();
         let now = self.hub.clock.now();
-        self.pump.desk.stop_waits(&mut Self::broker(&self.hub, core, now));
+        self.gateway_loop.state.stop_waits(&mut Self::broker(&self.hub, core, now));
     }
 
     /// What a reactor does.
@@ -202,7 +203,7 @@ fn what_depends_on_nothing_durable_waits_for_nothing() {
 }
 
 #[test]
-fn while_the_log_stalls_wishes_wait_and_then_all_are_granted() {
+fn stalled_log_delays_requests_only() {
     const BYTES: usize = 1024 * 1024;
     const PUTS: usize = 64;
     let mut turns = Turns::new("stalled");
@@ -240,7 +241,7 @@ fn while_the_log_stalls_wishes_wait_and_then_all_are_granted() {
 }
 
 #[test]
-fn no_more_work_waits_for_the_log_than_wishes_may() {
+fn postponed_work_is_limited_like_requests() {
     const BYTES: usize = 1024 * 1024;
     const STEP: usize = 1_000;
     let mut turns = Turns::new("postponed");
@@ -259,7 +260,7 @@ fn no_more_work_waits_for_the_log_than_wishes_may() {
     ask(&mut turns, 64);
     let waiting = 64 - turns.ready();
     assert!(waiting > 0, "the log is behind");
-    (0..WISHES_MAX / STEP).for_each(|_| ask(&mut turns, STEP));
+    (0..REQUESTS_MAX / STEP).for_each(|_| ask(&mut turns, STEP));
     assert_eq!(turns.ready(), 64 - waiting, "nothing more is stored");
     let answers = puts.iter_mut().filter_map(|put| poll(put.as_mut()));
     let answers: Vec<_> = answers.collect();
@@ -304,7 +305,7 @@ fn no_more_receives_wait_than_may() {
     let most = turns.hub.receives_max();
     let gateway = turns.gateway.clone();
     let mut waiting: Vec<_> = (0..most).map(|_| Box::pin(gateway.receive(wanted(60)))).collect();
-    for some in waiting.chunks_mut(WISHES_MAX) {
+    for some in waiting.chunks_mut(REQUESTS_MAX) {
         assert!(some.iter_mut().all(|receive| poll(receive.as_mut()).is_none()));
         turns.settle();
     }
@@ -487,7 +488,7 @@ fn who_waits_for_bodies_keeps_no_transaction_waiting() {
     turns.done_meanwhile(gateway.ask(Work::atomic(vec![put(), accept]))).unwrap();
 }
 
-/// The engine had ended it when the desk did not know: both look at clocks of their own.
+/// The engine had ended it when the gateway did not know: both look at clocks of their own.
 #[test]
 fn leases_go_on_where_another_is_over() {
     let mut turns = Turns::new("over");
@@ -517,7 +518,7 @@ fn what_a_transaction_settles_is_settled_in_one_turn() {
     let accept = |leased: &Leased| Step::Settle { token: leased.token, settling: Settling::Accept };
     let mut settled = pin!(gateway.ask(Work::atomic(leased.iter().map(accept).collect())));
     assert!(poll(settled.as_mut()).is_none());
-    turns.pump.turn();
+    turns.gateway_loop.turn();
     assert_eq!(turns.hub.lock().broker.statistics().leased, 0);
     turns.settle();
     turns.write();
@@ -530,7 +531,7 @@ fn the_end_gives_all_leases_back_uncounted() {
     let gateway = turns.gateway.clone();
     turns.done(gateway.ask(put())).unwrap();
     only(turns.done(gateway.receive(wanted(0))));
-    turns.pump.close();
+    turns.gateway_loop.close();
     assert_eq!(turns.ready(), 1);
 }
 
@@ -543,12 +544,12 @@ fn a_follower_that_reads_nothing_is_given_up() {
     let (to, message) = (Destination::Topic(topic()), NewMessage::new((*b"x").into()));
     let publish = Step::Put { to, message, count: 100 };
     turns.done(gateway.ask(Work::steps(vec![publish]))).unwrap();
-    let deadline = turns.pump.desk.deadline().expect("its credit is used up");
+    let deadline = turns.gateway_loop.state.deadline().expect("its credit is used up");
     for (now, follows) in [(Nanos(deadline.0 - 1), true), (deadline, false)] {
         let core = &mut *turns.hub.lock();
         let mut broker = Turns::broker(&turns.hub, core, now);
-        turns.pump.desk.step(&mut broker, &turns.pump.inbox, 0);
-        assert_eq!(turns.pump.desk.deadline().is_some(), follows);
+        turns.gateway_loop.state.step(&mut broker, &turns.gateway_loop.requests, 0);
+        assert_eq!(turns.gateway_loop.state.deadline().is_some(), follows);
     }
     turns.write();
     let mut heard = 0;
@@ -572,7 +573,7 @@ fn append_unawaited(hub: &Hub) -> model::Lsn {
 
 /// A reply that other threads caused, such as one whose body was read back.
 fn mail_to_gateway(turns: &Turns, lsn: model::Lsn) {
-    let session = turns.pump.desk.session();
+    let session = turns.gateway_loop.state.session();
     let after = DependsOn { lsn, level: Durability::Synced };
     let core = &mut *turns.hub.lock();
     core.outputs.push(Output { session, after, reply: Reply::Done });
@@ -586,7 +587,7 @@ fn mailed_reply_makes_delayed_frames_due() {
     assert!(!turns.hub.is_write_due(), "no client waits for the frame");
     assert!(turns.hub.deadline() < Nanos::MAX, "but it is not delayed for ever");
     mail_to_gateway(&turns, lsn);
-    turns.pump.turn();
+    turns.gateway_loop.turn();
     assert!(turns.hub.is_write_due(), "a reactor that is awake writes before it sleeps");
 }
 
@@ -596,7 +597,7 @@ fn committer_writes_for_mail_while_reactors_sleep() {
     let lsn = append_unawaited(&turns.hub);
     assert!(turns.hub.fall_asleep());
     mail_to_gateway(&turns, lsn);
-    turns.pump.turn();
+    turns.gateway_loop.turn();
     assert_eq!(write_handed(&turns.hub), 1);
     assert!(turns.hub.durable().synced >= lsn);
 }

@@ -21,7 +21,7 @@ pub(crate) struct Gateway {
 
 impl Gateway {
     pub(crate) fn new(hub: Arc<Hub>) -> Self {
-        let client = GatewayClient::new(Arc::clone(&hub.inbox), WINDOW);
+        let client = GatewayClient::new(Arc::clone(&hub.requests), WINDOW);
         Self { hub, client }
     }
 }

@@ -2,8 +2,8 @@
 //! that embeds the broker.
 //!
 //! ```text
-//!  task     a future: a wish into the inbox, and the wait for its answer
-//!  pump     a reactor without sockets: takes the wishes that have come, LOCK: steps the broker,
+//!  task     a future: a request into the queue, and the wait for its answer
+//!  loop     a reactor without sockets: takes the requests that have come, LOCK: steps the broker,
 //!           leaves the writing to others, answers what the log is durable enough for
 //! ```
 //! All leases are of one session, so that any connection may settle what another received; each

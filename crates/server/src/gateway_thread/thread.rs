@@ -1,4 +1,4 @@
-//! The thread that HTTP lives on: a runtime with the pump and all of HTTP's connections.
+//! The thread that HTTP lives on: a runtime with the gateway's loop and all of HTTP's connections.
 
 use std::io;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, watch};
 
 use crate::Failure;
-use crate::gateway_thread::gateway_loop::Pump;
+use crate::gateway_thread::gateway_loop::GatewayLoop;
 use crate::gateway_thread::handle::Gateway;
 use crate::hub::Hub;
 use crate::listener::Listener;
@@ -53,11 +53,11 @@ impl HttpThread {
         let end = runtime.block_on(async {
             let (stage, seen) = watch::channel(Stage::Serving);
             let closing = Arc::new(Notify::new());
-            let pump = Pump::new(Arc::clone(hub), stage);
-            let pump = tokio::spawn(pump.run(Arc::clone(&closing)));
+            let gateway_loop = GatewayLoop::new(Arc::clone(hub), stage);
+            let gateway_loop = tokio::spawn(gateway_loop.run(Arc::clone(&closing)));
             serve(listeners, Gateway::new(Arc::clone(hub)), options, seen).await;
             closing.notify_one();
-            pump.await
+            gateway_loop.await
         });
         if end.is_err() {
             hub.fail(Failure::Panicked("http".into()));
@@ -77,9 +77,9 @@ mod tests {
         let config = Config { policy: StorePolicy::Memory, ..Config::default() };
         let hub = Arc::new(crate::server::build(&config, None).unwrap());
         let (stage, _seen) = watch::channel(Stage::Serving);
-        let pump = Pump::new(Arc::clone(&hub), stage);
+        let gateway_loop = GatewayLoop::new(Arc::clone(&hub), stage);
         let thread = std::thread::spawn(move || {
-            let _pump = pump;
+            let _gateway_loop = gateway_loop;
             panic!("as a defect would");
         });
         assert!(thread.join().is_err());

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 
 use http_api::{
     Asker, Broker, Events as _, Following, GatewayClient, GatewayError, GatewayOptions,
-    GatewayState, Inbox, Leased, Step, Token, Wanted, Work,
+    GatewayState, Leased, RequestQueue, Step, Token, Wanted, Work,
 };
 use journal::{Disk, Durable};
 use model::{
@@ -33,7 +33,7 @@ use ledger::{Ledger, RequestId};
 pub(super) struct Gateway {
     /// Away while it takes a step.
     state: Option<GatewayState>,
-    mailbox: Arc<Inbox>,
+    requests: Arc<RequestQueue>,
     handle: GatewayClient,
     connections: BTreeMap<u64, Connection>,
     /// Outputs for its sessions that it has not taken.
@@ -166,7 +166,7 @@ impl<D: Disk> Server<D> {
         let all = Durable { written: Lsn(u64::MAX), synced: Lsn(u64::MAX) };
         let durable = if self.gate_is_open { all } else { self.broker.durable() };
         let untaken = self.gateway.state_mut().release(durable);
-        self.gateway.mailbox.give_back(untaken);
+        self.gateway.requests.give_back(untaken);
         self.gateway.read(id)
     }
 
@@ -202,8 +202,8 @@ impl<D: Disk> Server<D> {
 
     fn step_gateway(&mut self, outside: &mut Outside) {
         let mut state = self.gateway.state.take().expect("invariant: it is put back below");
-        let mailbox = Arc::clone(&self.gateway.mailbox);
-        state.step(&mut SimulatedBroker { server: self, outside }, &mailbox, STEPS);
+        let requests = Arc::clone(&self.gateway.requests);
+        state.step(&mut SimulatedBroker { server: self, outside }, &requests, STEPS);
         self.gateway.state = Some(state);
     }
 
@@ -325,11 +325,11 @@ impl<D: Disk> Server<D> {
 
 impl Default for Gateway {
     fn default() -> Self {
-        let mailbox = Arc::new(Inbox::default());
+        let requests = Arc::new(RequestQueue::default());
         Self {
             state: None,
-            handle: GatewayClient::new(Arc::clone(&mailbox), UNREAD_MAX),
-            mailbox,
+            handle: GatewayClient::new(Arc::clone(&requests), UNREAD_MAX),
+            requests,
             connections: BTreeMap::new(),
             said: VecDeque::new(),
             ledger: Ledger::default(),
@@ -345,10 +345,10 @@ impl Gateway {
     fn is_due(&self, now: Nanos) -> bool {
         let state = self.state.as_ref().expect("invariant: no step is taken meanwhile");
         let is_slow = state.deadline().is_some_and(|deadline| deadline <= now);
-        is_slow || !self.said.is_empty() || state.is_behind(&self.mailbox)
+        is_slow || !self.said.is_empty() || state.is_behind(&self.requests)
     }
 
-    /// A request of a client reaches the mailbox.
+    /// A request of a client reaches the queue.
     fn begin(&mut self, now: Nanos, client: u64, wish: HttpWish) {
         if wish == HttpWish::Leave {
             return self.leave_stream(client);

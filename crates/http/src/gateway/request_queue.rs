@@ -1,4 +1,4 @@
-//! Wishes on their way from tasks to the pump.
+//! Requests on their way from tasks to the gateway loop.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -18,9 +18,9 @@ pub(crate) type ReceiveReply = oneshot::Sender<Result<Vec<Leased>, GatewayError>
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket(pub(crate) u64);
 
-/// What a task asks of the pump.
+/// What a task asks of the gateway loop.
 #[derive(Debug)]
-pub(crate) enum Wish {
+pub(crate) enum Request {
     Work(Ticket, Work, WorkReply),
     Receive(Ticket, Wanted, ReceiveReply),
     /// Whoever waited for this work or receive is gone, or waits no longer.
@@ -34,42 +34,42 @@ pub(crate) enum Wish {
     Leave(Ticket),
 }
 
-impl Wish {
+impl Request {
     /// Whether it comes of one that was let in before, which then always ends.
     const fn follows_another(&self) -> bool {
         matches!(self, Self::Abandon(_) | Self::GiveBack(_) | Self::Took(..) | Self::Leave(_))
     }
 }
 
-/// The wishes that wait.
+/// The requests that wait.
 #[derive(Debug, Default)]
-pub struct Inbox {
-    wishes: Mutex<Wishes>,
-    /// Rings also for mail and completed writes: it is the bell of the pump's post.
+pub struct RequestQueue {
+    state: Mutex<State>,
+    /// Rings also for mail and completed writes: it is the bell of the gateway loop's post.
     bell: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
-struct Wishes {
-    waiting: VecDeque<Wish>,
+struct State {
+    waiting: VecDeque<Request>,
     /// Of these, those that a limit counts.
     counted: usize,
 }
 
-impl Inbox {
-    /// Leaves a wish.
+impl RequestQueue {
+    /// Leaves a request.
     ///
     /// # Errors
-    /// [`GatewayError::Busy`]: [`WISHES_MAX`] wait.
-    pub(crate) fn push(&self, wish: Wish) -> Result<(), GatewayError> {
-        let counts = !wish.follows_another();
-        let mut wishes = self.wishes.lock().expect(POISONED);
-        if counts && wishes.counted >= WISHES_MAX {
+    /// [`GatewayError::Busy`]: [`REQUESTS_MAX`] wait.
+    pub(crate) fn push(&self, request: Request) -> Result<(), GatewayError> {
+        let counts = !request.follows_another();
+        let mut state = self.state.lock().expect(POISONED);
+        if counts && state.counted >= REQUESTS_MAX {
             return Err(GatewayError::Busy);
         }
-        wishes.counted += usize::from(counts);
-        wishes.waiting.push_back(wish);
-        drop(wishes);
+        state.counted += usize::from(counts);
+        state.waiting.push_back(request);
+        drop(state);
         self.bell.notify_one();
         Ok(())
     }
@@ -78,19 +78,19 @@ impl Inbox {
     pub fn give_back(&self, tokens: Vec<Token>) {
         if !tokens.is_empty() {
             // Never refused: it ends something that was let in.
-            let _ = self.push(Wish::GiveBack(tokens));
+            let _ = self.push(Request::GiveBack(tokens));
         }
     }
 
-    pub(crate) fn pop(&self) -> Option<Wish> {
-        let mut wishes = self.wishes.lock().expect(POISONED);
-        let wish = wishes.waiting.pop_front()?;
-        wishes.counted -= usize::from(!wish.follows_another());
-        Some(wish)
+    pub(crate) fn pop(&self) -> Option<Request> {
+        let mut state = self.state.lock().expect(POISONED);
+        let request = state.waiting.pop_front()?;
+        state.counted -= usize::from(!request.follows_another());
+        Some(request)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.wishes.lock().expect(POISONED).waiting.is_empty()
+        self.state.lock().expect(POISONED).waiting.is_empty()
     }
 
     /// Rings when something has come.
@@ -104,31 +104,31 @@ impl Inbox {
     }
 }
 
-const POISONED: &str = "invariant: nobody panics with the wishes";
+const POISONED: &str = "invariant: no thread panics while it holds the queue";
 
-/// Wishes that may wait for the broker; one more is refused. They wait only while the log stalls
+/// Requests that may wait for the broker; one more is refused. They wait only while the log stalls
 /// or tens of thousands ask at once.
-pub const WISHES_MAX: usize = 10_000;
+pub const REQUESTS_MAX: usize = 10_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn work() -> Wish {
-        Wish::Work(Ticket(0), Work::steps(Vec::new()), oneshot::channel().0)
+    fn work() -> Request {
+        Request::Work(Ticket(0), Work::steps(Vec::new()), oneshot::channel().0)
     }
 
     #[test]
-    fn too_many_wishes_are_refused_but_what_ends_others_is_not() {
-        let inbox = Inbox::default();
-        for _ in 0..WISHES_MAX {
-            assert_eq!(inbox.push(work()), Ok(()));
+    fn full_queue_takes_only_endings() {
+        let requests = RequestQueue::default();
+        for _ in 0..REQUESTS_MAX {
+            assert_eq!(requests.push(work()), Ok(()));
         }
-        assert_eq!(inbox.push(work()), Err(GatewayError::Busy));
-        assert_eq!(inbox.push(Wish::Abandon(Ticket(1))), Ok(()));
-        assert!(inbox.pop().is_some());
-        assert_eq!(inbox.push(work()), Ok(()));
-        assert_eq!(std::iter::from_fn(|| inbox.pop()).count(), WISHES_MAX + 1);
-        assert!(inbox.is_empty());
+        assert_eq!(requests.push(work()), Err(GatewayError::Busy));
+        assert_eq!(requests.push(Request::Abandon(Ticket(1))), Ok(()));
+        assert!(requests.pop().is_some());
+        assert_eq!(requests.push(work()), Ok(()));
+        assert_eq!(std::iter::from_fn(|| requests.pop()).count(), REQUESTS_MAX + 1);
+        assert!(requests.is_empty());
     }
 }
