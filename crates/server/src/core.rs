@@ -13,8 +13,8 @@ use model::{Nanos, Output};
 use crate::connections::reactor_of;
 use crate::counters::{Latencies, Span};
 use crate::evictions::Evictions;
+use crate::mailbox::Mailbox;
 use crate::peer::ProtocolState;
-use crate::post::Post;
 
 /// Everything behind the one lock. A reactor takes it once a turn, a committer twice a write.
 pub(crate) struct Core {
@@ -25,7 +25,7 @@ pub(crate) struct Core {
     pub(crate) latencies: Latencies,
     pub(crate) evictions: Evictions,
     /// Per reactor: replies for its sessions that others caused.
-    mailboxes: Vec<VecDeque<Output>>,
+    mail: Vec<VecDeque<Output>>,
     /// Writes that were taken from the broker for the committers.
     handed: VecDeque<Transfer>,
     /// Committers that wait for something to write.
@@ -49,7 +49,7 @@ impl Core {
             outputs: Vec::new(),
             latencies: Latencies::new(),
             evictions: Evictions::default(),
-            mailboxes: std::iter::repeat_with(VecDeque::new).take(reactors).collect(),
+            mail: std::iter::repeat_with(VecDeque::new).take(reactors).collect(),
             handed: VecDeque::new(),
             committers_idle: 0,
             chore: None,
@@ -61,24 +61,24 @@ impl Core {
 
     /// The next reply for the sessions of this reactor that others caused.
     pub(crate) fn next_mail(&mut self, reactor: usize) -> Option<Output> {
-        self.mailboxes.get_mut(reactor)?.pop_front()
+        self.mail.get_mut(reactor)?.pop_front()
     }
 
     /// Whether there is mail for a reactor.
     pub(crate) fn has_mail(&self, reactor: usize) -> bool {
-        self.mailboxes.get(reactor).is_some_and(|mail| !mail.is_empty())
+        self.mail.get(reactor).is_some_and(|mail| !mail.is_empty())
     }
 
-    /// Puts what the broker has said into the mailboxes of those whom it concerns, and lets them
+    /// Mails what the broker has said to the threads of its sessions, and lets them
     /// know, but for the reactor `own`, which looks anyway.
-    pub(crate) fn post_outputs(&mut self, own: usize, posts: &[Post]) {
+    pub(crate) fn mail_outputs(&mut self, own: usize, mailboxes: &[Mailbox]) {
         for output in self.outputs.drain(..) {
             let reactor = reactor_of(output.session);
-            let addressee = self.mailboxes.get_mut(reactor).zip(posts.get(reactor));
-            let (mailbox, post) = addressee.expect("invariant: every session has a reactor");
-            mailbox.push_back(output);
+            let addressee = self.mail.get_mut(reactor).zip(mailboxes.get(reactor));
+            let (mail, mailbox) = addressee.expect("invariant: every session has a reactor");
+            mail.push_back(output);
             if reactor != own {
-                post.notify_mail();
+                mailbox.notify_mail();
             }
         }
     }
@@ -157,10 +157,10 @@ impl Core {
     pub(crate) fn complete_fetch(
         &mut self,
         done: FetchDone<File>,
-        posts: &[Post],
+        mailboxes: &[Mailbox],
     ) -> Result<(), JournalFailed> {
         self.broker.handle_fetch(done, &mut self.outputs)?;
-        self.post_outputs(usize::MAX, posts);
+        self.mail_outputs(usize::MAX, mailboxes);
         Ok(())
     }
 

@@ -26,8 +26,8 @@ pub(crate) struct Events {
 /// What has happened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
-    /// Another thread rings.
-    Bell,
+    /// Another thread has woken this one.
+    Waker,
     /// A connection waits to be accepted.
     Listener,
     /// A socket has changed.
@@ -41,10 +41,10 @@ pub(crate) enum Event {
 }
 
 impl EventSet {
-    /// A set that hears the bell.
-    pub(crate) fn new(bell: &OwnedFd) -> Result<Self> {
+    /// A set that has the waker in it.
+    pub(crate) fn new(waker: &OwnedFd) -> Result<Self> {
         let epoll = create(CreateFlags::CLOEXEC)?;
-        add(&epoll, bell, EventData::new_u64(BELL), EventFlags::IN)?;
+        add(&epoll, waker, EventData::new_u64(WAKER), EventFlags::IN)?;
         Ok(Self { epoll })
     }
 
@@ -101,7 +101,7 @@ impl Events {
         self.taken += 1;
         let flags = raw.flags;
         Some(match raw.data.u64() {
-            BELL => Event::Bell,
+            WAKER => Event::Waker,
             LISTENER => Event::Listener,
             session => Event::Socket {
                 session: SessionId(session),
@@ -128,5 +128,5 @@ const FOR_INPUT: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(Even
 /// Events taken in one turn: bounds how long the lock is held for them.
 const EVENTS_PER_TURN: usize = 256;
 
-const BELL: u64 = u64::MAX;
+const WAKER: u64 = u64::MAX;
 const LISTENER: u64 = u64::MAX - 1;

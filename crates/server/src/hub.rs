@@ -21,8 +21,8 @@ use crate::core::{Core, Transfer};
 use crate::counters::Counters;
 use crate::facts::JournalGauges;
 use crate::log::Complaint;
+use crate::mailbox::Mailbox;
 use crate::memory::receives_max;
-use crate::post::Post;
 use crate::seats::{Exit, Origin, Seat, Seats};
 use crate::wrong_protocol::Advice;
 use crate::{Failure, Log};
@@ -39,7 +39,7 @@ pub(crate) struct Hub {
     /// Whoever stops the server waits here for writes and chores to end.
     settled: Condvar,
     /// Of each reactor, and last that of the gateway.
-    posts: Vec<Post>,
+    mailboxes: Vec<Mailbox>,
     written: AtomicU64,
     synced: AtomicU64,
     /// Writes and chores completed so far.
@@ -81,7 +81,7 @@ pub(crate) struct Hub {
 /// What a hub is made of besides its core.
 pub(crate) struct Parts {
     /// One a reactor, and one for the gateway.
-    pub(crate) posts: Vec<Post>,
+    pub(crate) mailboxes: Vec<Mailbox>,
     pub(crate) requests: Arc<RequestQueue>,
     pub(crate) gauges: Arc<JournalGauges>,
     pub(crate) disk: Option<RealDisk>,
@@ -115,7 +115,7 @@ pub(crate) struct Serving<'a>(&'a Hub);
 impl Drop for Serving<'_> {
     fn drop(&mut self) {
         self.0.serving.fetch_sub(1, Ordering::SeqCst);
-        if let Some(first) = self.0.posts.first() {
+        if let Some(first) = self.0.mailboxes.first() {
             first.notify_mail();
         }
     }
@@ -131,18 +131,18 @@ pub(crate) enum Commit {
 
 impl Hub {
     pub(crate) fn new(core: Core, parts: Parts) -> Self {
-        let Parts { posts, requests, gauges, disk, clock, limits, memory_limit, log } = parts;
+        let Parts { mailboxes, requests, gauges, disk, clock, limits, memory_limit, log } = parts;
         let durable = core.broker.durable();
         let wall_clock = core.commons.wall_clock.clone();
         wall_clock.set(clock.now(), Clock::wall());
-        let reactors = posts.len() - 1;
+        let reactors = mailboxes.len() - 1;
         Self {
             core: Mutex::new(core),
             work: Condvar::new(),
             chores: Condvar::new(),
             fetches: Condvar::new(),
             settled: Condvar::new(),
-            posts,
+            mailboxes,
             written: AtomicU64::new(durable.written.0),
             synced: AtomicU64::new(durable.synced.0),
             completions: AtomicU64::new(0),
@@ -479,7 +479,7 @@ impl Hub {
         core: &mut Core,
         done: FetchDone<File>,
     ) -> Result<(), JournalFailed> {
-        core.complete_fetch(done, &self.posts)
+        core.complete_fetch(done, &self.mailboxes)
     }
 
     /// Every thread may see how durable the log is now, and those that wait for it are woken.
@@ -493,8 +493,8 @@ impl Hub {
         self.synced.store(durable.synced.0, Ordering::Release);
         self.completions.fetch_add(1, Ordering::SeqCst);
         self.gauges.note(&core.broker.counters());
-        for (index, post) in self.posts.iter().enumerate() {
-            let is_woken = post.notify_write();
+        for (index, mailbox) in self.mailboxes.iter().enumerate() {
+            let is_woken = mailbox.notify_write();
             core.reactor_woken |= is_woken && is_due && index < self.reactors();
         }
         if self.phase() > Phase::Serving {
@@ -509,7 +509,7 @@ impl Hub {
         let before = self.deadline.swap(next, Ordering::SeqCst);
         if next < before
             && deadline == Deadline::Wakes
-            && let Some(first) = self.posts.first()
+            && let Some(first) = self.mailboxes.first()
         {
             first.notify_mail();
         }
@@ -574,17 +574,17 @@ impl Hub {
         Nanos(self.deadline.load(Ordering::SeqCst))
     }
 
-    pub(crate) fn post(&self, reactor: usize) -> &Post {
-        self.posts.get(reactor).expect("invariant: each reactor has a post")
+    pub(crate) fn mailbox(&self, reactor: usize) -> &Mailbox {
+        self.mailboxes.get(reactor).expect("invariant: each reactor has a mailbox")
     }
 
-    pub(crate) fn posts(&self) -> &[Post] {
-        &self.posts
+    pub(crate) fn mailboxes(&self) -> &[Mailbox] {
+        &self.mailboxes
     }
 
-    /// How many reactors there are; the post of this index is the gateway's.
+    /// How many reactors there are; the mailbox of this index is the gateway's.
     pub(crate) fn reactors(&self) -> usize {
-        self.posts.len() - 1
+        self.mailboxes.len() - 1
     }
 
     /// This thread begins to serve.
@@ -639,8 +639,8 @@ impl Hub {
     /// Goes on to a later phase, and lets every thread see it.
     pub(crate) fn enter(&self, phase: Phase) {
         self.phase.fetch_max(phase as u8, Ordering::SeqCst);
-        for post in &self.posts {
-            post.notify_mail();
+        for mailbox in &self.mailboxes {
+            mailbox.notify_mail();
         }
         // A thread between its look at the phase and its waiting holds the lock: it is waited out.
         // Where a panic broke the lock nobody waits.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  reactor (one a core at most)           committers (two)     housekeeper (one)
-//!    wait    epoll, timers, bell            wait for a batch     wait for a chore
+//!    wait    epoll, timers, waker            wait for a batch     wait for a chore
 //!    read    sockets -> input               write and sync       fill, snapshot, compact
 //!    step    LOCK: sessions, broker         LOCK: complete       LOCK: complete
 //!    write   lone client: write, sync       ring the reactors
@@ -36,10 +36,10 @@ mod gateway_thread;
 mod hub;
 mod listener;
 mod log;
+mod mailbox;
 mod memory;
 mod outgoing;
 mod peer;
-mod post;
 mod reactor;
 mod rounds;
 mod seats;

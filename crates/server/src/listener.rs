@@ -21,7 +21,7 @@ use crate::config::Protocol;
 use crate::error::StartError;
 use crate::hub::Hub;
 use crate::log::Complaint;
-use crate::post::Arrival;
+use crate::mailbox::Arrival;
 use crate::seats::Exit;
 use crate::socket_file::SocketFile;
 
@@ -239,7 +239,7 @@ impl Acceptor {
         // such option.
         let _ = sockopt::set_tcp_nodelay(&socket, true);
         let reactor = self.reactor_for(protocol, hub.reactors());
-        hub.post(reactor).deliver(Arrival { socket, protocol, seat });
+        hub.mailbox(reactor).deliver(Arrival { socket, protocol, seat });
     }
 
     /// Which of so many reactors serves the next connection of this protocol.

@@ -19,7 +19,7 @@ use crate::events::{Event, EventSet, Events};
 use crate::hub::{Commit, Hub, Phase};
 use crate::listener::Acceptor;
 use crate::log::Complaint;
-use crate::post::{Arrival, Sleep};
+use crate::mailbox::{Arrival, Sleep};
 
 /// A thread's share of the server.
 pub(crate) struct Reactor<'a> {
@@ -147,7 +147,7 @@ impl<'a> Reactor<'a> {
             Some(Nanos::ZERO) => self.stay_awake()?,
             span => self.sleep(span)?,
         }
-        self.hub.post(self.index).awake();
+        self.hub.mailbox(self.index).awake();
         self.now = self.hub.now();
         self.allowance = self.hub.buffered.allowance(self.hub.limits.output_bytes);
         while let Some(event) = self.events.pop_front() {
@@ -182,9 +182,9 @@ impl<'a> Reactor<'a> {
         }
         if self.hub.fall_asleep() && self.hub.is_write_due() {
             self.hub.wake_up();
-            // It goes on with the turn and sees by itself what it has written: its bell would cost
+            // It goes on with the turn and sees by itself what it has written: its waker would cost
             // two system calls a write. Only here, where no sleep follows: who sleeps is rung.
-            self.hub.post(self.index).awake();
+            self.hub.mailbox(self.index).awake();
             return self.commit_idle();
         }
         self.events.wait(&self.event_set, span);
@@ -212,7 +212,7 @@ impl<'a> Reactor<'a> {
         let postpones = !lists.postponed.is_empty();
         let holds = !lists.holding.is_empty() || self.stalled_at.is_some() || postpones;
         let sleep = if holds { Sleep::ForWrites } else { Sleep::ForMail };
-        let quiet = self.hub.post(self.index).sleep(sleep);
+        let quiet = self.hub.mailbox(self.index).sleep(sleep);
         let completions = self.hub.completions();
         let waits = match self.stalled_at {
             Some(then) => then == completions,
@@ -234,7 +234,7 @@ impl<'a> Reactor<'a> {
 
     fn notice(&mut self, event: Event) {
         match event {
-            Event::Bell => self.hub.post(self.index).silence(),
+            Event::Waker => self.hub.mailbox(self.index).reset_waker(),
             Event::Listener => self.accept_more = true,
             Event::Socket { session, readable, writable, half_closed } => {
                 let Some(connection) = self.connections.get_mut(session) else { return };
@@ -333,8 +333,9 @@ impl<'a> Reactor<'a> {
         let mean = hub.buffered.mean(hub.seats.open());
         let fullest = self.connections.fullest().filter(|connection| connection.held() >= mean);
         let Some(connection) = fullest else {
-            let others = hub.posts().iter().enumerate().filter(|(index, _)| *index != self.index);
-            others.for_each(|(_, post)| post.notify_mail());
+            let others =
+                hub.mailboxes().iter().enumerate().filter(|(index, _)| *index != self.index);
+            others.for_each(|(_, mailbox)| mailbox.notify_mail());
             return false;
         };
         let (held, most) = (connection.held(), hub.buffered.bytes_max());

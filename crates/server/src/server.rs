@@ -27,9 +27,9 @@ use crate::facts::{JournalGauges, ProcessFacts};
 use crate::gateway_thread::HttpThread;
 use crate::hub::{Hub, Parts, Phase};
 use crate::listener::{self, Acceptor, Listener};
+use crate::mailbox::Mailbox;
 use crate::memory::{self, MemoryShares};
 use crate::peer::ProtocolState;
-use crate::post::Post;
 use crate::reactor::Reactor;
 use crate::{Failure, Log, StartError};
 
@@ -148,8 +148,8 @@ impl Running {
     ) -> Result<(), StartError> {
         let mut acceptor = Some(Acceptor::new(listeners));
         for index in 0..threads {
-            let bell = self.hub.post(index).event();
-            let event_set = EventSet::new(bell.expect("invariant: a reactor's post has one"))?;
+            let waker = self.hub.mailbox(index).event();
+            let event_set = EventSet::new(waker.expect("invariant: a reactor's mailbox has one"))?;
             let acceptor = acceptor.take();
             for listener in acceptor.iter().flat_map(Acceptor::listeners) {
                 event_set.watch_listener(listener.socket())?;
@@ -336,15 +336,18 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
         amqp_options(config),
         resp::Shared::new(redis_options(config), facts()),
     );
-    let posts = std::iter::repeat_with(Post::new).take(config.threads);
-    let mut posts = posts.collect::<rustix::io::Result<Vec<_>>>()?;
+    let mailboxes = std::iter::repeat_with(Mailbox::new).take(config.threads);
+    let mut mailboxes = mailboxes.collect::<rustix::io::Result<Vec<_>>>()?;
     let requests = Arc::new(http_api::RequestQueue::default());
-    posts.push(Post::of_task(requests.bell()));
-    let core = Core::new(broker, commons, posts.len());
+    mailboxes.push(Mailbox::of_task(requests.waker()));
+    let core = Core::new(broker, commons, mailboxes.len());
     let shares = MemoryShares::of(config);
     let limits = Limits { buffered_bytes: shares.buffers, ..config.limits };
     let (memory_limit, log) = (shares.limit, config.log);
-    Ok(Hub::new(core, Parts { posts, requests, gauges, disk, clock, limits, memory_limit, log }))
+    Ok(Hub::new(
+        core,
+        Parts { mailboxes, requests, gauges, disk, clock, limits, memory_limit, log },
+    ))
 }
 
 /// Says at each start who is let in by what was waived.

@@ -6,8 +6,8 @@ use crate::connection::{CloseReason, Connection};
 use crate::connections::reactor_of;
 use crate::core::Core;
 use crate::hub::{Commit, Hub};
+use crate::mailbox::Arrival;
 use crate::peer::{Peer, name_of};
-use crate::post::Arrival;
 use crate::reactor::{Reactor, RunLists};
 
 impl Reactor<'_> {
@@ -15,9 +15,9 @@ impl Reactor<'_> {
     /// it. Takes the lock once, and not at all when there is nothing to do.
     pub(crate) fn step(&mut self) -> Commit {
         // The flag is taken before what it stands for: what comes later raises it again.
-        let mail = self.hub.post(self.index).take_mail();
+        let mail = self.hub.mailbox(self.index).take_mail();
         if mail {
-            self.lists.arrivals.append(&mut self.hub.post(self.index).arrivals());
+            self.lists.arrivals.append(&mut self.hub.mailbox(self.index).arrivals());
         }
         let timers = self.hub.deadline() <= self.now;
         if !mail && !timers && self.lists.need_no_step() {
@@ -32,7 +32,7 @@ impl Reactor<'_> {
         self.take_mail(core);
         self.run(core);
         if !self.take_mail(core) {
-            self.hub.post(self.index).notify_mail();
+            self.hub.mailbox(self.index).notify_mail();
         }
         self.hub.commit(core, &self.lists.active, self.now)
     }
@@ -91,7 +91,7 @@ impl Reactor<'_> {
             }
             let spent = core.broker.steps() - before;
             self.lists.closing_steps = self.lists.closing_steps.saturating_sub(spent);
-            core.post_outputs(self.index, self.hub.posts());
+            core.mail_outputs(self.index, self.hub.mailboxes());
         }
     }
 
@@ -99,7 +99,7 @@ impl Reactor<'_> {
     fn fire_timers(&mut self, core: &mut Core) {
         if core.broker.poll_timeout().is_some_and(|deadline| deadline <= self.now) {
             core.broker.handle_timeout(self.now, &mut core.outputs);
-            core.post_outputs(self.index, self.hub.posts());
+            core.mail_outputs(self.index, self.hub.mailboxes());
         }
     }
 
@@ -247,7 +247,7 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
         end_waits(core, hub, now, reactor_of(own));
         let copied = (connection.unsent() - answered) / BODY_BYTES_PER_STEP;
         spent += core.broker.steps() - before + copied as u64;
-        core.post_outputs(reactor_of(own), hub.posts());
+        core.mail_outputs(reactor_of(own), hub.mailboxes());
     }
     spent
 }
@@ -257,7 +257,7 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
 fn end_waits(core: &mut Core, hub: &Hub, now: Nanos, reactor: usize) {
     while let Some((session, command)) = core.commons.redis.poll_unblocked() {
         core.broker.handle(now, session, command, &mut core.outputs);
-        core.post_outputs(reactor, hub.posts());
+        core.mail_outputs(reactor, hub.mailboxes());
     }
 }
 

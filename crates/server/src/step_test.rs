@@ -18,7 +18,7 @@ use super::*;
 use crate::by_hand::{fresh_hub, journal_hub, run_chores, write_all, write_handed};
 use crate::config::Protocol;
 use crate::events::EventSet;
-use crate::post::Arrival;
+use crate::mailbox::Arrival;
 use crate::reactor::READ_BYTES_PER_TURN;
 use crate::seats::{Exit, Origin};
 use crate::{Config, Limits, Log};
@@ -48,7 +48,7 @@ fn hub_of(config: Config) -> Hub {
 
 impl<'a> Turns<'a> {
     fn new(hub: &'a Hub) -> Self {
-        let event_set = EventSet::new(hub.post(0).event().unwrap()).unwrap();
+        let event_set = EventSet::new(hub.mailbox(0).event().unwrap()).unwrap();
         Self { reactor: Reactor::new(hub, 0, event_set, None) }
     }
 
@@ -64,7 +64,7 @@ impl<'a> Turns<'a> {
         let theirs = Arc::new(OwnedFd::from(theirs));
         let exit = Exit::Socket(Arc::downgrade(&theirs));
         let seat = hub.seats.admit(Origin::Local, exit, false).unwrap().seat;
-        hub.post(0).deliver(Arrival { socket: theirs, protocol, seat });
+        hub.mailbox(0).deliver(Arrival { socket: theirs, protocol, seat });
         self.turn();
         Client { socket }
     }
@@ -90,7 +90,7 @@ impl<'a> Turns<'a> {
 
     /// Takes a turn whether or not there is something to do.
     fn turn_if_any(&mut self) {
-        self.reactor.hub.post(0).notify_mail();
+        self.reactor.hub.mailbox(0).notify_mail();
         self.turn();
     }
 
@@ -781,7 +781,8 @@ fn who_writes_itself_is_not_rung() {
         // Nothing else is to be done, so that the frame is written, here or by others.
         turns.turn();
         let written_here = !client.lines().is_empty();
-        rings += usize::from(rustix::io::read(hub.post(0).event().unwrap(), &mut [0; 8]).is_ok());
+        rings +=
+            usize::from(rustix::io::read(hub.mailbox(0).event().unwrap(), &mut [0; 8]).is_ok());
         if !written_here {
             left_to_others += write_handed(&hub);
             turns.turn();

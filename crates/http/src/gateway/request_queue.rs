@@ -45,8 +45,8 @@ impl Request {
 #[derive(Debug, Default)]
 pub struct RequestQueue {
     state: Mutex<State>,
-    /// Rings also for mail and completed writes: it is the bell of the gateway loop's post.
-    bell: Arc<Notify>,
+    /// Woken also by mail and completed writes: the mailbox of the gateway loop has it too.
+    waker: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
@@ -70,7 +70,7 @@ impl RequestQueue {
         state.counted += usize::from(counts);
         state.waiting.push_back(request);
         drop(state);
-        self.bell.notify_one();
+        self.waker.notify_one();
         Ok(())
     }
 
@@ -93,14 +93,14 @@ impl RequestQueue {
         self.state.lock().expect(POISONED).waiting.is_empty()
     }
 
-    /// Rings when something has come.
-    pub fn bell(&self) -> Arc<Notify> {
-        Arc::clone(&self.bell)
+    /// Woken by each request.
+    pub fn waker(&self) -> Arc<Notify> {
+        Arc::clone(&self.waker)
     }
 
-    /// Ends when something has come since the last time.
-    pub async fn rung(&self) {
-        self.bell.notified().await;
+    /// Ends once it was woken since the last time.
+    pub async fn woken(&self) {
+        self.waker.notified().await;
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 use crate::Failure;
 use crate::gateway_thread::locked_broker::LockedBroker;
 use crate::hub::{Hub, Phase};
-use crate::post::Sleep;
+use crate::mailbox::Sleep;
 use crate::step::STEPS_PER_TURN;
 
 /// Steps the broker for the tasks of the gateway.
@@ -52,7 +52,7 @@ impl GatewayLoop {
             draining: hub.lock().commons.draining.clone(),
         };
         let mut core = hub.lock();
-        let mut broker = LockedBroker::new(&mut core, hub.posts(), index, now);
+        let mut broker = LockedBroker::new(&mut core, hub.mailboxes(), index, now);
         let state = GatewayState::open(options, &mut broker);
         drop(core);
         Self {
@@ -78,7 +78,7 @@ impl GatewayLoop {
             self.sleep(&closing, &mut is_closing).await;
         }
         // Nobody rings for it any more.
-        self.hub.post(self.index).awake();
+        self.hub.mailbox(self.index).awake();
     }
 
     /// Whether all that was asked is answered.
@@ -102,7 +102,7 @@ impl GatewayLoop {
 
     fn step(&mut self, stage: Stage) {
         let now = self.hub.now();
-        let mail = self.hub.post(self.index).take_mail();
+        let mail = self.hub.mailbox(self.index).take_mail();
         let stops = stage > *self.stage.borrow();
         let is_due = self.state.deadline().is_some_and(|deadline| deadline <= now);
         if !mail && !stops && !is_due && !self.has_more() {
@@ -111,7 +111,7 @@ impl GatewayLoop {
         let completions = self.hub.completions();
         let core = &mut *self.hub.lock();
         let before = core.broker.steps();
-        let mut broker = LockedBroker::new(core, self.hub.posts(), self.index, now);
+        let mut broker = LockedBroker::new(core, self.hub.mailboxes(), self.index, now);
         if stops {
             self.state.stop_waits(&mut broker);
             self.stage.send_replace(stage);
@@ -146,28 +146,28 @@ impl GatewayLoop {
         let postpones = self.state.is_postponed();
         let holds = self.state.is_holding() || self.stalled_at.is_some() || postpones;
         let sleep = if holds { Sleep::ForWrites } else { Sleep::ForMail };
-        let post = self.hub.post(self.index);
-        let quiet = post.sleep(sleep);
+        let mailbox = self.hub.mailbox(self.index);
+        let quiet = mailbox.sleep(sleep);
         let missed = holds && self.completions != self.hub.completions()
             || stage_of(self.hub.phase()) > *self.stage.borrow();
         if !quiet || missed || self.has_more() {
-            post.awake();
+            mailbox.awake();
             return tokio::task::yield_now().await;
         }
         let deadline = self.state.deadline();
         let span = deadline.map(|deadline| deadline.since(self.hub.clock.now()));
         tokio::select! {
-            () = self.requests.rung() => {}
+            () = self.requests.woken() => {}
             () = pass(span) => {}
             () = closing.notified() => *is_closing = true,
         }
-        self.hub.post(self.index).awake();
+        self.hub.mailbox(self.index).awake();
     }
 
     fn close(&mut self) {
         let now = self.hub.clock.now();
         let core = &mut *self.hub.lock();
-        let mut broker = LockedBroker::new(core, self.hub.posts(), self.index, now);
+        let mut broker = LockedBroker::new(core, self.hub.mailboxes(), self.index, now);
         self.state.close(&mut broker);
         self.hub.commit_elsewhere(core, &[self.state.session()], now);
     }

@@ -50,7 +50,7 @@ impl Turns {
 
     /// The gateway of a hub whose core this thread has locked.
     fn broker<'a>(hub: &'a Hub, core: &'a mut crate::core::Core, now: Nanos) -> LockedBroker<'a> {
-        LockedBroker::new(core, hub.posts(), hub.reactors(), now)
+        LockedBroker::new(core, hub.mailboxes(), hub.reactors(), now)
     }
 
     /// Takes turns until there is nothing to do but to wait.
@@ -112,7 +112,7 @@ impl Turns {
         let core = &mut *self.hub.lock();
         let now = self.hub.clock.now() + Nanos::from_secs(seconds);
         core.broker.handle_timeout(now, &mut core.outputs);
-        core.post_outputs(0, self.hub.posts());
+        core.mail_outputs(0, self.hub.mailboxes());
     }
 
     fn ready(&self) -> u64 {
@@ -577,7 +577,7 @@ fn mail_to_gateway(turns: &Turns, lsn: model::Lsn) {
     let after = DependsOn { lsn, level: Durability::Synced };
     let core = &mut *turns.hub.lock();
     core.outputs.push(Output { session, after, reply: Reply::Done });
-    core.post_outputs(usize::MAX, turns.hub.posts());
+    core.mail_outputs(usize::MAX, turns.hub.mailboxes());
 }
 
 #[test]

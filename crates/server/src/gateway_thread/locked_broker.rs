@@ -7,12 +7,12 @@ use model::{Command, DependsOn, Nanos, Output, SessionId};
 
 use crate::connections::{numbered_densely, reactor_of};
 use crate::core::Core;
-use crate::post::Post;
+use crate::mailbox::Mailbox;
 
 /// The locked core, for one turn of the gateway.
 pub(crate) struct LockedBroker<'a> {
     core: &'a mut Core,
-    posts: &'a [Post],
+    mailboxes: &'a [Mailbox],
     /// The gateway's place among the reactors.
     index: usize,
     now: Nanos,
@@ -21,19 +21,19 @@ pub(crate) struct LockedBroker<'a> {
 impl<'a> LockedBroker<'a> {
     pub(crate) const fn new(
         core: &'a mut Core,
-        posts: &'a [Post],
+        mailboxes: &'a [Mailbox],
         index: usize,
         now: Nanos,
     ) -> Self {
-        Self { core, posts, index, now }
+        Self { core, mailboxes, index, now }
     }
 
-    /// Takes what was said to the gateway, and posts the rest to the reactors.
+    /// Takes what was said to the gateway, and mails the rest to the reactors.
     fn sort_outputs(&mut self, outputs: &mut Vec<Output>) {
         let index = self.index;
         let ours = |output: &mut Output| reactor_of(output.session) == index;
         outputs.extend(self.core.outputs.extract_if(.., ours));
-        self.core.post_outputs(index, self.posts);
+        self.core.mail_outputs(index, self.mailboxes);
     }
 }
 
