@@ -13,6 +13,7 @@ use model::{Command, Envelopes, Reply};
 use serde::Serialize;
 
 use crate::body::{Answer, Body, Reader};
+use crate::byte_budget::{ByteBudget, ByteBudgets};
 use crate::departure::Asker;
 use crate::event_budget::{EventBudget, Hangup};
 use crate::gateway::{Gateway, Work};
@@ -22,7 +23,6 @@ use crate::open::Open;
 use crate::origin::{self, AllowedHost, Caller};
 use crate::problem::{Problem, Result};
 use crate::query::{Query, segments};
-use crate::room::{Room, Rooms};
 use crate::route::Resource;
 use crate::slow_clients::{SILENT_MAX, SlowClients};
 
@@ -74,7 +74,7 @@ pub(crate) struct App<G> {
     pub(crate) options: Arc<Options>,
     pub(crate) open: Open,
     /// For large answers that were not read yet.
-    pub(crate) unread: Room,
+    pub(crate) unread: ByteBudget,
     /// For events that were not: their readers may be silent for long, in nobody else's way.
     pub(crate) followed: EventBudget,
     pub(crate) reader: Reader,
@@ -108,13 +108,13 @@ impl<G: Gateway> App<G> {
         // wait: so many connections of one request each find a place.
         let open = Open::new(options.buffered_bytes);
         let wait_max = options.pace_max;
-        let room = |bytes| Room::new(bytes, &options.held_bytes);
-        let (sent, said) = (room(part), room(part));
+        let budget = |bytes| ByteBudget::new(bytes, &options.held_bytes);
+        let (sent, said) = (budget(part), budget(part));
         let silent = || SlowClients::new(SILENT_MAX);
-        let sent = Rooms { small: sent, large: room(3 * part), wait_max, silent: silent() };
-        let said = Rooms { small: said.clone(), large: said, wait_max, silent: silent() };
+        let sent = ByteBudgets { small: sent, large: budget(3 * part), wait_max, silent: silent() };
+        let said = ByteBudgets { small: said.clone(), large: said, wait_max, silent: silent() };
         let reader = Reader { sent, said, idle: options.half_sent };
-        let unread = room(2 * part);
+        let unread = budget(2 * part);
         let followed = EventBudget::new(part, &options.held_bytes);
         let (options, latest) = (Arc::new(options), Latest::default());
         Self { gateway, options, open, unread, followed, reader, latest }

@@ -12,9 +12,9 @@ use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, timeout};
 
+use crate::byte_budget::{BodyPermit, ByteBudget, ByteBudgets, Permit};
 use crate::departure::Asker;
 use crate::problem::{Problem, Result};
-use crate::room::{Place, Room, Rooms, Taken};
 
 /// An answer.
 pub(crate) type Answer = Response<Body>;
@@ -22,7 +22,7 @@ pub(crate) type Answer = Response<Body>;
 /// What an answer says.
 pub(crate) enum Body {
     /// All of it, what is to be done when it never leaves, and the room that was taken for it.
-    Whole(Bytes, Option<Unsent>, Taken),
+    Whole(Bytes, Option<Unsent>, Permit),
     /// Nothing more.
     Sent,
     /// Piece by piece.
@@ -53,10 +53,10 @@ impl Drop for Unsent {
 
 impl Body {
     /// Takes room for the bytes until the connection has let go of them.
-    pub(crate) fn held(self, room: &Room) -> Result<Self> {
+    pub(crate) fn held(self, budget: &ByteBudget) -> Result<Self> {
         match self {
-            Self::Whole(bytes, unsent, taken) => {
-                Ok(Self::Whole(room.hold_in(taken, bytes)?, unsent, Taken::default()))
+            Self::Whole(bytes, unsent, permit) => {
+                Ok(Self::Whole(budget.hold_in(permit, bytes)?, unsent, Permit::default()))
             }
             body => Ok(body),
         }
@@ -65,7 +65,7 @@ impl Body {
 
 impl<T: Into<Bytes>> From<T> for Body {
     fn from(bytes: T) -> Self {
-        Self::Whole(bytes.into(), None, Taken::default())
+        Self::Whole(bytes.into(), None, Permit::default())
     }
 }
 
@@ -113,9 +113,9 @@ impl HttpBody for Body {
 #[derive(Clone, Debug)]
 pub(crate) struct Reader {
     /// For what is sent.
-    pub(crate) sent: Rooms,
+    pub(crate) sent: ByteBudgets,
     /// For everything else: who settles does not wait for those who send, who may wait for that.
-    pub(crate) said: Rooms,
+    pub(crate) said: ByteBudgets,
     /// How long a body may pause.
     pub(crate) idle: Option<Duration>,
 }
@@ -124,7 +124,7 @@ pub(crate) struct Reader {
 pub(crate) struct Reading<'r> {
     reader: &'r Reader,
     /// Where it takes room.
-    rooms: &'r Rooms,
+    budgets: &'r ByteBudgets,
     body: Incoming,
     /// Who sends it.
     asker: &'r Asker,
@@ -144,7 +144,7 @@ pub(crate) struct Reading<'r> {
 #[derive(Debug)]
 pub(crate) struct Read {
     pub(crate) bytes: Bytes,
-    pub(crate) place: Place,
+    pub(crate) permit: BodyPermit,
 }
 
 impl Reader {
@@ -152,7 +152,7 @@ impl Reader {
     /// `mend` is what helps then.
     pub(crate) fn begin<'r>(
         &'r self,
-        rooms: &'r Rooms,
+        budgets: &'r ByteBudgets,
         body: Incoming,
         asker: &'r Asker,
         max: usize,
@@ -162,34 +162,45 @@ impl Reader {
             return Err(Problem::too_large("the body", max, mend));
         }
         let (end, since) = (Arc::default(), Instant::now());
-        Ok(Reading { reader: self, rooms, body, asker, left: max, max, mend, end, since, came: 0 })
+        Ok(Reading {
+            reader: self,
+            budgets,
+            body,
+            asker,
+            left: max,
+            max,
+            mend,
+            end,
+            since,
+            came: 0,
+        })
     }
 }
 
 impl Reading<'_> {
     /// All of it. What is claimed takes no room from others: only what has come does.
     pub(crate) async fn whole(mut self) -> Result<Read> {
-        let mut place = Place::default();
+        let mut permit = BodyPermit::default();
         let mut bytes = BytesMut::new();
         while let Some(piece) = self.next().await? {
             let needed = bytes.len() + piece.len();
             if needed > bytes.capacity() {
                 let larger = needed.max(2 * bytes.len());
-                self.extend(&mut place, larger).await?;
+                self.extend(&mut permit, larger).await?;
                 bytes.reserve(larger - bytes.len());
             }
             bytes.extend_from_slice(&piece);
         }
-        Ok(Read { bytes: bytes.freeze(), place })
+        Ok(Read { bytes: bytes.freeze(), permit })
     }
 
     /// Makes it room for so many bytes in all. To wait for that is not to be silent; who leaves
     /// does not.
-    pub(crate) async fn extend(&mut self, place: &mut Place, bytes: usize) -> Result<()> {
+    pub(crate) async fn extend(&mut self, permit: &mut BodyPermit, bytes: usize) -> Result<()> {
         let before = Instant::now();
         tokio::select! {
             biased;
-            extended = self.rooms.extend(place, bytes) => extended?,
+            extended = self.budgets.extend(permit, bytes) => extended?,
             () = self.asker.left() => return Err(Problem::client_left()),
         }
         let waited = before.elapsed();
@@ -204,7 +215,7 @@ impl Reading<'_> {
     /// The next piece; who is silent while others wait for the room that it has is given up.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>> {
         let has_room = self.left < self.max;
-        let silence = has_room.then(|| self.rooms.silent.begin(self.since, &self.end));
+        let silence = has_room.then(|| self.budgets.silent.begin(self.since, &self.end));
         let piece = tokio::select! {
             biased;
             piece = self.reader.next_piece(&mut self.body) => piece?,
@@ -261,7 +272,7 @@ mod tests {
     fn body(undone: &Arc<AtomicBool>) -> Body {
         let undone = Arc::clone(undone);
         let unsent = Unsent::new(move || undone.store(true, Ordering::Relaxed));
-        Body::Whole(Bytes::new(), Some(unsent), Taken::default())
+        Body::Whole(Bytes::new(), Some(unsent), Permit::default())
     }
 
     #[test]

@@ -16,8 +16,8 @@ use bytes::Bytes;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
+use crate::byte_budget::FEW_BYTES;
 use crate::memory_gauge::MemoryGauge;
-use crate::room::FEW_BYTES;
 use crate::slow_clients::{SILENT_MAX, Silence, SlowClients};
 
 /// So many bytes for all.
@@ -48,7 +48,7 @@ type Rank = (Reverse<u64>, u64);
 struct Waiting {
     bytes: usize,
     follower: Follower,
-    place: oneshot::Sender<Place>,
+    permit: oneshot::Sender<EventPermit>,
 }
 
 /// Too many wait.
@@ -69,7 +69,7 @@ pub(crate) struct Follower {
 
 /// Room for one event, until it was taken.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct EventPermit {
     follower: Follower,
     bytes: usize,
     counted: MemoryGauge,
@@ -94,26 +94,26 @@ impl EventBudget {
 
     /// Lets in who waits first, as far as there is room.
     fn grant(&self) {
-        while let Some((to, place)) = self.next_place() {
+        while let Some((to, permit)) = self.next_permit() {
             // Whoever waits leaves the line before it lets go of what is sent here.
-            let _ = to.send(place);
+            let _ = to.send(permit);
         }
     }
 
     /// One whose event is larger than all goes alone.
-    fn next_place(&self) -> Option<(oneshot::Sender<Place>, Place)> {
+    fn next_permit(&self) -> Option<(oneshot::Sender<EventPermit>, EventPermit)> {
         let mut state = self.state();
         let first = state.waiting.first_entry()?;
         let bytes = first.get().bytes;
         if state.bytes > 0 && state.bytes + bytes > self.bytes_max {
             return None;
         }
-        let Waiting { follower, place: to, .. } = state.waiting.pop_first()?.1;
+        let Waiting { follower, permit: to, .. } = state.waiting.pop_first()?.1;
         state.waiting_bytes -= bytes;
         state.bytes += bytes;
         let silence = self.silent.begin(Instant::now(), &follower.hangup);
         let counted = MemoryGauge::new(&self.held_bytes, bytes);
-        Some((to, Place { follower, bytes, counted, _silence: silence }))
+        Some((to, EventPermit { follower, bytes, counted, _silence: silence }))
     }
 }
 
@@ -146,28 +146,28 @@ impl State {
 
 impl Follower {
     /// Room for an event of so many bytes, when there is some; a few need none.
-    pub(crate) async fn place(&self, bytes: usize) -> Result<Option<Place>, Crowded> {
+    pub(crate) async fn permit(&self, bytes: usize) -> Result<Option<EventPermit>, Crowded> {
         if bytes < FEW_BYTES {
             return Ok(None);
         }
         let mut line = self.line_up(bytes);
         tokio::select! {
             biased;
-            place = &mut line.place => place.map(Some).map_err(|_| Crowded),
+            permit = &mut line.permit => permit.map(Some).map_err(|_| Crowded),
             never = self.all.silent.end_them() => match never {},
         }
     }
 
     fn line_up(&self, bytes: usize) -> Line<'_> {
-        let (to, place) = oneshot::channel();
+        let (to, permit) = oneshot::channel();
         let mut state = self.all.state();
         let rank = (Reverse(self.took.load(Ordering::Relaxed)), state.next_moment());
-        let waiting = Waiting { bytes, follower: self.clone(), place: to };
+        let waiting = Waiting { bytes, follower: self.clone(), permit: to };
         state.line_up(rank, waiting);
         drop(state);
         self.all.grant();
         self.all.state().refuse_last(self.all.bytes_max);
-        Line { all: &self.all, rank, place }
+        Line { all: &self.all, rank, permit }
     }
 }
 
@@ -175,7 +175,7 @@ impl Follower {
 struct Line<'f> {
     all: &'f EventBudget,
     rank: Rank,
-    place: oneshot::Receiver<Place>,
+    permit: oneshot::Receiver<EventPermit>,
 }
 
 impl Drop for Line<'_> {
@@ -187,7 +187,7 @@ impl Drop for Line<'_> {
     }
 }
 
-impl Place {
+impl EventPermit {
     /// The same bytes, which have it until the connection has let go of them, however many they
     /// became.
     pub(crate) fn hold(mut self, bytes: Bytes) -> Bytes {
@@ -196,11 +196,11 @@ impl Place {
         drop(state);
         self.bytes = bytes.len();
         self.counted.set(bytes.len());
-        Bytes::from_owner(Held { bytes, _place: self })
+        Bytes::from_owner(Held { bytes, _permit: self })
     }
 }
 
-impl Drop for Place {
+impl Drop for EventPermit {
     fn drop(&mut self) {
         let all = &self.follower.all;
         let mut state = all.state();
@@ -214,7 +214,7 @@ impl Drop for Place {
 
 struct Held {
     bytes: Bytes,
-    _place: Place,
+    _permit: EventPermit,
 }
 
 impl AsRef<[u8]> for Held {
@@ -258,8 +258,8 @@ mod tests {
         }
     }
 
-    fn place(follower: &Follower, bytes: usize) -> Option<Place> {
-        now(follower.place(bytes)).and_then(|place| place.unwrap())
+    fn permit(follower: &Follower, bytes: usize) -> Option<EventPermit> {
+        now(follower.permit(bytes)).and_then(|permit| permit.unwrap())
     }
 
     fn held(followed: &EventBudget) -> usize {
@@ -273,18 +273,18 @@ mod tests {
         patiently(|followed| {
             let follower = followed.follower(Hangup::default());
             assert_eq!(
-                now(follower.place(FEW_BYTES - 1)).map(|it| it.is_ok_and(|it| it.is_none())),
+                now(follower.permit(FEW_BYTES - 1)).map(|it| it.is_ok_and(|it| it.is_none())),
                 Some(true)
             );
-            let first = place(&follower, FEW_BYTES).unwrap();
-            assert!(now(follower.place(FEW_BYTES + 1)).is_none());
+            let first = permit(&follower, FEW_BYTES).unwrap();
+            assert!(now(follower.permit(FEW_BYTES + 1)).is_none());
             let event = first.hold(vec![b'x'; 3 * ALL].into());
             assert_eq!(held(&followed), 3 * ALL, "it is as long as it became");
-            assert!(now(follower.place(FEW_BYTES)).is_none());
+            assert!(now(follower.permit(FEW_BYTES)).is_none());
             drop(event);
             assert_eq!(held(&followed), 0);
-            let larger_than_all = place(&follower, 2 * ALL).unwrap();
-            assert!(now(follower.place(FEW_BYTES)).is_none());
+            let larger_than_all = permit(&follower, 2 * ALL).unwrap();
+            assert!(now(follower.permit(FEW_BYTES)).is_none());
             drop(larger_than_all);
             assert_eq!(held(&followed), 0);
             assert!(followed.state().waiting.is_empty());
@@ -295,11 +295,11 @@ mod tests {
     fn who_took_an_event_last_goes_first() {
         patiently(|followed| {
             let [never, first, last] = [(); 3].map(|()| followed.follower(Hangup::default()));
-            drop(place(&first, ALL));
-            drop(place(&last, ALL));
-            let all = place(&never, ALL).unwrap();
+            drop(permit(&first, ALL));
+            drop(permit(&last, ALL));
+            let all = permit(&never, ALL).unwrap();
             let mut context = Context::from_waker(Waker::noop());
-            let mut lines = [&never, &first, &last].map(|it| Box::pin(it.place(ALL)));
+            let mut lines = [&never, &first, &last].map(|it| Box::pin(it.permit(ALL)));
             let mut asked = || lines.each_mut().map(|it| it.as_mut().poll(&mut context));
             assert!(asked().iter().all(Poll::is_pending));
             drop(all);
@@ -312,15 +312,16 @@ mod tests {
     fn where_too_much_waits_who_took_an_event_longest_ago_is_refused() {
         patiently(|followed| {
             let [reader, other] = [(); 2].map(|()| followed.follower(Hangup::default()));
-            drop(place(&reader, ALL));
-            let all = place(&other, ALL).unwrap();
+            drop(permit(&reader, ALL));
+            let all = permit(&other, ALL).unwrap();
             let mut context = Context::from_waker(Waker::noop());
-            let mut others: Vec<_> = (0..WAITING_MIN).map(|_| Box::pin(other.place(ALL))).collect();
+            let mut others: Vec<_> =
+                (0..WAITING_MIN).map(|_| Box::pin(other.permit(ALL))).collect();
             for other in &mut others {
                 assert!(other.as_mut().poll(&mut context).is_pending());
             }
-            assert_eq!(now(other.place(ALL)).map(|place| place.is_err()), Some(true));
-            let mut reading = Box::pin(reader.place(ALL));
+            assert_eq!(now(other.permit(ALL)).map(|permit| permit.is_err()), Some(true));
+            let mut reading = Box::pin(reader.permit(ALL));
             assert!(reading.as_mut().poll(&mut context).is_pending());
             let asked = others.iter_mut().map(|it| it.as_mut().poll(&mut context));
             assert_eq!(asked.map(|it| it.is_ready()).collect::<Vec<_>>(), {
@@ -339,11 +340,11 @@ mod tests {
     fn who_is_gone_waits_no_longer() {
         patiently(|followed| {
             let follower = followed.follower(Hangup::default());
-            let half = place(&follower, FEW_BYTES).unwrap();
+            let half = permit(&follower, FEW_BYTES).unwrap();
             let mut context = Context::from_waker(Waker::noop());
-            let mut large = Box::pin(follower.place(ALL));
+            let mut large = Box::pin(follower.permit(ALL));
             assert!(large.as_mut().poll(&mut context).is_pending());
-            let mut small = Box::pin(follower.place(FEW_BYTES));
+            let mut small = Box::pin(follower.permit(FEW_BYTES));
             assert!(small.as_mut().poll(&mut context).is_pending(), "it would pass by");
             drop(large);
             assert!(small.as_mut().poll(&mut context).is_ready());
@@ -357,14 +358,14 @@ mod tests {
         runtime.block_on(async {
             let followed = followed(Duration::ZERO);
             let [first, second, reader] = [(); 3].map(|()| followed.follower(Hangup::default()));
-            let left = first.place(FEW_BYTES).await.unwrap().unwrap();
-            let _left = second.place(FEW_BYTES).await.unwrap().unwrap();
+            let left = first.permit(FEW_BYTES).await.unwrap().unwrap();
+            let _left = second.permit(FEW_BYTES).await.unwrap().unwrap();
             let closed = async {
                 first.hangup.notified().await;
                 drop(left);
             };
-            let (place, ()) = tokio::join!(reader.place(FEW_BYTES), closed);
-            assert!(place.unwrap().is_some());
+            let (permit, ()) = tokio::join!(reader.permit(FEW_BYTES), closed);
+            assert!(permit.unwrap().is_some());
         });
     }
 }

@@ -8,11 +8,11 @@ use model::{Nanos, QueueName, limits, priority_of_jms};
 
 use crate::app::{App, Asked, json, no_content};
 use crate::body::{Answer, Body, Unsent};
+use crate::byte_budget::Permit;
 use crate::draft::DELAY_MAX;
 use crate::gateway::{Gateway, Leased, Settling, Step, Wanted, Work};
 use crate::guard::attachment;
 use crate::problem::{Problem, Result};
-use crate::room::Taken;
 use crate::route::Action;
 use crate::shown;
 use crate::token::Token;
@@ -39,14 +39,14 @@ impl<G: Gateway> App<G> {
         // A head may be large, and the wait long.
         asked.headers = HeaderMap::new();
         let asker = asked.peer.asker.clone();
-        let mut room = Taken::default();
+        let mut permit = Permit::default();
         let max_count = max.unwrap_or(1) as usize;
         if as_list && wait == Nanos::ZERO {
             // Where others read slowly it stays in its queue until there is room for the answer.
             let likely = max_count.saturating_mul(LIKELY_BYTES).min(ANSWER_BYTES);
             tokio::select! {
                 biased;
-                more = self.unread.await_more(&mut room, likely, self.options.pace_max) => more?,
+                more = self.unread.await_more(&mut permit, likely, self.options.pace_max) => more?,
                 () = asker.left() => {}
             }
         }
@@ -64,7 +64,7 @@ impl<G: Gateway> App<G> {
             [leased] => attachment(self.one(leased)),
             _ => no_content(),
         };
-        Ok(answer.map(|body| guarded(body, unsent, room)))
+        Ok(answer.map(|body| guarded(body, unsent, permit)))
     }
 
     /// Bytes as they are, the rest in headers.
@@ -125,9 +125,11 @@ impl<G: Gateway> App<G> {
 
 /// What never reaches the connection was not received. One without bytes is not guarded: nobody
 /// asks for them.
-fn guarded(body: Body, unsent: Unsent, room: Taken) -> Body {
+fn guarded(body: Body, unsent: Unsent, permit: Permit) -> Body {
     match body {
-        Body::Whole(bytes, None, _) if !bytes.is_empty() => Body::Whole(bytes, Some(unsent), room),
+        Body::Whole(bytes, None, _) if !bytes.is_empty() => {
+            Body::Whole(bytes, Some(unsent), permit)
+        }
         body => {
             unsent.sent();
             body

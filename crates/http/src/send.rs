@@ -9,11 +9,11 @@ use serde_json::{Value as Json, json};
 
 use crate::app::{App, Asked, json};
 use crate::body::{Answer, Read, Reading};
+use crate::byte_budget::BodyPermit;
 use crate::departure::Asker;
 use crate::draft::Draft;
 use crate::gateway::{Gateway, Step, Work};
 use crate::problem::{Problem, Result};
-use crate::room::Place;
 
 impl<G: Gateway> App<G> {
     pub(crate) async fn send(&self, to: Destination, mut asked: Asked) -> Result<Answer> {
@@ -43,7 +43,7 @@ impl<G: Gateway> App<G> {
         }
         let max = self.options.message_bytes_max;
         let reading = self.reader.begin(&self.reader.sent, body, &asker, max, SMALLER)?;
-        let Read { bytes, place: _place } = reading.whole().await?;
+        let Read { bytes, permit: _permit } = reading.whole().await?;
         let message = self.engine_message(&draft, &bytes)?;
         drop(bytes);
         self.send_message(to, message, count, &asker).await
@@ -70,16 +70,16 @@ impl<G: Gateway> App<G> {
     /// and each has room before the next: of a piece that was read, lines of one byte, the messages
     /// may take thousands of times as much.
     async fn send_lines(&self, mut reading: Reading<'_>, mut lines: Lines) -> Result<Answer> {
-        let mut place = Place::default();
+        let mut permit = BodyPermit::default();
         while let Some(piece) = reading.next().await? {
             for line in lines.cut(&piece) {
                 self.add_line(&mut lines, &line)?;
-                reading.extend(&mut place, lines.memory_bytes()).await?;
+                reading.extend(&mut permit, lines.memory_bytes()).await?;
             }
             if lines.rest.len() > self.options.message_bytes_max {
                 return Err(Problem::too_large("a line", self.options.message_bytes_max, SMALLER));
             }
-            reading.extend(&mut place, lines.memory_bytes()).await?;
+            reading.extend(&mut permit, lines.memory_bytes()).await?;
         }
         let last = std::mem::take(&mut lines.rest);
         self.add_line(&mut lines, &last)?;

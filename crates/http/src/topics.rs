@@ -83,10 +83,10 @@ async fn held_event(
     follower: &Follower,
 ) -> std::result::Result<Bytes, Crowded> {
     // About, before it is there.
-    let place = follower.place(delivery.body.len() / 3 * 4).await?;
+    let permit = follower.permit(delivery.body.len() / 3 * 4).await?;
     let text = event_text(&delivery, envelopes);
-    Ok(match place {
-        Some(place) => place.hold(text),
+    Ok(match permit {
+        Some(permit) => permit.hold(text),
         None => text,
     })
 }

@@ -28,7 +28,7 @@ impl<G: Gateway> App<G> {
         if json_bytes > self.options.json_bytes_max() {
             return Err(model::Refusal::TransactionTooLarge.into());
         }
-        self.reader.said.extend(&mut read.place, json_bytes).await?;
+        self.reader.said.extend(&mut read.permit, json_bytes).await?;
         let Object(Transaction { send, settle }) =
             serde_json::from_slice(&read.bytes).map_err(|error| unreadable(&read.bytes, &error))?;
         let (send, settle) = (send.unwrap_or_default(), settle.unwrap_or_default());

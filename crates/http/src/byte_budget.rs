@@ -18,7 +18,7 @@ use crate::slow_clients::SlowClients;
 
 /// So many bytes for all.
 #[derive(Clone, Debug)]
-pub(crate) struct Room {
+pub(crate) struct ByteBudget {
     permits: Arc<Semaphore>,
     beyond: Arc<Semaphore>,
     held_bytes: Arc<AtomicUsize>,
@@ -26,14 +26,14 @@ pub(crate) struct Room {
 
 /// A part of it, until it is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Taken {
+pub(crate) struct Permit {
     permits: Option<OwnedSemaphorePermit>,
     /// It may take any more.
     beyond: Option<OwnedSemaphorePermit>,
     counted: Option<MemoryGauge>,
 }
 
-impl Room {
+impl ByteBudget {
     /// What is taken is counted in `held_bytes`.
     pub(crate) fn new(bytes_max: usize, held_bytes: &Arc<AtomicUsize>) -> Self {
         let permits = (bytes_max / PERMIT_BYTES).clamp(1, Semaphore::MAX_PERMITS);
@@ -45,66 +45,66 @@ impl Room {
     }
 
     /// Room for so many bytes, at once or not at all.
-    pub(crate) fn take(&self, bytes: usize) -> Result<Taken> {
-        let mut taken = Taken::default();
-        self.extend(&mut taken, bytes)?;
-        Ok(taken)
+    pub(crate) fn take(&self, bytes: usize) -> Result<Permit> {
+        let mut permit = Permit::default();
+        self.extend(&mut permit, bytes)?;
+        Ok(permit)
     }
 
     /// Makes it room for so many bytes in all, at once or not at all.
-    pub(crate) fn extend(&self, taken: &mut Taken, bytes: usize) -> Result<()> {
-        let permits = taken.lacks(bytes);
+    pub(crate) fn extend(&self, permit: &mut Permit, bytes: usize) -> Result<()> {
+        let permits = permit.lacks(bytes);
         if let Ok(permits) = Arc::clone(&self.permits).try_acquire_many_owned(permits) {
-            taken.add(permits);
+            permit.add(permits);
         } else {
             let beyond = Arc::clone(&self.beyond).try_acquire_owned();
-            taken.beyond = Some(beyond.map_err(|_| Problem::busy())?);
+            permit.beyond = Some(beyond.map_err(|_| Problem::busy())?);
         }
-        self.count(taken, bytes);
+        self.count(permit, bytes);
         Ok(())
     }
 
     /// The same, as soon as others have left, which may take so long.
     pub(crate) async fn await_more(
         &self,
-        taken: &mut Taken,
+        permit: &mut Permit,
         bytes: usize,
         most: Duration,
     ) -> Result<()> {
-        if self.extend(taken, bytes).is_ok() {
+        if self.extend(permit, bytes).is_ok() {
             return Ok(());
         }
-        let permits = Arc::clone(&self.permits).acquire_many_owned(taken.lacks(bytes));
+        let permits = Arc::clone(&self.permits).acquire_many_owned(permit.lacks(bytes));
         let beyond = Arc::clone(&self.beyond).acquire_owned();
         let either = async {
             tokio::select! {
-                Ok(permits) = permits => taken.add(permits),
-                Ok(beyond) = beyond => taken.beyond = Some(beyond),
+                Ok(permits) = permits => permit.add(permits),
+                Ok(beyond) = beyond => permit.beyond = Some(beyond),
             }
         };
         timeout(most, either).await.map_err(|_| Problem::busy())?;
-        self.count(taken, bytes);
+        self.count(permit, bytes);
         Ok(())
     }
 
-    fn count(&self, taken: &mut Taken, bytes: usize) {
-        taken.counted.get_or_insert_with(|| MemoryGauge::new(&self.held_bytes, 0)).set(bytes);
+    fn count(&self, permit: &mut Permit, bytes: usize) {
+        permit.counted.get_or_insert_with(|| MemoryGauge::new(&self.held_bytes, 0)).set(bytes);
     }
 
     /// The same bytes, which take room until the last who has them drops them. Of what was taken
     /// for them before, what they do not need is left to others. A few need none, so that small
     /// answers are given also where large ones are left unread.
-    pub(crate) fn hold_in(&self, mut taken: Taken, bytes: Bytes) -> Result<Bytes> {
+    pub(crate) fn hold_in(&self, mut permit: Permit, bytes: Bytes) -> Result<Bytes> {
         if bytes.len() < FEW_BYTES {
             return Ok(bytes);
         }
-        taken.shrink(bytes.len());
-        self.extend(&mut taken, bytes.len())?;
-        Ok(Bytes::from_owner(Held { bytes, _taken: taken }))
+        permit.shrink(bytes.len());
+        self.extend(&mut permit, bytes.len())?;
+        Ok(Bytes::from_owner(Held { bytes, _permit: permit }))
     }
 }
 
-impl Taken {
+impl Permit {
     /// For how many bytes it has a part of the room.
     fn bytes(&self) -> usize {
         self.permits.as_ref().map_or(0, OwnedSemaphorePermit::num_permits) * PERMIT_BYTES
@@ -128,7 +128,7 @@ impl Taken {
 
     fn add(&mut self, permits: OwnedSemaphorePermit) {
         match &mut self.permits {
-            Some(taken) => taken.merge(permits),
+            Some(own) => own.merge(permits),
             None => self.permits = Some(permits),
         }
     }
@@ -137,9 +137,9 @@ impl Taken {
 /// Room for the bodies of requests, for which who finds none waits. What is small has room of its
 /// own: it does not wait for those who send much, and slowly.
 #[derive(Clone, Debug)]
-pub(crate) struct Rooms {
-    pub(crate) small: Room,
-    pub(crate) large: Room,
+pub(crate) struct ByteBudgets {
+    pub(crate) small: ByteBudget,
+    pub(crate) large: ByteBudget,
     pub(crate) wait_max: Duration,
     /// Those who have a part and do not send on.
     pub(crate) silent: SlowClients,
@@ -147,39 +147,39 @@ pub(crate) struct Rooms {
 
 /// A part of them, until it is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Place {
-    small: Taken,
-    large: Taken,
+pub(crate) struct BodyPermit {
+    small: Permit,
+    large: Permit,
 }
 
-impl Rooms {
+impl ByteBudgets {
     /// Makes it room for so many bytes in all.
-    pub(crate) async fn extend(&self, place: &mut Place, bytes: usize) -> Result<()> {
+    pub(crate) async fn extend(&self, permit: &mut BodyPermit, bytes: usize) -> Result<()> {
         tokio::select! {
             biased;
-            extended = self.extend_in_turn(place, bytes) => extended,
+            extended = self.extend_in_turn(permit, bytes) => extended,
             never = self.silent.end_them() => match never {},
         }
     }
 
-    async fn extend_in_turn(&self, place: &mut Place, bytes: usize) -> Result<()> {
+    async fn extend_in_turn(&self, permit: &mut BodyPermit, bytes: usize) -> Result<()> {
         if bytes <= SMALL_BYTES {
-            return self.small.await_more(&mut place.small, bytes, self.wait_max).await;
+            return self.small.await_more(&mut permit.small, bytes, self.wait_max).await;
         }
-        self.large.await_more(&mut place.large, bytes, self.wait_max).await?;
-        place.small = Taken::default();
+        self.large.await_more(&mut permit.large, bytes, self.wait_max).await?;
+        permit.small = Permit::default();
         Ok(())
     }
 
     /// Room for so many bytes, at once or not at all.
-    pub(crate) fn take(&self, bytes: usize) -> Result<Taken> {
+    pub(crate) fn take(&self, bytes: usize) -> Result<Permit> {
         if bytes <= SMALL_BYTES { self.small.take(bytes) } else { self.large.take(bytes) }
     }
 }
 
 struct Held {
     bytes: Bytes,
-    _taken: Taken,
+    _permit: Permit,
 }
 
 impl AsRef<[u8]> for Held {
@@ -200,28 +200,28 @@ pub(crate) const FEW_BYTES: usize = 4096;
 mod tests {
     use super::*;
 
-    fn room(bytes_max: usize) -> Room {
-        Room::new(bytes_max, &Arc::default())
+    fn budget(bytes_max: usize) -> ByteBudget {
+        ByteBudget::new(bytes_max, &Arc::default())
     }
 
     const LARGE: usize = 10 * PERMIT_BYTES;
 
     #[test]
     fn room_is_taken_at_once_or_not_at_all_but_by_one() {
-        let room = room(LARGE);
-        let mut first = room.take(8 * PERMIT_BYTES - 1).unwrap();
+        let budget = budget(LARGE);
+        let mut first = budget.take(8 * PERMIT_BYTES - 1).unwrap();
         assert_eq!(first.bytes(), 8 * PERMIT_BYTES);
-        let beyond = room.take(3 * PERMIT_BYTES).unwrap();
+        let beyond = budget.take(3 * PERMIT_BYTES).unwrap();
         assert_eq!(beyond.bytes(), 0);
-        assert_eq!(room.take(3 * PERMIT_BYTES).unwrap_err().kind, "busy");
-        assert_eq!(room.extend(&mut first, 2 * LARGE).unwrap_err().kind, "busy");
-        assert!(room.extend(&mut first, LARGE).is_ok());
-        assert_eq!(room.take(1).unwrap_err().kind, "busy");
+        assert_eq!(budget.take(3 * PERMIT_BYTES).unwrap_err().kind, "busy");
+        assert_eq!(budget.extend(&mut first, 2 * LARGE).unwrap_err().kind, "busy");
+        assert!(budget.extend(&mut first, LARGE).is_ok());
+        assert_eq!(budget.take(1).unwrap_err().kind, "busy");
         drop(beyond);
-        assert!(room.extend(&mut first, 2 * LARGE).is_ok(), "it is its turn");
-        assert!(room.extend(&mut first, 9 * LARGE).is_ok(), "and stays so");
+        assert!(budget.extend(&mut first, 2 * LARGE).is_ok(), "it is its turn");
+        assert!(budget.extend(&mut first, 9 * LARGE).is_ok(), "and stays so");
         drop(first);
-        assert!(room.take(LARGE).unwrap().beyond.is_none());
+        assert!(budget.take(LARGE).unwrap().beyond.is_none());
     }
 
     fn runtime() -> tokio::runtime::Runtime {
@@ -230,65 +230,65 @@ mod tests {
 
     #[test]
     fn of_those_who_hold_a_part_and_wait_one_always_goes_on() {
-        let room = room(LARGE);
-        let work = |room: Room| async move {
-            let mut taken = Taken::default();
+        let budget = budget(LARGE);
+        let work = |budget: ByteBudget| async move {
+            let mut permit = Permit::default();
             for part in 1..=8 {
                 let most = Duration::from_secs(3600);
-                room.await_more(&mut taken, part * PERMIT_BYTES, most).await.unwrap();
+                budget.await_more(&mut permit, part * PERMIT_BYTES, most).await.unwrap();
                 tokio::task::yield_now().await;
             }
         };
         runtime().block_on(async {
-            let works: Vec<_> = (0..20).map(|_| tokio::spawn(work(room.clone()))).collect();
+            let works: Vec<_> = (0..20).map(|_| tokio::spawn(work(budget.clone()))).collect();
             for work in works {
                 work.await.unwrap();
             }
         });
-        assert!(room.take(LARGE).unwrap().beyond.is_none());
+        assert!(budget.take(LARGE).unwrap().beyond.is_none());
     }
 
     #[test]
     fn who_sends_little_does_not_wait_for_those_who_send_much() {
-        let rooms = Rooms {
-            small: room(2 * SMALL_BYTES),
-            large: room(2 * SMALL_BYTES),
+        let budgets = ByteBudgets {
+            small: budget(2 * SMALL_BYTES),
+            large: budget(2 * SMALL_BYTES),
             wait_max: Duration::ZERO,
             silent: SlowClients::new(Duration::from_secs(3600)),
         };
-        let place = |bytes: &[usize]| {
-            let mut place = Place::default();
+        let permit = |bytes: &[usize]| {
+            let mut permit = BodyPermit::default();
             let extended = runtime().block_on(async {
                 for bytes in bytes {
-                    rooms.extend(&mut place, *bytes).await?;
+                    budgets.extend(&mut permit, *bytes).await?;
                 }
-                Ok(place)
+                Ok(permit)
             });
             extended.map_err(|problem: Problem| problem.kind)
         };
         let growing = [1, SMALL_BYTES, 2 * SMALL_BYTES];
-        let (_first, _beyond) = (place(&growing).unwrap(), place(&growing).unwrap());
-        assert_eq!(place(&growing).unwrap_err(), "busy");
-        assert_eq!(rooms.take(SMALL_BYTES + 1).unwrap_err().kind, "busy");
-        let _small = [place(&[1, SMALL_BYTES]).unwrap(), place(&[SMALL_BYTES]).unwrap()];
-        assert!(rooms.take(1).unwrap().beyond.is_some(), "and that is all");
+        let (_first, _beyond) = (permit(&growing).unwrap(), permit(&growing).unwrap());
+        assert_eq!(permit(&growing).unwrap_err(), "busy");
+        assert_eq!(budgets.take(SMALL_BYTES + 1).unwrap_err().kind, "busy");
+        let _small = [permit(&[1, SMALL_BYTES]).unwrap(), permit(&[SMALL_BYTES]).unwrap()];
+        assert!(budgets.take(1).unwrap().beyond.is_some(), "and that is all");
     }
 
     #[test]
     fn what_is_taken_is_counted() {
         let all = Arc::new(AtomicUsize::new(0));
-        let room = Room::new(LARGE, &all);
+        let budget = ByteBudget::new(LARGE, &all);
         let held = || all.load(std::sync::atomic::Ordering::Relaxed);
-        let mut first = room.take(100).unwrap();
-        room.extend(&mut first, 1_000).unwrap();
-        let beyond = room.take(10 * LARGE).unwrap();
+        let mut first = budget.take(100).unwrap();
+        budget.extend(&mut first, 1_000).unwrap();
+        let beyond = budget.take(10 * LARGE).unwrap();
         assert_eq!(held(), 1_000 + 10 * LARGE);
-        assert_eq!(room.take(LARGE).unwrap_err().kind, "busy");
+        assert_eq!(budget.take(LARGE).unwrap_err().kind, "busy");
         assert_eq!(held(), 1_000 + 10 * LARGE, "nothing was taken");
         drop((first, beyond));
         assert_eq!(held(), 0);
         let bytes = Bytes::from(vec![b'x'; FEW_BYTES]);
-        let bytes = room.hold_in(room.take(LARGE).unwrap(), bytes).unwrap();
+        let bytes = budget.hold_in(budget.take(LARGE).unwrap(), bytes).unwrap();
         assert_eq!(held(), FEW_BYTES);
         drop(bytes);
         assert_eq!(held(), 0);
@@ -296,39 +296,39 @@ mod tests {
 
     #[test]
     fn who_waits_too_long_is_refused() {
-        let room = room(LARGE);
-        let (_all, _beyond) = (room.take(LARGE).unwrap(), room.take(1).unwrap());
-        let mut taken = Taken::default();
-        let waited = room.await_more(&mut taken, 1, Duration::from_millis(1));
+        let budget = budget(LARGE);
+        let (_all, _beyond) = (budget.take(LARGE).unwrap(), budget.take(1).unwrap());
+        let mut permit = Permit::default();
+        let waited = budget.await_more(&mut permit, 1, Duration::from_millis(1));
         let waited = runtime().block_on(waited);
         assert_eq!(waited.unwrap_err().kind, "busy");
     }
 
     #[test]
     fn bytes_take_room_until_the_last_is_dropped() {
-        let room = room(FEW_BYTES);
-        let _beyond = room.take(2 * FEW_BYTES).unwrap();
+        let budget = budget(FEW_BYTES);
+        let _beyond = budget.take(2 * FEW_BYTES).unwrap();
         let large = Bytes::from(vec![b'x'; FEW_BYTES]);
-        let held = room.hold_in(Taken::default(), large.clone()).unwrap();
+        let held = budget.hold_in(Permit::default(), large.clone()).unwrap();
         assert_eq!(held, large);
         let part = held.slice(1..2);
         drop(held);
-        assert_eq!(room.hold_in(Taken::default(), large.clone()).unwrap_err().kind, "busy");
-        assert!(room.hold_in(Taken::default(), Bytes::from_static(b"few")).is_ok());
+        assert_eq!(budget.hold_in(Permit::default(), large.clone()).unwrap_err().kind, "busy");
+        assert!(budget.hold_in(Permit::default(), Bytes::from_static(b"few")).is_ok());
         drop(part);
-        assert!(room.hold_in(Taken::default(), large).is_ok());
+        assert!(budget.hold_in(Permit::default(), large).is_ok());
     }
 
     #[test]
     fn what_was_taken_too_much_is_left_to_others() {
-        let room = room(4 * FEW_BYTES);
+        let budget = budget(4 * FEW_BYTES);
         let large = Bytes::from(vec![b'x'; FEW_BYTES]);
-        let held = room.hold_in(room.take(4 * FEW_BYTES).unwrap(), large.clone()).unwrap();
-        let others = room.take(3 * FEW_BYTES).unwrap();
+        let held = budget.hold_in(budget.take(4 * FEW_BYTES).unwrap(), large.clone()).unwrap();
+        let others = budget.take(3 * FEW_BYTES).unwrap();
         assert!(others.beyond.is_none());
-        let _beyond = room.take(1).unwrap();
-        assert_eq!(room.hold_in(Taken::default(), large).unwrap_err().kind, "busy");
+        let _beyond = budget.take(1).unwrap();
+        assert_eq!(budget.hold_in(Permit::default(), large).unwrap_err().kind, "busy");
         drop(held);
-        assert!(room.take(FEW_BYTES).is_ok());
+        assert!(budget.take(FEW_BYTES).is_ok());
     }
 }
