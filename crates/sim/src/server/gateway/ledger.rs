@@ -21,6 +21,8 @@ pub(super) struct Ledger {
     unread: BTreeMap<RequestId, Request>,
     /// The request that the gateway begins.
     current: Option<RequestId>,
+    /// The lease that it settles, and how.
+    settling: Option<(Token, Settling)>,
     /// Bodies of sends that are not stored. Each send has a body of its own.
     sends: Vec<(RequestId, Arc<[u8]>)>,
     /// Sends that wait for room, by ticket.
@@ -36,7 +38,6 @@ pub(super) struct Ledger {
 #[derive(Debug)]
 struct Request {
     client: u64,
-    settles: Option<(Token, Settling)>,
     replies: Vec<Reply>,
     delivered: Vec<MessageId>,
     /// What all this reflects.
@@ -54,9 +55,8 @@ struct Receiving {
 impl Ledger {
     /// A client asks for something, which the gateway begins next.
     pub(super) fn begin(&mut self, client: u64) -> RequestId {
-        let (settles, replies) = (None, Vec::new());
-        let (delivered, changes) = (Vec::new(), Vec::new());
-        let request = Request { client, settles, replies, delivered, changes };
+        let (replies, delivered, changes) = (Vec::new(), Vec::new(), Vec::new());
+        let request = Request { client, replies, delivered, changes };
         self.requests += 1;
         self.unread.insert(self.requests, request);
         self.current = Some(self.requests);
@@ -70,15 +70,13 @@ impl Ledger {
 
     /// The request that begins settles a lease.
     pub(super) fn note_settling(&mut self, token: Token, how: Settling) {
-        if let Some(request) = self.unread.get_mut(&self.requests) {
-            request.settles = Some((token, how));
-        }
+        self.settling = Some((token, how));
     }
 
     /// The gateway has begun all requests, and has heard of all clients that are gone: none of
     /// their sends may go on.
     pub(super) fn note_idle(&mut self, outside: &mut Outside) {
-        self.current = None;
+        (self.current, self.settling) = (None, None);
         let gone = |_: &u64, request: &mut RequestId| !self.unread.contains_key(request);
         for (ticket, _) in self.waiting.extract_if(.., gone) {
             outside.oracle.abandons(ticket);
@@ -171,16 +169,22 @@ impl Ledger {
                 let index = self.sends.iter().position(is_its)?;
                 return Some(self.sends.swap_remove(index).0);
             }
-            Command::Settle { settlement, .. } => {
-                let is_own = session != LEASES || *settlement == Settlement::Return;
-                self.current.filter(|_| !is_own)?
+            // Nobody took these messages, or a follower did.
+            Command::Settle { settlement: Settlement::Return, .. } if session == LEASES => {
+                return None;
             }
-            Command::Release { .. }
+            Command::Settle { settlement: Settlement::Accept, .. } if session != LEASES => {
+                return None;
+            }
+            Command::Settle { .. }
+            | Command::Release { .. }
             | Command::Bury { .. }
-            | Command::Renew { .. }
-            | Command::Admin(_)
-            | Command::Watch { .. }
-            | Command::Subscribe { .. } => {
+            | Command::Renew { .. } => {
+                let (token, how) = self.settling.expect("a client settles a lease");
+                assert!(says(command, token, how), "{command:?} for {how:?} of {token}");
+                self.current.expect("the gateway does it when it begins the request")
+            }
+            Command::Admin(_) | Command::Watch { .. } | Command::Subscribe { .. } => {
                 self.current.expect("the gateway does it when it begins the request")
             }
             Command::Receive { link, lease, .. } => {
@@ -203,20 +207,16 @@ impl Ledger {
     }
 
     fn note_begun(&mut self, session: u64, command: &Command, request: RequestId) {
-        let asked = self.unread.get(&request);
         match command {
             Command::Watch { link, queue } => {
                 let (queue, lease) = (queue.as_str().into(), Nanos::ZERO);
                 self.receives.insert(*link, Receiving { request: Some(request), queue, lease });
             }
             Command::Subscribe { .. } => {
+                let asked = self.unread.get(&request);
                 self.followers.extend(asked.map(|asked| (session, asked.client)));
             }
-            _ => {
-                if let Some((token, how)) = asked.and_then(|asked| asked.settles) {
-                    assert!(says(command, token, how), "{command:?} for {how:?} of {token}");
-                }
-            }
+            _ => {}
         }
     }
 
