@@ -155,6 +155,10 @@ impl GatewayState {
             return self.stop_following(turn, ticket);
         }
         let Some((session, message)) = self.followers.taken.pop() else { return };
+        if !self.followers.by_session.contains_key(&session) {
+            // Its messages went with its subscription.
+            return;
+        }
         let settlement = Settlement::Accept;
         self.call_as(turn, session, Command::Settle { message, settlement, transaction: None });
     }
