@@ -224,7 +224,7 @@ impl<D: Disk> Server<D> {
             self.leaving.push(id);
         }
         self.bid_farewell(outside);
-        self.poll();
+        self.poll(outside);
     }
 
     /// Whether the broker has not heard yet of all who are gone.
@@ -273,10 +273,10 @@ impl<D: Disk> Server<D> {
     }
 
     /// From now on only what ends the process well.
-    pub fn begin_shutdown(&mut self) {
+    pub fn begin_shutdown(&mut self, outside: &mut Outside) {
         self.broker.begin_shutdown();
         self.writing.begin_to_end();
-        self.poll();
+        self.poll(outside);
     }
 
     /// One turn of the loop: all input, then what is to be written and tidied.
@@ -298,13 +298,13 @@ impl<D: Disk> Server<D> {
         self.serve_http(outside);
         // A reactor that has nothing to do looks at nothing.
         if !self.writing.is_scheduled || self.broker.steps() > before {
-            self.commit();
+            self.commit(outside);
         }
         let held_back = self.broker.holds_back();
         self.poll_chore();
         // A command that is held back is no step, and matters to what is due; so may a chore.
         if held_back || self.broker.holds_back() {
-            self.commit();
+            self.commit(outside);
         }
     }
 
@@ -321,7 +321,7 @@ impl<D: Disk> Server<D> {
             let next = to.min(due).min(patience).min(write).max(self.now);
             self.now = next;
             if write <= next {
-                self.commit();
+                self.commit(outside);
                 continue;
             }
             if due <= next {
@@ -359,6 +359,7 @@ impl<D: Disk> Server<D> {
         disk: &D,
         rng: &mut Rng,
         is_slow: &dyn Fn() -> bool,
+        outside: &mut Outside,
     ) -> Result<(), JournalFailed> {
         let calls = self.calls().enumerate();
         let ready = calls.filter(|(_, call)| call.earliest <= self.now).map(|(index, _)| index);
@@ -369,7 +370,7 @@ impl<D: Disk> Server<D> {
         } else {
             self.progress_chore(disk, is_slow)?;
         }
-        self.poll();
+        self.poll(outside);
         Ok(())
     }
 
@@ -486,8 +487,8 @@ impl<D: Disk> Server<D> {
         self.calls().map(|call| call.latest).min().unwrap_or(Nanos::MAX)
     }
 
-    fn poll(&mut self) {
-        self.commit();
+    fn poll(&mut self, outside: &mut Outside) {
+        self.commit(outside);
         self.poll_chore();
     }
 
@@ -778,7 +779,7 @@ impl<D: Disk> Server<D> {
         if !was_stalled && !self.broker.stalled() && !self.is_due() {
             outside.oracle.timed(self.now);
         }
-        self.poll();
+        self.poll(outside);
         (self.broker.poll_timeout(), self.broker.steps()) != before
     }
 }

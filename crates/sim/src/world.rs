@@ -559,7 +559,8 @@ impl<D: Disk + 'static> World<D> {
             return self.turn();
         }
         let is_slow = || self.faulty.take_slow();
-        let outcome = server.progress(&*self.disk, &mut self.rng, &is_slow);
+        let outside = &mut self.outside;
+        let outcome = server.progress(&*self.disk, &mut self.rng, &is_slow, outside);
         if let Err(failed) = outcome {
             self.trace(|| format!("the process stops: {failed}"));
             self.tally.failures += 1;

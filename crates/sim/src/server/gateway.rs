@@ -179,7 +179,7 @@ impl<D: Disk> Server<D> {
                 return;
             }
             if self.gateway.is_due(now) {
-                self.step_gateway(outside);
+                self.step_gateway(outside, STEPS);
                 continue;
             }
             self.gateway.ledger.note_idle(outside);
@@ -200,10 +200,19 @@ impl<D: Disk> Server<D> {
         self.gateway.is_due(self.now)
     }
 
-    fn step_gateway(&mut self, outside: &mut Outside) {
+    /// Lets the gateway take in what other threads caused; tells whether there was any.
+    pub(super) fn wake_gateway(&mut self, outside: &mut Outside) -> bool {
+        let has_mail = !self.gateway.said.is_empty();
+        if has_mail {
+            self.step_gateway(outside, 0);
+        }
+        has_mail
+    }
+
+    fn step_gateway(&mut self, outside: &mut Outside, steps_max: u64) {
         let mut state = self.gateway.state.take().expect("invariant: it is put back below");
         let requests = Arc::clone(&self.gateway.requests);
-        state.step(&mut SimulatedBroker { server: self, outside }, &requests, STEPS);
+        state.step(&mut SimulatedBroker { server: self, outside }, &requests, steps_max);
         self.gateway.state = Some(state);
     }
 
@@ -315,10 +324,6 @@ impl<D: Disk> Server<D> {
             }
             _ => panic!("{reply:?} for {id}, unasked"),
         }
-        if self.gateway.state.is_some() {
-            // Another thread caused it, and wakes the gateway.
-            self.writing.mail(after);
-        }
         self.gateway.said.push_back(output);
     }
 }
@@ -418,11 +423,11 @@ impl Gateway {
         let Some(mut following) = connection.following.take() else { return all };
         while let Some(event) = poll(pin!(following.next())) {
             let Some(event) = event else {
+                self.ledger.end_stream(client);
                 all.push((Heard::End, Vec::new()));
                 return all;
             };
-            let changes = self.ledger.take_event(client, event.message);
-            all.push((Heard::Event, changes.into_iter().collect()));
+            all.push((Heard::Event, vec![self.ledger.take_event(client, event.message)]));
         }
         connection.following = Some(following);
         all

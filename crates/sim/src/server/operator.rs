@@ -29,7 +29,7 @@ impl<D: Disk> Server<D> {
         self.writing.note_awaited(after);
         self.stated.push((after, changes));
         self.route(None, outputs, outside);
-        self.poll();
+        self.poll(outside);
     }
 
     /// What is safe of what the operator asked for, it hears.

@@ -2,14 +2,14 @@
 //!
 //! The threads of the real server learn from two words what is due, and sleep in between: whether a
 //! write is, and the next deadline. Here they stand in [`Writing::announced`], and are told anew
-//! when a thread has done something with the broker. The gateway hears of replies that others
+//! when a thread has done something with the broker. The gateway takes in replies that others
 //! caused only when it wakes, after that.
 
 use broker::{ScheduledWrite, WriteScheduler};
 use journal::{Disk, DiskError, JournalFailed};
 use model::{DependsOn, Nanos};
 
-use super::{Call, Server};
+use super::{Call, Outside, Server};
 use crate::Paged;
 
 /// Who decides that the log is written.
@@ -20,8 +20,6 @@ pub(super) struct Writing {
     pub(super) is_scheduled: bool,
     /// When frames are written for which no client waits, as the threads know it.
     announced: Option<Nanos>,
-    /// What replies depend on that others caused, and of which the gateway has not heard.
-    mail: Vec<DependsOn>,
     /// A defect: see [`super::ServerDefects::forgets_mail`].
     forgets_mail: bool,
 }
@@ -48,11 +46,6 @@ impl Writing {
         self.scheduler.begin_to_end();
     }
 
-    /// The gateway is told something, and others have to wake it.
-    pub(super) fn mail(&mut self, after: DependsOn) {
-        self.mail.push(after);
-    }
-
     /// When the first reactor wakes to write what no client waits for.
     pub(super) fn deadline(&self) -> Nanos {
         self.announced.filter(|_| self.is_scheduled).unwrap_or(Nanos::MAX)
@@ -70,27 +63,18 @@ impl Writing {
             self.scheduler.poll_any(broker, now)
         }
     }
-
-    /// The gateway hears of its mail. Whether it saw what is due now.
-    fn wake_gateway(&mut self) -> bool {
-        let woken = !self.mail.is_empty();
-        for after in std::mem::take(&mut self.mail) {
-            self.scheduler.note_awaited(after);
-        }
-        woken && !self.forgets_mail
-    }
 }
 
 impl<D: Disk> Server<D> {
     /// A thread has done something with the broker: what is due is begun, and all others know when
     /// the rest will be.
-    pub(super) fn commit(&mut self) {
+    pub(super) fn commit(&mut self, outside: &mut Outside) {
         loop {
             while let Some(write) = self.writing.poll(&mut self.broker, self.now) {
                 self.writes.push(InFlight { write, call: Call::at(self.now), result: None });
             }
             self.writing.scheduler.check(&self.broker, self.now);
-            if !self.writing.wake_gateway() {
+            if !self.wake_gateway(outside) || self.writing.forgets_mail {
                 break;
             }
         }

@@ -51,7 +51,8 @@ impl<D: Disk + 'static> World<D> {
             self.pass(Nanos::from_millis(50));
             self.server.as_ref()?;
         }
-        self.server().begin_shutdown();
+        let server = self.server.as_mut().expect("invariant: it runs");
+        server.begin_shutdown(&mut self.outside);
         for _ in 0..SETTLE_ROUNDS_MAX {
             self.turn();
             self.quiesce()?;

@@ -1,14 +1,14 @@
 //! Which requests the commands and outputs of the gateway belong to. So the oracle learns what a
 //! client was told once it reads an answer, and each answer is held against what the broker said.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use http_api::{GatewayError, Leased, Settling, Token};
 use model::{Command, LinkId, MessageId, Nanos, Reply, Settlement};
 
-use super::{LEASES, Outside};
+use super::{LEASES, Outside, UNREAD_MAX};
 use crate::history::Changes;
 
 /// The number of a request. A later request has a larger one.
@@ -30,6 +30,11 @@ pub(super) struct Ledger {
     receives: BTreeMap<LinkId, Receiving>,
     /// Clients that follow, by session.
     followers: BTreeMap<u64, u64>,
+    /// Leases of each message so far, and which of them a token is for.
+    leases: BTreeMap<MessageId, u64>,
+    tokens: BTreeMap<Token, u64>,
+    /// Messages that followers got and that are not accepted yet, by session.
+    unsettled: BTreeSet<(u64, MessageId)>,
     /// What events reflect, by client and message.
     events: BTreeMap<(u64, MessageId), Changes>,
 }
@@ -39,7 +44,8 @@ pub(super) struct Ledger {
 struct Request {
     client: u64,
     replies: Vec<Reply>,
-    delivered: Vec<MessageId>,
+    /// Messages, and which of their leases.
+    delivered: Vec<(MessageId, u64)>,
     /// What all this reflects.
     changes: Vec<Changes>,
 }
@@ -77,6 +83,7 @@ impl Ledger {
     /// their sends may go on.
     pub(super) fn note_idle(&mut self, outside: &mut Outside) {
         (self.current, self.settling) = (None, None);
+        assert_eq!(self.unsettled.first(), None, "what followers got is accepted");
         let gone = |_: &u64, request: &mut RequestId| !self.unread.contains_key(request);
         for (ticket, _) in self.waiting.extract_if(.., gone) {
             outside.oracle.abandons(ticket);
@@ -117,8 +124,12 @@ impl Ledger {
         let said = &request.delivered;
         match answer {
             Ok(leased) => {
-                let leased: Vec<_> = leased.iter().map(|it| it.delivery.message).collect();
-                assert_eq!(leased, *said, "each message that was delivered is in the answer");
+                let leased: Vec<_> = leased.iter().map(|leased| leased.token).collect();
+                let messages = |token: &Token| token.message;
+                let delivered = said.iter().map(|(message, _)| *message);
+                let is_same = leased.iter().map(messages).eq(delivered);
+                assert!(is_same, "{leased:?} where the broker delivered {said:?}");
+                self.tokens.extend(leased.into_iter().zip(said.iter().map(|(_, lease)| *lease)));
             }
             Err(GatewayError::Busy) => assert!(said.is_empty(), "{said:?} although it is refused"),
             Err(error) => panic!("{error:?} where the broker delivered {said:?}"),
@@ -137,8 +148,15 @@ impl Ledger {
     }
 
     /// A client has read an event: the changes that it reflects.
-    pub(super) fn take_event(&mut self, client: u64, message: MessageId) -> Option<Changes> {
-        self.events.remove(&(client, message))
+    pub(super) fn take_event(&mut self, client: u64, message: MessageId) -> Changes {
+        self.events.remove(&(client, message)).expect("an event is delivered once, and read once")
+    }
+
+    /// A client has read all of a stream.
+    pub(super) fn end_stream(&mut self, client: u64) {
+        let unread = self.events.keys().find(|(of, _)| *of == client);
+        assert_eq!(unread, None, "an event is not in the stream");
+        self.forget_stream(client);
     }
 
     /// A client reads nothing more.
@@ -157,6 +175,7 @@ impl Ledger {
     /// The session of a follower has ended.
     pub(super) fn end_session(&mut self, session: u64) {
         self.followers.remove(&session);
+        self.unsettled.retain(|(of, _)| *of != session);
     }
 
     /// The gateway gives a command; tells which request it is part of. A body tells sends apart,
@@ -173,7 +192,10 @@ impl Ledger {
             Command::Settle { settlement: Settlement::Return, .. } if session == LEASES => {
                 return None;
             }
-            Command::Settle { settlement: Settlement::Accept, .. } if session != LEASES => {
+            Command::Settle { settlement: Settlement::Accept, message, .. }
+                if session != LEASES =>
+            {
+                self.unsettled.remove(&(session, *message));
                 return None;
             }
             Command::Settle { .. }
@@ -182,6 +204,8 @@ impl Ledger {
             | Command::Renew { .. } => {
                 let (token, how) = self.settling.expect("a client settles a lease");
                 assert!(says(command, token, how), "{command:?} for {how:?} of {token}");
+                let (lease, last) = (self.tokens.get(&token), self.leases.get(&token.message));
+                assert_eq!(lease, last, "{token} is for the last lease of its message");
                 self.current.expect("the gateway does it when it begins the request")
             }
             Command::Admin(_) | Command::Watch { .. } | Command::Subscribe { .. } => {
@@ -248,20 +272,27 @@ impl Ledger {
         let receiving = self.receives.get(&link).expect("a receive that goes on");
         let Receiving { request, queue, lease } = receiving;
         let changes = outside.oracle.received(now, LEASES, queue, *lease, reply);
+        let lease = if let Reply::Delivered(delivery) = reply {
+            let leases = self.leases.entry(delivery.message).or_default();
+            *leases += 1;
+            Some((delivery.message, *leases))
+        } else {
+            None
+        };
         if let Some(request) = request.and_then(|request| self.unread.get_mut(&request)) {
             request.changes.push(changes.clone());
-            if let Reply::Delivered(delivery) = reply {
-                request.delivered.push(delivery.message);
-            }
+            request.delivered.extend(lease);
         }
         changes
     }
 
     /// The broker delivered a message to a session that follows.
     pub(super) fn note_event(&mut self, session: u64, message: MessageId, changes: Changes) {
-        if let Some(client) = self.followers.get(&session) {
-            self.events.insert((*client, message), changes);
-        }
+        self.unsettled.insert((session, message));
+        let Some(client) = self.followers.get(&session) else { return };
+        self.events.insert((*client, message), changes);
+        let unread = self.events.keys().filter(|(of, _)| of == client).count();
+        assert!(unread <= UNREAD_MAX, "{client} has {unread} events that it has not read");
     }
 }
 
