@@ -2,30 +2,12 @@
 //! while all else goes on.
 
 use model::{
-    Command, Durability, KeyCommand, ListCommand, NewMessage, Persistence, SessionId,
-    TransactionId, limits,
+    Command, Durability, KeyCommand, ListCommand, NewMessage, Persistence, TransactionId, limits,
 };
 
 use crate::batch_load::RECORD_BYTES_MAX;
-use crate::engine::{Context, Engine};
-use crate::memory;
+use crate::engine::Context;
 use crate::session::{SessionSlot, Sessions};
-
-impl Engine {
-    /// Bytes of log that a command takes at most for what it adds, copies of what is published but
-    /// for one not counted. `None`: it adds nothing durable. What only settles, takes or looks does
-    /// not, nor what memory alone keeps.
-    #[must_use]
-    pub fn adds_to_log(&self, session: SessionId, command: &Command) -> Option<usize> {
-        self.sessions.bytes_added(self.sessions.slot(session)?, command, &self.context)
-    }
-
-    /// Whether a command brings something that memory is to keep.
-    #[must_use]
-    pub fn adds_to_memory(command: &Command) -> bool {
-        memory::adds(command)
-    }
-}
 
 impl Sessions {
     /// The same of a session that is there.

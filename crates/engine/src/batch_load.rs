@@ -11,7 +11,7 @@ use model::{
 };
 use records::{CHANGED_BYTES_MAX, SendIdView};
 
-use crate::engine::{Directory, Engine, MessageStore};
+use crate::engine::{Directory, MessageStore};
 use crate::keys::{DEADLINE_BYTES_MAX, Keyspace};
 use crate::lists::Span;
 use crate::log::DELETED_BYTES_MAX;
@@ -19,22 +19,22 @@ use crate::move_messages::RELOCATION_BYTES_MAX;
 
 /// What commands of a batch may come to.
 #[derive(Debug, Default)]
-struct Load<'c> {
+pub(crate) struct Load<'c> {
     /// Bytes of what is stored anew.
-    stored_bytes: usize,
+    pub(crate) stored_bytes: usize,
     /// Bytes of what is said of messages that are there.
-    settled_bytes: usize,
+    pub(crate) settled_bytes: usize,
     /// Bytes of room that it uses up without a record of its own.
-    reserved: u64,
-    records: usize,
+    pub(crate) reserved: u64,
+    pub(crate) records: usize,
     /// Elements that are looked at, and copies of what is published.
-    scanned: u64,
+    pub(crate) scanned: u64,
     /// How many elements each list may have by now that a command has named.
     lists: BTreeMap<&'c QueueName, u64>,
     /// Elements that all lists together may have got, and values.
     added: u64,
     /// Elements that may be leased.
-    leased: u64,
+    pub(crate) leased: u64,
     /// Lists that may have got a deadline.
     limited: BTreeSet<&'c QueueName>,
 }
@@ -93,37 +93,8 @@ impl<'c> Load<'c> {
     }
 }
 
-impl Engine {
-    /// Whether a batch may be done: it holds nothing that is not allowed, and one frame and the
-    /// room that is left take what it may come to.
-    pub(crate) fn check_batch(&self, commands: &[Command]) -> Result<(), Refusal> {
-        if commands.len() > limits::BATCH_COMMANDS_MAX {
-            return Err(Refusal::BatchTooLarge);
-        }
-        let mut load = Load::default();
-        for command in commands {
-            self.keyspace.add_load(command, &mut load, &self.directory, &self.store)?;
-        }
-        self.keyspace.add_lifetimes(&mut load);
-        let bytes = load.stored_bytes.saturating_add(load.settled_bytes);
-        if load.records > limits::TRANSACTION_RECORDS_MAX
-            || bytes > self.log.frame_bytes_max
-            || load.scanned > SCANNED_MAX
-            // What is leased is deleted by the session's next command, as one frame of its own.
-            || load.leased > limits::FRAME_RECORDS_MAX as u64
-        {
-            return Err(Refusal::BatchTooLarge);
-        }
-        // Both are one frame. What only settles finds the room that is kept for it.
-        let fits = (bytes as u64).saturating_add(load.reserved) <= self.log.room_left();
-        let only_settles = load.stored_bytes == 0 && load.reserved == 0;
-        let settles = only_settles && self.log.surely_takes(load.settled_bytes);
-        if fits || settles { Ok(()) } else { Err(Refusal::StoreFull) }
-    }
-}
-
 impl Keyspace {
-    fn add_load<'c>(
+    pub(crate) fn add_load<'c>(
         &self,
         command: &'c Command,
         load: &mut Load<'c>,
@@ -222,7 +193,7 @@ impl Keyspace {
     }
 
     /// What may be said of lists that end or begin.
-    fn add_lifetimes(&self, load: &mut Load<'_>) {
+    pub(crate) fn add_lifetimes(&self, load: &mut Load<'_>) {
         let may_be_stated =
             |name: &&&QueueName| self.may_be_stated(name) || load.limited.contains(**name);
         let count = load.lists.keys().filter(may_be_stated).count();
@@ -350,6 +321,3 @@ impl MessageStore {
 
 /// A record of something new, without names and body.
 pub(crate) const RECORD_BYTES_MAX: usize = 128;
-
-/// Elements that a batch may look at: some 40 ms.
-const SCANNED_MAX: u64 = 4 * limits::LIST_SCAN_MAX as u64;

@@ -12,17 +12,15 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
-use model::{BodyPlace, Command, DependsOn, Lsn, MessageId, SessionId, limits};
+use model::{BodyPlace, Command, DependsOn, Lsn, MessageId, SessionId};
 use records::{RecordError, RecordView, Records};
 
-use crate::Effects;
 use crate::answering::Shown;
-use crate::engine::{Bodies, Engine, MessageStore};
+use crate::engine::{Bodies, MessageStore};
 use crate::memory::{away_of, waiting_bytes};
 use crate::message::State;
-use crate::needed::Needed;
 use crate::queue::{Queue, QueueSlot};
-use crate::session::{ConsumerKey, SessionSlot};
+use crate::session::ConsumerKey;
 use crate::wait_lists::WaitListId;
 
 /// A message, and its body.
@@ -62,7 +60,7 @@ pub fn stored_bodies(
 
 /// Who waits for a turn.
 #[derive(Debug)]
-enum Looker {
+pub(crate) enum Looker {
     /// A command that has done nothing yet. Its answer waits for `floor` too.
     Command { session: SessionId, command: Command, floor: DependsOn },
     /// The first of those who wait in this line, and there is what it waits for.
@@ -71,7 +69,7 @@ enum Looker {
 
 impl Looker {
     /// What it takes meanwhile. Who waits in a line is counted there.
-    fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         match self {
             Self::Command { command, .. } => waiting_bytes(command),
             Self::WaitList(_) => 0,
@@ -81,29 +79,29 @@ impl Looker {
 
 /// What the first of them needs.
 #[derive(Debug, Default)]
-struct Turn {
+pub(crate) struct Turn {
     /// What of it is still away, by where it is.
-    missing: BTreeSet<(BodyPlace, MessageId)>,
+    pub(crate) missing: BTreeSet<(BodyPlace, MessageId)>,
     /// All that was away at one time or another: it stays when it has come.
-    needed: BTreeSet<MessageId>,
+    pub(crate) needed: BTreeSet<MessageId>,
 }
 
 /// Who waits for bodies, and for which.
 #[derive(Debug, Default)]
 pub(crate) struct Awaited {
-    lookers: VecDeque<Looker>,
+    pub(crate) lookers: VecDeque<Looker>,
     /// What these take.
     pub(crate) bytes: u64,
-    turn: Turn,
+    pub(crate) turn: Turn,
     pub(crate) browsers: BTreeSet<ConsumerKey>,
     /// Queues with views that have not seen all.
     pub(crate) queues: BTreeSet<QueueSlot>,
     /// What browsers and views have not seen, by where it is.
-    unseen: BTreeSet<(BodyPlace, MessageId)>,
+    pub(crate) unseen: BTreeSet<(BodyPlace, MessageId)>,
     /// The same, with those that have come since all looked: they stay until then.
-    coming: BTreeSet<MessageId>,
+    pub(crate) coming: BTreeSet<MessageId>,
     /// Something that was waited for will not come where it was: they look again.
-    is_disturbed: bool,
+    pub(crate) is_disturbed: bool,
 }
 
 impl Awaited {
@@ -145,208 +143,9 @@ impl Awaited {
     }
 
     /// The next one has its turn.
-    fn end_turn(&mut self) {
+    pub(crate) fn end_turn(&mut self) {
         self.turn = Turn::default();
         self.is_disturbed |= !self.lookers.is_empty();
-    }
-}
-
-impl Engine {
-    /// The frame that is to be fetched next, for those who look into bodies.
-    #[must_use]
-    pub fn wanted_frame(&self) -> Option<Lsn> {
-        let Awaited { unseen, turn, .. } = &self.bodies.awaited;
-        let frame = |(place, _): &(BodyPlace, MessageId)| match place {
-            BodyPlace::Frame(lsn) => Some(*lsn),
-            BodyPlace::Spill(_) => None,
-        };
-        // Frames come before the places of the spill.
-        unseen.first().into_iter().chain(turn.missing.first()).filter_map(frame).min()
-    }
-
-    /// Whether somebody waits for a body of this frame.
-    #[must_use]
-    pub fn wants_frame(&self, lsn: Lsn) -> bool {
-        let place = BodyPlace::Frame(lsn);
-        let all = (place, MessageId(0))..=(place, MessageId(u64::MAX));
-        let Awaited { unseen, turn, .. } = &self.bodies.awaited;
-        unseen.range(all.clone()).chain(turn.missing.range(all)).next().is_some()
-    }
-
-    /// Whether somebody who waited for a body goes on with the next
-    /// [`Engine::handle_timeout`].
-    #[must_use]
-    pub const fn goes_on(&self) -> bool {
-        self.bodies.awaited.is_disturbed()
-    }
-
-    /// Bytes of frames that may be given to [`Engine::restore`] beside those that are wanted.
-    #[must_use]
-    pub fn restored_bytes_max(&self) -> u64 {
-        self.movable_max() / 2
-    }
-
-    /// A frame was fetched: bodies come back of those messages that were stored by it and are
-    /// waited for, or ready. Of several frames, give the last one first.
-    ///
-    /// # Errors
-    /// When the frame is damaged.
-    pub fn restore(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), RecordError> {
-        for record in Records::new(payload) {
-            match record?.0 {
-                RecordView::Message { envelope, body }
-                    if self.bodies.is_to_come(envelope.message, lsn, &self.store) =>
-                {
-                    self.bodies.bring(envelope.message, Arc::from(body), &mut self.store);
-                }
-                RecordView::Shared { copies, body }
-                    if self.bodies.is_to_come(MessageId(copies.group()), lsn, &self.store) =>
-                {
-                    self.bodies.bring(MessageId(copies.group()), Arc::from(body), &mut self.store);
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Those who looked into bodies look again: of the commands the first, where all that it needs
-    /// is here.
-    pub(crate) fn go_on_looking(&mut self, effects: &mut Effects) {
-        self.bodies.awaited.is_disturbed = false;
-        if self.bodies.awaited.turn.missing.is_empty() {
-            self.take_turn(effects);
-        }
-        self.bodies.awaited.unseen.clear();
-        for key in core::mem::take(&mut self.bodies.awaited.browsers) {
-            self.browse(key, effects);
-        }
-        for slot in core::mem::take(&mut self.bodies.awaited.queues) {
-            if self.store.queues.get(slot).is_some() {
-                self.bodies.scan_views(slot, &mut self.store, &self.context);
-                self.serve(slot, effects);
-            }
-        }
-        self.end_frame(effects);
-        self.bodies.awaited.coming = self.bodies.awaited.unseen.iter().map(|(_, id)| *id).collect();
-        self.bodies.let_go(&mut self.store);
-    }
-
-    /// Gives a command back if it can be done now. If not, it is kept until what it looks into is
-    /// here, or refused.
-    pub(crate) fn unless_awaiting(
-        &mut self,
-        by: SessionSlot,
-        command: Command,
-        floor: DependsOn,
-        effects: &mut Effects,
-    ) -> Option<Command> {
-        let Needed { ids, looked } = self.needed_by(&command);
-        self.store.took_steps(looked);
-        if ids.is_empty() {
-            return Some(command);
-        }
-        self.store.took_steps(limits::COMMAND_STEPS);
-        if self.bodies.is_too_much(&ids, &self.replies, &self.store) {
-            self.refuse_to_look(by, &command, floor, effects);
-        } else {
-            let session = self.sessions.at(by).identity.id;
-            self.bodies.wait_for_turn(
-                Looker::Command { session, command, floor },
-                ids,
-                &mut self.store,
-            );
-        }
-        None
-    }
-
-    fn refuse_to_look(
-        &mut self,
-        by: SessionSlot,
-        command: &Command,
-        floor: DependsOn,
-        effects: &mut Effects,
-    ) {
-        let first = effects.outputs.len();
-        let session = self.sessions.at(by).identity.id;
-        let outcome = self.refuse_send(by, command, self.replies.refusal(), effects);
-        self.conclude(session, outcome, effects);
-        self.sessions.raise_answers(by, floor, first, effects);
-    }
-
-    /// Whether the first of those who wait in a line waits for bodies now.
-    pub(crate) fn is_line_awaiting(&mut self, of: WaitListId) -> bool {
-        let Needed { ids, looked } = self.needed_by_line(of);
-        self.store.took_steps(looked);
-        let awaits = !ids.is_empty();
-        if awaits {
-            self.admission.line_mut(of, &mut self.store).looks = true;
-            self.bodies.wait_for_turn(Looker::WaitList(of), ids, &mut self.store);
-        }
-        awaits
-    }
-
-    /// The first who waits goes on, unless it lacks something again.
-    fn take_turn(&mut self, effects: &mut Effects) {
-        let Some(first) = self.bodies.awaited.lookers.front() else { return };
-        let Needed { ids, looked } = match first {
-            Looker::Command { command, .. } => self.needed_by(command),
-            Looker::WaitList(of) => self.needed_by_line(*of),
-        };
-        self.store.took_steps(looked);
-        let all = ids.union(&self.bodies.awaited.turn.needed).copied().collect();
-        let is_too_much =
-            !ids.is_empty() && self.bodies.is_too_much(&all, &self.replies, &self.store);
-        if !ids.is_empty() && !is_too_much {
-            return self.bodies.await_all(ids, &mut self.store);
-        }
-        let first = self.bodies.awaited.lookers.pop_front();
-        self.bodies.awaited.bytes -= first.as_ref().map_or(0, Looker::bytes);
-        match first {
-            Some(Looker::Command { session, command, floor }) => {
-                let by = self.sessions.slot(session);
-                let by = by.expect("invariant: what a session asked for goes with it");
-                if is_too_much {
-                    self.refuse_to_look(by, &command, floor, effects);
-                } else {
-                    self.handle_now(by, command, floor, effects);
-                }
-            }
-            Some(Looker::WaitList(of)) => self.admit_looked(of, is_too_much, effects),
-            None => {}
-        }
-        self.bodies.awaited.end_turn();
-    }
-
-    /// Who waits is known, what is waited for is away, and nobody waits for what will not come.
-    ///
-    /// # Panics
-    /// When it is not.
-    pub(crate) fn check_awaited(&self) {
-        let Awaited { lookers, turn, browsers, unseen, is_disturbed, .. } = &self.bodies.awaited;
-        let bytes: u64 = lookers.iter().map(Looker::bytes).sum();
-        assert_eq!(bytes, self.bodies.awaited.bytes, "what waits for bodies is counted");
-        for (place, id) in unseen.iter().chain(&turn.missing) {
-            let kept = self.bodies.kept(*id, &self.store).expect("what is waited for lives");
-            assert!(kept.stored.here().is_none(), "what is waited for is away");
-            assert_eq!(kept.place(), Some(*place), "what is waited for is where it is");
-            assert!(self.bodies.awaited.keeps(*id), "what is waited for stays");
-        }
-        let is_served = *is_disturbed || !turn.missing.is_empty();
-        assert!(lookers.is_empty() || is_served, "who waits for a turn has it one day");
-        let lines = self.store.queues.iter().map(|(slot, _)| WaitListId::Queue(slot));
-        for line in lines.chain([WaitListId::Memory, WaitListId::Transactions]) {
-            let is_known =
-                || lookers.iter().any(|it| matches!(it, Looker::WaitList(of) if *of == line));
-            let looks = self.admission.line(line, &self.store).looks;
-            assert!(!looks || is_known(), "a line that waits for bodies has its turn");
-        }
-        for (slot, queue) in self.store.queues.iter() {
-            self.bodies.check_unseen(slot, queue, &self.store);
-        }
-        // What stops one comes or leaves; what came before it meanwhile is seen then.
-        let comes = *is_disturbed || !unseen.is_empty();
-        assert!(comes || browsers.is_empty(), "a browser waits for what comes");
     }
 }
 
@@ -378,7 +177,7 @@ impl Bodies {
         }
     }
 
-    fn wait_for_turn(
+    pub(crate) fn wait_for_turn(
         &mut self,
         looker: Looker,
         needed: BTreeSet<MessageId>,
@@ -393,7 +192,7 @@ impl Bodies {
     }
 
     /// Whose turn it is needs these.
-    fn await_all(&mut self, mut ids: BTreeSet<MessageId>, store: &mut MessageStore) {
+    pub(crate) fn await_all(&mut self, mut ids: BTreeSet<MessageId>, store: &mut MessageStore) {
         store.took_steps(ids.len());
         let kept = ids.iter().filter_map(|name| Some((*name, self.kept(*name, store)?)));
         let missing = kept.map(|(name, kept)| away_of(name, &kept)).collect();
@@ -403,7 +202,7 @@ impl Bodies {
 
     /// Whether these bodies together are more than one command may have brought. One alone may be
     /// as large as it is.
-    fn is_too_much(
+    pub(crate) fn is_too_much(
         &self,
         ids: &BTreeSet<MessageId>,
         replies: &Shown,
@@ -414,7 +213,7 @@ impl Bodies {
     }
 
     /// Whether a body that was fetched from that frame is to be kept.
-    fn is_to_come(&self, name: MessageId, lsn: Lsn, store: &MessageStore) -> bool {
+    pub(crate) fn is_to_come(&self, name: MessageId, lsn: Lsn, store: &MessageStore) -> bool {
         let place = BodyPlace::Frame(lsn);
         let is_its = self.kept(name, store).is_some_and(|kept| kept.place() == Some(place));
         is_its && self.is_awaited_at(name, place, store)
@@ -435,7 +234,7 @@ impl Bodies {
     }
 
     /// What a view has not seen comes, or it looks soon.
-    fn check_unseen(&self, slot: QueueSlot, queue: &Queue, store: &MessageStore) {
+    pub(crate) fn check_unseen(&self, slot: QueueSlot, queue: &Queue, store: &MessageStore) {
         let goes_on = queue.delivery.resumes.is_some();
         let is_known = self.looks_soon(slot);
         for view in queue.delivery.views.values() {

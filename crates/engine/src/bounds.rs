@@ -8,18 +8,11 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
-use model::{
-    Bound, Command, Destination, End, ListCommand, NewMessage, QueueBounds, QueueFull, QueueName,
-    Refusal, Settlement, TransactionId, WhenFull,
-};
+use model::{Bound, End, ListCommand, QueueBounds, QueueFull, QueueName, Refusal, WhenFull};
 
-use crate::Effects;
-use crate::engine::{Directory, Engine, MessageStore, Outcome};
+use crate::engine::{Directory, MessageStore};
 use crate::log::Log;
-use crate::memory::transaction_of;
 use crate::queue::{Queue, QueueSlot};
-use crate::session::SessionSlot;
-use crate::targets::Target;
 use crate::wait_lists::WaitListId;
 
 /// Messages, and bytes of their bodies.
@@ -31,7 +24,7 @@ pub(crate) struct Amount {
 
 /// A queue, or one that is not there yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Site<'c> {
+pub(crate) enum Site<'c> {
     There(QueueSlot),
     New(&'c QueueName),
 }
@@ -39,9 +32,9 @@ enum Site<'c> {
 /// What a command stores in queues that hold senders off, and nothing where all the others are.
 #[derive(Debug, Default)]
 pub(crate) struct Demand<'c> {
-    stored: BTreeMap<Site<'c>, Amount>,
+    pub(crate) stored: BTreeMap<Site<'c>, Amount>,
     /// What leaves with it.
-    settled: BTreeMap<QueueSlot, Amount>,
+    pub(crate) settled: BTreeMap<QueueSlot, Amount>,
     /// What goes where others are to become dead letters for it, while the device is full.
     parking: BTreeMap<QueueSlot, Amount>,
     /// What it took to find that out.
@@ -63,7 +56,7 @@ impl Amount {
         Self { messages: 1, bytes: bytes as u64 }
     }
 
-    fn and(self, other: Self) -> Self {
+    pub(crate) fn and(self, other: Self) -> Self {
         Self { messages: self.messages + other.messages, bytes: self.bytes + other.bytes }
     }
 
@@ -88,7 +81,7 @@ impl<'c> Demand<'c> {
     }
 
     /// The same where what has no place becomes a dead letter.
-    fn park(&mut self, slot: QueueSlot, amount: Amount) {
+    pub(crate) fn park(&mut self, slot: QueueSlot, amount: Amount) {
         let parking = self.parking.entry(slot).or_default();
         *parking = parking.and(amount);
     }
@@ -113,174 +106,6 @@ impl Queue {
     /// All that is stored in it.
     pub(crate) fn held(&self) -> Amount {
         Amount { messages: self.index.counts.sum(), bytes: self.bodies.body_bytes }
-    }
-}
-
-impl Engine {
-    /// Why a command may not be done now: a queue has no place for what it stores.
-    pub(crate) fn shortage_of_place_for(
-        &mut self,
-        by: SessionSlot,
-        command: &Command,
-    ) -> Option<Shortage> {
-        if !self.admission.is_bounded {
-            return None;
-        }
-        let demand = self.demand_of(by, command);
-        self.store.totals.steps += demand.steps as u64;
-        self.directory.shortage_of_place(&demand, u64::MAX, &self.store, &self.log)
-    }
-
-    /// A command is not done; a transaction is rolled back, or will be where it is a part of it.
-    pub(crate) fn refuse_send(
-        &mut self,
-        by: SessionSlot,
-        command: &Command,
-        refusal: Refusal,
-        effects: &mut Effects,
-    ) -> Outcome {
-        match command {
-            Command::Commit { transaction } => {
-                self.refuse_commit(by, *transaction, refusal, effects)
-            }
-            // What it was to be done with is no more: that goes before what it lacks.
-            Command::Batch { .. } => {
-                self.stale_batch(by, effects).unwrap_or_else(|| self.log.refuse(refusal))
-            }
-            _ => self.sessions.refuse_part(by, transaction_of(command), refusal, &self.log),
-        }
-    }
-
-    /// What a command would store where that is bounded; nothing where it was stored before, for
-    /// who sends again is to be told so.
-    pub(crate) fn demand_of<'c>(&self, by: SessionSlot, command: &'c Command) -> Demand<'c> {
-        let mut demand = Demand::default();
-        if self.admission.is_bounded {
-            match command {
-                Command::Commit { transaction } => {
-                    self.add_transaction(by, *transaction, &mut demand);
-                }
-                command => self.add_demand(by, command, &mut demand),
-            }
-        }
-        demand
-    }
-
-    /// The same of all commands of a batch.
-    pub(crate) fn demand_of_batch<'c>(
-        &self,
-        by: SessionSlot,
-        commands: &'c [Command],
-    ) -> Demand<'c> {
-        let mut demand = Demand::default();
-        if self.admission.is_bounded {
-            commands.iter().for_each(|command| self.add_demand(by, command, &mut demand));
-        }
-        demand
-    }
-
-    fn add_demand<'c>(&self, by: SessionSlot, command: &'c Command, demand: &mut Demand<'c>) {
-        match command {
-            Command::Put { link, message, transaction: None } => {
-                let target = self.sessions.at(by).links.producers.get(link);
-                target.into_iter().for_each(|to| self.add_put(by, *to, message, demand));
-            }
-            Command::PutTo { to: Destination::Queue(name), message, transaction: None } => {
-                match self.store.queues.find(name.as_str()) {
-                    Some(slot) => self.add_put(by, Target::Queue(slot), message, demand),
-                    None => self.directory.add_named(
-                        name,
-                        Amount::one(message.body.len()),
-                        demand,
-                        &self.store,
-                        &self.log,
-                    ),
-                }
-            }
-            Command::PutTo { to: Destination::Topic(name), message, transaction: None }
-            | Command::Publish { topic: name, message } => {
-                self.add_copies(by, name, message, demand);
-            }
-            Command::List(command) => {
-                self.directory.add_elements(command, demand, &self.store, &self.log)
-            }
-            _ => {}
-        }
-    }
-
-    fn add_transaction(&self, by: SessionSlot, id: TransactionId, demand: &mut Demand<'_>) {
-        let Some(transaction) = self.sessions.at(by).transactions.open.get(&id) else { return };
-        for (target, message) in transaction.puts() {
-            self.add_put(by, *target, message, demand);
-        }
-        if demand.is_empty() {
-            return;
-        }
-        for (id, settlement) in transaction.settlements() {
-            let Some(message) = self.store.messages.get(id.0) else { continue };
-            if *settlement == Settlement::Accept {
-                let settled = demand.settled.entry(message.queue).or_default();
-                *settled = settled.and(Amount { messages: 1, bytes: message.body_bytes() });
-            }
-        }
-    }
-
-    fn add_put(
-        &self,
-        by: SessionSlot,
-        target: Target,
-        message: &NewMessage,
-        demand: &mut Demand<'_>,
-    ) {
-        match target {
-            // It is refused otherwise, or passed over in a transaction.
-            _ if self.directory.is_gone(target, &self.store) => {}
-            Target::Topic(slot) => {
-                self.add_copies(by, &self.directory.topics.at(slot).name, message, demand);
-            }
-            Target::Queue(slot) => {
-                let key = self.dedup.send_key(target, message, &self.directory, &self.store);
-                if !self.dedup.was_sent(key.as_ref(), &self.store) {
-                    self.store.add_stored(slot, Amount::one(message.body.len()), demand, &self.log);
-                }
-            }
-        }
-    }
-
-    fn add_copies(
-        &self,
-        by: SessionSlot,
-        topic: &QueueName,
-        message: &NewMessage,
-        demand: &mut Demand<'_>,
-    ) {
-        let bounds = self.directory.policy_for(topic).bounds;
-        let (holds_off, is_scarce) = (bounds.holds_off(), self.log.is_scarce());
-        let may_be_more = || is_scarce || !self.admission.pacing.sends.is_empty();
-        if !(holds_off || may_be_more())
-            || self.dedup.was_sent(self.dedup.topic_send_key(topic, message).as_ref(), &self.store)
-        {
-            return;
-        }
-        let (takers, steps) = self.takers_of_topic(by, topic, message);
-        demand.steps += steps + self.admission.pacing.leaving.len();
-        // Nor those who wait in a subscription that has just ended, for which nothing is stored.
-        let is_of_topic = |slot: &&QueueSlot| self.store.queues.at(**slot).name == *topic;
-        for slot in self.admission.pacing.leaving.iter().filter(is_of_topic) {
-            demand.stored.entry(Site::There(*slot)).or_default();
-        }
-        let amount = Amount::one(message.body.len());
-        for slot in takers {
-            if is_scarce && self.store.queues.at(slot).parks() {
-                demand.park(slot, amount);
-            }
-            if holds_off {
-                self.store.add_stored(slot, amount, demand, &self.log);
-            } else if !self.store.queues.at(slot).admission.line.tickets.is_empty() {
-                // It takes everything; but nobody overtakes those who waited before it did.
-                demand.stored.entry(Site::There(slot)).or_default();
-            }
-        }
     }
 }
 
@@ -326,7 +151,7 @@ impl Directory {
         Some(Shortage { refusal, waits_at, bytes })
     }
 
-    fn add_elements<'c>(
+    pub(crate) fn add_elements<'c>(
         &self,
         command: &'c ListCommand,
         demand: &mut Demand<'c>,
@@ -359,7 +184,7 @@ impl Directory {
         }
     }
 
-    fn add_named<'c>(
+    pub(crate) fn add_named<'c>(
         &self,
         name: &'c QueueName,
         amount: Amount,
@@ -422,7 +247,13 @@ impl MessageStore {
         least.is_some_and(|id| log.stays_for_now(queue, self.living(id)))
     }
 
-    fn add_stored(&self, slot: QueueSlot, amount: Amount, demand: &mut Demand<'_>, log: &Log) {
+    pub(crate) fn add_stored(
+        &self,
+        slot: QueueSlot,
+        amount: Amount,
+        demand: &mut Demand<'_>,
+        log: &Log,
+    ) {
         let queue = self.queues.at(slot);
         let is_awaited = !queue.admission.line.tickets.is_empty();
         if log.is_scarce() && queue.parks() {

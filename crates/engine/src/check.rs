@@ -2,406 +2,21 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use model::{Command, Lsn, MessageId, Nanos};
-use records::place_of;
+use model::{Command, MessageId, Nanos};
 
 use crate::dead_letters::SCARCE_RETRY;
-use crate::engine::{Admission, Bodies, Engine, MessageStore};
-use crate::feeding::{Feed, Interest, Turn};
-use crate::matching::Seen;
+use crate::engine::{Admission, Bodies, MessageStore};
+use crate::feeding::Interest;
 use crate::memory::{transaction_of, waiting_bytes};
-use crate::message::{Message, State};
-use crate::pacing::Paced;
-use crate::queue::{Counts, Queue, QueueSlot};
-use crate::session::{Consumer, ConsumerKey, Session, SessionSlot, Sessions};
+use crate::message::State;
+use crate::queue::{Queue, QueueSlot};
+use crate::session::{Consumer, ConsumerKey, Session, Sessions};
 use crate::timers::Timer;
 use crate::wait_lists::WaitListId;
 
-impl Engine {
-    /// Verifies every invariant; takes time that grows with the number of messages.
-    ///
-    /// # Panics
-    /// When one is broken, naming it.
-    pub fn check(&self) {
-        assert!(self.log.is_sealed(), "no frame is open between commands");
-        for (number, message) in self.store.messages.iter_from(0) {
-            self.check_message(MessageId(number), message);
-        }
-        for (slot, queue) in self.store.queues.iter() {
-            self.check_queue(slot, queue);
-        }
-        for (name, _) in self.directory.queue_policies.kept() {
-            assert!(self.store.queues.find(name.as_str()).is_some(), "queue {name} is kept");
-        }
-        let mut timers = self
-            .store
-            .queues
-            .iter()
-            .map(|(slot, queue)| self.store.queue_timers(slot, queue))
-            .sum();
-        for (slot, session) in self.sessions.iter() {
-            timers += self.check_session(slot, session);
-        }
-        self.sessions.check_message_groups(&self.store);
-        timers += self.check_keys() + self.check_pacing() + self.check_subscription_timers();
-        assert_eq!(self.store.timers.len(), timers, "no timer is set for nothing");
-        self.check_sums();
-        self.check_publishing();
-        self.dedup.check(self.store.latest);
-        self.check_transactions();
-        self.transactions.check_lists(&self.sessions, &self.store);
-        self.bodies.check_memory(&self.store);
-        self.check_awaited();
-    }
-
-    fn check_transactions(&self) {
-        let sessions = self.sessions.iter().map(|(_, session)| session);
-        let all = sessions.flat_map(|session| session.transactions.open.values());
-        let (mut bytes, mut waiting) = (0, 0);
-        for transaction in all {
-            bytes += transaction.bytes;
-            waiting += usize::from(transaction.waits);
-        }
-        assert_eq!(bytes, self.transactions.uncommitted_bytes, "what is open is counted");
-        let paced = self.admission.pacing.sends.values();
-        let is_commit = |paced: &&Paced| matches!(paced.command, Command::Commit { .. });
-        let paced = paced.filter(|paced| !paced.at.is_for_memory()).filter(is_commit).count();
-        assert_eq!(
-            waiting,
-            self.transactions.awaiting.len() + paced,
-            "who waits for room is known"
-        );
-        self.admission.check_waiting_parts(&self.sessions);
-        for (session, id) in &self.transactions.awaiting {
-            let transaction = self.sessions.at(*session).transactions.open.get(id);
-            assert!(transaction.is_some_and(|it| it.waits), "who waits for room has committed");
-        }
-        let sessions = self.sessions.iter().map(|(_, session)| session);
-        let mut settling = BTreeMap::new();
-        for id in sessions.flat_map(|session| &session.holdings.settling) {
-            *settling.entry(self.store.living(*id).queue).or_insert(0) += 1;
-        }
-        for (slot, queue) in self.store.queues.iter() {
-            assert_eq!(
-                queue.usage.settling,
-                settling.remove(&slot).unwrap_or(0),
-                "what is settled"
-            );
-        }
-        assert!(settling.is_empty(), "what is settled is in a queue that is there");
-    }
-
-    /// Gives the number of timers of those who said how long they wait.
-    fn check_pacing(&self) -> usize {
-        for (ticket, paced) in &self.admission.pacing.sends {
-            let line = self.admission.line(paced.at, &self.store);
-            assert!(line.tickets.contains(ticket), "who waits for a place is in the line");
-            let known = self.sessions.at(paced.by).owned.paced.contains(ticket);
-            assert!(known, "a session knows what it has waiting");
-        }
-        let lines = self.store.queues.iter().map(|(_, queue)| &queue.admission.line);
-        let mut count = 0;
-        for line in
-            lines.chain([&self.admission.pacing.for_memory, &self.admission.pacing.for_parts])
-        {
-            let waits = !line.tickets.is_empty();
-            assert_eq!(line.due.is_some(), waits, "a line goes on by its timer");
-            count += line.tickets.len();
-        }
-        assert_eq!(count, self.admission.pacing.sends.len(), "who is in a line waits");
-        let sessions = self.sessions.iter().map(|(_, session)| session.owned.paced.len());
-        assert_eq!(
-            sessions.sum::<usize>(),
-            self.admission.pacing.sends.len(),
-            "each is of one session"
-        );
-        let bytes = self.admission.pacing.sends.values().map(|paced| paced.bytes);
-        assert_eq!(bytes.sum::<u64>(), self.admission.pacing.bytes, "bytes that wait for a place");
-        let times =
-            self.admission.pacing.sends.iter().map(|(ticket, paced)| (*ticket, paced.until));
-        let timers =
-            times.map(|(ticket, until)| self.store.check_timer(Timer::GiveUp(ticket), until));
-        let for_memory = [WaitListId::Memory, WaitListId::Transactions].map(|of| {
-            self.store.check_timer(Timer::Admit(of), self.admission.line(of, &self.store).due)
-        });
-        let timers = timers.sum::<usize>() + for_memory.iter().sum::<usize>();
-        let sources = &self.admission.pacing.sources;
-        assert_eq!(sources.due.is_some(), sources.is_changed(), "changed lists are looked at");
-        self.store.queues.iter().for_each(|(slot, queue)| self.check_first_in_line(slot, queue));
-        timers + self.store.check_timer(Timer::Sources, sources.due)
-    }
-
-    /// The first who waits for a place lacks one, unless its turn is about to come.
-    fn check_first_in_line(&self, slot: QueueSlot, queue: &Queue) {
-        let of = WaitListId::Queue(slot);
-        let Some(ticket) = queue.admission.line.tickets.first() else { return };
-        let comes_soon = queue.admission.line.due.is_some_and(|due| due <= self.store.latest)
-            || self.admission.pacing.sources.is_changed()
-            || self.admission.pacing.held_back.contains(&of)
-            || queue.admission.line.looks;
-        let lacks = || {
-            let paced = self.admission.pacing.sends.get(ticket).expect("who is in a line waits");
-            let demand = self.demand_of(paced.by, &paced.command);
-            self.directory.shortage_of_place(&demand, *ticket, &self.store, &self.log).is_some()
-        };
-        assert!(comes_soon || lacks(), "{ticket} waits for a place in {}", queue.name);
-    }
-
-    fn check_message(&self, id: MessageId, message: &Message) {
-        assert!(0 < id.0 && id.0 < self.store.next.message, "message {id} has a number given out");
-        assert!(!message.body_missing, "message {id} has its body");
-        let last = self.log.last;
-        let in_log = message.is_journalled();
-        assert!(!in_log || message.location <= last, "message {id} lies in a frame that exists");
-        assert!(message.changed <= last, "message {id} changed in a frame that exists");
-        let is_away = message.body.here().is_none();
-        let has_place = message.location > Lsn::ZERO;
-        assert_eq!(in_log || is_away, has_place, "message {id} is in the log as it should");
-        assert_eq!(in_log, message.record_bytes > 0, "message {id} has a record of some size");
-        assert!(message.created <= self.store.latest, "message {id} is from the past");
-        let order = message.order(id);
-        let given_out =
-            self.store.next.front < order && order < place_of(MessageId(self.store.next.message));
-        assert!(given_out && order != 0, "message {id} has an order given out");
-        assert_eq!(self.store.message_of(order), id, "the order of message {id} leads back to it");
-        self.check_index(id, message, order);
-    }
-
-    /// In the index of its state. That it is in no other follows from the counts.
-    fn check_index(&self, id: MessageId, message: &Message, order: i64) {
-        let queue = self.store.queues.get(message.queue);
-        let queue = queue.unwrap_or_else(|| panic!("the queue of message {id} exists"));
-        let indexed = match message.state() {
-            State::Ready if self.store.is_doomed(id) => true,
-            State::Ready => queue.delivery.dispatch.ready().contains(message.priority, order),
-            State::Delayed { until } => queue.index.delayed.contains(&(until, id)),
-            State::Buried { order } => {
-                assert!(
-                    order < self.store.next.buried,
-                    "message {id} was buried in a place given out"
-                );
-                queue.index.buried.get(&order) == Some(&id)
-            }
-            State::Leased { holder, until } => {
-                self.sessions.at(holder).holdings.leases.contains(&(until, id))
-            }
-            State::Held { holder, .. } => self.sessions.at(holder).holdings.held.contains(&id),
-        };
-        assert!(indexed, "message {id} is in the index of its state");
-    }
-
-    fn check_queue(&self, slot: QueueSlot, queue: &Queue) {
-        let name = &queue.name;
-        let found = self.store.queues.find(name.as_str()) == Some(slot);
-        assert_eq!(found, queue.is_named(), "queue {name} is found by its name if it has one");
-        assert!(!queue.is_idle(), "queue {name} is there for something");
-        let counts = &queue.index.counts;
-        assert_eq!(counts.ready, queue.delivery.dispatch.ready().count(), "ready in {name}");
-        assert_eq!(counts.delayed, queue.index.delayed.len() as u64, "delayed in {name}");
-        assert_eq!(counts.buried, queue.index.buried.len() as u64, "buried in {name}");
-        assert!(
-            queue.delivery.resumes.is_some()
-                || self.bodies.looks_soon(slot)
-                || self.store.next_match(slot).is_none(),
-            "nobody waits for queue {name} while it has a message to give"
-        );
-        for (ticket, key) in queue.delivery.dispatch.waiting() {
-            assert_eq!(self.sessions.ticket_of(*key), Some(*ticket), "who waits in {name} waits");
-            assert!(*ticket < self.store.next.ticket, "a ticket was given out");
-        }
-        self.directory.check_policy(queue);
-        self.directory.check_dead_letters(queue, &self.store);
-        self.store.check_expiring(slot, queue);
-        self.check_views(queue);
-        self.bodies.check_onlookers(slot, queue, &self.sessions, &self.store);
-    }
-
-    fn check_views(&self, queue: &Queue) {
-        let scanning = queue.is_scanning();
-        assert!(
-            !scanning || queue.delivery.resumes.is_some(),
-            "views are being made in {}",
-            queue.name
-        );
-        for (text, view) in &queue.delivery.views {
-            assert!(view.consumers > 0, "view {text} is there for somebody");
-            let mut next = queue.delivery.dispatch.ready().first();
-            let mut found = 0;
-            while let Some((priority, order)) = next {
-                let message = self.store.living(self.store.message_of(order));
-                let shown = view.dispatch.ready().contains(priority, order);
-                let certain = view.scan.is_none_or(|scan| (priority, order) < scan)
-                    && !view.unseen.contains(priority, order);
-                found += u64::from(shown);
-                if let Some(body) = self.bodies.sharing.here(message) {
-                    let wanted =
-                        Seen::of(message, body, &self.context.formats).matches(&view.selector);
-                    assert!(!shown || wanted, "view {text} shows what matches");
-                    assert!(shown || !wanted || !certain, "view {text} shows all that matches");
-                }
-                next = queue.delivery.dispatch.ready().first_from(priority, order + 1);
-            }
-            assert_eq!(view.dispatch.ready().count(), found, "view {text} shows ready messages");
-            for (ticket, key) in view.dispatch.waiting() {
-                assert_eq!(
-                    self.sessions.ticket_of(*key),
-                    Some(*ticket),
-                    "who waits at {text} waits"
-                );
-            }
-        }
-    }
-
-    /// Gives the number of its timers.
-    fn check_session(&self, slot: SessionSlot, session: &Session) -> usize {
-        let found = self.sessions.slot(session.identity.id) == Some(slot);
-        assert_eq!(
-            found,
-            session.closing.is_none(),
-            "a session is found by its id until it closes"
-        );
-        for (until, id) in &session.holdings.leases {
-            let state = self.store.messages.get(id.0).map(|message| message.state());
-            let expected = State::Leased { holder: slot, until: *until };
-            assert_eq!(state, Some(expected), "message {id} is leased by who holds it");
-        }
-        for id in &session.holdings.held {
-            let state = self.store.messages.get(id.0).map(|message| message.state());
-            let is_its = matches!(state, Some(State::Held { holder, .. }) if holder == slot);
-            assert!(is_its, "message {id} is held by who holds it");
-        }
-        let mut timers = self.store.check_timer(Timer::Lease(slot), session.first_lease());
-        for (link, consumer) in &session.links.consumers {
-            let key = ConsumerKey { session: slot, link: *link };
-            timers += self.store.check_consumer(key, session, consumer);
-        }
-        for (link, feed) in &session.links.feeds {
-            timers += self.check_feed(ConsumerKey { session: slot, link: *link }, feed);
-        }
-        for link in &session.links.margins {
-            let wait = session.links.consumers.get(link).and_then(|consumer| consumer.wait);
-            assert!(wait.is_some_and(|wait| wait.margin > Nanos::ZERO), "a margin is waited for");
-        }
-        timers
-    }
-
-    fn check_feed(&self, key: ConsumerKey, feed: &Feed) -> usize {
-        assert!(self.sessions.consumer(key).is_none(), "a link is a consumer of one kind");
-        assert!(feed.delivered <= feed.limit, "nobody gets more than it may");
-        let queue = self.store.queues.at(feed.queue);
-        assert!(queue.delivery.consumers.contains(&key), "a queue knows its consumers");
-        match &feed.interest {
-            Interest::Browse(browsing) => {
-                let awaits = self.bodies.awaited.browsers.contains(&key);
-                let rests = browsing.resumes.is_none() && feed.is_hungry();
-                let is_known = queue.delivery.browsers.contains(&key);
-                assert!(is_known == rests || awaits, "who looks on is known");
-                let goes_on = browsing.resumes.is_some() || awaits;
-                assert!(!feed.draining || goes_on, "who drains goes on");
-                self.store.check_timer(Timer::Browse(key), browsing.resumes)
-            }
-            Interest::Take { view, turn: Turn { place, ticket } } => {
-                let is_alone = queue.delivery.dispatch.waiting().len() == 1;
-                assert!(
-                    is_alone || ticket.is_none() || place == ticket,
-                    "who waits does so at its place"
-                );
-                assert_eq!(ticket.is_some(), feed.is_hungry(), "who may have more waits");
-                assert_eq!(
-                    queue.delivery.draining.contains(&key),
-                    feed.draining,
-                    "who drains is known"
-                );
-                let line = match view {
-                    Some(text) => {
-                        queue.delivery.views.get(text).map(|view| view.dispatch.waiting())
-                    }
-                    None => Some(queue.delivery.dispatch.waiting()),
-                };
-                let place = ticket.and_then(|ticket| line?.get(&ticket));
-                assert_eq!(place.is_some(), ticket.is_some(), "who waits is in the line");
-                0
-            }
-        }
-    }
-
-    /// Sums over all messages, queues and sessions equal what is kept.
-    fn check_sums(&self) {
-        let mut totals = Counts::default();
-        let mut reordered = 0;
-        let mut picture = 0;
-        let mut bytes = BTreeMap::<_, u64>::new();
-        for (number, message) in self.store.messages.iter_from(0) {
-            *bytes.entry(message.queue).or_default() += message.body_bytes();
-            picture += self.store.snapshot_bytes_of(message);
-            let id = MessageId(number);
-            if self.store.is_doomed(id) {
-                totals.doomed += 1;
-            } else {
-                totals.add(message.state(), message.priority);
-            }
-            reordered += usize::from(message.order(id) != place_of(id));
-        }
-        for (_, entry) in self.directory.subscriptions.iter_from(0) {
-            picture += Self::snapshot_bytes_of_record(entry.record_bytes);
-        }
-        picture +=
-            self.store.snapshot_bytes_of_lifetimes() + self.directory.own_policies.snapshot_bytes();
-        for (_, seen) in self.dedup.iter_from((Nanos::ZERO, 0)) {
-            picture += Self::snapshot_bytes_of_record(seen.record_bytes);
-        }
-        assert_eq!(picture, self.store.totals.snapshot_bytes, "what a snapshot may take");
-        assert_eq!(totals, self.store.totals.counts, "messages by state");
-        assert_eq!(totals.sum(), self.store.messages.len() as u64, "messages in all");
-        assert_eq!(reordered, self.store.reordered.len(), "messages out of their order");
-        for (slot, queue) in self.store.queues.iter() {
-            let bytes = bytes.get(&slot).copied().unwrap_or(0);
-            assert_eq!(queue.bodies.body_bytes, bytes, "bytes of bodies in {}", queue.name);
-        }
-        let by_queue = self.store.queues.iter().map(|(_, queue)| queue.index.counts);
-        let by_queue = by_queue.fold(Counts::default(), |sum, counts| sum.plus(&counts));
-        assert_eq!(by_queue, totals, "messages by state, summed over queues");
-        let held = self.sessions.iter();
-        let held =
-            held.map(|(_, session)| session.holdings.leases.len() + session.holdings.held.len());
-        assert_eq!(held.sum::<usize>() as u64, totals.leased, "what all sessions hold");
-        let named = self.store.queues.iter().filter(|(_, queue)| queue.is_named());
-        assert_eq!(named.count(), self.store.queues.count(), "queues by name");
-        let open = self.sessions.iter().filter(|(_, session)| session.closing.is_none());
-        assert_eq!(open.count(), self.sessions.count(), "sessions by id");
-        self.check_links();
-    }
-
-    fn check_links(&self) {
-        let sessions = || self.sessions.iter().map(|(_, session)| session);
-        let consumers = || sessions().flat_map(|session| session.links.consumers.values());
-        let waiting = consumers().filter(|consumer| consumer.wait.is_some());
-        let feeds = || sessions().flat_map(|session| session.links.feeds.values());
-        let fed = feeds().filter(|feed| feed.ticket().is_some()).count();
-        assert_eq!(
-            (waiting.count() + fed) as u64,
-            self.store.totals.waiting,
-            "consumers that wait"
-        );
-        let choosy = feeds().filter(|feed| feed.view().is_some()).count() as u64;
-        let views = self.store.queues.iter().flat_map(|(_, queue)| queue.delivery.views.values());
-        let viewers: u64 = views.map(|view| view.consumers).sum();
-        assert_eq!(viewers, choosy, "consumers with a selector");
-        let watched: usize = consumers().map(|consumer| consumer.watched.len()).sum();
-        let watched = watched + feeds().count();
-        let watching: usize =
-            self.store.queues.iter().map(|(_, queue)| queue.delivery.consumers.len()).sum();
-        assert_eq!(watching, watched, "consumers, summed over queues");
-        let waits = consumers().filter(|consumer| consumer.wait.is_some());
-        let entered: usize = waits.map(|consumer| consumer.watched.len()).sum();
-        let entries: u64 = self.store.queues.iter().map(|(_, queue)| queue.waiting_count()).sum();
-        assert_eq!(entries, (entered + fed) as u64, "places of those who wait");
-    }
-}
-
 impl Admission {
     /// Who waits for memory, and what of it is to be part of what.
-    fn check_waiting_parts(&self, sessions: &Sessions) {
+    pub(crate) fn check_waiting_parts(&self, sessions: &Sessions) {
         let waiting = self.pacing.sends.values().filter(|paced| paced.at.is_for_memory());
         let bytes = waiting.clone().map(|paced| waiting_bytes(&paced.command)).sum::<u64>();
         assert_eq!(bytes, self.pacing.for_memory_bytes, "bytes that wait for memory");
@@ -429,7 +44,7 @@ impl Admission {
 }
 
 impl Bodies {
-    fn check_onlookers(
+    pub(crate) fn check_onlookers(
         &self,
         slot: QueueSlot,
         queue: &Queue,
@@ -456,7 +71,7 @@ impl Bodies {
 }
 
 impl MessageStore {
-    fn check_expiring(&self, slot: QueueSlot, queue: &Queue) {
+    pub(crate) fn check_expiring(&self, slot: QueueSlot, queue: &Queue) {
         let unheld = self
             .messages
             .iter_from(0)
@@ -476,7 +91,7 @@ impl MessageStore {
         assert_eq!(found, queue.index.expiring.len(), "what expires in {} is in it", queue.name);
     }
 
-    fn queue_timers(&self, slot: QueueSlot, queue: &Queue) -> usize {
+    pub(crate) fn queue_timers(&self, slot: QueueSlot, queue: &Queue) -> usize {
         self.check_timer(Timer::Forget(slot), queue.forgets_at())
             + self.check_timer(Timer::Delay(slot), queue.first_delay())
             + self.check_timer(Timer::Pause(slot), queue.pause_ends())
@@ -486,7 +101,12 @@ impl MessageStore {
             + self.check_timer(Timer::Admit(WaitListId::Queue(slot)), queue.admission.line.due)
     }
 
-    fn check_consumer(&self, key: ConsumerKey, session: &Session, consumer: &Consumer) -> usize {
+    pub(crate) fn check_consumer(
+        &self,
+        key: ConsumerKey,
+        session: &Session,
+        consumer: &Consumer,
+    ) -> usize {
         for &slot in &consumer.watched {
             let queue = self.queues.at(slot);
             assert!(queue.delivery.consumers.contains(&key), "a queue knows its consumers");
@@ -503,7 +123,7 @@ impl MessageStore {
             + self.check_timer(Timer::Margin(key), margin)
     }
 
-    fn check_timer(&self, timer: Timer, at: Option<Nanos>) -> usize {
+    pub(crate) fn check_timer(&self, timer: Timer, at: Option<Nanos>) -> usize {
         let Some(at) = at else { return 0 };
         assert!(self.timers.contains(at, timer), "{timer:?} is set for {at}");
         1
@@ -512,7 +132,7 @@ impl MessageStore {
 
 impl Sessions {
     /// The place in the line of a consumer that waits.
-    fn ticket_of(&self, key: ConsumerKey) -> Option<u64> {
+    pub(crate) fn ticket_of(&self, key: ConsumerKey) -> Option<u64> {
         match self.feed(key) {
             Some(feed) => feed.ticket(),
             None => self.consumer(key)?.wait.map(|wait| wait.ticket),

@@ -1,30 +1,8 @@
 //! The invariants of keys: values, lists, and when they go.
 
-use crate::engine::{Engine, MessageStore};
+use crate::engine::MessageStore;
 use crate::keys::{Keyspace, snapshot_bytes};
 use crate::queue::{ListLifetime, Queue, Role};
-use crate::timers::Timer;
-
-impl Engine {
-    /// Gives the number of timers that keys have beside those of queues.
-    pub(crate) fn check_keys(&self) -> usize {
-        self.keyspace.values.check();
-        for (_, queue) in self.store.queues.iter() {
-            self.keyspace.check_lifetime(queue);
-        }
-        let queues = || self.store.queues.iter().map(|(_, queue)| queue);
-        let shown =
-            queues().filter(|queue| queue.is_list() && !self.keyspace.values.holds(&queue.name));
-        assert_eq!(shown.count() as u64, self.keyspace.lists, "lists that no value hides");
-        let limited = queues().filter(|queue| queue.index.lifetime != ListLifetime::default());
-        assert_eq!(limited.count(), self.keyspace.limited_count(), "lists with a lifetime");
-        let first = self.keyspace.values.first_deadline();
-        if let Some((at, _)) = first {
-            assert!(self.store.timers.contains(*at, Timer::Values), "values go by time");
-        }
-        usize::from(first.is_some())
-    }
-}
 
 impl MessageStore {
     /// What the lifetimes of lists may take in a snapshot.
@@ -35,7 +13,7 @@ impl MessageStore {
 }
 
 impl Keyspace {
-    fn check_lifetime(&self, queue: &Queue) {
+    pub(crate) fn check_lifetime(&self, queue: &Queue) {
         let (name, lifetime) = (&queue.name, queue.index.lifetime);
         assert_eq!(queue.index.counts.doomed, queue.index.doomed.count(), "doomed in {name}");
         assert!(lifetime.at.is_none() || queue.is_list(), "{name} is a list while it is to go");

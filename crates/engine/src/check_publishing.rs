@@ -1,86 +1,20 @@
 //! The invariants of topics, subscriptions, groups, transactions and temporary destinations.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 
-use model::{Destination, Matching, MessageId};
+use model::Matching;
 use selector::Selector;
 
-use crate::engine::{Bodies, Directory, Engine, MessageStore};
+use crate::engine::{Bodies, Directory, MessageStore};
 use crate::groups::Group;
 use crate::log::unrecorded_bytes_max;
-use crate::message::{Message, State};
 use crate::queue::Role;
-use crate::session::{Session, SessionSlot, Sessions};
+use crate::session::Sessions;
 use crate::subscriptions::Source;
 use crate::targets::Target;
-use crate::timers::Timer;
-
-impl Engine {
-    pub(crate) fn check_publishing(&self) {
-        self.bodies.check_groups(&self.store);
-        self.directory.check_topics();
-        self.directory.check_subscriptions(&self.sessions, &self.store);
-        self.directory.check_targets(&self.sessions, &self.store);
-        for (slot, session) in self.sessions.iter() {
-            self.check_session_parts(slot, session);
-        }
-        let temporaries = self.sessions.iter().map(|(_, session)| session.owned.temporary.len());
-        assert_eq!(temporaries.sum::<usize>(), self.directory.temporaries, "what is private");
-    }
-
-    /// How many end by time, each by its timer.
-    pub(crate) fn check_subscription_timers(&self) -> usize {
-        let entries = self.directory.subscriptions.iter_from(0);
-        let ending = entries.filter_map(|(number, entry)| Some((number, entry.ends_at?)));
-        ending
-            .inspect(|(number, at)| {
-                assert!(
-                    self.store.timers.contains(*at, Timer::Unused(*number)),
-                    "{number} ends by time"
-                );
-            })
-            .count()
-    }
-
-    fn check_session_parts(&self, slot: SessionSlot, session: &Session) {
-        let settled =
-            session.transactions.open.values().flat_map(|transaction| transaction.settled());
-        let settled: BTreeSet<MessageId> = settled.collect();
-        assert_eq!(settled, session.holdings.settling, "what is settled is known");
-        for id in &session.holdings.settling {
-            let state = self.store.messages.get(id.0).map(|message| Message::state(message));
-            let is_held = matches!(state, Some(State::Held { holder, .. }) if holder == slot);
-            assert!(is_held, "message {id} is held until its transaction ends");
-        }
-        for destination in &session.owned.temporary {
-            let is_its = match destination {
-                Destination::Queue(name) => {
-                    let queue = self
-                        .store
-                        .queues
-                        .find(name.as_str())
-                        .map(|queue| self.store.queues.at(queue));
-                    queue.is_some_and(|queue| queue.role == Role::Temporary(slot))
-                }
-                Destination::Topic(name) => {
-                    let topic = self
-                        .directory
-                        .topics
-                        .find(name.as_str())
-                        .map(|topic| self.directory.topics.at(topic));
-                    topic.is_some_and(|topic| topic.temporary == Some(slot))
-                }
-            };
-            assert!(is_its, "{} goes with its session", destination.name());
-        }
-        if let Some(client) = &session.identity.client {
-            assert_eq!(self.sessions.find_client(client), Some(slot), "one session a client");
-        }
-    }
-}
 
 impl Bodies {
-    fn check_groups(&self, store: &MessageStore) {
+    pub(crate) fn check_groups(&self, store: &MessageStore) {
         let mut groups: BTreeMap<u64, Group> = BTreeMap::new();
         let messages = store.messages.iter_from(0).map(|(_, message)| &**message);
         for message in messages.filter(|message| message.group() != 0) {
@@ -107,7 +41,7 @@ impl Bodies {
 }
 
 impl Directory {
-    fn check_topics(&self) {
+    pub(crate) fn check_topics(&self) {
         for (slot, topic) in self.topics.iter() {
             let name = &topic.name;
             let found = self.topics.find(name.as_str()) == Some(slot);
@@ -130,7 +64,7 @@ impl Directory {
         assert_eq!(all, self.subscriptions.len(), "subscriptions by topic");
     }
 
-    fn check_subscriptions(&self, sessions: &Sessions, store: &MessageStore) {
+    pub(crate) fn check_subscriptions(&self, sessions: &Sessions, store: &MessageStore) {
         for (number, entry) in self.subscriptions.iter_from(0) {
             assert!(number < self.subscriptions.next, "subscription {number} was given out");
             let durable = entry.asks.is_durable();
@@ -158,7 +92,7 @@ impl Directory {
     }
 
     /// Producers and transactions point to destinations, which count them.
-    fn check_targets(&self, sessions: &Sessions, store: &MessageStore) {
+    pub(crate) fn check_targets(&self, sessions: &Sessions, store: &MessageStore) {
         let mut producers: BTreeMap<Target, u64> = BTreeMap::new();
         let mut uncommitted: BTreeMap<Target, u64> = BTreeMap::new();
         for (_, session) in sessions.iter() {

@@ -12,17 +12,14 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{ConsumerMode, DependsOn, LinkId, MessageId, Nanos, QueueName, Refusal, Reply};
-use selector::Selector;
+use model::{LinkId, Nanos, Reply};
 
 use crate::Effects;
 use crate::browsing::Browsing;
 use crate::dispatch::DispatchList;
-use crate::engine::{Admission, Engine, MessageStore, Outcome};
+use crate::engine::{Admission, MessageStore};
 use crate::log::Log;
-use crate::matching::{parse_selector, reading_steps};
-use crate::message::State;
-use crate::queue::{Queue, QueueSlot, Role};
+use crate::queue::{Queue, QueueSlot};
 use crate::session::{ConsumerKey, SessionSlot, Sessions};
 use crate::timers::Timer;
 
@@ -114,148 +111,6 @@ impl Queue {
     }
 }
 
-impl Engine {
-    pub(crate) fn open_consumer(
-        &mut self,
-        by: SessionSlot,
-        link: LinkId,
-        queue: QueueName,
-        selector: Option<&str>,
-        mode: ConsumerMode,
-    ) -> Outcome {
-        let key = ConsumerKey { session: by, link };
-        if self.sessions.is_consumer(key) {
-            return Outcome::refused(Refusal::LinkInUse);
-        }
-        self.store.took_steps(selector.map_or(0, reading_steps));
-        let opened = selector.map(parse_selector).transpose().and_then(|selector| {
-            let slot = self.directory.queue_to_consume(by, queue, &mut self.store)?;
-            self.open_feed(key, slot, selector, mode).map(|()| slot)
-        });
-        match opened {
-            Ok(slot) => Outcome::reply(DependsOn::NOTHING, Reply::Done).waking(slot),
-            Err(refusal) => Outcome::refused(refusal),
-        }
-    }
-
-    /// Opens a consumer of this queue under a link that is not in use.
-    pub(crate) fn open_feed(
-        &mut self,
-        key: ConsumerKey,
-        slot: QueueSlot,
-        selector: Option<Selector>,
-        mode: ConsumerMode,
-    ) -> Result<(), Refusal> {
-        assert!(!self.sessions.is_consumer(key), "a link is opened once");
-        let queue = self.store.queues.at_mut(slot);
-        let interest = match mode {
-            ConsumerMode::Browse => Interest::Browse(Browsing::new(selector)),
-            ConsumerMode::Take => {
-                let view = selector.map(|selector| queue.join_view(selector)).transpose()?;
-                Interest::Take { view, turn: Turn::default() }
-            }
-        };
-        queue.let_catch_up();
-        queue.delivery.consumers.insert(key);
-        self.bodies.scan_views(slot, &mut self.store, &self.context);
-        let feed = Feed {
-            queue: slot,
-            interest,
-            limit: 0,
-            delivered: 0,
-            bytes_limit: u64::MAX,
-            bytes: 0,
-            draining: false,
-        };
-        let takes = matches!(feed.interest, Interest::Take { .. });
-        self.sessions.at_mut(key.session).links.feeds.insert(key.link, feed);
-        if takes {
-            self.sessions.inherit_groups(key, slot, &mut self.store);
-        }
-        Ok(())
-    }
-
-    pub(crate) fn close_consumer(
-        &mut self,
-        by: SessionSlot,
-        link: LinkId,
-        effects: &mut Effects,
-    ) -> Outcome {
-        let key = ConsumerKey { session: by, link };
-        if let Some(slot) = self.admission.close_feed(key, &mut self.sessions, &mut self.store) {
-            self.part_queue(slot, effects);
-        }
-        // Each receive is answered, this one before the consumer is gone.
-        if self.sessions.end_wait(key, &mut self.store) {
-            effects.reply(
-                self.sessions.at(by).identity.id,
-                self.log.after_all(),
-                Reply::TimedOut { link: Some(link) },
-            );
-        }
-        if let Some(consumer) = self.sessions.at_mut(by).links.consumers.remove(&link) {
-            for slot in consumer.watched {
-                self.admission.end_watch(key, slot, None, &mut self.store);
-                self.remove_if_idle(slot);
-            }
-        }
-        Outcome::reply(DependsOn::NOTHING, Reply::Done)
-    }
-
-    /// A consumer has gone from this queue; the queue may go with it.
-    pub(crate) fn part_queue(&mut self, slot: QueueSlot, effects: &mut Effects) {
-        match self.store.queues.get(slot).map(|queue| queue.role) {
-            Some(Role::Subscription { number, .. }) => self.end_if_unused(number, effects),
-            _ => self.remove_if_idle(slot),
-        }
-    }
-
-    pub(crate) fn credit(
-        &mut self,
-        by: SessionSlot,
-        link: LinkId,
-        allowance: Allowance,
-        drain: bool,
-        effects: &mut Effects,
-    ) -> Outcome {
-        let key = ConsumerKey { session: by, link };
-        let Some(feed) = self.sessions.feed_mut(key) else { return Outcome::NOTHING };
-        feed.limit = allowance.messages.max(feed.delivered);
-        feed.bytes_limit = allowance.bytes;
-        feed.draining = drain;
-        let (slot, browses) = (feed.queue, matches!(feed.interest, Interest::Browse(_)));
-        if browses {
-            self.browse(key, effects);
-            return Outcome::NOTHING;
-        }
-        self.sessions.line_up(key, &mut self.store);
-        let queue = self.store.queues.at_mut(slot);
-        if drain {
-            queue.delivery.draining.insert(key);
-        } else {
-            queue.delivery.draining.remove(&key);
-        }
-        Outcome::NOTHING.waking(slot)
-    }
-
-    /// A consumer takes a message.
-    pub(crate) fn move_to_hold(&mut self, key: ConsumerKey, id: MessageId) {
-        self.leave(id);
-        let message = self.store.living_mut(id);
-        message.delivered = message.delivered.saturating_add(1);
-        self.enter(id, State::Held { holder: key.session, since: self.store.latest });
-    }
-
-    /// The queue goes on with what was too much for one step.
-    pub(crate) fn resume(&mut self, slot: QueueSlot, effects: &mut Effects) -> QueueSlot {
-        let before = self.store.queues.at_mut(slot).delivery.resumes.take();
-        self.store.timers.change(Timer::Resume(slot), before, None);
-        self.bodies.scan_views(slot, &mut self.store, &self.context);
-        self.evict_dead_letters(slot, effects);
-        slot
-    }
-}
-
 impl Sessions {
     /// Whether this link is open as a consumer of either kind.
     pub(crate) fn is_consumer(&self, key: ConsumerKey) -> bool {
@@ -303,7 +158,7 @@ impl Sessions {
     }
 
     /// Lets a consumer wait if it may have more and be gone from the line if not.
-    fn line_up(&mut self, key: ConsumerKey, store: &mut MessageStore) {
+    pub(crate) fn line_up(&mut self, key: ConsumerKey, store: &mut MessageStore) {
         let Some(feed) = self.feed_mut(key) else { return };
         let (is_hungry, slot) = (feed.is_hungry(), feed.queue);
         let Interest::Take { view, turn } = &mut feed.interest else { return };

@@ -5,22 +5,19 @@
 //! value is a record of the log and of every snapshot, whole.
 
 mod deadlines;
-mod deleting;
+pub(crate) mod deleting;
 mod list_lifetime;
 mod naming;
-mod recovery;
-mod renaming;
-mod setting;
-mod values;
+pub(crate) mod recovery;
+pub(crate) mod setting;
+pub(crate) mod values;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use model::{Durability, KeyCommand, KeyKind, Persistence, QueueName, Reply};
+use model::{Durability, Persistence, QueueName};
 
-use crate::Effects;
-use crate::engine::{Context, Engine, MessageStore, Outcome};
+use crate::engine::{Context, MessageStore};
 use crate::queue::{ListLifetime, QueueSlot};
-use crate::session::SessionSlot;
 
 pub(crate) use list_lifetime::snapshot_bytes;
 pub(crate) use recovery::KeyCursor;
@@ -34,14 +31,14 @@ pub(crate) struct Keyspace {
     /// Queues of a name that hold ready messages, but for those that a value hides.
     pub(crate) lists: u64,
     /// Names of lists whose lifetime has changed and the log is to be told.
-    unstated: BTreeSet<QueueName>,
+    pub(crate) unstated: BTreeSet<QueueName>,
     /// Names whose lists have another lifetime by the log than they have, because what was in them
     /// did not outlive a crash. To be stated before it matters: before there is such a list again.
-    stale: BTreeSet<QueueName>,
+    pub(crate) stale: BTreeSet<QueueName>,
     /// Names of lists that have a lifetime.
-    limited: BTreeSet<QueueName>,
+    pub(crate) limited: BTreeSet<QueueName>,
     /// In recovery: what the log says so far of lists.
-    recovered: BTreeMap<QueueName, ListLifetime>,
+    pub(crate) recovered: BTreeMap<QueueName, ListLifetime>,
 }
 
 impl Keyspace {
@@ -66,77 +63,6 @@ impl Keyspace {
 pub(crate) enum Key {
     List(QueueSlot),
     Value,
-}
-
-impl Engine {
-    pub(crate) fn key(
-        &mut self,
-        _by: SessionSlot,
-        command: KeyCommand,
-        effects: &mut Effects,
-    ) -> Outcome {
-        match command {
-            KeyCommand::Kind { name } => self.kind_of_key(&name),
-            KeyCommand::CountOf { names } => self.count_of_keys(&names),
-            KeyCommand::Delete { names } => self.delete_keys(&names, effects),
-            KeyCommand::DeleteAll => self.delete_all_keys(effects),
-            KeyCommand::Rename { from, to, only_new } => {
-                self.rename_key(&from, &to, only_new, effects)
-            }
-            KeyCommand::SetDeadline { name, deadline, rule } => {
-                self.set_deadline(&name, deadline, rule, effects)
-            }
-            KeyCommand::ClearDeadline { name } => self.clear_deadline(&name, effects),
-            KeyCommand::Lifetime { name } => self.lifetime_of_key(&name),
-            KeyCommand::Names { after, max, kind } => {
-                self.keyspace.names_of_keys(after, max, kind, &mut self.store, &self.log)
-            }
-            KeyCommand::CountAll => self.keyspace.count_keys(&mut self.store, &self.log),
-            KeyCommand::SetValue { name, value, deadline, rule, want_old } => {
-                let wish = setting::Wish { value, deadline, rule, want_old };
-                self.set_value(&name, wish, effects)
-            }
-            KeyCommand::Value { name, take } => self.value_of_key(&name, take, effects),
-            KeyCommand::ValueEach { names } => self.values_of_keys(names),
-        }
-    }
-
-    /// What is found by this name.
-    pub(crate) fn find_key(&mut self, name: &QueueName) -> Option<Key> {
-        if self.keyspace.is_value(name, &self.store) {
-            return Some(Key::Value);
-        }
-        self.find_list(name).map(Key::List)
-    }
-
-    /// The queue of this name if it is a list: also behind a value.
-    pub(crate) fn find_list(&mut self, name: &QueueName) -> Option<QueueSlot> {
-        let slot = self.store.queues.find(name.as_str())?;
-        self.end_list_if_over(slot);
-        self.store.queues.at(slot).is_list().then_some(slot)
-    }
-
-    /// A key whose time is over goes now rather than by time.
-    pub(crate) fn notice_end(&mut self, name: &QueueName, effects: &mut Effects) {
-        if self.keyspace.values.holds(name) && !self.keyspace.is_value(name, &self.store) {
-            self.delete_value(name, effects);
-        }
-        self.find_list(name);
-    }
-
-    fn kind_of_key(&mut self, name: &QueueName) -> Outcome {
-        let kind = self.find_key(name).map(|key| match key {
-            Key::List(_) => KeyKind::List,
-            Key::Value => KeyKind::Value,
-        });
-        Outcome::reply(self.log.after_all(), Reply::Kind(kind))
-    }
-
-    fn count_of_keys(&mut self, names: &[QueueName]) -> Outcome {
-        self.store.took_steps(names.len());
-        let count = names.iter().filter(|name| self.find_key(name).is_some()).count();
-        Outcome::reply(self.log.after_all(), Reply::Count(count as u64))
-    }
 }
 
 impl Keyspace {

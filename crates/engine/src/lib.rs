@@ -85,6 +85,7 @@ mod check;
 mod check_keys;
 mod check_lists;
 mod check_publishing;
+mod commands;
 mod commit_waits;
 mod compaction;
 mod dead_letters;

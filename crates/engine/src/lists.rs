@@ -8,142 +8,24 @@
 //!
 //! A message whose time is over is no element, though it may not have gone yet.
 
-mod editing;
-mod places;
-mod popping;
-mod pushing;
+pub(crate) mod editing;
+pub(crate) mod places;
+pub(crate) mod popping;
+pub(crate) mod pushing;
 pub(crate) mod runs;
-mod waiting;
+pub(crate) mod waiting;
 
-use model::{
-    DependsOn, Element, End, ListCommand, MessageId, OneOrMany, Payload, QueueName, Refusal, Reply,
-};
+use model::{DependsOn, Element, End, MessageId, OneOrMany, Payload, QueueName, Refusal, Reply};
 
-use crate::Effects;
-use crate::engine::{Bodies, Context, Engine, MessageStore, Outcome};
+use crate::engine::{Bodies, Context, MessageStore, Outcome};
 use crate::keys::Keyspace;
 use crate::log::Log;
-use crate::message::State;
-use crate::queue::{QueueSlot, Role};
-use crate::session::SessionSlot;
+use crate::queue::QueueSlot;
 
-use editing::Insertion;
-use places::Search;
 pub(crate) use places::Span;
 pub(crate) use popping::{MoveArgs, PopArgs, says_arrived};
-pub(crate) use pushing::Push;
 pub(crate) use runs::as_run;
 pub(crate) use waiting::{Popping, is_for_list_link};
-
-impl Engine {
-    pub(crate) fn list(
-        &mut self,
-        by: SessionSlot,
-        command: ListCommand,
-        effects: &mut Effects,
-    ) -> Outcome {
-        let outcome = self.list_unless_refused(by, command, effects);
-        outcome.unwrap_or_else(|refusal| self.log.refuse(refusal))
-    }
-
-    fn list_unless_refused(
-        &mut self,
-        by: SessionSlot,
-        command: ListCommand,
-        effects: &mut Effects,
-    ) -> Result<Outcome, Refusal> {
-        match command {
-            ListCommand::Push { queue, end, elements, only_existing, persistence } => {
-                let push = Push { end, only_existing, persistence };
-                self.push(queue, &push, elements, effects)
-            }
-            ListCommand::Pop { queue, end, max } => {
-                self.pop(by, &queue, self.replies.hand(end, max), effects)
-            }
-            ListCommand::PushEach { queue, end, elements, persistence } => {
-                let push = Push { end, only_existing: false, persistence };
-                self.push_each(queue, &push, elements, effects)
-            }
-            ListCommand::PopEach { queue, end, max } => {
-                self.pop_each(by, queue, self.replies.hand(end, max), effects)
-            }
-            ListCommand::PopFirst { queues, end, max, wait } => {
-                self.pop_first(by, queues, self.replies.hand(end, max), wait, effects)
-            }
-            ListCommand::Move { from, from_end, to, to_end, wait } => {
-                self.move_element(by, from, MoveArgs { from_end, to, to_end }, wait, effects)
-            }
-            ListCommand::CancelPop => {
-                self.cancel_sends(by, effects);
-                Ok(self.cancel_pop(by))
-            }
-            ListCommand::Length { queue } => self.length(by, &queue),
-            ListCommand::Range { queue, origin, first, last } => {
-                self.range(by, &queue, Span { origin, first, last })
-            }
-            ListCommand::Replace { queue, origin, at, element, persistence } => {
-                self.replace(by, &queue, (origin, at), (element, persistence), effects)
-            }
-            ListCommand::Insert { queue, origin, pivot, towards, element, persistence } => {
-                let beside = Search { max: 1, ..Search::all(origin, pivot) };
-                let insertion = Insertion { beside, towards, element, persistence };
-                self.insert(by, &queue, insertion, effects)
-            }
-            ListCommand::Remove { queue, origin, element, max } => {
-                let search = Search { max, ..Search::all(origin, element) };
-                self.remove(by, &queue, &search, effects)
-            }
-            ListCommand::Keep { queue, origin, first, last } => {
-                self.keep(by, &queue, Span { origin, first, last }, effects)
-            }
-            ListCommand::Locate { queue, origin, from, element, skip, max, scan_max } => {
-                let search = Search { origin, from, element, skip, max, scan_max };
-                self.locate(by, &queue, &search)
-            }
-        }
-    }
-
-    fn length(&mut self, by: SessionSlot, name: &QueueName) -> Result<Outcome, Refusal> {
-        let count = match self.list_of(by, name)? {
-            Some(slot) => self.elements_count(slot),
-            None => 0,
-        };
-        Ok(self.log.counted(count))
-    }
-
-    /// The queue of that name for a command that takes or looks at its elements. What is in a
-    /// temporary one is for the session that made it.
-    pub(crate) fn list_of(
-        &mut self,
-        by: SessionSlot,
-        name: &QueueName,
-    ) -> Result<Option<QueueSlot>, Refusal> {
-        self.keyspace.check_is_list(name, &self.store)?;
-        let Some(slot) = self.store.queues.find(name.as_str()) else { return Ok(None) };
-        self.end_list_if_over(slot);
-        match self.store.queues.at(slot).role {
-            Role::Temporary(owner) if owner != by => Err(Refusal::OfAnotherSession),
-            _ => Ok(Some(slot)),
-        }
-    }
-
-    /// How many elements there are.
-    pub(crate) fn elements_count(&mut self, slot: QueueSlot) -> u64 {
-        self.end_list_if_over(slot);
-        let queue = self.store.queues.at(slot);
-        let ready = queue.index.counts.ready;
-        if !queue.is_expiring(self.store.latest) {
-            return ready;
-        }
-        let over = queue.index.expiring.range(..=(self.store.latest, MessageId(u64::MAX)));
-        let is_ready =
-            |id| self.store.living(id).state() == State::Ready && !self.store.is_doomed(id);
-        let ready_over = over.clone().filter(|(_, id)| is_ready(*id));
-        let (looked, ready_over) = (over.count(), ready_over.count());
-        self.store.took_steps(looked);
-        ready - ready_over as u64
-    }
-}
 
 impl Keyspace {
     /// Whether the name is not that of a value.

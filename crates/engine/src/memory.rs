@@ -18,7 +18,7 @@ use model::{
     Away, Body, BodyPlace, Command, KeyCommand, ListCommand, Lsn, MessageId, TransactionId, limits,
 };
 
-use crate::engine::{Bodies, Directory, Engine, MessageStore};
+use crate::engine::{Bodies, Directory, MessageStore};
 use crate::keys::Keyspace;
 use crate::message::{Message, Stored};
 use crate::policy::EngineOptions;
@@ -31,11 +31,11 @@ use crate::spilling::{Spilled, Spilling};
 #[derive(Debug)]
 pub(crate) struct Memory {
     /// Bytes that everything together may take.
-    limit: u64,
+    pub(crate) limit: u64,
     /// And of these, bodies that may leave.
     movable_max: u64,
     /// And of those, what may be here whatever else there is.
-    always: u64,
+    pub(crate) always: u64,
     /// A queue with less than this is not asked to let bodies leave.
     fat_bytes: u64,
     /// Frames up to this one can be read back.
@@ -43,20 +43,20 @@ pub(crate) struct Memory {
     /// Bytes of bodies that may leave.
     pub(crate) movable: u64,
     /// Bytes of bodies that only memory has, and that do not leave.
-    fixed: u64,
+    pub(crate) fixed: u64,
     /// Messages whose body has left.
-    away: u64,
+    pub(crate) away: u64,
     /// How often one has begun to be such.
-    went: u64,
+    pub(crate) went: u64,
     /// Those with bodies in line, by the magnitude of the bytes of all that may leave.
-    fat: BTreeSet<(u32, Keeper)>,
+    pub(crate) fat: BTreeSet<(u32, Keeper)>,
     /// Messages whose frames could not be read back when they were last looked at, about in the
     /// order of these. Some may be gone, or here twice.
     unwritten: VecDeque<MessageId>,
     /// Bodies whose turn to leave has come, but somebody waits for them and more.
     passed_over: Vec<MessageId>,
     /// Bodies that came since some were last let go.
-    came: usize,
+    pub(crate) came: usize,
     pub(crate) spilling: Spilling,
 }
 
@@ -171,7 +171,7 @@ impl Memory {
     }
 
     /// Bytes of bodies that may be here beside so many that do not leave.
-    fn movable_beside(&self, resting: u64) -> u64 {
+    pub(crate) fn movable_beside(&self, resting: u64) -> u64 {
         self.limit.saturating_sub(resting).max(self.limit / 8).min(self.movable_max)
     }
 
@@ -260,145 +260,6 @@ pub(crate) fn waiting_bytes(command: &Command) -> u64 {
 /// What a body in memory takes, with what the allocator adds.
 pub(crate) const fn charge(bytes: usize) -> u64 {
     bytes as u64 + BODY_BYTES_BESIDE
-}
-
-impl Engine {
-    /// Tells up to which frame the log can be read back. Bodies leave memory now, where it is too
-    /// full.
-    pub fn set_written(&mut self, written: Lsn) {
-        if written > self.bodies.memory.written {
-            self.bodies.memory.written = written;
-            self.bodies.line_up_written(&mut self.store);
-        }
-        self.trim();
-    }
-
-    /// Bytes of memory that messages take, with those of transactions that are open.
-    #[must_use]
-    pub fn memory_bytes(&self) -> u64 {
-        self.bodies.memory.movable + self.resting_bytes()
-    }
-
-    /// Bytes that open transactions hold.
-    #[must_use]
-    pub fn uncommitted_bytes(&self) -> usize {
-        self.transactions.uncommitted_bytes
-    }
-
-    /// Bytes that open transactions may hold together, and one by itself.
-    #[must_use]
-    pub fn uncommitted_max(&self) -> usize {
-        self.bodies.uncommitted_max()
-    }
-
-    /// How often a body has left memory, or come into a queue from elsewhere without being in it.
-    #[must_use]
-    pub fn went_away(&self) -> u64 {
-        self.bodies.memory.went
-    }
-
-    /// Whether any message's body has left memory: an answer may then name it in place of its
-    /// bytes.
-    #[must_use]
-    pub const fn has_away(&self) -> bool {
-        self.bodies.memory.has_away()
-    }
-
-    /// How many bodies have left memory.
-    #[must_use]
-    pub const fn away(&self) -> u64 {
-        self.bodies.memory.away
-    }
-
-    /// Whether who waits for memory goes on waiting: for what is taken, or for what leaves.
-    pub(crate) fn is_memory_short(&self) -> bool {
-        self.is_memory_full() || self.waits_for_spill()
-    }
-
-    /// Whether nothing new is taken: all that may leave memory could not make room for it. Those
-    /// who wait for it do not count.
-    pub(crate) fn is_memory_full(&self) -> bool {
-        let limit = self.bodies.memory.limit;
-        let stuck = self.stuck_bytes();
-        // What may leave does so in steps, each larger than what one command brings.
-        let is_stuck =
-            (stuck > limit / 4 && self.bodies.memory.fat.is_empty()) || stuck > limit / 2;
-        let resting = self.resting_bytes() - self.admission.pacing.for_memory_bytes;
-        resting + self.bodies.memory.spilling.stuck_bytes() >= limit / 8 * 7 || is_stuck
-    }
-
-    /// Whether memory surely takes all of these one by one, and is not full before the last.
-    pub(crate) fn surely_keeps(&self, bodies: &[Arc<[u8]>]) -> bool {
-        let limit = self.bodies.memory.limit;
-        let bytes: u64 = bodies.iter().map(|body| MESSAGE_BYTES + charge(body.len())).sum();
-        let resting = self.resting_bytes() + self.bodies.memory.spilling.stuck_bytes();
-        resting + bytes < limit / 8 * 7 && self.stuck_bytes() + bytes <= limit / 4
-    }
-
-    /// Whether much of what should have left is here.
-    pub(crate) fn is_crowded(&self) -> bool {
-        self.stuck_bytes() > self.bodies.memory.limit / 8
-    }
-
-    /// Bytes that should have left, but for the sake of those who wait for memory: these would
-    /// wait for themselves.
-    fn stuck_bytes(&self) -> u64 {
-        let resting = self.resting_bytes() - self.admission.pacing.for_memory_bytes;
-        self.bodies.memory.movable.saturating_sub(self.bodies.memory.movable_beside(resting))
-    }
-
-    /// What does not leave.
-    fn resting_bytes(&self) -> u64 {
-        let messages = self.store.messages.len() as u64 * MESSAGE_BYTES;
-        let waiting = self.admission.pacing.memory_bytes + self.bodies.awaited.bytes;
-        let beside = waiting + self.store.queues.memory_bytes();
-        let places =
-            self.bodies.memory.spilling.places_bytes() + self.bodies.sharing.memory_bytes();
-        let beside = beside + self.dedup.beside_messages_bytes(&self.keyspace, &self.directory);
-        self.bodies.memory.fixed
-            + messages
-            + places
-            + beside
-            + self.transactions.uncommitted_bytes as u64
-    }
-
-    /// Lets bodies leave until the rest fits, as far as they can be read back: more than came, and
-    /// no more than do not hold up others.
-    pub(crate) fn trim(&mut self) {
-        let came = core::mem::take(&mut self.bodies.memory.came);
-        if self.bodies.memory.movable <= self.bodies.memory.always
-            && !self.bodies.memory.spilling.keeps_back()
-        {
-            return;
-        }
-        let most = BODIES_PER_TRIM + 2 * came;
-        for id in self.bodies.memory.spilling.take_kept_back(most) {
-            self.bodies.line_up_to_leave(id, &mut self.store);
-        }
-        let mut passed = 0;
-        while self.is_beyond_movable()
-            && passed < most
-            && let Some((_, keeper)) = self.bodies.memory.fat.last().copied()
-        {
-            passed += 1;
-            self.bodies.put_away_last(keeper, &mut self.store);
-        }
-        self.store.took_steps(passed);
-    }
-
-    /// Whether there are bodies to leave, and they are in line.
-    pub(crate) fn may_trim(&self) -> bool {
-        self.is_beyond_movable() && !self.bodies.memory.fat.is_empty()
-    }
-
-    fn is_beyond_movable(&self) -> bool {
-        self.bodies.memory.movable - self.bodies.memory.spilling.leaving_bytes > self.movable_max()
-    }
-
-    /// Bytes of bodies that may be here: what the rest leaves, and never nothing.
-    pub(crate) fn movable_max(&self) -> u64 {
-        self.bodies.memory.movable_beside(self.resting_bytes())
-    }
 }
 
 impl Bodies {
@@ -547,7 +408,7 @@ impl Bodies {
     }
 
     /// A body that was here already gets its place in line.
-    fn line_up_to_leave(&mut self, id: MessageId, store: &mut MessageStore) {
+    pub(crate) fn line_up_to_leave(&mut self, id: MessageId, store: &mut MessageStore) {
         let kept = self.kept(id, store).filter(|kept| self.is_at_home(kept));
         if let Some(keeper) = kept.map(|kept| kept.keeper) {
             self.line_up_at(keeper, id, store);
@@ -571,7 +432,7 @@ impl Bodies {
     }
 
     /// What has been written since may leave now.
-    fn line_up_written(&mut self, store: &mut MessageStore) {
+    pub(crate) fn line_up_written(&mut self, store: &mut MessageStore) {
         while let Some(id) = self.memory.unwritten.front().copied() {
             let kept = self.kept(id, store);
             if kept.is_some_and(|kept| !self.is_written(&kept)) {
@@ -639,7 +500,7 @@ impl Bodies {
 
     /// The last of a keeper's bodies leaves, or waits elsewhere until it can: its frame may have
     /// been stored anew, or somebody waits for it.
-    fn put_away_last(&mut self, keeper: Keeper, store: &mut MessageStore) {
+    pub(crate) fn put_away_last(&mut self, keeper: Keeper, store: &mut MessageStore) {
         let mut last = None;
         self.change_residents(keeper, |residents| last = residents.line.pop_back(), store);
         let id = last.expect("invariant: a keeper that is asked has bodies in line");
@@ -764,7 +625,7 @@ impl Bodies {
 
 impl SendIds {
     /// Small values, names of messages and selectors of subscriptions, beyond the usual.
-    fn beside_messages_bytes(&self, keyspace: &Keyspace, directory: &Directory) -> u64 {
+    pub(crate) fn beside_messages_bytes(&self, keyspace: &Keyspace, directory: &Directory) -> u64 {
         let all = keyspace.values.memory_bytes()
             + self.memory_bytes()
             + directory.subscriptions.selectors_bytes();
@@ -784,9 +645,6 @@ pub(crate) type Push = fn(&mut VecDeque<MessageId>, MessageId);
 /// The most that is left to a queue without asking it.
 const FAT_BYTES_MAX: u64 = 4096;
 
-/// A message in memory, with its places in the indexes, but for its body.
-const MESSAGE_BYTES: u64 = 128;
-
 /// A command that waits for a place, with its places in lines, but for bodies.
 const WAITING_BYTES: u64 = 512;
 
@@ -798,10 +656,6 @@ const BESIDE_MESSAGES_MIN: u64 = 1024 * 1024;
 
 /// The allocator's share of a body, and its counts.
 const BODY_BYTES_BESIDE: u64 = 32;
-
-/// Bodies that one call lets leave, beside twice as many as came since the call before: some 0.2
-/// ms.
-const BODIES_PER_TRIM: usize = 1024;
 
 /// Entries of a line that may be stale, beside as many as are not.
 const STALE_MAX: usize = 64;

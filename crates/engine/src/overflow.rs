@@ -6,17 +6,15 @@
 //! What goes is of the least urgent priority that is ready, and there the older of the first and
 //! the last: a queue loses from its head, a list that grows at its head from its tail.
 
-use model::{DeadLetters, DeadReason, MessageId, QueuePolicy, WhenFull};
+use model::{DeadLetters, MessageId, QueuePolicy, WhenFull};
 
-use crate::Effects;
-use crate::engine::{Admission, Engine, MessageStore};
+use crate::engine::{Admission, MessageStore};
 use crate::log::Log;
 use crate::message::Message;
-use crate::queue::{Queue, QueueSlot};
-use crate::woken::Woken;
+use crate::queue::Queue;
 
 impl Queue {
-    fn sheds(&self) -> bool {
+    pub(crate) fn sheds(&self) -> bool {
         let bounds = &self.policy.bounds;
         let sheds = matches!(bounds.when_full, WhenFull::DropOldest | WhenFull::DeadLetter);
         bounds.is_bounded() && sheds && !self.is_leaving()
@@ -35,40 +33,6 @@ impl Queue {
     /// What is there does not go because its bounds are what they are now.
     pub(crate) fn spare_what_is_there(&mut self) {
         self.admission.spares = self.is_beyond_bounds();
-    }
-}
-
-impl Engine {
-    /// Lets a queue hold no more than it may, or goes on with that by time. Which queue got what
-    /// it lost is added to `woken`.
-    pub(crate) fn shed(&mut self, slot: QueueSlot, woken: &mut Woken, effects: &mut Effects) {
-        if !self.admission.is_bounded {
-            return;
-        }
-        for _ in 0..SHED_PER_STEP_MAX {
-            let Some(queue) = self.store.queues.get(slot).filter(|queue| queue.sheds()) else {
-                return;
-            };
-            if queue.admission.spares || !queue.is_beyond_bounds() {
-                return;
-            }
-            let Some(id) = self.store.least_needed(queue) else { return };
-            if !self.log.takes_change() {
-                break;
-            }
-            let parks = queue.policy.bounds.when_full == WhenFull::DeadLetter;
-            if self.log.stays_for_now(queue, self.store.living(id)) {
-                self.admission.overfull.insert(slot);
-                return;
-            }
-            self.leave(id);
-            if parks && self.store.living(id).dead().is_none() {
-                woken.extend(self.park(id, DeadReason::Overflow, effects));
-            } else {
-                self.finish(id, effects);
-            }
-        }
-        self.store.resume_later(slot);
     }
 }
 
@@ -103,6 +67,3 @@ impl MessageStore {
         Some(if is_too_large { last } else { first.min(last) })
     }
 }
-
-/// Messages that one step takes out of a queue; it goes on in the next.
-const SHED_PER_STEP_MAX: usize = 1_024;

@@ -9,11 +9,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use model::{
-    Durability, OwnPolicy, PolicyChange, QueueName, QueuePolicy, Refusal, Reply, StatedPolicy,
-    limits,
-};
-use records::{OwnPolicyView, RecordError, RecordView, encode, encoded_bytes, queue_name};
+use model::{Durability, OwnPolicy, QueueName, QueuePolicy, Refusal, Reply, StatedPolicy, limits};
+use records::{OwnPolicyView, RecordView, encode, encoded_bytes};
 
 use crate::Effects;
 use crate::departure_rate::Drain;
@@ -24,13 +21,13 @@ use crate::targets::is_reserved;
 
 /// All of them, by name.
 #[derive(Debug, Default)]
-pub(crate) struct OwnPolicies(BTreeMap<QueueName, Own>);
+pub(crate) struct OwnPolicies(pub(crate) BTreeMap<QueueName, Own>);
 
 #[derive(Debug)]
-struct Own {
-    policy: OwnPolicy,
+pub(crate) struct Own {
+    pub(crate) policy: OwnPolicy,
     /// The size of its record; zero where it has none.
-    record_bytes: u64,
+    pub(crate) record_bytes: u64,
 }
 
 /// How far a snapshot has come with them.
@@ -47,7 +44,7 @@ impl PolicyCursor {
 }
 
 impl OwnPolicies {
-    fn of(&self, name: &QueueName) -> OwnPolicy {
+    pub(crate) fn of(&self, name: &QueueName) -> OwnPolicy {
         self.0.get(name).map(|own| own.policy).unwrap_or_default()
     }
 
@@ -59,58 +56,6 @@ impl OwnPolicies {
     /// What they may take in a snapshot.
     pub(crate) fn snapshot_bytes(&self) -> u64 {
         self.0.values().map(|own| Engine::snapshot_bytes_of_record(own.record_bytes)).sum()
-    }
-}
-
-impl Engine {
-    pub(crate) fn change_policy(
-        &mut self,
-        name: &QueueName,
-        change: &PolicyChange,
-        effects: &mut Effects,
-    ) -> Outcome {
-        let before = self.directory.own_policies.of(name);
-        let own = change.applied_to(before);
-        if own == before {
-            return self.directory.stated_policy(name, &self.store, &self.log);
-        }
-        let is_new = before.is_empty();
-        let given = self.directory.may_give(name, own, is_new);
-        match given.and_then(|()| self.log.store_policy(name, own, &self.context, effects)) {
-            Ok(record_bytes) => {
-                self.give_policy(name, own, record_bytes);
-                self.directory.stated_policy(name, &self.store, &self.log)
-            }
-            Err(refusal) => Outcome::refused(refusal),
-        }
-    }
-
-    /// From now on a queue has these rules of its own.
-    fn give_policy(&mut self, name: &QueueName, policy: OwnPolicy, record_bytes: u64) {
-        let before = if policy.is_empty() {
-            self.directory.own_policies.0.remove(name)
-        } else {
-            self.directory.own_policies.0.insert(name.clone(), Own { policy, record_bytes })
-        };
-        let now = if policy.is_empty() { 0 } else { record_bytes };
-        let before = before.map_or(0, |own| own.record_bytes);
-        self.store.totals.snapshot_bytes += Self::snapshot_bytes_of_record(now);
-        self.store.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(before);
-        let policy = self.directory.policy_for(name);
-        self.admission.is_bounded |= policy.bounds.is_bounded();
-        for slot in self.directory.queues_called(name, &mut self.store) {
-            self.admission.adopt(slot, policy, &mut self.store);
-        }
-    }
-
-    /// Takes in a record.
-    pub(crate) fn replay_policy(
-        &mut self,
-        view: &OwnPolicyView<'_>,
-        size: usize,
-    ) -> Result<(), RecordError> {
-        self.give_policy(&queue_name(view.name)?, view.own, size as u64);
-        Ok(())
     }
 }
 
@@ -149,7 +94,12 @@ impl Directory {
         Outcome::reply(log.after_all(), Reply::OwnPolicies(all))
     }
 
-    fn may_give(&self, name: &QueueName, own: OwnPolicy, is_new: bool) -> Result<(), Refusal> {
+    pub(crate) fn may_give(
+        &self,
+        name: &QueueName,
+        own: OwnPolicy,
+        is_new: bool,
+    ) -> Result<(), Refusal> {
         if own.is_empty() {
             return Ok(());
         }
@@ -166,7 +116,11 @@ impl Directory {
     }
 
     /// The queue of that name, and those of the subscriptions of that topic or pattern.
-    fn queues_called(&self, name: &QueueName, store: &mut MessageStore) -> Vec<QueueSlot> {
+    pub(crate) fn queues_called(
+        &self,
+        name: &QueueName,
+        store: &mut MessageStore,
+    ) -> Vec<QueueSlot> {
         let named = store.queues.find(name.as_str());
         let named = named.filter(|slot| store.queues.at(*slot).role == Role::Named);
         let topic = self.topics.find(name.as_str()).map(|slot| self.topics.at(slot));
@@ -222,7 +176,7 @@ impl Directory {
 impl Log {
     /// The record of them, if there is room for it; to say that there are none needs none. Gives
     /// its size.
-    fn store_policy(
+    pub(crate) fn store_policy(
         &mut self,
         name: &QueueName,
         own: OwnPolicy,
@@ -246,7 +200,7 @@ impl Log {
 impl Admission {
     /// A queue has these rules from now on; whether it stays without messages is not for them to
     /// say.
-    fn adopt(&mut self, slot: QueueSlot, policy: QueuePolicy, store: &mut MessageStore) {
+    pub(crate) fn adopt(&mut self, slot: QueueSlot, policy: QueuePolicy, store: &mut MessageStore) {
         let queue = store.queues.at_mut(slot);
         let before = queue.policy;
         queue.policy = queue.role.rules(QueuePolicy { kept: before.kept, ..policy });

@@ -5,18 +5,16 @@
 //! meanwhile. What is held is in no order of its queue: it is looked for among all messages, by
 //! their numbers.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::iter;
 use core::ops::Bound;
 
-use model::{MessageId, MessageState, Nanos, PageEnd, Refusal, Reply, limits};
+use model::{MessageId, MessageState, PageEnd, Refusal, Reply, limits};
 use selector::Selector;
 
-use crate::engine::{Bodies, Context, Engine};
-use crate::matching::{Seen, looks_of};
+use crate::engine::{Bodies, Context};
+use crate::matching::Seen;
 use crate::message::Message;
-use crate::queue::{Queue, QueueSlot};
+use crate::queue::QueueSlot;
 
 /// Which messages are looked for.
 #[derive(Clone, Copy, Debug)]
@@ -41,15 +39,15 @@ pub(crate) struct Stretch {
     /// Where the step ended; `None`: there is nothing behind it.
     pub(crate) next: Option<PageEnd>,
     /// What ended the step, where that is a body which is away.
-    unseen: Option<Unseen>,
+    pub(crate) unseen: Option<Unseen>,
 }
 
 /// A message whose body is away and was to be looked into.
 #[derive(Clone, Copy, Debug)]
-struct Unseen {
-    message: MessageId,
+pub(crate) struct Unseen {
+    pub(crate) message: MessageId,
     /// Nothing was looked at before.
-    is_first: bool,
+    pub(crate) is_first: bool,
 }
 
 impl Stretch {
@@ -72,105 +70,6 @@ impl Stretch {
     }
 }
 
-impl Engine {
-    /// Looks at the next messages of a queue, ready ones first, as many as one step may.
-    pub(crate) fn seek(&mut self, sought: &PageQuery<'_>) -> Stretch {
-        let (stretch, cost) = self.look(sought);
-        self.store.took_steps(cost / COST_OF_STEP);
-        stretch
-    }
-
-    /// The same, and what it has cost.
-    fn look(&self, sought: &PageQuery<'_>) -> (Stretch, usize) {
-        let mut stretch = Stretch::default();
-        let mut cost = 0;
-        let begun = sought.after.map_or(0, |after| section(after.state));
-        for &state in SECTIONS.get(begun..).unwrap_or_default() {
-            if sought.state.is_some_and(|only| only != state) {
-                continue;
-            }
-            for place in self.places(sought, state) {
-                if cost >= COST_MAX || stretch.found.len() >= sought.max {
-                    return (stretch, cost);
-                }
-                let message = self.store.living(place.message);
-                let is_its = state != MessageState::Leased || is_held_in(sought.queue, message);
-                if is_its
-                    && sought.selector.is_some()
-                    && self.bodies.sharing.here(message).is_none()
-                {
-                    let is_first = stretch.next.is_none();
-                    stretch.unseen = Some(Unseen { message: place.message, is_first });
-                    return (stretch, cost);
-                }
-                stretch.next = Some(place);
-                cost += sought.selector.filter(|_| is_its).map_or(1, cost_of);
-                if is_its && self.bodies.is_wanted(sought.selector, message, &self.context) {
-                    stretch.found.push((place, place.message));
-                }
-            }
-        }
-        stretch.next = None;
-        (stretch, cost)
-    }
-
-    /// The message that stops a look before it has looked at anything: its body is away.
-    pub(crate) fn stopped_at_once(&self, sought: &PageQuery<'_>) -> Option<MessageId> {
-        self.look(sought).0.unseen.filter(|unseen| unseen.is_first).map(|unseen| unseen.message)
-    }
-
-    /// The places to look at for messages in this state, in their order.
-    fn places<'a>(
-        &'a self,
-        sought: &PageQuery<'_>,
-        state: MessageState,
-    ) -> Box<dyn Iterator<Item = PageEnd> + 'a> {
-        let queue = self.store.queues.at(sought.queue);
-        let after = sought.after.filter(|after| after.state == state);
-        match state {
-            MessageState::Ready => Box::new(self.ready_places(queue, after)),
-            MessageState::Leased if !sought.held || queue.index.counts.leased == 0 => {
-                Box::new(iter::empty())
-            }
-            MessageState::Leased => {
-                let first = after.map_or(0, |after| after.place.saturating_add(1));
-                let all = self.store.messages.iter_from(first);
-                Box::new(all.map(move |(number, _)| place(state, number, MessageId(number))))
-            }
-            MessageState::Delayed => {
-                let after = after.map(|after| (Nanos(after.place), after.message));
-                let delayed = queue.index.delayed.range((behind(after), Bound::Unbounded));
-                Box::new(delayed.map(move |(until, id)| place(state, until.0, *id)))
-            }
-            MessageState::Buried => {
-                let after = after.map(|after| after.place);
-                let buried = queue.index.buried.range((behind(after), Bound::Unbounded));
-                Box::new(buried.map(move |(order, id)| place(state, *order, *id)))
-            }
-        }
-    }
-
-    fn ready_places<'a>(
-        &'a self,
-        queue: &'a Queue,
-        after: Option<PageEnd>,
-    ) -> impl Iterator<Item = PageEnd> + 'a {
-        let first = match after {
-            Some(after) => {
-                queue.delivery.dispatch.ready().first_after(after.priority, after.place as i64)
-            }
-            None => queue.delivery.dispatch.ready().first(),
-        };
-        let ready = iter::successors(first, |(priority, order)| {
-            queue.delivery.dispatch.ready().first_after(*priority, *order)
-        });
-        ready.map(|(priority, order)| PageEnd {
-            priority,
-            ..place(MessageState::Ready, order as u64, self.store.message_of(order))
-        })
-    }
-}
-
 impl Bodies {
     pub(crate) fn is_wanted(
         &self,
@@ -186,38 +85,18 @@ impl Bodies {
     }
 }
 
-fn is_held_in(queue: QueueSlot, message: &Message) -> bool {
-    message.queue == queue && message.state().holder().is_some()
-}
-
-fn behind<T>(after: Option<T>) -> Bound<T> {
+pub(crate) fn behind<T>(after: Option<T>) -> Bound<T> {
     after.map_or(Bound::Unbounded, Bound::Excluded)
 }
 
-fn place(state: MessageState, place: u64, message: MessageId) -> PageEnd {
+pub(crate) fn place(state: MessageState, place: u64, message: MessageId) -> PageEnd {
     PageEnd { state, priority: 0, place, message }
-}
-
-/// Where the messages of a state come among all of a queue.
-fn section(state: MessageState) -> usize {
-    SECTIONS.iter().position(|other| *other == state).unwrap_or(0)
-}
-
-const SECTIONS: [MessageState; 4] =
-    [MessageState::Ready, MessageState::Leased, MessageState::Delayed, MessageState::Buried];
-
-/// What a message costs that is held against a selector.
-fn cost_of(selector: &Selector) -> usize {
-    COST_OF_SELECTOR * looks_of(selector)
 }
 
 /// Messages passed by in one walk, where each that is held against a selector counts for several:
 /// so many of these as one step of a consumer that selects.
-const COST_MAX: usize = limits::SCAN_MESSAGES_MAX * COST_OF_SELECTOR;
+pub(crate) const COST_MAX: usize = limits::SCAN_MESSAGES_MAX * COST_OF_SELECTOR;
 
-const COST_OF_SELECTOR: usize = 16;
-
-/// Passing a message by takes less than a step of the engine.
-const COST_OF_STEP: usize = 4;
+pub(crate) const COST_OF_SELECTOR: usize = 16;
 
 const _: () = assert!(limits::FRAME_RECORDS_MAX <= COST_MAX, "what fits a frame is found at once");

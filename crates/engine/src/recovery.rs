@@ -6,408 +6,20 @@
 //! called in between. Every error means that the log and the snapshot do not fit together or are
 //! damaged: the engine is then good for nothing.
 
-use alloc::boxed::Box;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{Lsn, Matching, MessageGroup, MessageId, Subscription};
-use records::{
-    Copies, Envelope, Place, RecordError, RecordView, Records, Standing, StoredState,
-    SubscriptionView, encode, place_of, queue_name,
-};
-use selector::Selector;
+use model::{Lsn, MessageId};
+use records::{Place, RecordError, Standing, StoredState, encode, place_of, queue_name};
 
 use crate::QueuePolicy;
-use crate::engine::{Bodies, Directory, Engine, MessageStore, Recovery};
+use crate::engine::{Bodies, Directory, MessageStore, Recovery};
 use crate::log::Placed;
-use crate::message::{Message, State, Stored};
 use crate::queue::QueueSlot;
-use crate::subscriptions::Source;
-
-impl Engine {
-    /// Takes in a chunk of a snapshot.
-    ///
-    /// # Errors
-    /// When the chunk is damaged or holds a message that is there already.
-    pub fn load(&mut self, chunk: &[u8]) -> Result<(), RecordError> {
-        self.bodies.memory.written = Lsn(u64::MAX);
-        for record in Records::new(chunk) {
-            let (record, size) = record?;
-            match record {
-                RecordView::Sequence { next_message, next_buried, latest } => {
-                    self.store.next.message = self.store.next.message.max(next_message);
-                    self.store.next.buried = self.store.next.buried.max(next_buried);
-                    self.store.latest = self.store.latest.max(latest);
-                }
-                RecordView::Subscriptions { next } => {
-                    self.directory.subscriptions.next = self.directory.subscriptions.next.max(next);
-                }
-                RecordView::Subscribed(view) => self.replay_subscribed(&view, size)?,
-                RecordView::SendId(view) => self.replay_send_id(&view, size)?,
-                RecordView::OwnPolicy(view) => self.replay_policy(&view, size)?,
-                RecordView::ValueSet(view) => self.replay_value(&view)?,
-                RecordView::KeyDeadline(view) if !view.of_value => self.replay_deadline(&view)?,
-                RecordView::Located { envelope, location, record_bytes } => {
-                    if self.store.messages.get(envelope.message.0).is_some() {
-                        return Err(RecordError::DuplicateMessage(envelope.message));
-                    }
-                    let placed = Placed { lsn: location, bytes: record_bytes };
-                    self.recover(&envelope, placed, None, None, false)?;
-                }
-                other => return Err(RecordError::Misplaced(other.kind())),
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes in the records of a frame.
-    pub(crate) fn replay_records(
-        &mut self,
-        lsn: Lsn,
-        payload: &[u8],
-        fuzzy: bool,
-    ) -> Result<(), RecordError> {
-        for record in Records::new(payload) {
-            let (mut record, size) = record?;
-            let result = match record {
-                RecordView::Message { ref mut envelope, body } => {
-                    let group = (self.context.formats.group)(envelope.format, body);
-                    let body = Some(self.recovered_body(body));
-                    envelope.group = 0;
-                    self.recover(envelope, placed(lsn, size)?, body, group, fuzzy)
-                }
-                RecordView::Shared { copies, body } => {
-                    self.replay_copies(copies, placed(lsn, size)?, body, fuzzy)
-                }
-                RecordView::Subscribed(view) => self.replay_subscribed(&view, size),
-                RecordView::Unsubscribed { number } => self.replay_unsubscribed(number),
-                RecordView::Changed { message, standing, moved } => {
-                    self.replay_change(message, &standing, moved, placed(lsn, size)?.bytes, fuzzy)
-                }
-                RecordView::Deleted { message } => self.replay_deletion(message),
-                RecordView::SendId(view) => self.replay_send_id(&view, size),
-                RecordView::OwnPolicy(view) => self.replay_policy(&view, size),
-                RecordView::ValueSet(view) => self.replay_value(&view),
-                RecordView::ValueDeleted { name } => self.replay_value_deleted(name),
-                RecordView::KeyDeadline(view) => self.replay_deadline(&view),
-                other => Err(RecordError::Misplaced(other.kind())),
-            };
-            match result {
-                Err(error) if fuzzy && error.is_unknown() => {}
-                other => other?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes the bodies of a frame from before the snapshot: of those messages whose location it
-    /// is. Everything else in it is ignored.
-    ///
-    /// # Errors
-    /// When the frame is damaged, or such a record is not the one that the snapshot names.
-    pub fn restore_body(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), RecordError> {
-        for record in Records::new(payload) {
-            match record? {
-                (RecordView::Message { envelope, body }, size) => {
-                    self.restore_one(envelope.message, 0, placed(lsn, size)?, body, &mut None)?;
-                }
-                (RecordView::Shared { copies, body }, size) => {
-                    let (group, mut shared) = (copies.group(), None);
-                    for copy in copies.iter() {
-                        let placed = placed(lsn, size)?;
-                        self.restore_one(copy.message, group, placed, body, &mut shared)?;
-                    }
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// `shared` is the body as other messages have got it.
-    fn restore_one(
-        &mut self,
-        id: MessageId,
-        group: u64,
-        placed: Placed,
-        body: &[u8],
-        shared: &mut Option<Stored>,
-    ) -> Result<(), RecordError> {
-        let Some(message) = self.store.messages.get(id.0) else { return Ok(()) };
-        if message.location != placed.lsn || !message.body_missing {
-            return Ok(());
-        }
-        if (placed.bytes, group) != (message.record_bytes, message.group()) {
-            return Err(RecordError::WrongBody(id));
-        }
-        let (slot, before) = (message.queue, message.body_bytes());
-        let message_group = (self.context.formats.group)(message.format, body);
-        let body = shared.get_or_insert_with(|| self.recovered_body(body)).clone();
-        let now = body.len() as u64;
-        self.recovery.bodies_missing -= 1;
-        let message = self.store.living_mut(id);
-        message.body_missing = false;
-        let here = match body {
-            Stored::Here(_) => Some(body),
-            // It is away as it was before: its size alone is news.
-            Stored::Elsewhere { .. } => {
-                message.body = body;
-                None
-            }
-        };
-        let queue = self.store.queues.at_mut(slot);
-        queue.bodies.body_bytes = queue.bodies.body_bytes + now - before;
-        if let Some(body) = here {
-            self.bodies.replace_body(id, body, &mut self.store);
-            self.trim();
-        }
-        if message_group.is_some() {
-            let state = self.leave(id);
-            self.store.living_mut(id).set_message_group(message_group);
-            self.enter(id, state);
-        }
-        Ok(())
-    }
-
-    /// Ends recovery; `last` is the position of the last frame in the log.
-    ///
-    /// # Errors
-    /// When a message has no body or no subscription, or a frame after `last` was replayed.
-    pub fn finish_recovery(&mut self, last: Lsn) -> Result<(), RecordError> {
-        if self.recovery.bodies_missing > 0 {
-            let missing =
-                self.store.messages.iter_from(0).find(|(_, message)| message.body_missing);
-            let (number, _) = missing.expect("invariant: missing bodies are counted");
-            return Err(RecordError::MissingBody(MessageId(number)));
-        }
-        if last < self.recovery.replayed {
-            return Err(RecordError::OutOfOrder(last));
-        }
-        self.recovery.drop_chain();
-        if !self.bodies.groups_are_whole(&self.store) {
-            return Err(RecordError::Invalid("group"));
-        }
-        if let Some(number) = self.recovery.pending_unsubscribes.keys().next() {
-            return Err(RecordError::UnknownSubscription(*number));
-        }
-        self.keyspace.recover_lifetimes(&mut self.store);
-        self.directory.recover_expiries(&mut self.store);
-        self.bodies.share_recovered(&mut self.store);
-        let idle: Vec<_> = self.store.queues.iter().map(|(slot, _)| slot).collect();
-        for slot in idle {
-            self.store.queues.at_mut(slot).spare_what_is_there();
-            self.remove_if_idle(slot);
-        }
-        self.log.last = last;
-        self.bodies.memory.written = last;
-        self.recovery = Recovery { chains_cut: self.recovery.chains_cut, ..Recovery::default() };
-        Ok(())
-    }
-
-    /// Location of each Message or Shared record of which something lives, and the bytes that are
-    /// counted for it: see [`crate::FrameEnd::live`].
-    pub fn live(&self) -> impl Iterator<Item = (Lsn, u64)> {
-        let alone = self.store.messages.iter_from(0).map(|(_, message)| message);
-        let alone = alone.filter(|message| message.is_journalled() && message.group() == 0);
-        let alone = alone.map(|message| (message.location, message.live_bytes()));
-        let groups = self.bodies.groups.iter();
-        alone.chain(groups.map(|(_, group)| (group.placed.lsn, group.live_bytes())))
-    }
-
-    /// Takes in a message, or anew one that is known: compaction states messages again.
-    fn recover(
-        &mut self,
-        envelope: &Envelope<'_>,
-        placed: Placed,
-        body: Option<Stored>,
-        message_group: Option<MessageGroup>,
-        fuzzy: bool,
-    ) -> Result<(), RecordError> {
-        let id = envelope.message;
-        if envelope.group > id.0 {
-            return Err(RecordError::Invalid("group"));
-        }
-        if let Some(known) = self.store.messages.get(id.0) {
-            // Of two bodies in one frame a snapshot, which names the frame, could not say which
-            // counts.
-            if body.is_some() && known.location == placed.lsn && !known.body_missing {
-                return Err(RecordError::Invalid("message (stated twice in one frame)"));
-            }
-            self.forget(id);
-        }
-        let slot = self.recovery.recovered_place(
-            envelope.place,
-            fuzzy,
-            &self.directory,
-            &mut self.store,
-        )?;
-        self.store.check_places(id, slot, &envelope.standing)?;
-        let body_missing = body.is_none();
-        let body = body.unwrap_or(Stored::away(placed.bytes));
-        let mut message = Message::new(envelope, slot, body);
-        message.set_placed(envelope.group, placed);
-        message.set_message_group(message_group);
-        message.body_missing = body_missing;
-        self.recovery.bodies_missing += u64::from(body_missing);
-        if envelope.group != 0 {
-            self.bodies.groups.join(envelope.group, placed);
-        }
-        self.store.latest = self.store.latest.max(envelope.created);
-        self.store.snapshot_changed(&message, true);
-        self.bodies.account(id, &message, &mut self.store);
-        self.store.messages.insert(id.0, Box::new(message));
-        self.settle_recovered(id, &envelope.standing);
-        if body_missing {
-            self.bodies.grow_as_pictured(id, &mut self.store);
-        }
-        Ok(())
-    }
-
-    /// A body that the log has: it comes into memory as long as there are few, so that a start
-    /// takes no longer than the log is read.
-    fn recovered_body(&self, body: &[u8]) -> Stored {
-        let most = self.movable_max().min(RECOVERED_BYTES_MAX);
-        if self.bodies.memory.movable + crate::memory::charge(body.len()) <= most {
-            return Stored::Here(Arc::from(body));
-        }
-        Stored::away(u32::try_from(body.len()).unwrap_or(u32::MAX))
-    }
-
-    fn replay_copies(
-        &mut self,
-        copies: Copies<'_>,
-        placed: Placed,
-        body: &[u8],
-        fuzzy: bool,
-    ) -> Result<(), RecordError> {
-        let stored = self.recovered_body(body);
-        for envelope in copies.iter() {
-            let group = (self.context.formats.group)(envelope.format, body);
-            self.recover(&envelope, placed, Some(stored.clone()), group, fuzzy)?;
-        }
-        Ok(())
-    }
-
-    fn replay_subscribed(
-        &mut self,
-        view: &SubscriptionView<'_>,
-        size: usize,
-    ) -> Result<(), RecordError> {
-        let asks = view.subscription()?;
-        let known = asks.name.as_ref().and_then(|name| self.directory.subscriptions.find(name));
-        let there = self.directory.subscriptions.get(view.number).map(|entry| &entry.asks);
-        if let Some(there) = there
-            && **there == (Subscription { expiry: there.expiry, ..(*asks).clone() })
-        {
-            self.restate_subscription(view.number, asks, size as u64);
-            return Ok(());
-        }
-        if known.is_some() || there.is_some() {
-            return Err(RecordError::DuplicateSubscription(view.number));
-        }
-        let selector = asks.selector.as_deref().map(Selector::parse_stored).transpose();
-        let selector = selector.map_err(|_| RecordError::Invalid("selector"))?;
-        let source = match asks.matching {
-            Matching::Name => Source::Topic(self.directory.topics.find_or_create(&asks.topic)),
-            matching => Source::of_pattern(matching),
-        };
-        self.register(view.number, asks, selector, source, size as u64);
-        Ok(())
-    }
-
-    fn replay_unsubscribed(&mut self, number: u64) -> Result<(), RecordError> {
-        self.directory.subscriptions.next = self.directory.subscriptions.next.max(number + 1);
-        let slot = match self.directory.subscriptions.get(number) {
-            Some(entry) => entry.queue,
-            None => {
-                let phantom = self.recovery.pending_unsubscribes.remove(&number);
-                phantom.ok_or(RecordError::UnknownSubscription(number))?
-            }
-        };
-        let mut ids = self.store.messages_of(slot);
-        while let Some(id) = ids.pop() {
-            self.forget(id);
-        }
-        if self.directory.subscriptions.get(number).is_some() {
-            self.withdraw(number);
-        } else {
-            self.begin_leaving(slot);
-        }
-        Ok(())
-    }
-
-    fn replay_change(
-        &mut self,
-        id: MessageId,
-        standing: &Standing<'_>,
-        moved: Option<Place<'_>>,
-        changed_bytes: u32,
-        fuzzy: bool,
-    ) -> Result<(), RecordError> {
-        let Some(message) = self.store.messages.get(id.0) else {
-            return Err(RecordError::UnknownMessage(id));
-        };
-        let before = message.queue;
-        let slot = moved.map_or(Ok(before), |place| {
-            self.recovery.recovered_place(place, fuzzy, &self.directory, &mut self.store)
-        })?;
-        self.leave(id);
-        self.store.reorder(id, place_of(id));
-        self.store.check_places(id, slot, standing)?;
-        self.bodies.change_queue(id, slot, &mut self.store);
-        self.store.amend(id, |message| {
-            message.assume(id, standing);
-            if moved.is_some() {
-                message.history_mut().moved = true;
-            }
-        });
-        self.bodies.note_growth(id, changed_bytes, &mut self.store);
-        self.settle_recovered(id, standing);
-        Ok(())
-    }
-
-    fn replay_deletion(&mut self, id: MessageId) -> Result<(), RecordError> {
-        if self.store.messages.get(id.0).is_none() {
-            return Err(RecordError::UnknownMessage(id));
-        }
-        self.forget(id);
-        Ok(())
-    }
-
-    fn forget(&mut self, id: MessageId) {
-        self.leave(id);
-        let message = self.admission.take(id, &mut self.bodies, &mut self.store);
-        if message.group() != 0 {
-            self.bodies.groups.part(message.group());
-        }
-        self.recovery.bodies_missing -= u64::from(message.body_missing);
-    }
-
-    /// Enters a message into its indexes and moves the numbers past those it uses.
-    fn settle_recovered(&mut self, id: MessageId, standing: &Standing<'_>) {
-        let order = standing.order;
-        if order != place_of(id) {
-            self.store.reordered.insert(order as u64, id);
-        }
-        let largest = if order > 0 { id.0.max(order as u64) } else { id.0 };
-        self.store.next.message = self.store.next.message.max(largest + 1);
-        self.store.next.front = self.store.next.front.min(order - 1);
-        let state = match standing.state {
-            StoredState::Ready => State::Ready,
-            StoredState::Delayed { until } => State::Delayed { until },
-            StoredState::Buried { order } => {
-                self.store.next.buried = self.store.next.buried.max(order + 1);
-                State::Buried { order }
-            }
-        };
-        self.enter(id, state);
-    }
-}
 
 impl Bodies {
     /// The record that a snapshot names does not say all that the snapshot says, nor does the
     /// snapshot say which queue that record names: what was moved has a place of its own.
-    fn grow_as_pictured(&mut self, id: MessageId, store: &mut MessageStore) {
+    pub(crate) fn grow_as_pictured(&mut self, id: MessageId, store: &mut MessageStore) {
         let message = store.living_mut(id);
         if message.order(id) != place_of(id) {
             message.history_mut().moved = true;
@@ -421,7 +33,7 @@ impl Bodies {
     }
 
     /// All messages of one group are in one record.
-    fn groups_are_whole(&self, store: &MessageStore) -> bool {
+    pub(crate) fn groups_are_whole(&self, store: &MessageStore) -> bool {
         // Mostly there are none, and ten million messages need not be looked at.
         let none = self.groups.iter().next().is_none();
         none || store.messages.iter_from(0).all(|(_, message)| {
@@ -437,7 +49,7 @@ impl Bodies {
 
 impl MessageStore {
     /// All messages of a queue in recovery, when nobody holds any.
-    fn messages_of(&self, slot: QueueSlot) -> Vec<MessageId> {
+    pub(crate) fn messages_of(&self, slot: QueueSlot) -> Vec<MessageId> {
         let queue = self.queues.at(slot);
         let ready = queue.delivery.dispatch.ready().iter().map(|(_, order)| self.message_of(order));
         let delayed = queue.index.delayed.iter().map(|(_, id)| *id);
@@ -445,7 +57,7 @@ impl MessageStore {
     }
 
     /// A damaged record must not take a place that another message has.
-    fn check_places(
+    pub(crate) fn check_places(
         &self,
         id: MessageId,
         slot: QueueSlot,
@@ -497,7 +109,7 @@ impl Recovery {
         Ok(slot)
     }
 
-    fn recovered_place(
+    pub(crate) fn recovered_place(
         &mut self,
         place: Place<'_>,
         fuzzy: bool,
@@ -528,17 +140,10 @@ impl Directory {
     }
 }
 
-fn placed(lsn: Lsn, size: usize) -> Result<Placed, RecordError> {
+pub(crate) fn placed(lsn: Lsn, size: usize) -> Result<Placed, RecordError> {
     let bytes = u32::try_from(size).map_err(|_| RecordError::Invalid("body"))?;
     Ok(Placed { lsn, bytes })
 }
 
-/// Bodies that a start brings into memory. Others come ahead of who reads them.
-const RECOVERED_BYTES_MAX: u64 = 256 * 1024 * 1024;
-
 /// What stands for the topic of a subscription that is known to have gone.
 const PENDING_UNSUBSCRIBE: &str = "gone";
-
-#[cfg(test)]
-#[path = "recovery_test.rs"]
-mod tests;

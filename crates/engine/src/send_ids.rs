@@ -14,10 +14,10 @@ use alloc::sync::Arc;
 use model::{
     DependsOn, Destination, Durability, MessageId, Nanos, NewMessage, QueueName, Reply, limits,
 };
-use records::{RecordError, RecordView, SendIdView};
+use records::{RecordView, SendIdView};
 
 use crate::Effects;
-use crate::engine::{Context, Directory, Engine, MessageStore};
+use crate::engine::{Context, Directory, MessageStore};
 use crate::log::Log;
 use crate::producing::Drafted;
 use crate::targets::Target;
@@ -36,8 +36,8 @@ pub(crate) struct SendIds {
     bytes: u64,
     bytes_max: u64,
     /// The oldest first.
-    seen: BTreeMap<Age, Seen>,
-    ages: BTreeMap<SendKey, Age>,
+    seen: BTreeMap<Age, DedupEntry>,
+    pub(crate) ages: BTreeMap<SendKey, Age>,
     /// The number of the next one.
     next: u64,
 }
@@ -47,7 +47,7 @@ pub(crate) type Age = (Nanos, u64);
 
 /// A name and what it stands for.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct DedupEntry {
     pub(crate) key: SendKey,
     pub(crate) first: First,
     /// The size of its record; zero where it is in memory only.
@@ -79,11 +79,11 @@ pub(crate) enum SentBefore {
 /// A name whose message is drafted.
 #[derive(Debug)]
 pub(crate) struct Sent {
-    key: SendKey,
-    message: Option<MessageId>,
-    copies: u32,
-    fingerprint: u64,
-    record_bytes: u64,
+    pub(crate) key: SendKey,
+    pub(crate) message: Option<MessageId>,
+    pub(crate) copies: u32,
+    pub(crate) fingerprint: u64,
+    pub(crate) record_bytes: u64,
 }
 
 impl First {
@@ -122,7 +122,7 @@ impl SendIds {
     }
 
     /// All from this age on, the oldest first.
-    pub(crate) fn iter_from(&self, age: Age) -> impl Iterator<Item = (Age, &Seen)> {
+    pub(crate) fn iter_from(&self, age: Age) -> impl Iterator<Item = (Age, &DedupEntry)> {
         self.seen.range(age..).map(|(age, seen)| (*age, seen))
     }
 
@@ -132,11 +132,11 @@ impl SendIds {
     }
 
     /// Who has no room for names remembers none.
-    fn is_on(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         self.window > Nanos::ZERO && self.count_max > 0
     }
 
-    fn insert(&mut self, at: Nanos, seen: Seen) {
+    pub(crate) fn insert(&mut self, at: Nanos, seen: DedupEntry) {
         let age = (at, self.next);
         self.next += 1;
         self.bytes += seen.memory_bytes();
@@ -145,7 +145,7 @@ impl SendIds {
         self.seen.insert(age, seen);
     }
 
-    fn remove(&mut self, age: Age) -> Option<Seen> {
+    pub(crate) fn remove(&mut self, age: Age) -> Option<DedupEntry> {
         let seen = self.seen.remove(&age)?;
         self.bytes -= seen.memory_bytes();
         let was_there = self.ages.remove(&seen.key);
@@ -154,7 +154,7 @@ impl SendIds {
     }
 
     /// The oldest, if it is one too many or too old.
-    fn superfluous(&self, now: Nanos) -> Option<Age> {
+    pub(crate) fn superfluous(&self, now: Nanos) -> Option<Age> {
         let age = *self.seen.first_key_value()?.0;
         let is_full = self.seen.len() > self.count_max || self.bytes > self.bytes_max;
         (is_full || !self.is_remembered(age, now)).then_some(age)
@@ -163,7 +163,7 @@ impl SendIds {
     pub(crate) fn check(&self, last_moment: Nanos) {
         assert_eq!(self.seen.len(), self.ages.len(), "each name has an age");
         assert!(self.seen.len() <= self.count_max, "no more names than may be");
-        let bytes = self.seen.values().map(Seen::memory_bytes).sum::<u64>();
+        let bytes = self.seen.values().map(DedupEntry::memory_bytes).sum::<u64>();
         assert_eq!(bytes, self.bytes, "bytes of names");
         assert!(bytes <= self.bytes_max, "no more names than there is memory for");
         for (age, seen) in &self.seen {
@@ -171,66 +171,6 @@ impl SendIds {
             assert!(age.0 <= last_moment && age.1 < self.next, "a name was seen in the past");
             assert!(seen.key.1.len() <= limits::SEND_ID_BYTES_MAX, "names are short");
         }
-    }
-}
-
-impl Engine {
-    /// What the record of a name may take beside that of the message.
-    pub(crate) fn send_id_bytes_max(key: Option<&SendKey>) -> usize {
-        let texts = key.map(|(to, id)| to.name().as_str().len() + id.len());
-        texts.map_or(0, |bytes| bytes + SendIdView::FIXED_BYTES_MAX)
-    }
-
-    /// From now on these are not stored again.
-    pub(crate) fn remember_all(&mut self, sent: impl IntoIterator<Item = Sent>, after: DependsOn) {
-        for Sent { key, message, copies, fingerprint, record_bytes } in sent {
-            let first = First { message, copies, after, fingerprint: Some(fingerprint) };
-            self.remember_first(self.store.latest, Seen { key, first, record_bytes });
-        }
-    }
-
-    /// A name as the log or a snapshot has it, maybe both.
-    pub(crate) fn replay_send_id(
-        &mut self,
-        view: &SendIdView<'_>,
-        size: usize,
-    ) -> Result<(), RecordError> {
-        self.store.latest = self.store.latest.max(view.at);
-        let key = (view.destination()?, Arc::from(view.id));
-        let SendIdView { message, copies, fingerprint, .. } = *view;
-        let first =
-            First { message: Some(message), copies, after: DependsOn::NOTHING, fingerprint };
-        if self.dedup.is_on() {
-            self.remember_first(view.at, Seen { key, first, record_bytes: size as u64 });
-        }
-        Ok(())
-    }
-
-    /// Remembers the latest message of a name, and forgets the oldest names.
-    fn remember_first(&mut self, at: Nanos, seen: Seen) {
-        let known = self.dedup.ages.get(&seen.key).copied();
-        if known.is_some_and(|(known_at, _)| known_at >= at) {
-            return;
-        }
-        if let Some(known) = known {
-            self.forget_send_id(known);
-        }
-        self.store.totals.snapshot_bytes += Self::snapshot_bytes_of_record(seen.record_bytes);
-        self.dedup.insert(at, seen);
-        self.forget_send_ids();
-    }
-
-    /// Forgets the oldest names, while they are too many or too old.
-    pub(crate) fn forget_send_ids(&mut self) {
-        for _ in 0..FORGOTTEN_MAX {
-            let Some(age) = self.dedup.superfluous(self.store.latest) else { break };
-            self.forget_send_id(age);
-        }
-    }
-
-    fn forget_send_id(&mut self, age: Age) {
-        let Some(seen) = self.dedup.remove(age) else { return };
-        self.store.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(seen.record_bytes);
     }
 }
 
@@ -316,7 +256,7 @@ impl MessageStore {
     }
 }
 
-impl Seen {
+impl DedupEntry {
     /// Bytes of memory that it takes.
     fn memory_bytes(&self) -> u64 {
         SEEN_BYTES + self.key.1.len() as u64
@@ -343,6 +283,3 @@ fn view_of(
 
 /// A name in memory, with its places in the indexes, but for its text. Measured.
 const SEEN_BYTES: u64 = 400;
-
-/// So many names are forgotten at once: more than one, so that old ones go though others come.
-const FORGOTTEN_MAX: usize = 8;

@@ -6,12 +6,10 @@ use alloc::sync::Arc;
 use core::cell::Cell;
 
 use model::{
-    ClientName, DependsOn, Destination, LinkId, MessageId, Nanos, Refusal, Reply, SessionId,
-    Settlement, TransactionId,
+    ClientName, Destination, LinkId, MessageId, Nanos, SessionId, Settlement, TransactionId,
 };
 
 use crate::batches::Observing;
-use crate::engine::{Engine, Outcome};
 use crate::feeding::Feed;
 use crate::lists::Popping;
 use crate::queue::QueueSlot;
@@ -150,16 +148,6 @@ impl Session {
     pub(crate) fn margin_begins(&self, link: LinkId, first: Option<Nanos>) -> Option<Nanos> {
         let wait = self.links.consumers.get(&link)?.wait?;
         if wait.margin == Nanos::ZERO { None } else { Some(Nanos(first?.since(wait.margin).0)) }
-    }
-}
-
-impl Engine {
-    pub(crate) fn identify(&mut self, by: SessionSlot, client: ClientName) -> Outcome {
-        if self.sessions.identify(by, client) {
-            Outcome::reply(DependsOn::NOTHING, Reply::Done)
-        } else {
-            Outcome::refused(Refusal::ClientInUse)
-        }
     }
 }
 

@@ -7,9 +7,7 @@
 
 use model::{QueueFull, WhenFull};
 
-use crate::Effects;
-use crate::engine::Engine;
-use crate::queue::{Queue, QueueSlot, Role};
+use crate::queue::{Queue, Role};
 
 impl Queue {
     /// Its first consumer comes, and is given the time to take what is there.
@@ -20,7 +18,7 @@ impl Queue {
     }
 
     /// The bound that those who consume from it have left it beyond.
-    fn cuts_off(&self) -> Option<QueueFull> {
+    pub(crate) fn cuts_off(&self) -> Option<QueueFull> {
         let bounds = &self.policy.bounds;
         let is_cut = bounds.when_full == WhenFull::Disconnect;
         if !is_cut
@@ -33,17 +31,5 @@ impl Queue {
         }
         let bound = self.held().exceeds(bounds)?;
         Some(QueueFull { queue: self.name.clone(), bound })
-    }
-}
-
-impl Engine {
-    /// Disconnects those who consume from a subscription that holds too much.
-    pub(crate) fn cut_off(&mut self, slot: QueueSlot, effects: &mut Effects) {
-        if !self.admission.is_bounded {
-            return;
-        }
-        let Some(full) = self.store.queues.get(slot).and_then(Queue::cuts_off) else { return };
-        self.dismiss_consumers_for(slot, Some(&full), effects);
-        self.part_queue(slot, effects);
     }
 }

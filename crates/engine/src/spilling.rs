@@ -6,18 +6,15 @@
 //! and that place is its own until [`Engine::take_vacated`] says that nobody needs it. A body that
 //! came back needs none.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
-use core::ops::RangeInclusive;
 
-use model::{BodyPlace, MessageId};
+use model::MessageId;
 
-use crate::body_waits::StoredBody;
-use crate::engine::{Bodies, Engine, MessageStore};
+use crate::engine::{Bodies, MessageStore};
 use crate::memory::{Keeper, Kept};
-use crate::message::Stored;
 
 /// Where a body lies in the spill, and how large it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,22 +31,22 @@ pub(crate) struct Spilling {
     /// There is one.
     is_there: bool,
     /// It takes nothing for now.
-    is_full: bool,
+    pub(crate) is_full: bool,
     /// Bytes of bodies that are here, may leave, and are in no log.
     pub(crate) bytes: u64,
     /// Of these, of those whose turn has come.
     pub(crate) leaving_bytes: u64,
     /// They. Some may be gone.
-    leaving: BTreeSet<MessageId>,
+    pub(crate) leaving: BTreeSet<MessageId>,
     /// Of these, those that the caller has not taken yet, the oldest first: so they lie in the
     /// order in which they are asked for, though the last to come are the first to leave.
-    queued: BTreeSet<MessageId>,
+    pub(crate) queued: BTreeSet<MessageId>,
     /// Whose turn came while nothing was taken.
-    kept_back: BTreeSet<MessageId>,
+    pub(crate) kept_back: BTreeSet<MessageId>,
     /// What lies there, and whose it is.
-    places: BTreeMap<NonZeroU64, MessageId>,
+    pub(crate) places: BTreeMap<NonZeroU64, MessageId>,
     /// Where something lies that nobody needs any more.
-    vacated: Vec<Spilled>,
+    pub(crate) vacated: Vec<Spilled>,
 }
 
 impl Spilling {
@@ -143,148 +140,18 @@ impl Spilling {
     }
 }
 
-impl Engine {
-    /// Bodies that are to be put into the spill, of about so many bytes together: they stay in
-    /// memory until [`Engine::handle_spilled`] or [`Engine::handle_unspilled`].
-    pub fn poll_spill(&mut self, bytes_max: u64) -> Vec<StoredBody> {
-        let mut bodies = Vec::new();
-        let mut bytes = 0;
-        while bytes < bytes_max
-            && let Some(id) = self.bodies.memory.spilling.queued.pop_first()
-        {
-            let body = self
-                .bodies
-                .spillable(id, &self.store)
-                .expect("invariant: what waits to leave is here");
-            bytes += body.len() as u64;
-            bodies.push((id, Arc::clone(body)));
-        }
-        bodies
-    }
-
-    /// Whether [`Engine::poll_spill`] would give something.
-    #[must_use]
-    pub fn has_to_spill(&self) -> bool {
-        !self.bodies.memory.spilling.queued.is_empty()
-    }
-
-    /// Whether memory is so full that what adds to it had better wait until what leaves has left.
-    #[must_use]
-    pub fn waits_for_spill(&self) -> bool {
-        !self.bodies.memory.spilling.leaving.is_empty() && self.is_crowded()
-    }
-
-    /// Where bodies lie now.
-    pub fn handle_spilled(&mut self, placed: impl IntoIterator<Item = (MessageId, Spilled)>) {
-        for (id, spilled) in placed {
-            self.bodies.stops_leaving(id, &self.store);
-            if self.bodies.spillable(id, &self.store).is_none() {
-                self.bodies.memory.spilling.vacate(Some(spilled));
-                continue;
-            }
-            let Spilled { place, bytes } = spilled;
-            self.bodies.with_body(
-                id,
-                VecDeque::push_back,
-                Stored::away(bytes),
-                Some(place),
-                &mut self.store,
-            );
-        }
-    }
-
-    /// What lay at these places lies elsewhere as well: there it stays, if it is needed.
-    pub fn handle_moved(&mut self, moved: impl IntoIterator<Item = (NonZeroU64, Spilled)>) {
-        for (from, to) in moved {
-            let name = self.bodies.memory.spilling.places.get(&from).copied();
-            let kept = name
-                .and_then(|name| Some((name, self.bodies.kept(name, &self.store)?.stored.clone())));
-            let Some((name, stored)) = kept else {
-                self.bodies.memory.spilling.vacate(Some(to));
-                continue;
-            };
-            self.bodies.with_body(
-                name,
-                VecDeque::push_front,
-                stored,
-                Some(to.place),
-                &mut self.store,
-            );
-            self.bodies.memory.spilling.vacate(Some(Spilled { place: from, ..to }));
-        }
-    }
-
-    /// These were not taken, and nothing else is for now.
-    pub fn handle_unspilled(&mut self, ids: impl IntoIterator<Item = MessageId>) {
-        self.bodies.memory.spilling.is_full = true;
-        let queued = core::mem::take(&mut self.bodies.memory.spilling.queued);
-        for id in ids.into_iter().chain(queued) {
-            self.bodies.stops_leaving(id, &self.store);
-            if self.bodies.spillable(id, &self.store).is_some() {
-                self.bodies.memory.spilling.kept_back.insert(id);
-            }
-        }
-    }
-
-    /// The spill may take something again.
-    pub fn try_spill_again(&mut self) {
-        self.bodies.memory.spilling.is_full = false;
-    }
-
-    /// How many bodies lie in the spill.
-    #[must_use]
-    pub fn spilled(&self) -> u64 {
-        self.bodies.memory.spilling.places.len() as u64
-    }
-
-    /// Where bodies lie in the spill that nobody needs any more, but for answers that were given.
-    pub fn take_vacated(&mut self) -> Vec<Spilled> {
-        core::mem::take(&mut self.bodies.memory.spilling.vacated)
-    }
-
-    /// Where the body lies in the spill that is to be fetched next, for those who look into bodies.
-    #[must_use]
-    pub fn wanted_spilled(&self) -> Option<NonZeroU64> {
-        self.bodies.awaited.wanted_of_spill()
-    }
-
-    /// What lies there in the spill and behind, and is soon asked for by who has asked for this.
-    pub fn spilled_from(&self, place: NonZeroU64) -> impl Iterator<Item = Spilled> {
-        let places = self.bodies.memory.spilling.places.range(place..).take(SPILLED_AHEAD_MAX);
-        let to_come = places.filter(|(place, id)| {
-            self.bodies.is_awaited_at(**id, BodyPlace::Spill(**place), &self.store)
-        });
-        to_come.filter_map(|(_, name)| self.bodies.kept(*name, &self.store)?.lies())
-    }
-
-    /// What lies at these places.
-    pub fn spilled_within(
-        &self,
-        places: RangeInclusive<NonZeroU64>,
-    ) -> impl Iterator<Item = Spilled> {
-        let names = self.bodies.memory.spilling.places.range(places);
-        names.filter_map(|(_, name)| self.bodies.kept(*name, &self.store)?.lies())
-    }
-
-    /// A body was fetched from there: it comes back if it is waited for, or its message is ready.
-    pub fn restore_spilled(&mut self, place: NonZeroU64, body: Arc<[u8]>) {
-        let id = self.bodies.memory.spilling.places.get(&place).copied();
-        if let Some(id) =
-            id.filter(|id| self.bodies.is_awaited_at(*id, BodyPlace::Spill(place), &self.store))
-        {
-            self.bodies.bring(id, body, &mut self.store);
-        }
-    }
-}
-
 impl Bodies {
     /// A body that nothing has but memory.
-    fn spillable<'e>(&'e self, id: MessageId, store: &'e MessageStore) -> Option<&'e Arc<[u8]>> {
+    pub(crate) fn spillable<'e>(
+        &'e self,
+        id: MessageId,
+        store: &'e MessageStore,
+    ) -> Option<&'e Arc<[u8]>> {
         self.kept(id, store).filter(Kept::is_only_here)?.stored.here()
     }
 
     /// It is not on its way any more.
-    fn stops_leaving(&mut self, id: MessageId, store: &MessageStore) {
+    pub(crate) fn stops_leaving(&mut self, id: MessageId, store: &MessageStore) {
         let bytes = self.spillable(id, store).map_or(0, |body| crate::memory::charge(body.len()));
         let spilling = &mut self.memory.spilling;
         if spilling.leaving.remove(&id) {
@@ -328,6 +195,3 @@ impl Bodies {
 
 /// A place, and whose it is, in a tree.
 const PLACE_BYTES: u64 = 32;
-
-/// What lies so far behind what is asked for is not soon asked for.
-const SPILLED_AHEAD_MAX: usize = 256;

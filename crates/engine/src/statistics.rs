@@ -6,58 +6,11 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use model::{
-    LinkId, MessageId, MessageStatistics, Nanos, Peek, QueueName, QueueStatistics, Refusal, Reply,
-};
+use model::{MessageId, MessageStatistics, Nanos, QueueName, QueueStatistics, Reply};
 
-use crate::engine::{Engine, MessageStore, Outcome};
+use crate::engine::{MessageStore, Outcome};
 use crate::log::Log;
-use crate::queue::{Queue, QueueSlot};
-use crate::session::SessionSlot;
-
-impl Engine {
-    pub(crate) fn peek(&self, by: SessionSlot, which: Peek) -> Outcome {
-        match which {
-            Peek::Message(id) => self.found(Some(id)),
-            Peek::Ready(link) => self.peek_queue(by, link, |queue| {
-                queue
-                    .delivery
-                    .dispatch
-                    .ready()
-                    .first()
-                    .map(|(_, order)| self.store.message_of(order))
-            }),
-            Peek::Delayed(link) => {
-                self.peek_queue(by, link, |queue| queue.index.delayed.first().map(|(_, id)| *id))
-            }
-            Peek::Buried(link) => self.peek_queue(by, link, |queue| {
-                queue.index.buried.first_key_value().map(|(_, id)| *id)
-            }),
-        }
-    }
-
-    fn peek_queue(
-        &self,
-        by: SessionSlot,
-        link: LinkId,
-        first: impl FnOnce(&Queue) -> Option<MessageId>,
-    ) -> Outcome {
-        match self.sessions.producer_queue(by, link) {
-            Some(slot) => self.found(first(self.store.queues.at(slot))),
-            None => Outcome::refused(Refusal::NoSuchLink),
-        }
-    }
-
-    fn found(&self, id: Option<MessageId>) -> Outcome {
-        let message = id.and_then(|id| Some((id, self.store.find(id)?)));
-        let Some((id, message)) = message else { return self.log.not_found() };
-        let reply = Reply::Found {
-            message: id,
-            element: Box::new(self.bodies.element_of(id, &self.store, &self.context)),
-        };
-        Outcome::reply(message.after(), reply)
-    }
-}
+use crate::queue::QueueSlot;
 
 impl MessageStore {
     pub(crate) fn message_statistics(&self, id: MessageId, log: &Log) -> Outcome {

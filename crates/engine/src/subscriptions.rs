@@ -9,22 +9,17 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    ConsumerMode, DependsOn, Durability, LinkId, Matching, Nanos, Persistence, QueueName, Refusal,
-    Reply, Subscription, SubscriptionName, glob, limits, words,
+    Matching, Nanos, QueueName, Refusal, Reply, Subscription, SubscriptionName, glob, limits, words,
 };
-use records::{RecordView, SubscriptionView, encoded_bytes};
 use selector::Selector;
 
-use crate::engine::{Directory, Engine, MessageStore, Outcome};
+use crate::engine::{Directory, MessageStore, Outcome};
 use crate::log::Log;
-use crate::matching::{parse_selector, reading_steps};
 use crate::pattern_tree::{Found, PatternTree};
 use crate::patterns::LOOKS_PER_STEP;
 use crate::queue::QueueSlot;
-use crate::session::{ConsumerKey, SessionSlot};
-use crate::timers::Timer;
+use crate::session::SessionSlot;
 use crate::topics::TopicSlot;
-use crate::{Effects, QueuePolicy};
 
 /// All subscriptions, by number and by name.
 #[derive(Debug)]
@@ -76,7 +71,7 @@ pub(crate) enum Source {
 
 /// What has to be done so that a consumer gets the subscription it asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
+pub(crate) enum Wanted {
     /// It is there as asked.
     This(u64),
     /// There is none.
@@ -222,182 +217,6 @@ impl Entry {
     }
 }
 
-impl Engine {
-    pub(crate) fn subscribe(
-        &mut self,
-        by: SessionSlot,
-        link: LinkId,
-        asked: Box<Subscription>,
-        effects: &mut Effects,
-    ) -> Outcome {
-        match self.subscribed(by, link, asked, effects) {
-            Ok(outcome) => outcome,
-            Err(refusal) => Outcome::refused(refusal),
-        }
-    }
-
-    pub(crate) fn unsubscribe(
-        &mut self,
-        name: &SubscriptionName,
-        effects: &mut Effects,
-    ) -> Outcome {
-        let Some(number) = self.directory.subscriptions.find(name) else {
-            return self.log.not_found();
-        };
-        if self.directory.has_consumers(number, &self.store) {
-            return Outcome::refused(Refusal::SubscriptionInUse);
-        }
-        self.end_subscription(number, effects);
-        Outcome::reply(self.log.after_open(), Reply::Done)
-    }
-
-    /// Ends a subscription; its messages are forgotten in steps.
-    pub(crate) fn end_subscription(&mut self, number: u64, effects: &mut Effects) {
-        let &Entry { queue, record_bytes, .. } = self.directory.subscriptions.at(number);
-        if record_bytes > 0 {
-            let level = self.context.policy.durability(Persistence::Persistent);
-            self.log.append(&RecordView::Unsubscribed { number }, level, effects);
-        }
-        self.dismiss_consumers(queue, effects);
-        self.withdraw(number);
-    }
-
-    /// Takes a subscription that nobody consumes from out of its topic, which may go with it.
-    pub(crate) fn withdraw(&mut self, number: u64) {
-        let entry = self.directory.subscriptions.remove(number);
-        let entry = entry.expect("invariant: a subscription ends once");
-        self.store.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(entry.record_bytes);
-        if let Source::Topic(topic) = entry.source {
-            let its = self.directory.topics.at_mut(topic);
-            its.selectors_weight -= weight_of(entry.selector.as_ref());
-            let was_there = its.subscriptions.remove(&number);
-            assert!(was_there, "a topic knows its subscriptions");
-            self.directory.topics.remove_if_idle(topic);
-        }
-        self.store.timers.change(Timer::Unused(number), entry.ends_at, None);
-        if let Some(keeper) = entry.keeper {
-            self.sessions.at_mut(keeper).owned.keeps.remove(&number);
-        }
-        self.begin_leaving(entry.queue);
-    }
-
-    /// Enters a subscription. `record_bytes` is the size of its record, zero where it has none.
-    pub(crate) fn register(
-        &mut self,
-        number: u64,
-        asks: Box<Subscription>,
-        selector: Option<Selector>,
-        source: Source,
-        record_bytes: u64,
-    ) -> QueueSlot {
-        let durable = asks.is_durable();
-        let policy = QueuePolicy { kept: false, ..self.directory.policy_for(&asks.topic) };
-        let queue =
-            self.store.queues.create_subscription(asks.topic.clone(), number, durable, policy);
-        if let Source::Topic(topic) = source {
-            let its = self.directory.topics.at_mut(topic);
-            its.selectors_weight += weight_of(selector.as_ref());
-            its.subscriptions.insert(number);
-        }
-        self.store.totals.snapshot_bytes += Self::snapshot_bytes_of_record(record_bytes);
-        let entry = Entry {
-            asks,
-            selector,
-            source,
-            queue,
-            record_bytes,
-            keeper: None,
-            ends_at: None,
-            is_recovered: false,
-        };
-        self.directory.subscriptions.insert(number, entry);
-        queue
-    }
-
-    fn subscribed(
-        &mut self,
-        by: SessionSlot,
-        link: LinkId,
-        asked: Box<Subscription>,
-        effects: &mut Effects,
-    ) -> Result<Outcome, Refusal> {
-        let key = ConsumerKey { session: by, link };
-        if self.sessions.is_consumer(key) {
-            return Err(Refusal::LinkInUse);
-        }
-        if !self.directory.may_consume_topic(by, &asked.topic) {
-            return Err(Refusal::OfAnotherSession);
-        }
-        self.store.took_steps(asked.selector.as_deref().map_or(0, reading_steps));
-        let selector = asked.selector.as_deref().map(parse_selector).transpose()?;
-        self.sessions.may_keep(by, &asked)?;
-        let expiry = asked.expiry;
-        let (number, after) = match self.directory.wanted(&asked, &self.store)? {
-            Wanted::This(number) => {
-                self.directory.may_restate(number, expiry, &self.log)?;
-                (number, self.log.after_all())
-            }
-            Wanted::Instead(number) => {
-                self.begin_subscription(asked, selector, Some(number), effects)?
-            }
-            Wanted::New => self.begin_subscription(asked, selector, None, effects)?,
-        };
-        let queue = self.directory.subscriptions.at(number).queue;
-        // What it selects was selected when it was published.
-        self.open_feed(key, queue, None, ConsumerMode::Take)?;
-        let after = self.keep_subscription(number, by, expiry, effects).unwrap_or(after);
-        Ok(Outcome::reply(after, Reply::Done).waking(queue))
-    }
-
-    /// Makes a subscription, ends the one that it replaces, and says what waits for that.
-    fn begin_subscription(
-        &mut self,
-        asked: Box<Subscription>,
-        selector: Option<Selector>,
-        replaced: Option<u64>,
-        effects: &mut Effects,
-    ) -> Result<(u64, DependsOn), Refusal> {
-        let topic = match asked.matching {
-            Matching::Name => Some(self.directory.find_or_create_topic(asked.topic.clone())?),
-            Matching::Words | Matching::Glob => None,
-        };
-        let number = self.directory.subscriptions.next;
-        let level = self.context.policy.durability(Persistence::Persistent);
-        let record = SubscriptionView::of(number, &asked).map(RecordView::Subscribed);
-        let record = record.filter(|_| level != Durability::None);
-        let record_bytes = record.as_ref().map_or(0, encoded_bytes);
-        let weight = weight_of(selector.as_ref());
-        let allowed = self.directory.may_subscribe(
-            topic,
-            &asked,
-            replaced,
-            record_bytes,
-            &self.store,
-            &self.log,
-        );
-        let allowed =
-            allowed.and_then(|()| self.directory.may_select(topic, &asked, weight, replaced));
-        if let Err(refusal) = allowed {
-            topic.into_iter().for_each(|topic| self.directory.topics.remove_if_idle(topic));
-            return Err(refusal);
-        }
-        if let Some(replaced) = replaced {
-            // It may be of the same topic, which must not go in between.
-            let held = topic.into_iter();
-            held.clone().for_each(|topic| self.directory.topics.at_mut(topic).uncommitted += 1);
-            self.end_subscription(replaced, effects);
-            held.for_each(|topic| self.directory.topics.at_mut(topic).uncommitted -= 1);
-        }
-        if let Some(record) = record {
-            self.log.append(&record, level, effects);
-        }
-        let after = self.log.after_open();
-        let source = topic.map_or_else(|| Source::of_pattern(asked.matching), Source::Topic);
-        self.register(number, asked, selector, source, record_bytes);
-        Ok((number, after))
-    }
-}
-
 impl Directory {
     /// It reflects the last change of it, which may not be durable yet.
     pub(crate) fn find_subscription(&self, name: &SubscriptionName, log: &Log) -> Outcome {
@@ -407,7 +226,11 @@ impl Directory {
     }
 
     /// What has to be done for it, unless others prevent it.
-    fn wanted(&self, asked: &Subscription, store: &MessageStore) -> Result<Wanted, Refusal> {
+    pub(crate) fn wanted(
+        &self,
+        asked: &Subscription,
+        store: &MessageStore,
+    ) -> Result<Wanted, Refusal> {
         let known = asked.name.as_ref().and_then(|name| self.subscriptions.find(name));
         let Some(number) = known else { return Ok(Wanted::New) };
         let entry = self.subscriptions.at(number);
@@ -420,7 +243,7 @@ impl Directory {
         Ok(if fits { Wanted::This(number) } else { Wanted::Instead(number) })
     }
 
-    fn may_subscribe(
+    pub(crate) fn may_subscribe(
         &self,
         slot: Option<TopicSlot>,
         asked: &Subscription,
@@ -462,7 +285,7 @@ impl Directory {
     }
 
     /// Whether each message may be held against a pattern, and a selector of this weight, as well.
-    fn may_select(
+    pub(crate) fn may_select(
         &self,
         slot: Option<TopicSlot>,
         asked: &Subscription,
@@ -498,7 +321,7 @@ impl Source {
     }
 }
 
-fn weight_of(selector: Option<&Selector>) -> usize {
+pub(crate) fn weight_of(selector: Option<&Selector>) -> usize {
     selector.map_or(0, Selector::weight)
 }
 

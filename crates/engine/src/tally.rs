@@ -5,12 +5,11 @@
 //! and who takes what is published is known only then.
 
 use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
 
-use model::{Durability, MessageId, NewMessage, Settlement, limits};
-use records::{CHANGED_BYTES_MAX, Place, RecordView, encode};
+use model::{Settlement, limits};
+use records::CHANGED_BYTES_MAX;
 
-use crate::engine::{Directory, Engine, MessageStore};
+use crate::engine::{Directory, MessageStore};
 use crate::log::DELETED_BYTES_MAX;
 use crate::queue::QueueSlot;
 use crate::targets::Target;
@@ -43,12 +42,12 @@ struct Puts {
 /// One message of a transaction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Put {
-    envelope_bytes: usize,
-    body_bytes: usize,
+    pub(crate) envelope_bytes: usize,
+    pub(crate) body_bytes: usize,
     /// The record of its sender's name for it.
-    name_bytes: usize,
-    snapshot_bytes: u64,
-    is_journalled: bool,
+    pub(crate) name_bytes: usize,
+    pub(crate) snapshot_bytes: u64,
+    pub(crate) is_journalled: bool,
 }
 
 /// What the records of a commit may take.
@@ -130,39 +129,6 @@ impl Tally {
     }
 }
 
-impl Engine {
-    /// What a message for that destination may take, in one copy.
-    pub(crate) fn measure(&self, target: Target, new: &NewMessage) -> Put {
-        let level = self.context.policy.durability(new.persistence);
-        let (place, is_journalled) = match target {
-            Target::Queue(slot) => {
-                let queue = self.store.queues.at(slot);
-                (queue.place(), level != Durability::None && !queue.is_memory_only())
-            }
-            Target::Topic(_) => (Place::Subscription(NUMBER_LARGE), level != Durability::None),
-        };
-        let id = MessageId(NUMBER_LARGE);
-        let envelope = self.store.envelope_of_new(id, level.max(Durability::Written), new);
-        let name_bytes = match target {
-            Target::Queue(slot) => self.store.queues.at(slot).name.as_str().len(),
-            Target::Topic(slot) => self.directory.topics.at(slot).name.as_str().len(),
-        };
-        let record =
-            RecordView::Message { envelope: crate::Envelope { place, ..envelope }, body: &[] };
-        let mut bytes = Vec::with_capacity(ENVELOPE_BYTES_USUAL);
-        encode(&record, &mut bytes);
-        Put {
-            envelope_bytes: bytes.len() + BODY_LENGTH_BYTES,
-            body_bytes: new.body.len(),
-            name_bytes: Self::send_id_bytes_max(
-                self.dedup.send_key(target, new, &self.directory, &self.store).as_ref(),
-            ),
-            snapshot_bytes: Self::snapshot_record_bytes_max(name_bytes),
-            is_journalled,
-        }
-    }
-}
-
 impl Directory {
     /// What the record of a settlement may take.
     pub(crate) fn settled_bytes_max(
@@ -205,13 +171,7 @@ impl Directory {
     }
 }
 
-/// No message or subscription has a larger number.
-const NUMBER_LARGE: u64 = (1 << 62) - 1;
-
 /// The length of a body, up to [`limits::MESSAGE_BYTES_MAX`].
-const BODY_LENGTH_BYTES: usize = 4;
-
-/// Most messages have a queue with a short name, and no delay.
-const ENVELOPE_BYTES_USUAL: usize = 96;
+pub(crate) const BODY_LENGTH_BYTES: usize = 4;
 
 const _: () = assert!(limits::MESSAGE_BYTES_MAX < 1 << (7 * BODY_LENGTH_BYTES));

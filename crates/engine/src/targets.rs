@@ -2,7 +2,7 @@
 
 use model::{Destination, QueueName, Refusal, limits};
 
-use crate::engine::{Directory, Engine, MessageStore};
+use crate::engine::{Directory, MessageStore};
 use crate::queue::{QueueSlot, Role};
 use crate::session::SessionSlot;
 use crate::topics::TopicSlot;
@@ -12,16 +12,6 @@ use crate::topics::TopicSlot;
 pub(crate) enum Target {
     Queue(QueueSlot),
     Topic(TopicSlot),
-}
-
-impl Engine {
-    /// Forgets it when nothing points to it any more.
-    pub(crate) fn remove_target_if_idle(&mut self, target: Target) {
-        match target {
-            Target::Queue(slot) => self.remove_if_idle(slot),
-            Target::Topic(slot) => self.directory.topics.remove_if_idle(slot),
-        }
-    }
 }
 
 impl Directory {

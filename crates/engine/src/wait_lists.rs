@@ -8,11 +8,10 @@
 
 use alloc::collections::BTreeSet;
 
-use model::{Bound, Command, Nanos, Refusal, TransactionId};
+use model::{Bound, Command, Nanos, Refusal};
 
-use crate::Effects;
 use crate::bounds::Shortage;
-use crate::engine::{Admission, Bodies, Engine, MessageStore, Transactions};
+use crate::engine::{Admission, Bodies, MessageStore, Transactions};
 use crate::memory::{adds, transaction_of, waiting_bytes};
 use crate::queue::{Queue, QueueSlot};
 use crate::session::{SessionSlot, Sessions};
@@ -56,155 +55,10 @@ impl Queue {
     }
 }
 
-impl Engine {
-    /// How many commands wait until there is memory for what they bring.
-    #[must_use]
-    pub fn memory_waits(&self) -> u64 {
-        (self.admission.pacing.for_memory.tickets.len()
-            + self.admission.pacing.for_parts.tickets.len()) as u64
-    }
-
-    /// Why a command that has just come may not be done now: memory is full, or others wait for it.
-    pub(crate) fn shortage_of_memory_for(
-        &self,
-        by: SessionSlot,
-        command: &Command,
-    ) -> Option<Shortage> {
-        let lacks = match (command, transaction_of(command)) {
-            (Command::Commit { transaction }, _) => {
-                self.sessions.has_parts_waiting(by, *transaction)
-            }
-            (_, Some(_)) => self.sessions.brings(by, command) && self.part_has_to_wait(by, command),
-            (_, None) => {
-                // What costs least is asked first, for nearly all commands end there.
-                let is_full = || {
-                    !self.admission.pacing.for_memory.tickets.is_empty() || self.is_memory_full()
-                };
-                adds(command) && is_full() && self.sessions.brings(by, command)
-            }
-        };
-        lacks.then(|| Shortage::of_memory(command))
-    }
-
-    /// Whether a part that has just come waits: it does not fit, or an earlier one of its
-    /// transaction waits, or the first that waits fits as well.
-    fn part_has_to_wait(&self, by: SessionSlot, part: &Command) -> bool {
-        if transaction_of(part).is_some_and(|id| self.sessions.has_parts_waiting(by, id)) {
-            return true;
-        }
-        let first = self.admission.pacing.for_parts.tickets.first();
-        let first = first.and_then(|first| self.admission.pacing.sends.get(first));
-        let may_overtake = first.is_none_or(|it| self.part_lacks_memory(it.by, &it.command));
-        !may_overtake
-            || self.is_memory_full()
-            || self.transactions.exceeds_share(by, part, &self.bodies, &self.sessions)
-    }
-
-    /// Whether a part that waits goes on waiting.
-    fn part_lacks_memory(&self, by: SessionSlot, part: &Command) -> bool {
-        self.sessions.brings(by, part)
-            && (self.is_memory_short()
-                || self.transactions.exceeds_share(by, part, &self.bodies, &self.sessions))
-    }
-
-    /// Of the parts that wait, the one that goes on next: the first, or one close behind it that
-    /// fits where the first does not, and no part of the same transaction waits before it.
-    pub(crate) fn next_in_line(&self, of: WaitListId) -> Option<u64> {
-        let tickets = &self.admission.line(of, &self.store).tickets;
-        let first = tickets.first().copied();
-        if of != WaitListId::Transactions {
-            return first;
-        }
-        let mut passed = BTreeSet::new();
-        let fits = tickets.iter().take(OVERTAKING_MAX).copied().find(|ticket| {
-            let paced =
-                self.admission.pacing.sends.get(ticket).expect("invariant: who is in a line waits");
-            let is_first_of_its = passed.insert((paced.by, paced.command.transaction()));
-            is_first_of_its && !self.part_lacks_memory(paced.by, &paced.command)
-        });
-        fits.or(first)
-    }
-
-    /// The same of one that waits, where it is the first.
-    pub(crate) fn still_lacks_memory(
-        &self,
-        by: SessionSlot,
-        command: &Command,
-    ) -> Option<Shortage> {
-        let lacks = match transaction_of(command) {
-            Some(_) => self.part_lacks_memory(by, command),
-            None => self.is_memory_short() && self.sessions.brings(by, command),
-        };
-        lacks.then(|| Shortage::of_memory(command))
-    }
-
-    /// Whether a send that waits for memory may find some, though nothing is due.
-    pub(crate) fn is_memory_to_be_had(&self) -> bool {
-        let waits = MEMORY_LINES.iter().any(|of| self.rests(*of));
-        waits && (!self.is_memory_short() || self.may_trim())
-    }
-
-    /// Whether the next in a line for memory waits for nothing else than that. A part that exceeds
-    /// the share of its like waits for the end of a transaction.
-    fn rests(&self, of: WaitListId) -> bool {
-        let WaitList { due, looks, .. } = self.admission.line(of, &self.store);
-        let Some(next) = self.next_in_line(of) else { return false };
-        let goes_on_otherwise = *looks || self.admission.pacing.held_back.contains(&of);
-        let paced =
-            self.admission.pacing.sends.get(&next).expect("invariant: who is in a line waits");
-        let exceeds = of == WaitListId::Transactions
-            && self.transactions.exceeds_share(
-                paced.by,
-                &paced.command,
-                &self.bodies,
-                &self.sessions,
-            );
-        !goes_on_otherwise && !exceeds && due.is_some_and(|due| due > self.store.latest)
-    }
-
-    /// Sees to it that the first who waits for memory goes on where there is some.
-    pub(crate) fn notice_memory(&mut self) {
-        if !self.is_memory_to_be_had() {
-            return;
-        }
-        self.trim();
-        if !self.is_memory_short() {
-            MEMORY_LINES.into_iter().for_each(|of| self.admission.may_go_on(of, &mut self.store));
-        }
-    }
-
-    /// What of a transaction waits for memory will be no part of it.
-    pub(crate) fn give_up_parts(
-        &mut self,
-        by: SessionSlot,
-        id: TransactionId,
-        effects: &mut Effects,
-    ) {
-        if !self.sessions.has_parts_waiting(by, id) {
-            return;
-        }
-        let paced = self.sessions.at(by).owned.paced.clone();
-        self.store.took_steps(paced.len());
-        for ticket in paced {
-            let command = self.admission.pacing.sends.get(&ticket).map(|paced| &paced.command);
-            if command.and_then(transaction_of) == Some(id) {
-                self.give_up_send(ticket, Refusal::TransactionFailed, effects);
-            }
-        }
-    }
-
-    /// Nobody waits there any more, and perhaps nothing else keeps it.
-    pub(crate) fn remove_if_unused(&mut self, of: WaitListId) {
-        if let WaitListId::Queue(slot) = of {
-            self.remove_if_idle(slot);
-        }
-    }
-}
-
 impl Transactions {
     /// Whether open transactions would have more than their share of memory with this part. One
     /// that has more by itself does not wait: it is refused.
-    fn exceeds_share(
+    pub(crate) fn exceeds_share(
         &self,
         by: SessionSlot,
         part: &Command,
@@ -351,7 +205,7 @@ impl Admission {
 impl Sessions {
     /// Whether it brings something that memory is to keep: not where that is refused anyway, or
     /// what its session observes has changed.
-    fn brings(&self, by: SessionSlot, command: &Command) -> bool {
+    pub(crate) fn brings(&self, by: SessionSlot, command: &Command) -> bool {
         let observing = self.at(by).transactions.observing.as_ref();
         let is_stale = || observing.is_some_and(|observing| observing.stale);
         match command {
@@ -364,7 +218,7 @@ impl Sessions {
 }
 
 impl Shortage {
-    fn of_memory(command: &Command) -> Self {
+    pub(crate) fn of_memory(command: &Command) -> Self {
         let is_of_transaction = command.transaction().is_some();
         let at = if is_of_transaction { WaitListId::Transactions } else { WaitListId::Memory };
         let bytes = waiting_bytes(command);
@@ -388,12 +242,6 @@ fn part_bytes(part: &Command) -> usize {
         _ => 0,
     }
 }
-
-/// Where sends wait for memory.
-const MEMORY_LINES: [WaitListId; 2] = [WaitListId::Memory, WaitListId::Transactions];
-
-/// Parts among which one that fits is looked for while the first does not.
-const OVERTAKING_MAX: usize = 16;
 
 /// Of a message, beside its body, with its properties in the usual case.
 const PART_BYTES_BESIDE: usize = 256;

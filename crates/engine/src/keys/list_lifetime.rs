@@ -11,158 +11,15 @@
 
 use alloc::vec::Vec;
 
-use model::{DependsOn, Durability, MessageId, Nanos, QueueName};
-use records::{CHANGED_BYTES_MAX, DeadlineView, Over, RecordView};
+use model::{Nanos, QueueName};
+use records::{DeadlineView, Over};
 
-use super::setting::DEADLINE_BYTES_MAX;
-use crate::Effects;
-use crate::engine::{Engine, MessageStore};
+use crate::engine::MessageStore;
 use crate::keys::Keyspace;
 use crate::log::Log;
 use crate::message::State;
 use crate::queue::{Counts, ListLifetime, QueueSlot, Role};
 use crate::timers::Timer;
-
-impl Engine {
-    /// Notices that the time of a list is over, if it is.
-    pub(crate) fn end_list_if_over(&mut self, slot: QueueSlot) {
-        if self.store.queues.at(slot).is_ended(self.store.latest) {
-            self.end_list(slot);
-            self.store.end_drains_later(slot);
-        }
-    }
-
-    /// The time of a list is over: its messages are doomed.
-    pub(crate) fn end_list(&mut self, slot: QueueSlot) {
-        let (above, below) = (self.store.next.front, self.store.next.message);
-        let queue = self.store.queues.at_mut(slot);
-        let at = queue.index.lifetime.at.expect("invariant: a list ends that has a deadline");
-        assert!(queue.is_list(), "a deadline is that of a list");
-        let forgets_at = queue.forgets_at();
-        let doomed = queue.index.counts.doom();
-        let ready = queue.delivery.dispatch.take_all();
-        if queue.index.doomed.first().is_none() {
-            queue.index.doomed = ready;
-        } else {
-            for (priority, order) in ready.iter() {
-                queue.index.doomed.insert(priority, order);
-            }
-        }
-        for view in queue.delivery.views.values_mut() {
-            view.dispatch.take_all();
-        }
-        self.store.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
-        let before = queue.index.lifetime.over.map_or(at, |over| over.at);
-        let over = Over { at: at.max(before), above, below };
-        self.store.totals.counts.doom_some(&doomed);
-        self.keyspace.list_ended(slot, &mut self.store);
-        self.keyspace.change_lifetime(
-            slot,
-            ListLifetime { at: None, over: Some(over) },
-            &mut self.store,
-        );
-        self.touched_list(slot);
-    }
-
-    /// Tells the log the lifetimes that have changed. Where the frame has become long, or the room
-    /// short, it hears of lists whose queues hold nothing any more when there are such lists again:
-    /// until then it does not matter.
-    pub(crate) fn state_lifetimes(&mut self, effects: &mut Effects) {
-        if !self.keyspace.unstated.is_empty() {
-            self.state_changed_lifetimes(effects);
-        }
-    }
-
-    fn state_changed_lifetimes(&mut self, effects: &mut Effects) {
-        while let Some(name) = self.keyspace.unstated.pop_first() {
-            let slot = self.store.queues.find(name.as_str());
-            let is_empty =
-                slot.is_none_or(|slot| self.store.queues.at(slot).index.counts.sum() == 0);
-            if is_empty && !self.log.takes_change() {
-                self.keyspace.stale.insert(name);
-                continue;
-            }
-            if let Some(slot) = slot {
-                self.spare_held(slot, effects);
-            }
-            self.log.make_way(DEADLINE_BYTES_MAX, effects);
-            self.state_lifetime(&name, effects);
-        }
-    }
-
-    /// What is held of a list that is over is its holders'. The log knows no holders: before it
-    /// hears that the list is over, it hears of new places for what is held.
-    fn spare_held(&mut self, slot: QueueSlot, effects: &mut Effects) {
-        let queue = self.store.queues.at(slot);
-        if queue.index.lifetime.over.is_none()
-            || queue.index.counts.leased == 0
-            || self.log.is_whole()
-        {
-            return;
-        }
-        let mut looks = 0;
-        let held = self.sessions.iter().flat_map(|(_, session)| session.holds());
-        let held = held.take(HELD_LOOKS_MAX).inspect(|_| looks += 1);
-        let mut held: Vec<_> = held.filter(|id| self.store.living(*id).queue == slot).collect();
-        // The first of them goes in front last, and so stays the first.
-        held.sort_unstable_by_key(|id| core::cmp::Reverse(self.store.living(*id).order(*id)));
-        self.store.took_steps(looks);
-        for id in held {
-            if !self.log.may_say_where() {
-                return;
-            }
-            // It is in no index that knows its place.
-            if self.spare(id) {
-                self.log.make_way(CHANGED_BYTES_MAX, effects);
-                self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
-            }
-        }
-    }
-
-    /// The log is about to hear of a message for this queue: if it knows a lifetime of its list
-    /// that is over, it is told first. Later might be a frame later, and a crash in between would
-    /// give the new list the deadline of the old one.
-    pub(crate) fn state_if_stale(&mut self, slot: QueueSlot, effects: &mut Effects) {
-        if !self.keyspace.is_stale(slot, &self.store) {
-            return;
-        }
-        let name = self.store.queues.at(slot).name.clone();
-        self.state_lifetime(&name, effects);
-        // A batch has room for it beside all else; other frames may have none.
-        if !self.log.is_whole() {
-            self.log.seal(effects);
-        }
-    }
-
-    /// Tells the log the lifetime of the list of that name, as it is.
-    pub(crate) fn state_lifetime(&mut self, name: &QueueName, effects: &mut Effects) -> DependsOn {
-        self.keyspace.lifetime_is_stated(name);
-        let level = self.context.key_level();
-        if level == Durability::None {
-            return DependsOn::NOTHING;
-        }
-        let record = RecordView::KeyDeadline(self.store.lifetime_view(name));
-        let placed = self.log.append(&record, level, effects);
-        DependsOn::new(placed.lsn, level)
-    }
-
-    /// A message that is held, or in no index, comes back to its queue. Where a list is still being
-    /// deleted there, it would lie among what is, as far as the log knows, and a restart would
-    /// delete it too: so it gets a place in front of all, of which the log is to be told. Says
-    /// whether it did.
-    pub(crate) fn spare(&mut self, id: MessageId) -> bool {
-        let slot = self.store.living(id).queue;
-        self.end_list_if_over(slot);
-        let Some(over) = self.store.queues.at(slot).index.lifetime.over else { return false };
-        let message = self.store.living(id);
-        if !message.is_journalled() || !over.has(message.order(id), message.created) {
-            return false;
-        }
-        let order = self.store.first_place();
-        self.store.reorder(id, order);
-        true
-    }
-}
 
 impl Keyspace {
     /// The last doomed message of a queue is gone.
@@ -263,9 +120,6 @@ impl Log {
         self.takes_change() && !self.is_scarce()
     }
 }
-
-/// Held messages, of whatever queues, that are looked at when a list is over.
-const HELD_LOOKS_MAX: usize = 100_000;
 
 /// What the lifetime of a list may take in a snapshot.
 pub(crate) fn snapshot_bytes(name: &QueueName, lifetime: ListLifetime) -> u64 {

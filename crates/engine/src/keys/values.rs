@@ -7,7 +7,7 @@ use core::ops::Bound;
 
 use model::{Nanos, QueueName, Refusal, limits};
 
-use crate::engine::{Engine, MessageStore};
+use crate::engine::MessageStore;
 use crate::keys::Keyspace;
 use crate::timers::Timer;
 
@@ -136,7 +136,7 @@ impl Values {
     }
 
     /// Gives what was there.
-    fn insert(&mut self, name: &QueueName, value: Value) -> Option<Value> {
+    pub(crate) fn insert(&mut self, name: &QueueName, value: Value) -> Option<Value> {
         let (bytes, at) = (value.bytes.len(), value.at);
         let before = self.names.insert(Filed::of(name), value);
         before.iter().for_each(|before| self.discount(name, before));
@@ -145,7 +145,7 @@ impl Values {
         before
     }
 
-    fn remove(&mut self, name: &QueueName) -> Option<Value> {
+    pub(crate) fn remove(&mut self, name: &QueueName) -> Option<Value> {
         let value = self.names.remove(&Filed::of(name))?;
         self.discount(name, &value);
         Some(value)
@@ -174,37 +174,15 @@ impl Values {
     }
 }
 
-impl Engine {
-    /// A value is there from now on, in place of what was.
-    pub(crate) fn insert_value(&mut self, name: &QueueName, value: Value) {
-        let before =
-            self.keyspace.change_values(|values| values.insert(name, value), &mut self.store);
-        if before.is_none() && self.store.hidden_list(name) {
-            self.keyspace.lists -= 1;
-        }
-        self.transactions.touched(name, &mut self.sessions, &mut self.store);
-    }
-
-    /// A value is gone.
-    pub(crate) fn remove_value(&mut self, name: &QueueName) -> Option<Value> {
-        let removed = self.keyspace.change_values(|values| values.remove(name), &mut self.store)?;
-        if self.store.hidden_list(name) {
-            self.keyspace.lists += 1;
-        }
-        self.transactions.touched(name, &mut self.sessions, &mut self.store);
-        Some(removed)
-    }
-}
-
 impl MessageStore {
-    fn hidden_list(&self, name: &QueueName) -> bool {
+    pub(crate) fn hidden_list(&self, name: &QueueName) -> bool {
         let slot = self.queues.find(name.as_str());
         slot.is_some_and(|slot| self.queues.at(slot).is_list())
     }
 }
 
 impl Keyspace {
-    fn change_values<T>(
+    pub(crate) fn change_values<T>(
         &mut self,
         change: impl FnOnce(&mut Values) -> T,
         store: &mut MessageStore,

@@ -8,13 +8,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use model::{End, MessageId, Payload, QueueName, Refusal, Reply, limits};
+use model::{End, MessageId, Payload, Refusal, Reply, limits};
 
-use crate::answering::shown_bytes_of;
-use crate::engine::{Bodies, Context, Engine, MessageStore, Outcome};
+use crate::engine::{Bodies, Context, MessageStore, Outcome};
 use crate::log::Log;
 use crate::queue::QueueSlot;
-use crate::session::SessionSlot;
 
 /// Which elements equal something, and how many of them.
 #[derive(Clone, Debug)]
@@ -91,55 +89,6 @@ impl Span {
 /// Negative places count from the other end; `None` is before the first.
 pub(crate) fn place_within(place: i64, count: u64) -> Option<u64> {
     if place < 0 { count.checked_sub(place.unsigned_abs()) } else { Some(place.unsigned_abs()) }
-}
-
-impl Engine {
-    pub(crate) fn range(
-        &mut self,
-        by: SessionSlot,
-        name: &QueueName,
-        span: Span,
-    ) -> Result<Outcome, Refusal> {
-        let Some(slot) = self.list_of(by, name)? else { return Ok(self.log.listed(Vec::new())) };
-        let wanted = span.within(self.elements_count(slot));
-        let count = wanted.end - wanted.start;
-        if count > limits::LIST_SCAN_MAX as u64 {
-            return Err(Refusal::ListTooLong);
-        }
-        if count == 0 {
-            return Ok(self.log.listed(Vec::new()));
-        }
-        let first = self.store.place_of_element(slot, span.origin, wanted.start)?;
-        let mut bytes = 0;
-        let mut elements = Vec::with_capacity(count as usize);
-        for id in self.store.elements_from(slot, span.origin, first).take(count as usize) {
-            let element = self.bodies.element_of(id, &self.store, &self.context);
-            bytes += shown_bytes_of(&element);
-            elements.push(element);
-        }
-        self.store.took_steps(elements.len());
-        if bytes > self.replies.left() {
-            return Err(self.replies.refusal());
-        }
-        Ok(self.log.listed(elements))
-    }
-
-    pub(crate) fn locate(
-        &mut self,
-        by: SessionSlot,
-        name: &QueueName,
-        search: &Search,
-    ) -> Result<Outcome, Refusal> {
-        let mut places = Vec::new();
-        if let Some(slot) = self.list_of(by, name)? {
-            let found = self.bodies.find_equal(slot, search, &mut self.store, &self.context)?;
-            let count = self.elements_count(slot);
-            let opposite = search.origin != search.from;
-            let place = |place: u64| if opposite { count - 1 - place } else { place };
-            places.extend(found.into_iter().map(|(found, _)| place(found)));
-        }
-        Ok(Outcome::reply(self.log.after_all(), Reply::Places(places)))
-    }
 }
 
 impl Bodies {
@@ -229,7 +178,7 @@ impl MessageStore {
 }
 
 impl Log {
-    fn listed(&self, elements: Vec<model::Element>) -> Outcome {
+    pub(crate) fn listed(&self, elements: Vec<model::Element>) -> Outcome {
         Outcome::reply(self.after_all(), Reply::Elements(elements.into()))
     }
 }

@@ -1,14 +1,11 @@
 //! Storing elements at the ends of a list.
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
-use model::{
-    End, NewMessage, OneOrMany, PRIORITY_DEFAULT, Persistence, QueueName, Refusal, limits,
-};
+use model::{End, NewMessage, PRIORITY_DEFAULT, Persistence, Refusal, limits};
 
 use crate::Effects;
-use crate::engine::{Context, Engine, MessageStore, Outcome};
+use crate::engine::{Context, MessageStore};
 use crate::log::{Log, NoRoom};
 use crate::producing::{Drafted, Placement};
 use crate::queue::QueueSlot;
@@ -20,89 +17,6 @@ pub(crate) struct Push {
     /// Only where there is something already.
     pub(crate) only_existing: bool,
     pub(crate) persistence: Persistence,
-}
-
-impl Engine {
-    pub(crate) fn push(
-        &mut self,
-        name: QueueName,
-        push: &Push,
-        elements: OneOrMany<Arc<[u8]>>,
-        effects: &mut Effects,
-    ) -> Result<Outcome, Refusal> {
-        self.keyspace.check_is_list(&name, &self.store)?;
-        if push.only_existing {
-            let known = self.store.queues.find(name.as_str());
-            if known.is_none_or(|slot| self.elements_count(slot) == 0) {
-                return Ok(self.log.counted(0));
-            }
-        }
-        let slot = self.directory.find_or_create(name, &mut self.store)?;
-        self.end_list_if_over(slot);
-        let stored = self.store_elements(slot, push, elements, effects);
-        if let Err(refusal) = stored {
-            self.remove_if_idle(slot);
-            return Err(refusal);
-        }
-        let count = self.elements_count(slot);
-        Ok(self.log.counted(count).waking(slot))
-    }
-
-    /// All of them or none, in one frame.
-    fn store_elements(
-        &mut self,
-        slot: QueueSlot,
-        push: &Push,
-        elements: OneOrMany<Arc<[u8]>>,
-        effects: &mut Effects,
-    ) -> Result<(), Refusal> {
-        if elements.len() > limits::TRANSACTION_RECORDS_MAX {
-            return Err(Refusal::BatchTooLarge);
-        }
-        self.state_if_stale(slot, effects);
-        let priority = self.store.priority_at(slot, push.end);
-        let elements = match elements {
-            OneOrMany::One(body) => {
-                // What fails leaves nothing behind.
-                let (id, message) = self.draft_pushed(slot, push, priority, body, effects)?;
-                self.admit(id, message);
-                return Ok(());
-            }
-            OneOrMany::Many(elements) => elements,
-        };
-        let (draft, next) = (self.log.draft(effects), self.store.next.message);
-        let mut drafted = Vec::with_capacity(elements.len());
-        if elements.len() > 1 {
-            self.log.widen();
-        }
-        for body in elements {
-            match self.draft_pushed(slot, push, priority, body, effects) {
-                Ok(one) => drafted.push(one),
-                Err(refusal) => {
-                    self.log.take_back(&draft, effects);
-                    self.store.next.message = next;
-                    return Err(refusal);
-                }
-            }
-        }
-        for (id, message) in drafted {
-            self.admit(id, message);
-        }
-        Ok(())
-    }
-
-    fn draft_pushed(
-        &mut self,
-        slot: QueueSlot,
-        push: &Push,
-        priority: u32,
-        body: Arc<[u8]>,
-        effects: &mut Effects,
-    ) -> Result<Drafted, Refusal> {
-        let new = element(body, priority, push.persistence);
-        let place = (push.end == End::Head).then(|| self.store.first_place());
-        self.store.draft_element(slot, &new, place, &mut self.log, &self.context, effects)
-    }
 }
 
 impl MessageStore {

@@ -1,0 +1,22 @@
+//! What commands and timers do: besides dispatch, the only methods of [`crate::Engine`].
+
+mod admission;
+mod batch;
+mod bodies;
+mod browse;
+mod check;
+mod consume;
+mod credit;
+mod dead_letters;
+mod deadlines;
+mod demand;
+mod keys;
+mod list_edits;
+mod lists;
+mod operate;
+mod produce;
+mod recover;
+mod settle;
+mod snapshot;
+mod topics;
+mod transact;

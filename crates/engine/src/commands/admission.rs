@@ -1,0 +1,442 @@
+//! Sends that wait for room: how they begin to wait, go on, and give up.
+
+use alloc::collections::BTreeSet;
+
+use model::{Command, DependsOn, Nanos, Refusal, Reply, TransactionId};
+
+use crate::Effects;
+use crate::bounds::Shortage;
+use crate::engine::{Engine, Outcome};
+use crate::lists::as_run;
+use crate::memory::{adds, transaction_of, waiting_bytes};
+use crate::pacing::Paced;
+use crate::send_timeouts::wait_of;
+use crate::session::SessionSlot;
+use crate::timers::Timer;
+use crate::wait_lists::{WaitList, WaitListId};
+
+impl Engine {
+    /// Tells whether the log is behind: what adds to it and waits in a line does not go on then, as
+    /// little as what comes, so that what is left is for settling.
+    pub fn set_log_behind(&mut self, is_behind: bool) {
+        self.admission.pacing.is_log_behind = is_behind;
+        if is_behind {
+            return;
+        }
+        for of in core::mem::take(&mut self.admission.pacing.held_back) {
+            if self.admission.find_line(of, &self.store).is_some() {
+                self.admission.may_go_on(of, &mut self.store);
+            }
+        }
+    }
+
+    /// Whether somebody in a line would go on if the log was not behind: tell as soon as it is not.
+    #[must_use]
+    pub fn waits_for_log(&self) -> bool {
+        !self.admission.pacing.held_back.is_empty()
+    }
+
+    /// A command that there is no place or no memory for waits, or is refused.
+    pub(crate) fn pace(
+        &mut self,
+        by: SessionSlot,
+        command: Command,
+        lack: Shortage,
+        floor: DependsOn,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let command = match as_run(command) {
+            Ok(run) => return Outcome::apart(run),
+            Err(command) => command,
+        };
+        let may_wait = |at: &WaitListId| {
+            self.admission.pacing.takes(lack.bytes)
+                && self.admission.may_wait(*at, &command, &self.bodies, &self.store)
+        };
+        let Some(at) = lack.waits_at.filter(may_wait) else {
+            let refusal =
+                if self.admission.pacing.is_closed { Refusal::Draining } else { lack.refusal };
+            return self.refuse_send(by, &command, refusal, effects);
+        };
+        let ticket = self.admission.pacing.next;
+        self.admission.pacing.next += 1;
+        let command = self.directory.addressed(by, command, &self.sessions, &self.store);
+        let since = self.store.latest;
+        let wait = wait_of(&command).filter(|wait| *wait > Nanos::ZERO);
+        let until = wait.map(|wait| since + wait);
+        self.store.timers.change(Timer::GiveUp(ticket), None, until);
+        let paced = Paced { by, command, bytes: lack.bytes, at, since, until, floor };
+        self.admission.pacing.bytes += paced.bytes;
+        self.admission.pacing.memory_bytes += waiting_bytes(&paced.command);
+        self.admission.pacing.sources.insert(&paced.command, ticket);
+        self.admission.pacing.sends.insert(ticket, paced);
+        self.sessions.at_mut(by).owned.paced.insert(ticket);
+        self.admission.enter_line(ticket, &mut self.sessions, &mut self.store);
+        Outcome::reply(DependsOn::NOTHING, Reply::Waits { ticket })
+    }
+
+    /// The first of those who wait goes on, or is refused; or goes on waiting, by time.
+    pub(crate) fn admit_next(&mut self, of: WaitListId, effects: &mut Effects) {
+        let (next, looks) = (self.next_in_line(of), self.admission.line(of, &self.store).looks);
+        let ticket = next.expect("invariant: the timer is set while somebody waits");
+        if looks && !self.admission.pacing.is_closed {
+            let later = self.store.latest + self.admission.pacing.still_max;
+            return self.admission.set_due(of, Some(later), &mut self.store);
+        }
+        let lack = self.lack_of(ticket);
+        self.admit_unless(lack, ticket, of, effects);
+    }
+
+    /// The first goes on where it lacks nothing.
+    fn admit_unless(
+        &mut self,
+        lack: Option<Shortage>,
+        ticket: u64,
+        of: WaitListId,
+        effects: &mut Effects,
+    ) {
+        // What goes on may have to be a frame of its own.
+        self.end_frame(effects);
+        if self.admission.pacing.is_closed {
+            return self.give_up_send(ticket, Refusal::Draining, effects);
+        }
+        let later = self.store.latest + self.admission.pacing.still_max;
+        match lack {
+            None if self.admission.is_held_back(ticket, &self.sessions, &self.context) => {
+                self.admission.pacing.held_back.insert(of);
+                self.admission.set_due(of, Some(later), &mut self.store);
+            }
+            None if self.is_line_awaiting(of) => {
+                self.admission.set_due(of, Some(later), &mut self.store)
+            }
+            None if !self.fits_into_call(ticket) => {
+                self.admission.set_due(of, Some(self.store.latest), &mut self.store);
+                self.log.defer();
+            }
+            None => self.go_on(ticket, effects),
+            Some(Shortage { waits_at: Some(at), .. }) if at != of => {
+                self.change_lines(ticket, of, at)
+            }
+            Some(lack)
+                if lack.waits_at.is_none()
+                    || self.admission.deadline(of, &self.store) <= self.store.latest =>
+            {
+                self.give_up_send(ticket, lack.refusal, effects);
+            }
+            Some(_) => self.admission.set_due(
+                of,
+                Some(self.admission.deadline(of, &self.store)),
+                &mut self.store,
+            ),
+        }
+    }
+
+    /// The first in the line has the bodies that it looks into, or they are too many.
+    pub(crate) fn admit_looked(&mut self, of: WaitListId, too_many: bool, effects: &mut Effects) {
+        if self.admission.find_line(of, &self.store).is_none() {
+            return;
+        }
+        let line = self.admission.line_mut(of, &mut self.store);
+        line.looks = false;
+        match line.tickets.first().copied() {
+            Some(ticket) if too_many => {
+                self.give_up_send(ticket, self.replies.refusal(), effects);
+            }
+            Some(ticket) => {
+                // There was memory for it. What has come for its sake may take all of that, and
+                // leaves again once it has looked: to wait for that would have it come again.
+                let lack = self.lack_of_place(ticket);
+                self.admit_unless(lack, ticket, of, effects);
+            }
+            None => {}
+        }
+    }
+
+    /// What a session that closes has waiting never happens.
+    pub(crate) fn stop_pacing(&mut self, by: SessionSlot) {
+        for ticket in core::mem::take(&mut self.sessions.at_mut(by).owned.paced) {
+            let paced = self.admission.take_paced(ticket, &mut self.sessions, &mut self.store);
+            self.remove_if_unused(paced.at);
+        }
+    }
+
+    /// One that waited in one line waits in another.
+    fn change_lines(&mut self, ticket: u64, from: WaitListId, to: WaitListId) {
+        self.admission.leave_line(ticket, &mut self.sessions, &mut self.store);
+        if let Some(paced) = self.admission.pacing.sends.get_mut(&ticket) {
+            paced.at = to;
+            // It has got on, though this line has not.
+            paced.since = self.store.latest;
+        }
+        if from.is_for_memory() {
+            // There was memory for it.
+            self.admission.line_mut(from, &mut self.store).moved = self.store.latest;
+        }
+        self.admission.enter_line(ticket, &mut self.sessions, &mut self.store);
+        self.remove_if_unused(from);
+    }
+
+    fn lack_of(&mut self, ticket: u64) -> Option<Shortage> {
+        let paced =
+            self.admission.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
+        if paced.at.is_for_memory()
+            && let Some(lack) = self.still_lacks_memory(paced.by, &paced.command)
+        {
+            return Some(lack);
+        }
+        self.lack_of_place(ticket)
+    }
+
+    fn lack_of_place(&mut self, ticket: u64) -> Option<Shortage> {
+        let paced =
+            self.admission.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
+        let demand = self.demand_of(paced.by, &paced.command);
+        let steps = demand.steps;
+        let lack = self.directory.shortage_of_place(&demand, ticket, &self.store, &self.log);
+        self.store.took_steps(steps);
+        lack
+    }
+
+    /// Whether this call may append what it adds: the first of a call always finds its room.
+    fn fits_into_call(&self, ticket: u64) -> bool {
+        let paced =
+            self.admission.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
+        self.log.is_unspent() || {
+            let bytes =
+                self.sessions.bytes_added(paced.by, &paced.command, &self.context).unwrap_or(0);
+            bytes <= self.log.bytes_left_in_call()
+        }
+    }
+
+    fn go_on(&mut self, ticket: u64, effects: &mut Effects) {
+        let paced = self.admission.leave_pacing(ticket, &mut self.sessions, &mut self.store);
+        let Paced { by, command, at, floor, .. } = paced;
+        self.admission.line_mut(at, &mut self.store).moved = self.store.latest;
+        let session = self.sessions.at(by).identity.id;
+        let outcome = if let Command::Commit { transaction } = command {
+            let outcome = self.commit(by, transaction, effects);
+            self.sessions.answer_late(by, transaction, ticket);
+            outcome
+        } else {
+            self.do_now(by, command, effects)
+        };
+        self.conclude(session, outcome.late(ticket, floor), effects);
+        self.remove_if_unused(at);
+    }
+
+    pub(crate) fn give_up_send(&mut self, ticket: u64, refusal: Refusal, effects: &mut Effects) {
+        let Paced { by, command, at, floor, .. } =
+            self.admission.leave_pacing(ticket, &mut self.sessions, &mut self.store);
+        let session = self.sessions.at(by).identity.id;
+        let outcome = self.refuse_send(by, &command, refusal, effects);
+        self.conclude(session, outcome.late(ticket, floor), effects);
+        self.remove_if_unused(at);
+    }
+}
+
+impl Engine {
+    /// How many commands wait until there is memory for what they bring.
+    #[must_use]
+    pub fn memory_waits(&self) -> u64 {
+        (self.admission.pacing.for_memory.tickets.len()
+            + self.admission.pacing.for_parts.tickets.len()) as u64
+    }
+
+    /// Why a command that has just come may not be done now: memory is full, or others wait for it.
+    pub(crate) fn shortage_of_memory_for(
+        &self,
+        by: SessionSlot,
+        command: &Command,
+    ) -> Option<Shortage> {
+        let lacks = match (command, transaction_of(command)) {
+            (Command::Commit { transaction }, _) => {
+                self.sessions.has_parts_waiting(by, *transaction)
+            }
+            (_, Some(_)) => self.sessions.brings(by, command) && self.part_has_to_wait(by, command),
+            (_, None) => {
+                // What costs least is asked first, for nearly all commands end there.
+                let is_full = || {
+                    !self.admission.pacing.for_memory.tickets.is_empty() || self.is_memory_full()
+                };
+                adds(command) && is_full() && self.sessions.brings(by, command)
+            }
+        };
+        lacks.then(|| Shortage::of_memory(command))
+    }
+
+    /// Whether a part that has just come waits: it does not fit, or an earlier one of its
+    /// transaction waits, or the first that waits fits as well.
+    fn part_has_to_wait(&self, by: SessionSlot, part: &Command) -> bool {
+        if transaction_of(part).is_some_and(|id| self.sessions.has_parts_waiting(by, id)) {
+            return true;
+        }
+        let first = self.admission.pacing.for_parts.tickets.first();
+        let first = first.and_then(|first| self.admission.pacing.sends.get(first));
+        let may_overtake = first.is_none_or(|it| self.part_lacks_memory(it.by, &it.command));
+        !may_overtake
+            || self.is_memory_full()
+            || self.transactions.exceeds_share(by, part, &self.bodies, &self.sessions)
+    }
+
+    /// Whether a part that waits goes on waiting.
+    fn part_lacks_memory(&self, by: SessionSlot, part: &Command) -> bool {
+        self.sessions.brings(by, part)
+            && (self.is_memory_short()
+                || self.transactions.exceeds_share(by, part, &self.bodies, &self.sessions))
+    }
+
+    /// Of the parts that wait, the one that goes on next: the first, or one close behind it that
+    /// fits where the first does not, and no part of the same transaction waits before it.
+    pub(crate) fn next_in_line(&self, of: WaitListId) -> Option<u64> {
+        let tickets = &self.admission.line(of, &self.store).tickets;
+        let first = tickets.first().copied();
+        if of != WaitListId::Transactions {
+            return first;
+        }
+        let mut passed = BTreeSet::new();
+        let fits = tickets.iter().take(OVERTAKING_MAX).copied().find(|ticket| {
+            let paced =
+                self.admission.pacing.sends.get(ticket).expect("invariant: who is in a line waits");
+            let is_first_of_its = passed.insert((paced.by, paced.command.transaction()));
+            is_first_of_its && !self.part_lacks_memory(paced.by, &paced.command)
+        });
+        fits.or(first)
+    }
+
+    /// The same of one that waits, where it is the first.
+    pub(crate) fn still_lacks_memory(
+        &self,
+        by: SessionSlot,
+        command: &Command,
+    ) -> Option<Shortage> {
+        let lacks = match transaction_of(command) {
+            Some(_) => self.part_lacks_memory(by, command),
+            None => self.is_memory_short() && self.sessions.brings(by, command),
+        };
+        lacks.then(|| Shortage::of_memory(command))
+    }
+
+    /// Whether a send that waits for memory may find some, though nothing is due.
+    pub(crate) fn is_memory_to_be_had(&self) -> bool {
+        let waits = MEMORY_LINES.iter().any(|of| self.rests(*of));
+        waits && (!self.is_memory_short() || self.may_trim())
+    }
+
+    /// Whether the next in a line for memory waits for nothing else than that. A part that exceeds
+    /// the share of its like waits for the end of a transaction.
+    fn rests(&self, of: WaitListId) -> bool {
+        let WaitList { due, looks, .. } = self.admission.line(of, &self.store);
+        let Some(next) = self.next_in_line(of) else { return false };
+        let goes_on_otherwise = *looks || self.admission.pacing.held_back.contains(&of);
+        let paced =
+            self.admission.pacing.sends.get(&next).expect("invariant: who is in a line waits");
+        let exceeds = of == WaitListId::Transactions
+            && self.transactions.exceeds_share(
+                paced.by,
+                &paced.command,
+                &self.bodies,
+                &self.sessions,
+            );
+        !goes_on_otherwise && !exceeds && due.is_some_and(|due| due > self.store.latest)
+    }
+
+    /// Sees to it that the first who waits for memory goes on where there is some.
+    pub(crate) fn notice_memory(&mut self) {
+        if !self.is_memory_to_be_had() {
+            return;
+        }
+        self.trim();
+        if !self.is_memory_short() {
+            MEMORY_LINES.into_iter().for_each(|of| self.admission.may_go_on(of, &mut self.store));
+        }
+    }
+
+    /// What of a transaction waits for memory will be no part of it.
+    pub(crate) fn give_up_parts(
+        &mut self,
+        by: SessionSlot,
+        id: TransactionId,
+        effects: &mut Effects,
+    ) {
+        if !self.sessions.has_parts_waiting(by, id) {
+            return;
+        }
+        let paced = self.sessions.at(by).owned.paced.clone();
+        self.store.took_steps(paced.len());
+        for ticket in paced {
+            let command = self.admission.pacing.sends.get(&ticket).map(|paced| &paced.command);
+            if command.and_then(transaction_of) == Some(id) {
+                self.give_up_send(ticket, Refusal::TransactionFailed, effects);
+            }
+        }
+    }
+
+    /// Nobody waits there any more, and perhaps nothing else keeps it.
+    pub(crate) fn remove_if_unused(&mut self, of: WaitListId) {
+        if let WaitListId::Queue(slot) = of {
+            self.remove_if_idle(slot);
+        }
+    }
+}
+
+impl Engine {
+    /// From now on nothing waits for a place or for memory: who does is refused
+    /// ([`Refusal::Draining`]) in the next calls of [`Engine::handle_timeout`], and who would is so
+    /// at once. There is no way back.
+    pub fn refuse_waiting(&mut self) {
+        self.admission.pacing.is_closed = true;
+        let lines: BTreeSet<WaitListId> =
+            self.admission.pacing.sends.values().map(|it| it.at).collect();
+        lines.into_iter().for_each(|of| self.admission.may_go_on(of, &mut self.store));
+    }
+
+    /// What a session has waiting for a place it no longer wants.
+    pub(crate) fn cancel_sends(&mut self, by: SessionSlot, effects: &mut Effects) -> Outcome {
+        for ticket in self.sessions.at(by).owned.paced.clone() {
+            self.give_up_waiting(ticket, effects);
+        }
+        Outcome::NOTHING
+    }
+
+    /// The same of one of them.
+    pub(crate) fn cancel_send(
+        &mut self,
+        by: SessionSlot,
+        ticket: u64,
+        effects: &mut Effects,
+    ) -> Outcome {
+        if self.sessions.at(by).owned.paced.contains(&ticket) {
+            self.give_up_waiting(ticket, effects);
+        }
+        Outcome::NOTHING
+    }
+
+    /// It is not done: as if nothing had come in time, where it might have waited for that too.
+    pub(crate) fn give_up_waiting(&mut self, ticket: u64, effects: &mut Effects) {
+        let paced =
+            self.admission.pacing.sends.get(&ticket).expect("invariant: who has a ticket waits");
+        if wait_of(&paced.command) != Some(Nanos::ZERO) {
+            return self.time_out_send(ticket, effects);
+        }
+        let refusal = match paced.at {
+            WaitListId::Memory | WaitListId::Transactions => Refusal::MemoryFull,
+            WaitListId::Queue(slot) => self.store.queue_full(slot),
+        };
+        self.give_up_send(ticket, refusal, effects);
+    }
+
+    fn time_out_send(&mut self, ticket: u64, effects: &mut Effects) {
+        let Paced { by, at, floor, .. } =
+            self.admission.leave_pacing(ticket, &mut self.sessions, &mut self.store);
+        let session = self.sessions.at(by).identity.id;
+        let outcome = Outcome::reply(self.log.after_all(), Reply::TimedOut { link: None });
+        self.conclude(session, outcome.late(ticket, floor), effects);
+        self.remove_if_unused(at);
+    }
+}
+
+/// Where sends wait for memory.
+const MEMORY_LINES: [WaitListId; 2] = [WaitListId::Memory, WaitListId::Transactions];
+
+/// Parts among which one that fits is looked for while the first does not.
+const OVERTAKING_MAX: usize = 16;

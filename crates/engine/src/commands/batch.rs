@@ -1,0 +1,108 @@
+//! Commands that are performed together, if the keys they observe have not changed.
+
+use alloc::vec::Vec;
+
+use model::{Command, DependsOn, Refusal, Reply, limits};
+
+use crate::Effects;
+use crate::engine::{Engine, Outcome};
+use crate::queue::QueueSlot;
+use crate::session::SessionSlot;
+
+impl Engine {
+    /// One after the other, as one frame. Who waits is served after all of it, in the same frame
+    /// where that has room.
+    pub(crate) fn batch(
+        &mut self,
+        by: SessionSlot,
+        commands: Vec<Command>,
+        effects: &mut Effects,
+    ) -> Outcome {
+        if let Some(stale) = self.stale_batch(by, effects) {
+            return stale;
+        }
+        if let Err(refusal) = self.check_batch(&commands) {
+            return Outcome::refused(refusal);
+        }
+        let demand = self.demand_of_batch(by, &commands);
+        if let Some(lack) =
+            self.directory.shortage_of_place(&demand, u64::MAX, &self.store, &self.log)
+        {
+            return Outcome::refused(lack.refusal);
+        }
+        self.log.begin_batch();
+        let mut batch = Outcome::NOTHING;
+        let (mut after, mut replies) = (DependsOn::NOTHING, Vec::with_capacity(commands.len()));
+        for command in commands {
+            self.store.took_steps(limits::COMMAND_STEPS);
+            let outcome = match self.replies.is_too_much(&command) {
+                true => Outcome::refused(self.replies.refusal()),
+                false => self.handle_in_batch(by, command, effects),
+            };
+            batch = batch.waking_as(&outcome);
+            let (its, reply) = outcome.into_answer().expect("invariant: nothing waits here");
+            self.replies.add(&reply);
+            after = after.and(its);
+            replies.push(reply);
+        }
+        self.replies.start_anew();
+        self.log.end_batch();
+        batch.answering(after.and(self.log.after_open()), Reply::Batch(replies))
+    }
+
+    /// The answer to a batch if anything has changed that its session observes, which it does no
+    /// more.
+    pub(crate) fn stale_batch(
+        &mut self,
+        by: SessionSlot,
+        effects: &mut Effects,
+    ) -> Option<Outcome> {
+        self.notice_observed(by, effects);
+        let is_stale = self
+            .transactions
+            .stop_observing(by, &mut self.sessions, &mut self.store)
+            .is_some_and(|observing| observing.stale);
+        is_stale.then(|| Outcome::reply(self.log.after_all(), Reply::Stale))
+    }
+
+    /// What a session observes and whose time is over goes before its batch, as a change.
+    pub(crate) fn notice_observed(&mut self, by: SessionSlot, effects: &mut Effects) {
+        let observing = self.sessions.at(by).transactions.observing.as_ref();
+        let names: Vec<_> = observing.iter().flat_map(|it| it.names.iter().cloned()).collect();
+        for name in names {
+            self.notice_end(&name, effects);
+        }
+        self.end_frame(effects);
+    }
+
+    fn handle_in_batch(
+        &mut self,
+        by: SessionSlot,
+        command: Command,
+        effects: &mut Effects,
+    ) -> Outcome {
+        match command {
+            Command::List(mut command) => {
+                command.end_wait();
+                self.list(by, command, effects)
+            }
+            Command::Key(command) => self.key(by, command, effects),
+            Command::PutTo { to, message, transaction: None } => {
+                self.put_to(by, to, message, None, effects)
+            }
+            Command::Publish { topic, message } => self.publish_to(by, &topic, &message, effects),
+            _ => Outcome::refused(Refusal::NotInBatch),
+        }
+    }
+
+    /// What is ready in a queue has changed.
+    #[inline]
+    pub(crate) fn touched_list(&mut self, slot: QueueSlot) {
+        if !self.admission.pacing.sources.is_empty() {
+            self.admission.source_changed(slot, &mut self.store);
+        }
+        if !self.transactions.observed.is_empty() {
+            self.transactions.touched_name_of(slot, &mut self.sessions, &mut self.store);
+        }
+    }
+}

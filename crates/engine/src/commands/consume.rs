@@ -1,0 +1,357 @@
+//! Commands of consumers that ask for one message: opening, watching, receiving, giving up.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+use model::{
+    Delivery, DependsOn, LinkId, MessageId, Nanos, Payload, QueueName, Refusal, Reply, Settlement,
+    limits,
+};
+
+use crate::Effects;
+use crate::engine::{Engine, Outcome};
+use crate::message::State;
+use crate::queue::QueueSlot;
+use crate::receiving::Wanted;
+use crate::session::{ConsumerKey, SessionSlot};
+use crate::timers::Timer;
+use crate::woken::Woken;
+
+impl Engine {
+    pub(crate) fn unwatch(&mut self, by: SessionSlot, link: LinkId, name: &QueueName) -> Outcome {
+        let key = ConsumerKey { session: by, link };
+        if let Some(slot) = self.store.queues.find(name.as_str())
+            && let Some(consumer) = self.sessions.consumer_mut(key)
+            && consumer.watched.remove(&slot)
+        {
+            let ticket = consumer.wait.map(|wait| wait.ticket);
+            self.admission.end_watch(key, slot, ticket, &mut self.store);
+            self.remove_if_idle(slot);
+        }
+        Outcome::reply(DependsOn::NOTHING, Reply::Done)
+    }
+
+    pub(crate) fn receive(
+        &mut self,
+        by: SessionSlot,
+        link: LinkId,
+        wanted: Wanted,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let key = ConsumerKey { session: by, link };
+        let Some(consumer) = self.sessions.consumer(key) else {
+            return Outcome::refused(Refusal::NoSuchLink);
+        };
+        self.store.took_steps(consumer.watched.len());
+        // A protocol has one receive outstanding a consumer; should one send a second, the first
+        // ends, for each is answered once.
+        if self.sessions.end_wait(key, &mut self.store) {
+            effects.reply(
+                self.sessions.at(by).identity.id,
+                self.log.after_all(),
+                Reply::TimedOut { link: Some(link) },
+            );
+        }
+        if let Some(id) = self.sessions.most_urgent(key, &self.store) {
+            return self.deliver(by, Some(link), id, wanted.lease);
+        }
+        if self.sessions.lease_ends_within(by, wanted.margin, &self.store) {
+            return Outcome::reply(self.log.after_all(), Reply::LeaseEnding);
+        }
+        // Behind what is over there may be something, so its going is waited for.
+        if wanted.wait == Some(Nanos::ZERO) && !self.sessions.is_unsure(key, &self.store) {
+            return Outcome::reply(self.log.after_all(), Reply::TimedOut { link: Some(link) });
+        }
+        self.sessions.begin_wait(key, wanted, &mut self.store);
+        Outcome::NOTHING
+    }
+
+    /// Leases this very message. Taking one out of its delay or from the buried is journalled,
+    /// so that it is found ready after a crash like any other whose lease was lost.
+    pub(crate) fn lease(
+        &mut self,
+        by: SessionSlot,
+        id: MessageId,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let state = self.store.reach(id).map(|message| message.state());
+        match state {
+            Some(_) if self.store.is_over(id) => self.log.not_found(),
+            None | Some(State::Leased { .. } | State::Held { .. }) => self.log.not_found(),
+            Some(State::Ready) => self.deliver(by, None, id, None),
+            Some(State::Delayed { .. } | State::Buried { .. }) => {
+                self.move_to_lease(by, id, None);
+                self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
+                self.delivery(None, id)
+            }
+        }
+    }
+
+    /// Gives ready messages of a queue to those who wait for one, the longest waiting first; shows
+    /// them to those who look on.
+    pub(crate) fn serve(&mut self, slot: QueueSlot, effects: &mut Effects) {
+        self.serve_all(Woken::of(slot), effects);
+    }
+
+    /// The same for several queues, in their order.
+    pub(crate) fn serve_all(&mut self, mut woken: Woken, effects: &mut Effects) {
+        self.evict_if_needed(effects);
+        if let Some(slot) = woken.only()
+            && self.admission.is_unattended(slot, &self.store)
+        {
+            return;
+        }
+        let mut left = limits::DELIVERIES_PER_STEP_MAX * woken.count();
+        // What is moved for one who waits may be what another waits for, who has his turn behind
+        // those for whom there was something before. It ends, for each of them waits no more.
+        while let Some(slot) = woken.pop() {
+            self.shed(slot, &mut woken, effects);
+            self.evict_if_needed(effects);
+            self.cut_off(slot, effects);
+            self.serve_one(slot, &mut left, &mut woken, effects);
+        }
+    }
+
+    /// The same for this queue alone, at most `left` times; which others have something by it is
+    /// added to `woken`.
+    fn serve_one(
+        &mut self,
+        slot: QueueSlot,
+        left: &mut usize,
+        woken: &mut Woken,
+        effects: &mut Effects,
+    ) {
+        let mut is_done = false;
+        let least = left.saturating_sub(limits::DELIVERIES_PER_STEP_MAX);
+        while *left > least {
+            let Some((key, id)) = self.store.next_match(slot) else {
+                is_done = true;
+                break;
+            };
+            let before = self.store.totals.steps;
+            if self.sessions.is_popping(key) {
+                if !self.makes_way_for(key, slot, id, effects) {
+                    break;
+                }
+                woken.extend(self.give_elements(key, slot, effects));
+            } else {
+                self.give(key, id, effects);
+            }
+            let steps = (self.store.totals.steps - before) as usize;
+            *left = left.saturating_sub(1 + steps / STEPS_PER_DELIVERY);
+        }
+        let Some(queue) = self.store.queues.get(slot) else { return };
+        if !is_done || queue.is_scanning() {
+            self.store.resume_later(slot);
+        } else if queue.has_unseen() {
+            self.bodies.await_unseen(slot, &mut self.store);
+        } else {
+            self.sessions.end_drains(slot, &mut self.store, &self.log, effects);
+        }
+        self.show_to_browsers(slot, effects);
+    }
+
+    fn give(&mut self, key: ConsumerKey, id: MessageId, effects: &mut Effects) {
+        let fed = self.sessions.feed(key).is_some();
+        if fed {
+            self.move_to_hold(key, id);
+            self.sessions.own_group(key, id, &mut self.store);
+        } else {
+            let wait = self.sessions.consumer(key).and_then(|consumer| consumer.wait);
+            let was_waiting = self.sessions.end_wait(key, &mut self.store);
+            assert!(was_waiting, "only who waits is served");
+            self.move_to_lease(key.session, id, wait.and_then(|wait| wait.lease));
+        }
+        let (after, reply) = self.delivered(Some(key.link), id);
+        let charge = if let Reply::Delivered(delivery) = &reply { delivery.charge } else { 0 };
+        effects.reply(self.sessions.at(key.session).identity.id, after, reply);
+        if fed {
+            self.sessions.fed(key, charge, &mut self.store, &self.log, effects);
+        }
+    }
+
+    /// A consumer has waited long enough.
+    pub(crate) fn end_waiting(&mut self, key: ConsumerKey, effects: &mut Effects) {
+        if !self.sessions.is_unsure(key, &self.store) && self.sessions.is_popping(key) {
+            return self.stop_waiting(key.session, effects);
+        }
+        if !self.sessions.is_unsure(key, &self.store) {
+            return self.sessions.give_up(
+                key,
+                Reply::TimedOut { link: Some(key.link) },
+                &mut self.store,
+                &self.log,
+                effects,
+            );
+        }
+        let now = self.store.latest;
+        let Some(wait) = self.sessions.consumer_mut(key).and_then(|it| it.wait.as_mut()) else {
+            return;
+        };
+        let before = wait.until.replace(now);
+        self.store.timers.change(Timer::Wait(key), before, Some(now));
+    }
+
+    /// The session's first lease ends, by time. What it took from a list is taken for good.
+    pub(crate) fn expire_lease(&mut self, holder: SessionSlot, effects: &mut Effects) -> QueueSlot {
+        let first = self.sessions.at(holder).holdings.leases.first().copied();
+        let (_, id) = first.expect("invariant: the timer is set while there are leases");
+        let queue = self.store.living(id).queue;
+        self.leave(id);
+        if self.sessions.at_mut(holder).holdings.popped.remove(&id) {
+            self.finish(id, effects);
+            return queue;
+        }
+        let history = self.store.living_mut(id).history_mut();
+        history.expired = history.expired.saturating_add(1);
+        self.store.totals.expired += 1;
+        self.return_ready(id, effects);
+        queue
+    }
+
+    /// Whatever a session waits for, it waits no longer, and hears nothing of that.
+    pub(crate) fn stop_waits(&mut self, slot: SessionSlot) {
+        let session = self.sessions.at(slot);
+        let waiting =
+            session.links.consumers.iter().filter(|(_, consumer)| consumer.wait.is_some());
+        let waiting: Vec<LinkId> = waiting.map(|(link, _)| *link).collect();
+        for link in waiting {
+            let key = ConsumerKey { session: slot, link };
+            if self.end_popping(key).is_none() {
+                self.sessions.end_wait(key, &mut self.store);
+            }
+        }
+    }
+
+    /// Closes a session's producers and consumers; says which queues may now be idle.
+    pub(crate) fn close_links(&mut self, slot: SessionSlot) -> BTreeSet<QueueSlot> {
+        let mut touched = BTreeSet::new();
+        self.stop_waits(slot);
+        let session = self.sessions.at_mut(slot);
+        let producers = core::mem::take(&mut session.links.producers);
+        let consumers = core::mem::take(&mut session.links.consumers);
+        let closed = producers.len();
+        for target in producers.into_values() {
+            self.end_producer(target);
+        }
+        for link in self.sessions.at(slot).links.feeds.keys().copied().collect::<Vec<_>>() {
+            touched.extend(self.admission.close_feed(
+                ConsumerKey { session: slot, link },
+                &mut self.sessions,
+                &mut self.store,
+            ));
+        }
+        for (link, consumer) in consumers {
+            for queue in consumer.watched {
+                self.admission.end_watch(
+                    ConsumerKey { session: slot, link },
+                    queue,
+                    None,
+                    &mut self.store,
+                );
+                touched.insert(queue);
+            }
+        }
+        self.store.took_steps(closed + touched.len());
+        touched
+    }
+
+    /// A session asks for nothing more, and its leases are due.
+    pub(crate) fn begin_close(&mut self, slot: SessionSlot, held: Settlement) {
+        let before = self.sessions.at(slot).first_lease();
+        self.sessions.begin_close(slot, held);
+        let now = self.sessions.at(slot).first_lease();
+        self.store.timers.change(Timer::Lease(slot), before, now);
+    }
+
+    /// Returns the first message that a closing session holds: a leased one as if nothing had
+    /// been, any other as its end says. Says which queue has it now.
+    pub(crate) fn return_next(
+        &mut self,
+        holder: SessionSlot,
+        effects: &mut Effects,
+    ) -> Option<QueueSlot> {
+        let session = self.sessions.at(holder);
+        let leased = session.holdings.leases.first().map(|(_, id)| (*id, Settlement::Return));
+        let held = || {
+            let (id, settlement) = session.holdings.held.first().copied().zip(session.closing)?;
+            let is_begun = session.holdings.begun.as_ref().is_none_or(|begun| begun.contains(&id));
+            Some((id, if is_begun { settlement } else { Settlement::Return }))
+        };
+        let next = leased.or_else(held);
+        let (id, settlement) = next.expect("invariant: it returns while the session holds");
+        self.apply_settlement(holder, id, settlement, effects)
+    }
+
+    /// One more message is returned, by time. Says which queue has it now.
+    pub(crate) fn go_on_closing(
+        &mut self,
+        holder: SessionSlot,
+        effects: &mut Effects,
+    ) -> Option<QueueSlot> {
+        let woken = self.return_next(holder, effects);
+        self.sessions.end_close(holder);
+        woken
+    }
+
+    fn deliver(
+        &mut self,
+        holder: SessionSlot,
+        link: Option<LinkId>,
+        id: MessageId,
+        lease: Option<Nanos>,
+    ) -> Outcome {
+        self.move_to_lease(holder, id, lease);
+        self.delivery(link, id)
+    }
+
+    pub(crate) fn move_to_lease(
+        &mut self,
+        holder: SessionSlot,
+        id: MessageId,
+        lease: Option<Nanos>,
+    ) {
+        self.leave(id);
+        let now = self.store.latest;
+        let message = self.store.living_mut(id);
+        message.delivered = message.delivered.saturating_add(1);
+        let until = now + lease.unwrap_or(message.lease);
+        self.enter(id, State::Leased { holder, until });
+    }
+
+    fn delivery(&self, link: Option<LinkId>, id: MessageId) -> Outcome {
+        let (after, reply) = self.delivered(link, id);
+        Outcome::reply(after, reply)
+    }
+
+    pub(crate) fn delivered(&self, link: Option<LinkId>, id: MessageId) -> (DependsOn, Reply) {
+        let delivery = Box::new(self.delivery_of(link, id));
+        (self.store.living(id).after(), Reply::Delivered(delivery))
+    }
+
+    /// The message as a consumer sees it.
+    pub(crate) fn delivery_of(&self, link: Option<LinkId>, id: MessageId) -> Delivery {
+        let message = self.store.living(id);
+        let body = self.bodies.body_of(id, message, &self.store);
+        Delivery {
+            link,
+            message: id,
+            count: message.delivered,
+            failed: message.counters().failed,
+            priority: message.priority,
+            created: message.created,
+            expires: message.expires(),
+            durability: message.durability,
+            topic: message.topic().cloned(),
+            dead: message.dead().map(|dead| Box::new(self.directory.letter_of(dead))),
+            format: message.format,
+            payload: Payload::by(&self.context.formats),
+            charge: body.bytes_max() as u64,
+            body,
+        }
+    }
+}
+
+/// One that takes more, as by somebody who waits at thousands of queues, counts for several.
+const STEPS_PER_DELIVERY: usize = limits::STEPS_PER_TURN_MAX / limits::DELIVERIES_PER_STEP_MAX;

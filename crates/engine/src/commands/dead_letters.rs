@@ -1,0 +1,171 @@
+//! Messages that expire or fail too often, and messages that are purged.
+
+use alloc::boxed::Box;
+
+use model::{DeadReason, MessageId, Nanos, QueueName, Refusal, Reply, limits};
+
+use crate::Effects;
+use crate::dead_letters::SCARCE_RETRY;
+use crate::engine::{Engine, Outcome};
+use crate::message::Dead;
+use crate::paging::{PageQuery, Stretch};
+use crate::queue::{QueueSlot, Role};
+
+impl Engine {
+    /// What becomes of a message that is in no index and dead for this reason. Says which queue
+    /// has a ready message by it.
+    ///
+    /// On a full device it stays in its queue, hidden for a while and unchanged as far as the log
+    /// knows: as a dead letter it would take more room than it does. When it comes back it is over
+    /// again, or delivered and rejected again.
+    pub(crate) fn park(
+        &mut self,
+        id: MessageId,
+        reason: DeadReason,
+        effects: &mut Effects,
+    ) -> Option<QueueSlot> {
+        let message = self.store.living(id);
+        let slot = message.queue;
+        let queue = self.store.queues.at(slot);
+        if message.dead().is_some() {
+            return self.return_ready(id, effects);
+        }
+        if queue.is_memory_only()
+            || !self.context.is_parked(message, reason, queue.policy.dead_letters)
+        {
+            self.store.totals.dead_letters.dropped_total += 1;
+            self.finish(id, effects);
+            return None;
+        }
+        if message.is_journalled() && self.log.is_scarce() {
+            self.hide(id, self.store.latest + SCARCE_RETRY);
+            return None;
+        }
+        let (from, attempts) = (queue.name.clone(), message.counters().failed);
+        let subscription = queue.subscription();
+        let dead = Dead { reason, from, subscription, at: self.store.latest, attempts };
+        let to = self.directory.dead_letter_queue(&mut self.store);
+        if self.directory.is_too_large_for(to, id, &self.store) {
+            self.store.count_evicted(id);
+            self.finish(id, effects);
+            self.remove_if_idle(to);
+            return None;
+        }
+        let order = self.place_among_dead(to, id);
+        self.store.amend(id, |message| {
+            message.set_expiry(None);
+            let history = message.history_mut();
+            history.failed = 0;
+            history.dead = Some(Box::new(dead));
+        });
+        self.relocate(id, to, order, effects);
+        self.store.totals.dead_letters.parked_total += 1;
+        self.admission.has_to_evict |= self.directory.has_too_many_dead_letters(to, &self.store);
+        Some(to)
+    }
+
+    /// What a step has made dead letters is too much: the oldest go, before anybody is served.
+    pub(crate) fn evict_if_needed(&mut self, effects: &mut Effects) {
+        if core::mem::take(&mut self.admission.has_to_evict)
+            && let Some(slot) = self.store.queues.find(self.directory.dead_letter_queue.as_str())
+        {
+            self.evict_dead_letters(slot, effects);
+        }
+    }
+
+    /// Deletes dead letters, the oldest first, until their queue is within its bounds again; by
+    /// time where the log takes no more. What is held stays, and so does what clients sent there.
+    pub(crate) fn evict_dead_letters(&mut self, slot: QueueSlot, effects: &mut Effects) {
+        for _ in 0..EVICTED_PER_STEP_MAX {
+            if !self.directory.has_too_many_dead_letters(slot, &self.store) {
+                return;
+            }
+            // A batch has room for what it was known to do.
+            if self.log.is_whole() || !self.log.takes_change() {
+                break;
+            }
+            let Some(id) = self.store.oldest_dead_letter(slot) else { return };
+            self.store.count_evicted(id);
+            self.leave(id);
+            self.finish(id, effects);
+        }
+        if self.directory.has_too_many_dead_letters(slot, &self.store) {
+            self.store.resume_at(slot, Nanos::ZERO);
+        }
+    }
+
+    /// The time of the queue's first message is over.
+    pub(crate) fn expire_next(
+        &mut self,
+        slot: QueueSlot,
+        effects: &mut Effects,
+    ) -> Option<QueueSlot> {
+        let first = self.store.queues.at(slot).index.expiring.first().copied();
+        let (at, id) = first.expect("invariant: the timer is set while messages expire");
+        assert!(at <= self.store.latest, "a message expires when its time is over");
+        let doomed = self.store.is_doomed(id);
+        self.leave(id);
+        if doomed {
+            self.finish(id, effects);
+            return None;
+        }
+        self.park(id, DeadReason::Expired, effects)
+    }
+
+    /// A dead letter keeps its place; but where a list that is over is still being deleted, that
+    /// may be among what is, as far as the log knows.
+    fn place_among_dead(&mut self, to: QueueSlot, id: MessageId) -> i64 {
+        self.end_list_if_over(to);
+        let is_being_deleted = self.store.queues.at(to).index.lifetime.over.is_some();
+        if is_being_deleted { self.store.last_place() } else { self.store.living(id).order(id) }
+    }
+}
+
+impl Engine {
+    /// Deletes what is found. With what is over the queue may lose what held it up.
+    pub(crate) fn purge(&mut self, sought: &PageQuery<'_>, effects: &mut Effects) -> Outcome {
+        assert!(!sought.held, "what somebody holds is not purged");
+        let stretch = self.seek(sought);
+        let count = self.delete_found(&stretch, effects);
+        let reply = stretch.reply(count);
+        self.log.outcome_of(reply).waking(sought.queue)
+    }
+
+    pub(crate) fn delete_queue(&mut self, name: &QueueName, effects: &mut Effects) -> Outcome {
+        let Some(slot) = self.store.queues.find(name.as_str()) else { return self.log.not_found() };
+        let queue = self.store.queues.at(slot);
+        let in_use = !queue.delivery.consumers.is_empty() || queue.index.counts.leased > 0;
+        if in_use || queue.role != Role::Named {
+            return Outcome::refused(Refusal::QueueInUse);
+        }
+        let (selector, max) = (None, limits::FRAME_RECORDS_MAX);
+        let sought =
+            PageQuery { queue: slot, state: None, held: false, selector, after: None, max };
+        let stretch = self.seek(&sought);
+        let count = self.delete_found(&stretch, effects);
+        let reply = match stretch.reply(count) {
+            Reply::Count(_) => Reply::Done,
+            Reply::CountUntil { count, .. } => Reply::CountSoFar(count),
+            other => other,
+        };
+        self.log.outcome_of(reply)
+    }
+
+    /// Deletes these as far as the frame takes it: so many.
+    fn delete_found(&mut self, stretch: &Stretch, effects: &mut Effects) -> usize {
+        let mut count = 0;
+        for (_, id) in &stretch.found {
+            if !self.log.takes_change() {
+                break;
+            }
+            self.leave(*id);
+            self.finish(*id, effects);
+            count += 1;
+        }
+        count
+    }
+}
+
+/// Dead letters that are deleted in one step; the rest in the next, and others are served in
+/// between.
+const EVICTED_PER_STEP_MAX: usize = 1_024;

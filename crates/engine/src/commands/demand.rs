@@ -1,0 +1,461 @@
+//! The room that a command needs, in queues, memory and the log, before it is performed.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+use model::{
+    AdminCommand, Command, DeadReason, Destination, Durability, KeyCommand, ListCommand, MessageId,
+    NewMessage, QueueName, Refusal, SessionId, Settlement, TransactionId, WhenFull, limits,
+};
+use records::{Place, RecordView, encode};
+
+use crate::batch_load::Load;
+use crate::bounds::{Amount, Demand, Shortage, Site};
+use crate::engine::{Engine, Outcome};
+use crate::log_usage::Logged;
+use crate::matching::parse_selector;
+use crate::memory::transaction_of;
+use crate::needed::{Comparison, Needed};
+use crate::paging::PageQuery;
+use crate::queue::{QueueSlot, Role};
+use crate::session::SessionSlot;
+use crate::tally::{BODY_LENGTH_BYTES, Put};
+use crate::targets::Target;
+use crate::wait_lists::WaitListId;
+use crate::woken::Woken;
+use crate::{Effects, memory};
+
+impl Engine {
+    /// Why a command may not be done now: a queue has no place for what it stores.
+    pub(crate) fn shortage_of_place_for(
+        &mut self,
+        by: SessionSlot,
+        command: &Command,
+    ) -> Option<Shortage> {
+        if !self.admission.is_bounded {
+            return None;
+        }
+        let demand = self.demand_of(by, command);
+        self.store.totals.steps += demand.steps as u64;
+        self.directory.shortage_of_place(&demand, u64::MAX, &self.store, &self.log)
+    }
+
+    /// A command is not done; a transaction is rolled back, or will be where it is a part of it.
+    pub(crate) fn refuse_send(
+        &mut self,
+        by: SessionSlot,
+        command: &Command,
+        refusal: Refusal,
+        effects: &mut Effects,
+    ) -> Outcome {
+        match command {
+            Command::Commit { transaction } => {
+                self.refuse_commit(by, *transaction, refusal, effects)
+            }
+            // What it was to be done with is no more: that goes before what it lacks.
+            Command::Batch { .. } => {
+                self.stale_batch(by, effects).unwrap_or_else(|| self.log.refuse(refusal))
+            }
+            _ => self.sessions.refuse_part(by, transaction_of(command), refusal, &self.log),
+        }
+    }
+
+    /// What a command would store where that is bounded; nothing where it was stored before, for
+    /// who sends again is to be told so.
+    pub(crate) fn demand_of<'c>(&self, by: SessionSlot, command: &'c Command) -> Demand<'c> {
+        let mut demand = Demand::default();
+        if self.admission.is_bounded {
+            match command {
+                Command::Commit { transaction } => {
+                    self.add_transaction(by, *transaction, &mut demand);
+                }
+                command => self.add_demand(by, command, &mut demand),
+            }
+        }
+        demand
+    }
+
+    /// The same of all commands of a batch.
+    pub(crate) fn demand_of_batch<'c>(
+        &self,
+        by: SessionSlot,
+        commands: &'c [Command],
+    ) -> Demand<'c> {
+        let mut demand = Demand::default();
+        if self.admission.is_bounded {
+            commands.iter().for_each(|command| self.add_demand(by, command, &mut demand));
+        }
+        demand
+    }
+
+    fn add_demand<'c>(&self, by: SessionSlot, command: &'c Command, demand: &mut Demand<'c>) {
+        match command {
+            Command::Put { link, message, transaction: None } => {
+                let target = self.sessions.at(by).links.producers.get(link);
+                target.into_iter().for_each(|to| self.add_put(by, *to, message, demand));
+            }
+            Command::PutTo { to: Destination::Queue(name), message, transaction: None } => {
+                match self.store.queues.find(name.as_str()) {
+                    Some(slot) => self.add_put(by, Target::Queue(slot), message, demand),
+                    None => self.directory.add_named(
+                        name,
+                        Amount::one(message.body.len()),
+                        demand,
+                        &self.store,
+                        &self.log,
+                    ),
+                }
+            }
+            Command::PutTo { to: Destination::Topic(name), message, transaction: None }
+            | Command::Publish { topic: name, message } => {
+                self.add_copies(by, name, message, demand);
+            }
+            Command::List(command) => {
+                self.directory.add_elements(command, demand, &self.store, &self.log)
+            }
+            _ => {}
+        }
+    }
+
+    fn add_transaction(&self, by: SessionSlot, id: TransactionId, demand: &mut Demand<'_>) {
+        let Some(transaction) = self.sessions.at(by).transactions.open.get(&id) else { return };
+        for (target, message) in transaction.puts() {
+            self.add_put(by, *target, message, demand);
+        }
+        if demand.is_empty() {
+            return;
+        }
+        for (id, settlement) in transaction.settlements() {
+            let Some(message) = self.store.messages.get(id.0) else { continue };
+            if *settlement == Settlement::Accept {
+                let settled = demand.settled.entry(message.queue).or_default();
+                *settled = settled.and(Amount { messages: 1, bytes: message.body_bytes() });
+            }
+        }
+    }
+
+    fn add_put(
+        &self,
+        by: SessionSlot,
+        target: Target,
+        message: &NewMessage,
+        demand: &mut Demand<'_>,
+    ) {
+        match target {
+            // It is refused otherwise, or passed over in a transaction.
+            _ if self.directory.is_gone(target, &self.store) => {}
+            Target::Topic(slot) => {
+                self.add_copies(by, &self.directory.topics.at(slot).name, message, demand);
+            }
+            Target::Queue(slot) => {
+                let key = self.dedup.send_key(target, message, &self.directory, &self.store);
+                if !self.dedup.was_sent(key.as_ref(), &self.store) {
+                    self.store.add_stored(slot, Amount::one(message.body.len()), demand, &self.log);
+                }
+            }
+        }
+    }
+
+    fn add_copies(
+        &self,
+        by: SessionSlot,
+        topic: &QueueName,
+        message: &NewMessage,
+        demand: &mut Demand<'_>,
+    ) {
+        let bounds = self.directory.policy_for(topic).bounds;
+        let (holds_off, is_scarce) = (bounds.holds_off(), self.log.is_scarce());
+        let may_be_more = || is_scarce || !self.admission.pacing.sends.is_empty();
+        if !(holds_off || may_be_more())
+            || self.dedup.was_sent(self.dedup.topic_send_key(topic, message).as_ref(), &self.store)
+        {
+            return;
+        }
+        let (takers, steps) = self.takers_of_topic(by, topic, message);
+        demand.steps += steps + self.admission.pacing.leaving.len();
+        // Nor those who wait in a subscription that has just ended, for which nothing is stored.
+        let is_of_topic = |slot: &&QueueSlot| self.store.queues.at(**slot).name == *topic;
+        for slot in self.admission.pacing.leaving.iter().filter(is_of_topic) {
+            demand.stored.entry(Site::There(*slot)).or_default();
+        }
+        let amount = Amount::one(message.body.len());
+        for slot in takers {
+            if is_scarce && self.store.queues.at(slot).parks() {
+                demand.park(slot, amount);
+            }
+            if holds_off {
+                self.store.add_stored(slot, amount, demand, &self.log);
+            } else if !self.store.queues.at(slot).admission.line.tickets.is_empty() {
+                // It takes everything; but nobody overtakes those who waited before it did.
+                demand.stored.entry(Site::There(slot)).or_default();
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// Lets a queue hold no more than it may, or goes on with that by time. Which queue got what
+    /// it lost is added to `woken`.
+    pub(crate) fn shed(&mut self, slot: QueueSlot, woken: &mut Woken, effects: &mut Effects) {
+        if !self.admission.is_bounded {
+            return;
+        }
+        for _ in 0..SHED_PER_STEP_MAX {
+            let Some(queue) = self.store.queues.get(slot).filter(|queue| queue.sheds()) else {
+                return;
+            };
+            if queue.admission.spares || !queue.is_beyond_bounds() {
+                return;
+            }
+            let Some(id) = self.store.least_needed(queue) else { return };
+            if !self.log.takes_change() {
+                break;
+            }
+            let parks = queue.policy.bounds.when_full == WhenFull::DeadLetter;
+            if self.log.stays_for_now(queue, self.store.living(id)) {
+                self.admission.overfull.insert(slot);
+                return;
+            }
+            self.leave(id);
+            if parks && self.store.living(id).dead().is_none() {
+                woken.extend(self.park(id, DeadReason::Overflow, effects));
+            } else {
+                self.finish(id, effects);
+            }
+        }
+        self.store.resume_later(slot);
+    }
+}
+
+impl Engine {
+    /// What a command lacks before it can be done.
+    pub(crate) fn needed_by(&self, command: &Command) -> Needed {
+        let mut needed = Needed::default();
+        if self.bodies.memory.has_away() {
+            match command {
+                Command::List(command) => {
+                    self.bodies.add_needed_by_list(command, &mut needed, &self.store)
+                }
+                Command::Admin(command) => self.add_needed_by_operator(command, &mut needed),
+                Command::Batch { commands } => self.add_needed_by_batch(commands, &mut needed),
+                _ => {}
+            }
+        }
+        needed
+    }
+
+    /// What an earlier command moves into a list, a later one may look into; and what one takes
+    /// away, another then finds behind it.
+    fn add_needed_by_batch(&self, commands: &[Command], needed: &mut Needed) {
+        for command in commands {
+            match command {
+                Command::List(command) => {
+                    self.bodies.add_needed_by_list(command, needed, &self.store)
+                }
+                Command::Admin(command) => self.add_needed_by_operator(command, needed),
+                _ => {}
+            }
+        }
+        let lists = || commands.iter().filter_map(as_list);
+        let compared = || lists().filter_map(Comparison::of);
+        let moved_from = commands.iter().filter_map(moved_from);
+        let moved_from: BTreeSet<_> = moved_from.collect();
+        if let Some(shortest) = compared().map(|it| it.element.len()).min() {
+            let all = compared().map(|it| it.list).chain(moved_from.iter().copied());
+            for name in all.collect::<BTreeSet<_>>() {
+                self.bodies.add_both_ends(
+                    name,
+                    limits::LIST_SCAN_MAX,
+                    shortest,
+                    needed,
+                    &self.store,
+                );
+            }
+        }
+        if lists().any(|command| self.store.forsaken_by(command).is_some()) {
+            let taken = lists().map(taken_by).fold(0, usize::saturating_add);
+            for name in moved_from {
+                self.bodies.add_both_ends(
+                    name,
+                    taken.min(limits::LIST_SCAN_MAX),
+                    0,
+                    needed,
+                    &self.store,
+                );
+            }
+        }
+    }
+
+    fn add_needed_by_operator(&self, command: &AdminCommand, needed: &mut Needed) {
+        let (queue, state, held, selector, message, after) = match command {
+            AdminCommand::Browse { queue, state, selector, after, .. } => {
+                (queue, *state, true, selector, None, *after)
+            }
+            AdminCommand::Purge { queue, state, selector, after } => {
+                (queue, *state, false, selector, None, *after)
+            }
+            AdminCommand::MoveMessages { from, selector, message, after, .. } => {
+                (from, None, false, selector, *message, *after)
+            }
+            _ => return,
+        };
+        let Some(Ok(selector)) = selector.as_deref().map(parse_selector) else { return };
+        let lacked = match message {
+            Some(id) => {
+                self.store.find(id).filter(|it| self.bodies.sharing.here(it).is_none()).map(|_| id)
+            }
+            None => self.store.queues.find(queue.as_str()).and_then(|queue| {
+                let selector = Some(&selector);
+                self.stopped_at_once(&PageQuery { queue, state, held, selector, after, max: 1 })
+            }),
+        };
+        needed.ids.extend(lacked.map(|id| self.store.body_name(id)));
+    }
+
+    /// What the first of those lacks who wait for a place in a queue.
+    pub(crate) fn needed_by_line(&self, of: WaitListId) -> Needed {
+        let first = self.admission.find_line(of, &self.store).and_then(|line| line.tickets.first());
+        let first = first.and_then(|ticket| self.admission.pacing.sends.get(ticket));
+        first.map_or_else(Needed::default, |first| self.needed_by(&first.command))
+    }
+}
+
+impl Engine {
+    /// What a message for that destination may take, in one copy.
+    pub(crate) fn measure(&self, target: Target, new: &NewMessage) -> Put {
+        let level = self.context.policy.durability(new.persistence);
+        let (place, is_journalled) = match target {
+            Target::Queue(slot) => {
+                let queue = self.store.queues.at(slot);
+                (queue.place(), level != Durability::None && !queue.is_memory_only())
+            }
+            Target::Topic(_) => (Place::Subscription(NUMBER_LARGE), level != Durability::None),
+        };
+        let id = MessageId(NUMBER_LARGE);
+        let envelope = self.store.envelope_of_new(id, level.max(Durability::Written), new);
+        let name_bytes = match target {
+            Target::Queue(slot) => self.store.queues.at(slot).name.as_str().len(),
+            Target::Topic(slot) => self.directory.topics.at(slot).name.as_str().len(),
+        };
+        let record =
+            RecordView::Message { envelope: crate::Envelope { place, ..envelope }, body: &[] };
+        let mut bytes = Vec::with_capacity(ENVELOPE_BYTES_USUAL);
+        encode(&record, &mut bytes);
+        Put {
+            envelope_bytes: bytes.len() + BODY_LENGTH_BYTES,
+            body_bytes: new.body.len(),
+            name_bytes: Self::send_id_bytes_max(
+                self.dedup.send_key(target, new, &self.directory, &self.store).as_ref(),
+            ),
+            snapshot_bytes: Self::snapshot_record_bytes_max(name_bytes),
+            is_journalled,
+        }
+    }
+}
+
+impl Engine {
+    /// Bytes of log that a command takes at most for what it adds, copies of what is published but
+    /// for one not counted. `None`: it adds nothing durable. What only settles, takes or looks does
+    /// not, nor what memory alone keeps.
+    #[must_use]
+    pub fn adds_to_log(&self, session: SessionId, command: &Command) -> Option<usize> {
+        self.sessions.bytes_added(self.sessions.slot(session)?, command, &self.context)
+    }
+
+    /// Whether a command brings something that memory is to keep.
+    #[must_use]
+    pub fn adds_to_memory(command: &Command) -> bool {
+        memory::adds(command)
+    }
+}
+
+impl Engine {
+    /// Whether a batch may be done: it holds nothing that is not allowed, and one frame and the
+    /// room that is left take what it may come to.
+    pub(crate) fn check_batch(&self, commands: &[Command]) -> Result<(), Refusal> {
+        if commands.len() > limits::BATCH_COMMANDS_MAX {
+            return Err(Refusal::BatchTooLarge);
+        }
+        let mut load = Load::default();
+        for command in commands {
+            self.keyspace.add_load(command, &mut load, &self.directory, &self.store)?;
+        }
+        self.keyspace.add_lifetimes(&mut load);
+        let bytes = load.stored_bytes.saturating_add(load.settled_bytes);
+        if load.records > limits::TRANSACTION_RECORDS_MAX
+            || bytes > self.log.frame_bytes_max
+            || load.scanned > SCANNED_MAX
+            // What is leased is deleted by the session's next command, as one frame of its own.
+            || load.leased > limits::FRAME_RECORDS_MAX as u64
+        {
+            return Err(Refusal::BatchTooLarge);
+        }
+        // Both are one frame. What only settles finds the room that is kept for it.
+        let fits = (bytes as u64).saturating_add(load.reserved) <= self.log.room_left();
+        let only_settles = load.stored_bytes == 0 && load.reserved == 0;
+        let settles = only_settles && self.log.surely_takes(load.settled_bytes);
+        if fits || settles { Ok(()) } else { Err(Refusal::StoreFull) }
+    }
+}
+
+impl Engine {
+    /// Tells of those among `count` messages from `first` on, the oldest first. The message to go
+    /// on from, none after the last.
+    pub fn logged(
+        &self,
+        first: MessageId,
+        count: usize,
+        mut tell: impl FnMut(Logged<'_>),
+    ) -> Option<MessageId> {
+        let mut messages = self.store.messages.iter_from(first.0);
+        for (number, message) in messages.by_ref().take(count) {
+            let queue = self.store.queues.get(message.queue).filter(|_| message.is_journalled());
+            let Some(queue) = queue else { continue };
+            tell(Logged {
+                lsn: message.location,
+                message: MessageId(number),
+                created: message.created,
+                queue: &queue.name,
+                of_topic: matches!(queue.role, Role::Subscription { .. }),
+            });
+        }
+        messages.next().map(|(number, _)| MessageId(number))
+    }
+}
+
+/// Messages that one step takes out of a queue; it goes on in the next.
+const SHED_PER_STEP_MAX: usize = 1_024;
+
+fn as_list(command: &Command) -> Option<&ListCommand> {
+    let Command::List(command) = command else { return None };
+    Some(command)
+}
+
+/// The list whose elements a command gives to another.
+fn moved_from(command: &Command) -> Option<&QueueName> {
+    match command {
+        Command::List(ListCommand::Move { from, .. })
+        | Command::Key(KeyCommand::Rename { from, .. }) => Some(from),
+        _ => None,
+    }
+}
+
+/// How many elements a command takes from an end of a list at most.
+fn taken_by(command: &ListCommand) -> usize {
+    match command {
+        ListCommand::Pop { max, .. } | ListCommand::PopFirst { max, .. } => {
+            usize::try_from(*max).unwrap_or(usize::MAX).min(limits::FRAME_RECORDS_MAX)
+        }
+        ListCommand::Move { .. } => 1,
+        _ => 0,
+    }
+}
+
+/// No message or subscription has a larger number.
+const NUMBER_LARGE: u64 = (1 << 62) - 1;
+
+/// Most messages have a queue with a short name, and no delay.
+const ENVELOPE_BYTES_USUAL: usize = 96;
+
+/// Elements that a batch may look at: some 40 ms.
+const SCANNED_MAX: u64 = 4 * limits::LIST_SCAN_MAX as u64;

@@ -1,0 +1,450 @@
+//! Commands on lists that read and pop, and those that wait for an element.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use model::{
+    DependsOn, ListCommand, MessageId, Nanos, OneOrMany, QueueName, Refusal, Reply, limits,
+};
+use records::CHANGED_BYTES_MAX;
+
+use crate::Effects;
+use crate::answering::shown_bytes_of;
+use crate::engine::{Engine, Outcome};
+use crate::keys::DEADLINE_BYTES_MAX;
+use crate::lists::Taken;
+use crate::lists::editing::Insertion;
+use crate::lists::places::{Search, Span};
+use crate::lists::popping::{MoveArgs, PopArgs};
+use crate::lists::pushing::Push;
+use crate::lists::waiting::{Asked, Popping};
+use crate::log::DELETED_BYTES_MAX;
+use crate::message::{Message, State};
+use crate::queue::{QueueSlot, Role};
+use crate::session::{ConsumerKey, LIST_LINK, SessionSlot};
+
+impl Engine {
+    pub(crate) fn list(
+        &mut self,
+        by: SessionSlot,
+        command: ListCommand,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let outcome = self.list_unless_refused(by, command, effects);
+        outcome.unwrap_or_else(|refusal| self.log.refuse(refusal))
+    }
+
+    fn list_unless_refused(
+        &mut self,
+        by: SessionSlot,
+        command: ListCommand,
+        effects: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        match command {
+            ListCommand::Push { queue, end, elements, only_existing, persistence } => {
+                let push = Push { end, only_existing, persistence };
+                self.push(queue, &push, elements, effects)
+            }
+            ListCommand::Pop { queue, end, max } => {
+                self.pop(by, &queue, self.replies.hand(end, max), effects)
+            }
+            ListCommand::PushEach { queue, end, elements, persistence } => {
+                let push = Push { end, only_existing: false, persistence };
+                self.push_each(queue, &push, elements, effects)
+            }
+            ListCommand::PopEach { queue, end, max } => {
+                self.pop_each(by, queue, self.replies.hand(end, max), effects)
+            }
+            ListCommand::PopFirst { queues, end, max, wait } => {
+                self.pop_first(by, queues, self.replies.hand(end, max), wait, effects)
+            }
+            ListCommand::Move { from, from_end, to, to_end, wait } => {
+                self.move_element(by, from, MoveArgs { from_end, to, to_end }, wait, effects)
+            }
+            ListCommand::CancelPop => {
+                self.cancel_sends(by, effects);
+                Ok(self.cancel_pop(by))
+            }
+            ListCommand::Length { queue } => self.length(by, &queue),
+            ListCommand::Range { queue, origin, first, last } => {
+                self.range(by, &queue, Span { origin, first, last })
+            }
+            ListCommand::Replace { queue, origin, at, element, persistence } => {
+                self.replace(by, &queue, (origin, at), (element, persistence), effects)
+            }
+            ListCommand::Insert { queue, origin, pivot, towards, element, persistence } => {
+                let beside = Search { max: 1, ..Search::all(origin, pivot) };
+                let insertion = Insertion { beside, towards, element, persistence };
+                self.insert(by, &queue, insertion, effects)
+            }
+            ListCommand::Remove { queue, origin, element, max } => {
+                let search = Search { max, ..Search::all(origin, element) };
+                self.remove(by, &queue, &search, effects)
+            }
+            ListCommand::Keep { queue, origin, first, last } => {
+                self.keep(by, &queue, Span { origin, first, last }, effects)
+            }
+            ListCommand::Locate { queue, origin, from, element, skip, max, scan_max } => {
+                let search = Search { origin, from, element, skip, max, scan_max };
+                self.locate(by, &queue, &search)
+            }
+        }
+    }
+
+    fn length(&mut self, by: SessionSlot, name: &QueueName) -> Result<Outcome, Refusal> {
+        let count = match self.list_of(by, name)? {
+            Some(slot) => self.elements_count(slot),
+            None => 0,
+        };
+        Ok(self.log.counted(count))
+    }
+
+    /// The queue of that name for a command that takes or looks at its elements. What is in a
+    /// temporary one is for the session that made it.
+    pub(crate) fn list_of(
+        &mut self,
+        by: SessionSlot,
+        name: &QueueName,
+    ) -> Result<Option<QueueSlot>, Refusal> {
+        self.keyspace.check_is_list(name, &self.store)?;
+        let Some(slot) = self.store.queues.find(name.as_str()) else { return Ok(None) };
+        self.end_list_if_over(slot);
+        match self.store.queues.at(slot).role {
+            Role::Temporary(owner) if owner != by => Err(Refusal::OfAnotherSession),
+            _ => Ok(Some(slot)),
+        }
+    }
+
+    /// How many elements there are.
+    pub(crate) fn elements_count(&mut self, slot: QueueSlot) -> u64 {
+        self.end_list_if_over(slot);
+        let queue = self.store.queues.at(slot);
+        let ready = queue.index.counts.ready;
+        if !queue.is_expiring(self.store.latest) {
+            return ready;
+        }
+        let over = queue.index.expiring.range(..=(self.store.latest, MessageId(u64::MAX)));
+        let is_ready =
+            |id| self.store.living(id).state() == State::Ready && !self.store.is_doomed(id);
+        let ready_over = over.clone().filter(|(_, id)| is_ready(*id));
+        let (looked, ready_over) = (over.count(), ready_over.count());
+        self.store.took_steps(looked);
+        ready - ready_over as u64
+    }
+}
+
+impl Engine {
+    pub(crate) fn pop(
+        &mut self,
+        by: SessionSlot,
+        name: &QueueName,
+        hand: PopArgs,
+        effects: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        let Some(slot) = self.list_of(by, name)?.filter(|slot| self.store.may_take(*slot)) else {
+            return Ok(self.log.not_found());
+        };
+        if hand.max == 0 {
+            return Ok(Outcome::reply(self.log.after_all(), Reply::Elements(OneOrMany::new())));
+        }
+        let Taken { elements, after } = self.take_elements(by, slot, hand, effects)?;
+        Ok(Outcome::reply(after, Reply::Elements(elements)))
+    }
+
+    /// Takes from the first of several lists that has elements, or waits.
+    pub(crate) fn pop_first(
+        &mut self,
+        by: SessionSlot,
+        names: Vec<QueueName>,
+        hand: PopArgs,
+        wait: Option<Nanos>,
+        effects: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        if names.len() > limits::CONSUMER_QUEUES_MAX {
+            return Err(Refusal::TooManyWatched);
+        }
+        self.store.took_steps(names.len());
+        for name in &names {
+            if let Some(slot) = self.list_of(by, name)?
+                && self.store.may_take(slot)
+            {
+                let queue = name.clone();
+                let Taken { elements, after } = self.take_elements(by, slot, hand, effects)?;
+                let elements = elements.into_vec();
+                return Ok(Outcome::reply(after, Reply::Popped { queue, elements }));
+            }
+        }
+        if wait == Some(Nanos::ZERO) {
+            return Ok(self.log.nothing_in_time());
+        }
+        self.wait_to_pop(by, names, hand, wait, effects)
+    }
+
+    /// Moves an element from one list to another, or waits for one.
+    pub(crate) fn move_element(
+        &mut self,
+        by: SessionSlot,
+        from: QueueName,
+        way: MoveArgs,
+        wait: Option<Nanos>,
+        effects: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        match self.list_of(by, &from)? {
+            Some(slot) if self.store.may_take(slot) => self.move_from(slot, way, effects),
+            _ if wait == Some(Nanos::ZERO) => Ok(self.log.nothing_in_time()),
+            _ => self.wait_to_move(by, from, way, wait, effects),
+        }
+    }
+
+    /// Moves an element that is there.
+    pub(crate) fn move_from(
+        &mut self,
+        from: QueueSlot,
+        way: MoveArgs,
+        effects: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        self.keyspace.check_is_list(&way.to, &self.store)?;
+        let id = self.store.elements(from, way.from_end).next();
+        let id = id.expect("invariant: it was just seen that there is an element");
+        if shown_bytes_of(&self.bodies.element_of(id, &self.store, &self.context))
+            > self.replies.left()
+        {
+            return Err(self.replies.refusal());
+        }
+        if !self.store.may_relocate(id, &self.log) {
+            return Err(Refusal::StoreFull);
+        }
+        let to = self.directory.find_or_create(way.to, &mut self.store)?;
+        let is_only_logged =
+            |it: &Message| it.is_journalled() && self.bodies.sharing.here(it).is_none();
+        if self.store.queues.at(to).is_memory_only() && is_only_logged(self.store.living(id)) {
+            // Seldom: a move that waited, to where nothing is stored, of what came back from a
+            // lease. A command that need not wait is done when it is here.
+            return Err(Refusal::StoreFull);
+        }
+        self.end_list_if_over(to);
+        self.store.took_steps(1);
+        let element = self.bodies.element_of(id, &self.store, &self.context);
+        let deadline = self.store.queues.at(from).index.lifetime.at;
+        self.leave(id);
+        if self.store.queues.at(to).is_memory_only() {
+            self.bodies.abandon_record(id, &mut self.store, &mut self.log, effects);
+        }
+        let priority = self.store.priority_at(to, way.to_end);
+        self.store.amend(id, |message| {
+            message.priority = priority;
+            message.revive();
+        });
+        let place = self.store.place_at(way.to_end);
+        self.relocate(id, to, place, effects);
+        if from == to {
+            self.keyspace.keep_deadline(to, deadline, &mut self.store);
+        }
+        Ok(Outcome::reply(self.store.living(id).after(), Reply::Elements(OneOrMany::One(element)))
+            .waking(to))
+    }
+
+    /// Takes elements from a list that has one: so many as are wanted, and as one frame and one
+    /// reply hold. None, where the first is too much for that.
+    pub(crate) fn take_elements(
+        &mut self,
+        by: SessionSlot,
+        slot: QueueSlot,
+        hand: PopArgs,
+        effects: &mut Effects,
+    ) -> Result<Taken, Refusal> {
+        let max = hand.max.min(limits::FRAME_RECORDS_MAX as u64);
+        let mut taken = Taken { elements: OneOrMany::new(), after: DependsOn::NOTHING };
+        let mut bytes = 0;
+        let mut last = None;
+        while (taken.elements.len() as u64) < max
+            && let Some(place) = self.store.element_behind(last, slot, hand.end)
+        {
+            let id = self.store.message_of(place.1);
+            let its = limits::BESIDE_ELEMENT_BYTES + self.store.living(id).body.len();
+            bytes += its;
+            let is_first = taken.elements.is_empty();
+            if is_first && its > self.replies.left() {
+                return Err(self.replies.refusal());
+            }
+            let is_much = bytes > hand.bytes_max || its > self.replies.left();
+            if !is_first && (is_much || !self.log.takes_more(1, DELETED_BYTES_MAX)) {
+                break;
+            }
+            last = Some(place);
+            taken.elements.push(self.bodies.element_of(id, &self.store, &self.context));
+            taken.after = taken.after.and(self.take_element(by, id, effects));
+        }
+        self.store.took_steps(taken.elements.len());
+        Ok(taken)
+    }
+
+    /// The session's next command, if it is one that [`says_arrived`], says that what it took has
+    /// reached it. Says what waits for that to be known.
+    pub(crate) fn settle_popped(&mut self, by: SessionSlot, effects: &mut Effects) -> DependsOn {
+        if self.sessions.at(by).holdings.popped.is_empty() {
+            return DependsOn::NOTHING;
+        }
+        let popped = core::mem::take(&mut self.sessions.at_mut(by).holdings.popped);
+        self.store.took_steps(popped.len());
+        for id in popped {
+            self.leave(id);
+            self.finish(id, effects);
+        }
+        let after = self.log.after_open();
+        self.log.seal(effects);
+        after
+    }
+
+    /// Says what waits for it to be gone, or leased.
+    fn take_element(&mut self, by: SessionSlot, id: MessageId, effects: &mut Effects) -> DependsOn {
+        let message = self.store.living(id);
+        let (seen, queue) = (message.after(), message.queue);
+        if let Some(span) = self.store.queues.at(queue).policy.pop_lease {
+            self.move_to_lease(by, id, Some(span));
+            self.sessions.at_mut(by).holdings.popped.insert(id);
+            return seen;
+        }
+        self.leave(id);
+        seen.and(self.finish(id, effects))
+    }
+}
+
+impl Engine {
+    pub(crate) fn wait_to_pop(
+        &mut self,
+        by: SessionSlot,
+        names: Vec<QueueName>,
+        hand: PopArgs,
+        wait: Option<Nanos>,
+        effects: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        self.stop_waiting(by, effects);
+        let queues = self.queues_to_wait_in(by, names)?;
+        Ok(self.sessions.wait_in(by, &queues, Asked::Elements(hand), wait, &mut self.store))
+    }
+
+    pub(crate) fn wait_to_move(
+        &mut self,
+        by: SessionSlot,
+        from: QueueName,
+        way: MoveArgs,
+        wait: Option<Nanos>,
+        effects: &mut Effects,
+    ) -> Result<Outcome, Refusal> {
+        self.stop_waiting(by, effects);
+        let queues = self.queues_to_wait_in(by, [from].into())?;
+        Ok(self.sessions.wait_in(by, &queues, Asked::Move(way), wait, &mut self.store))
+    }
+
+    pub(crate) fn cancel_pop(&mut self, by: SessionSlot) -> Outcome {
+        let key = ConsumerKey { session: by, link: LIST_LINK };
+        let Some(popping) = self.end_popping(key) else { return Outcome::NOTHING };
+        let after = self.log.after_all().and(popping.floor);
+        Outcome::reply(after, Reply::TimedOut { link: None })
+    }
+
+    /// Makes way for what the first in line at this queue asked for, a command on lists. False
+    /// where it has to wait for the next call.
+    pub(crate) fn makes_way_for(
+        &mut self,
+        key: ConsumerKey,
+        slot: QueueSlot,
+        id: MessageId,
+        effects: &mut Effects,
+    ) -> bool {
+        // What follows may need another frame; but a list and its deadline are one.
+        self.state_lifetimes(effects);
+        let popping = self.sessions.consumer(key).and_then(|consumer| consumer.popping.as_ref());
+        match popping.map(|popping| &popping.asked) {
+            Some(Asked::Elements(hand)) => {
+                let ready = self.store.queues.at(slot).index.counts.ready;
+                let most = hand.max.min(ready).min(limits::FRAME_RECORDS_MAX as u64) as usize;
+                self.log.makes_way(most, most * DELETED_BYTES_MAX, effects)
+            }
+            // It is refused only where nothing else took the room.
+            Some(Asked::Move(_))
+                if !self.store.may_relocate(id, &self.log) && !self.log.is_unspent() =>
+            {
+                self.log.defer();
+                false
+            }
+            Some(Asked::Move(_)) => self.log.makes_way(2, MOVED_BYTES_MAX, effects),
+            None => true,
+        }
+    }
+
+    /// The first in line at this queue is a command on lists, and there is an element: it is
+    /// answered. Says which queue has got one by it.
+    pub(crate) fn give_elements(
+        &mut self,
+        key: ConsumerKey,
+        slot: QueueSlot,
+        effects: &mut Effects,
+    ) -> Option<QueueSlot> {
+        let popping = self.end_popping(key).expect("invariant: it stands in the line");
+        let floor = popping.floor;
+        let (outcome, woken) = match popping.asked {
+            Asked::Elements(hand) => {
+                let queue = self.store.queues.at(slot).name.clone();
+                let taken = self.take_elements(key.session, slot, hand, effects);
+                let popped = taken.map(|Taken { elements, after }| {
+                    let elements = elements.into_vec();
+                    Outcome::reply(after, Reply::Popped { queue, elements })
+                });
+                (popped, None)
+            }
+            Asked::Move(way) => {
+                let to = way.to.clone();
+                (self.move_from(slot, way, effects), self.store.queues.find(to.as_str()))
+            }
+        };
+        let outcome = outcome.unwrap_or_else(|refusal| self.log.refuse(refusal));
+        let (after, reply) = outcome.into_answer().expect("invariant: it is answered");
+        effects.reply(self.sessions.at(key.session).identity.id, after.and(floor), reply);
+        woken
+    }
+
+    /// Ends the wait of a command on lists, if this is one.
+    pub(crate) fn end_popping(&mut self, key: ConsumerKey) -> Option<Box<Popping>> {
+        let popping = self.sessions.consumer_mut(key)?.popping.take()?;
+        let was_waiting = self.sessions.end_wait(key, &mut self.store);
+        assert!(was_waiting, "a command on lists is there while it waits");
+        let consumer = self.sessions.at_mut(key.session).links.consumers.remove(&key.link);
+        for queue in consumer.into_iter().flat_map(|consumer| consumer.watched) {
+            self.admission.end_watch(key, queue, None, &mut self.store);
+            self.remove_if_idle(queue);
+        }
+        Some(popping)
+    }
+
+    /// Ends the wait of a command on lists, if one waits: by time, or because a second one came,
+    /// for each is answered once.
+    pub(crate) fn stop_waiting(&mut self, by: SessionSlot, effects: &mut Effects) {
+        if let Some((after, reply)) = self.cancel_pop(by).into_answer() {
+            effects.reply(self.sessions.at(by).identity.id, after, reply);
+        }
+    }
+
+    /// The queues of these names, which are made where they are not there.
+    fn queues_to_wait_in(
+        &mut self,
+        by: SessionSlot,
+        names: Vec<QueueName>,
+    ) -> Result<Vec<QueueSlot>, Refusal> {
+        let mut queues = Vec::with_capacity(names.len());
+        for name in names {
+            match self.directory.queue_to_consume(by, name, &mut self.store) {
+                Ok(queue) => queues.push(queue),
+                Err(refusal) => {
+                    queues.into_iter().for_each(|queue| self.remove_if_idle(queue));
+                    return Err(refusal);
+                }
+            }
+        }
+        Ok(queues)
+    }
+}
+
+/// What a move says, and what is said of a list that begins with it.
+const MOVED_BYTES_MAX: usize = CHANGED_BYTES_MAX + DEADLINE_BYTES_MAX;

@@ -1,0 +1,393 @@
+//! Commands of operators: policies, moving messages, deleting queues, looking into sessions.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use model::{
+    AdminCommand, Durability, Holder, Lsn, MessageId, MessageState, OwnPolicy, PolicyChange,
+    QueueFull, QueueName, Refusal, Reply, Shown, limits,
+};
+use records::{OwnPolicyView, RecordError, queue_name};
+use selector::Selector;
+
+use crate::Effects;
+use crate::engine::{Engine, Outcome};
+use crate::log::Placed;
+use crate::matching::{parse_selector, reading_steps};
+use crate::message::{State, Stored};
+use crate::move_messages::{MoveTarget, RELOCATION_BYTES_MAX, Transfer};
+use crate::own_policies::Own;
+use crate::paging::{PageQuery, Stretch};
+use crate::queue::QueueSlot;
+use crate::session::Identity;
+use crate::targets::is_reserved;
+use crate::timers::Timer;
+use crate::woken::Woken;
+
+impl Engine {
+    pub(crate) fn administer(&mut self, command: AdminCommand, effects: &mut Effects) -> Outcome {
+        match command {
+            AdminCommand::Browse { queue, state, selector, after, max } => {
+                self.with_queue(&queue, selector.as_deref(), |engine, queue, selector| {
+                    let max = max.clamp(1, limits::PAGE_MESSAGES_MAX);
+                    engine.page(&PageQuery { queue, state, held: true, selector, after, max })
+                })
+            }
+            AdminCommand::Show { message } => self.show_one(message),
+            AdminCommand::Purge { queue, state, selector, after } => {
+                self.with_queue(&queue, selector.as_deref(), |engine, queue, selector| {
+                    let max = limits::FRAME_RECORDS_MAX;
+                    let sought = PageQuery { queue, state, held: false, selector, after, max };
+                    engine.purge(&sought, effects)
+                })
+            }
+            AdminCommand::MoveMessages { from, to, message, selector, before, max, after } => {
+                let transfer = Transfer { to, message, before, max };
+                self.with_queue(&from, selector.as_deref(), |engine, queue, selector| {
+                    let (state, max) = (None, limits::FRAME_RECORDS_MAX);
+                    let sought = PageQuery { queue, state, held: false, selector, after, max };
+                    engine.move_messages(&sought, &transfer, effects)
+                })
+            }
+            AdminCommand::Delete { queue } => self.delete_queue(&queue, effects),
+            AdminCommand::Policy { queue } => {
+                self.directory.stated_policy(&queue, &self.store, &self.log)
+            }
+            AdminCommand::ChangePolicy { queue, change } => {
+                self.change_policy(&queue, &change, effects)
+            }
+            AdminCommand::ListPolicies { after, max } => {
+                self.directory.list_policies(after.as_ref(), max, &mut self.store, &self.log)
+            }
+            AdminCommand::ListQueues { after, max } => {
+                self.store.page_of_queues(after.as_ref(), max, &self.log)
+            }
+            AdminCommand::ListSubscriptions => {
+                self.directory.list_subscriptions(&mut self.store, &self.log)
+            }
+            AdminCommand::NextMessage => {
+                let message = MessageId(self.store.next.message);
+                Outcome::reply(self.log.after_all(), Reply::Stored { message })
+            }
+        }
+    }
+
+    /// Does something with a queue and a selector, if both are good.
+    pub(crate) fn with_queue(
+        &mut self,
+        queue: &QueueName,
+        selector: Option<&str>,
+        act: impl FnOnce(&mut Self, QueueSlot, Option<&Selector>) -> Outcome,
+    ) -> Outcome {
+        self.store.took_steps(selector.map_or(0, reading_steps));
+        let selector = match selector.map(parse_selector).transpose() {
+            Ok(selector) => selector,
+            Err(refusal) => return Outcome::refused(refusal),
+        };
+        match self.store.queues.find(queue.as_str()) {
+            Some(slot) => act(self, slot, selector.as_ref()),
+            None => self.log.not_found(),
+        }
+    }
+
+    /// What is over is not shown, for nobody may receive it any more.
+    fn page(&mut self, sought: &PageQuery<'_>) -> Outcome {
+        let Stretch { found, mut next, .. } = self.seek(sought);
+        let mut messages = Vec::with_capacity(found.len());
+        let mut bytes = 0;
+        for (place, id) in found {
+            if place.state != MessageState::Leased && self.store.is_over(id) {
+                continue;
+            }
+            messages.push(self.shown(id));
+            bytes += self.store.living(id).body.len();
+            if bytes >= self.replies.bytes_max() {
+                next = Some(place);
+                break;
+            }
+        }
+        self.log.reply_page(messages, next)
+    }
+
+    fn show_one(&self, id: MessageId) -> Outcome {
+        if self.store.find(id).is_none() {
+            return self.log.not_found();
+        }
+        self.log.reply_page(vec![self.shown(id)], None)
+    }
+
+    fn shown(&self, id: MessageId) -> Shown {
+        let message = self.store.living(id);
+        let (state, until) = message.state().shown();
+        let held = |holder| {
+            let Identity { id, name, client } = &self.sessions.at(holder).identity;
+            let held = match message.state() {
+                State::Held { since, .. } => Some(self.store.latest.since(since)),
+                _ => None,
+            };
+            let (session, name, client) = (*id, name.clone(), client.clone());
+            Box::new(Holder { session, name, client, held })
+        };
+        Shown {
+            queue: self.store.queues.at(message.queue).name.clone(),
+            state,
+            time_left: until.since(self.store.latest),
+            holder: message.state().holder().map(held),
+            delivery: Box::new(self.delivery_of(None, id)),
+        }
+    }
+}
+
+impl Engine {
+    pub(crate) fn change_policy(
+        &mut self,
+        name: &QueueName,
+        change: &PolicyChange,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let before = self.directory.own_policies.of(name);
+        let own = change.applied_to(before);
+        if own == before {
+            return self.directory.stated_policy(name, &self.store, &self.log);
+        }
+        let is_new = before.is_empty();
+        let given = self.directory.may_give(name, own, is_new);
+        match given.and_then(|()| self.log.store_policy(name, own, &self.context, effects)) {
+            Ok(record_bytes) => {
+                self.give_policy(name, own, record_bytes);
+                self.directory.stated_policy(name, &self.store, &self.log)
+            }
+            Err(refusal) => Outcome::refused(refusal),
+        }
+    }
+
+    /// From now on a queue has these rules of its own.
+    fn give_policy(&mut self, name: &QueueName, policy: OwnPolicy, record_bytes: u64) {
+        let before = if policy.is_empty() {
+            self.directory.own_policies.0.remove(name)
+        } else {
+            self.directory.own_policies.0.insert(name.clone(), Own { policy, record_bytes })
+        };
+        let now = if policy.is_empty() { 0 } else { record_bytes };
+        let before = before.map_or(0, |own| own.record_bytes);
+        self.store.totals.snapshot_bytes += Self::snapshot_bytes_of_record(now);
+        self.store.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(before);
+        let policy = self.directory.policy_for(name);
+        self.admission.is_bounded |= policy.bounds.is_bounded();
+        for slot in self.directory.queues_called(name, &mut self.store) {
+            self.admission.adopt(slot, policy, &mut self.store);
+        }
+    }
+
+    /// Takes in a record.
+    pub(crate) fn replay_policy(
+        &mut self,
+        view: &OwnPolicyView<'_>,
+        size: usize,
+    ) -> Result<(), RecordError> {
+        self.give_policy(&queue_name(view.name)?, view.own, size as u64);
+        Ok(())
+    }
+}
+
+impl Engine {
+    /// Puts a message that is in no index into a queue, where it is ready at this place among those
+    /// of its priority. A queue that it has left may go.
+    pub(crate) fn relocate(
+        &mut self,
+        id: MessageId,
+        to: QueueSlot,
+        order: i64,
+        effects: &mut Effects,
+    ) {
+        let from = self.store.living(id).queue;
+        self.store.reorder(id, order);
+        self.bodies.change_queue(id, to, &mut self.store);
+        self.store.amend(id, |message| message.history_mut().moved = true);
+        self.store.queues.at_mut(to).came_one();
+        self.enter(id, State::Ready);
+        self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
+        if self.store.living(id).is_journalled() {
+            self.log.room = self.log.room.saturating_sub(RELOCATION_BYTES_MAX);
+        }
+        self.admission.drained_one(from, &mut self.store);
+        self.remove_if_idle(from);
+    }
+
+    /// Moves messages that nobody holds, so many as fit into one frame.
+    pub(crate) fn move_messages(
+        &mut self,
+        sought: &PageQuery<'_>,
+        transfer: &Transfer,
+        effects: &mut Effects,
+    ) -> Outcome {
+        assert!(!sought.held, "what somebody holds stays");
+        if transfer.to.as_ref().is_some_and(is_reserved) {
+            return Outcome::refused(Refusal::NoSuchDestination);
+        }
+        let stretch = match transfer.message {
+            Some(id) => self.bodies.stretch_of(sought, id, &self.store, &self.context),
+            None => self.seek(sought),
+        };
+        if transfer.message.is_some() && stretch.found.is_empty() {
+            return self.log.not_found();
+        }
+        let mut woken = Woken::of(sought.queue);
+        let reply = self.move_found(&stretch, transfer, &mut woken, effects);
+        self.log.outcome_of(reply).waking_just(woken)
+    }
+
+    fn move_found(
+        &mut self,
+        stretch: &Stretch,
+        transfer: &Transfer,
+        woken: &mut Woken,
+        effects: &mut Effects,
+    ) -> Reply {
+        let mut count = 0;
+        let mut last = None;
+        for (place, id) in &stretch.found {
+            if count == transfer.max {
+                break;
+            }
+            match self.move_one(*id, transfer, effects) {
+                Ok(to) => {
+                    count += u64::from(to.is_some());
+                    woken.extend(to);
+                }
+                Err(refusal) => {
+                    let until = |next| Reply::CountUntil { count, next };
+                    return last.filter(|_| count > 0).map_or(Reply::Refused(refusal), until);
+                }
+            }
+            last = Some(*place);
+        }
+        let next = stretch.next.filter(|_| count < transfer.max);
+        next.map_or(Reply::Count(count), |next| Reply::CountUntil { count, next })
+    }
+
+    /// Moves one message, unless it stays. Says where it is now.
+    fn move_one(
+        &mut self,
+        id: MessageId,
+        transfer: &Transfer,
+        effects: &mut Effects,
+    ) -> Result<Option<QueueSlot>, Refusal> {
+        let message = self.store.living(id);
+        let end = i64::try_from(transfer.before.0).unwrap_or(i64::MAX);
+        let came_before = id < transfer.before && message.order(id) < end;
+        let to = transfer
+            .to
+            .clone()
+            .map(MoveTarget::Queue)
+            .or_else(|| self.directory.origin_of(id, &self.store));
+        let Some(to) = to.filter(|_| came_before && !self.store.is_over(id)) else {
+            return Ok(None);
+        };
+        if !self.log.takes_change() || !self.store.may_relocate(id, &self.log) {
+            return Err(Refusal::StoreFull);
+        }
+        let slot = match to {
+            MoveTarget::Queue(name) => self.directory.find_or_create(name, &mut self.store)?,
+            MoveTarget::Subscription(slot) => slot,
+        };
+        let order = self.store.last_place();
+        self.leave(id);
+        self.store.amend(id, |message| message.revive());
+        self.relocate(id, slot, order, effects);
+        Ok(Some(slot))
+    }
+}
+
+impl Engine {
+    /// A queue loses its consumers. Those that were opened for it hear of it.
+    pub(crate) fn dismiss_consumers(&mut self, slot: QueueSlot, effects: &mut Effects) {
+        self.dismiss_consumers_for(slot, None, effects);
+    }
+
+    /// The same, and why, where it is for what they left unread.
+    pub(crate) fn dismiss_consumers_for(
+        &mut self,
+        slot: QueueSlot,
+        full: Option<&QueueFull>,
+        effects: &mut Effects,
+    ) {
+        let consumers = self.store.queues.at(slot).delivery.consumers.clone();
+        self.store.took_steps(consumers.len());
+        for key in consumers {
+            self.admission.orphan_queue(
+                key,
+                slot,
+                full,
+                &mut self.sessions,
+                &mut self.store,
+                effects,
+            );
+        }
+        assert!(
+            self.store.queues.at(slot).delivery.consumers.is_empty(),
+            "nobody consumes from it any more"
+        );
+    }
+
+    /// Begins the end of a queue that nobody consumes from.
+    pub(crate) fn begin_leaving(&mut self, slot: QueueSlot) {
+        if self.store.queues.at(slot).is_list() {
+            self.keyspace.list_ended(slot, &mut self.store);
+        }
+        self.store.queues.begin_leaving(slot);
+        if !self.store.queues.at(slot).admission.line.tickets.is_empty() {
+            self.admission.pacing.leaving.insert(slot);
+        }
+        self.admission.made_place(slot, &mut self.store);
+        let forgets_at = self.store.queues.at(slot).forgets_at();
+        self.store.timers.change(Timer::Forget(slot), None, forgets_at);
+        self.remove_if_idle(slot);
+    }
+
+    /// Forgets a message of a queue that is leaving, or of a list that is over, by time.
+    pub(crate) fn forget_next(&mut self, slot: QueueSlot, effects: &mut Effects) {
+        let queue = self.store.queues.at(slot);
+        if let Some((_, order)) = queue.index.doomed.first() {
+            let id = self.store.message_of(order);
+            self.leave(id);
+            self.finish(id, effects);
+            return;
+        }
+        let ready =
+            queue.delivery.dispatch.ready().first().map(|(_, order)| self.store.message_of(order));
+        let delayed = || queue.index.delayed.first().map(|(_, id)| *id);
+        let buried = || queue.index.buried.first_key_value().map(|(_, id)| *id);
+        let id = ready.or_else(delayed).or_else(buried);
+        let id = id.expect("invariant: the timer is set while there is something to forget");
+        self.leave(id);
+        let message = self.admission.take(id, &mut self.bodies, &mut self.store);
+        self.bodies.groups.release(&message, effects);
+        self.remove_if_idle(slot);
+    }
+
+    /// A message that is about to be forgotten lets go of its place in the log.
+    pub(crate) fn forget_record(&mut self, id: MessageId, effects: &mut Effects) {
+        let bytes = self.store.snapshot_bytes_of(self.store.living(id));
+        self.store.totals.snapshot_bytes -= bytes;
+        let Some(mut message) = self.store.messages.remove(id.0) else { return };
+        assert!(self.store.queues.at(message.queue).is_leaving(), "what stays keeps its record");
+        self.bodies.groups.release(&message, effects);
+        self.bodies.unaccount(id, &message, &mut self.store);
+        let shared = message.shared();
+        message.set_placed(0, Placed { lsn: Lsn::ZERO, bytes: 0 });
+        message.durability = Durability::None;
+        if message.body.here().is_none() {
+            // Nobody will be given it.
+            self.store.queues.at_mut(message.queue).bodies.body_bytes -= message.body_bytes();
+            message.body = Stored::Here(Arc::default());
+        }
+        match shared {
+            Some(name) => self.bodies.separate(name, &mut message, Arc::default(), &mut self.store),
+            None => self.bodies.account(id, &message, &mut self.store),
+        }
+        self.store.messages.insert(id.0, message);
+    }
+}

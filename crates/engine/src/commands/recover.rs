@@ -1,0 +1,535 @@
+//! Recovery: records of snapshots and frames over any state.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ops::Bound;
+
+use model::{Durability, Lsn, Matching, MessageGroup, MessageId, QueueName, Subscription};
+use records::{
+    Copies, DeadlineView, Envelope, Link, Place, RecordError, RecordView, Records, Standing,
+    StoredState, SubscriptionView, ValueView, encode, place_of, queue_name,
+};
+use selector::Selector;
+
+use crate::engine::{Engine, Recovery};
+use crate::keys::Value;
+use crate::keys::recovery::KeyCursor;
+use crate::log::Placed;
+use crate::message::{Message, State, Stored};
+use crate::queue::ListLifetime;
+use crate::recovery::placed;
+use crate::subscriptions::Source;
+
+impl Engine {
+    /// Takes in a chunk of a snapshot.
+    ///
+    /// # Errors
+    /// When the chunk is damaged or holds a message that is there already.
+    pub fn load(&mut self, chunk: &[u8]) -> Result<(), RecordError> {
+        self.bodies.memory.written = Lsn(u64::MAX);
+        for record in Records::new(chunk) {
+            let (record, size) = record?;
+            match record {
+                RecordView::Sequence { next_message, next_buried, latest } => {
+                    self.store.next.message = self.store.next.message.max(next_message);
+                    self.store.next.buried = self.store.next.buried.max(next_buried);
+                    self.store.latest = self.store.latest.max(latest);
+                }
+                RecordView::Subscriptions { next } => {
+                    self.directory.subscriptions.next = self.directory.subscriptions.next.max(next);
+                }
+                RecordView::Subscribed(view) => self.replay_subscribed(&view, size)?,
+                RecordView::SendId(view) => self.replay_send_id(&view, size)?,
+                RecordView::OwnPolicy(view) => self.replay_policy(&view, size)?,
+                RecordView::ValueSet(view) => self.replay_value(&view)?,
+                RecordView::KeyDeadline(view) if !view.of_value => self.replay_deadline(&view)?,
+                RecordView::Located { envelope, location, record_bytes } => {
+                    if self.store.messages.get(envelope.message.0).is_some() {
+                        return Err(RecordError::DuplicateMessage(envelope.message));
+                    }
+                    let placed = Placed { lsn: location, bytes: record_bytes };
+                    self.recover(&envelope, placed, None, None, false)?;
+                }
+                other => return Err(RecordError::Misplaced(other.kind())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in the records of a frame.
+    pub(crate) fn replay_records(
+        &mut self,
+        lsn: Lsn,
+        payload: &[u8],
+        fuzzy: bool,
+    ) -> Result<(), RecordError> {
+        for record in Records::new(payload) {
+            let (mut record, size) = record?;
+            let result = match record {
+                RecordView::Message { ref mut envelope, body } => {
+                    let group = (self.context.formats.group)(envelope.format, body);
+                    let body = Some(self.recovered_body(body));
+                    envelope.group = 0;
+                    self.recover(envelope, placed(lsn, size)?, body, group, fuzzy)
+                }
+                RecordView::Shared { copies, body } => {
+                    self.replay_copies(copies, placed(lsn, size)?, body, fuzzy)
+                }
+                RecordView::Subscribed(view) => self.replay_subscribed(&view, size),
+                RecordView::Unsubscribed { number } => self.replay_unsubscribed(number),
+                RecordView::Changed { message, standing, moved } => {
+                    self.replay_change(message, &standing, moved, placed(lsn, size)?.bytes, fuzzy)
+                }
+                RecordView::Deleted { message } => self.replay_deletion(message),
+                RecordView::SendId(view) => self.replay_send_id(&view, size),
+                RecordView::OwnPolicy(view) => self.replay_policy(&view, size),
+                RecordView::ValueSet(view) => self.replay_value(&view),
+                RecordView::ValueDeleted { name } => self.replay_value_deleted(name),
+                RecordView::KeyDeadline(view) => self.replay_deadline(&view),
+                other => Err(RecordError::Misplaced(other.kind())),
+            };
+            match result {
+                Err(error) if fuzzy && error.is_unknown() => {}
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the bodies of a frame from before the snapshot: of those messages whose location it
+    /// is. Everything else in it is ignored.
+    ///
+    /// # Errors
+    /// When the frame is damaged, or such a record is not the one that the snapshot names.
+    pub fn restore_body(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), RecordError> {
+        for record in Records::new(payload) {
+            match record? {
+                (RecordView::Message { envelope, body }, size) => {
+                    self.restore_one(envelope.message, 0, placed(lsn, size)?, body, &mut None)?;
+                }
+                (RecordView::Shared { copies, body }, size) => {
+                    let (group, mut shared) = (copies.group(), None);
+                    for copy in copies.iter() {
+                        let placed = placed(lsn, size)?;
+                        self.restore_one(copy.message, group, placed, body, &mut shared)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// `shared` is the body as other messages have got it.
+    fn restore_one(
+        &mut self,
+        id: MessageId,
+        group: u64,
+        placed: Placed,
+        body: &[u8],
+        shared: &mut Option<Stored>,
+    ) -> Result<(), RecordError> {
+        let Some(message) = self.store.messages.get(id.0) else { return Ok(()) };
+        if message.location != placed.lsn || !message.body_missing {
+            return Ok(());
+        }
+        if (placed.bytes, group) != (message.record_bytes, message.group()) {
+            return Err(RecordError::WrongBody(id));
+        }
+        let (slot, before) = (message.queue, message.body_bytes());
+        let message_group = (self.context.formats.group)(message.format, body);
+        let body = shared.get_or_insert_with(|| self.recovered_body(body)).clone();
+        let now = body.len() as u64;
+        self.recovery.bodies_missing -= 1;
+        let message = self.store.living_mut(id);
+        message.body_missing = false;
+        let here = match body {
+            Stored::Here(_) => Some(body),
+            // It is away as it was before: its size alone is news.
+            Stored::Elsewhere { .. } => {
+                message.body = body;
+                None
+            }
+        };
+        let queue = self.store.queues.at_mut(slot);
+        queue.bodies.body_bytes = queue.bodies.body_bytes + now - before;
+        if let Some(body) = here {
+            self.bodies.replace_body(id, body, &mut self.store);
+            self.trim();
+        }
+        if message_group.is_some() {
+            let state = self.leave(id);
+            self.store.living_mut(id).set_message_group(message_group);
+            self.enter(id, state);
+        }
+        Ok(())
+    }
+
+    /// Ends recovery; `last` is the position of the last frame in the log.
+    ///
+    /// # Errors
+    /// When a message has no body or no subscription, or a frame after `last` was replayed.
+    pub fn finish_recovery(&mut self, last: Lsn) -> Result<(), RecordError> {
+        if self.recovery.bodies_missing > 0 {
+            let missing =
+                self.store.messages.iter_from(0).find(|(_, message)| message.body_missing);
+            let (number, _) = missing.expect("invariant: missing bodies are counted");
+            return Err(RecordError::MissingBody(MessageId(number)));
+        }
+        if last < self.recovery.replayed {
+            return Err(RecordError::OutOfOrder(last));
+        }
+        self.recovery.drop_chain();
+        if !self.bodies.groups_are_whole(&self.store) {
+            return Err(RecordError::Invalid("group"));
+        }
+        if let Some(number) = self.recovery.pending_unsubscribes.keys().next() {
+            return Err(RecordError::UnknownSubscription(*number));
+        }
+        self.keyspace.recover_lifetimes(&mut self.store);
+        self.directory.recover_expiries(&mut self.store);
+        self.bodies.share_recovered(&mut self.store);
+        let idle: Vec<_> = self.store.queues.iter().map(|(slot, _)| slot).collect();
+        for slot in idle {
+            self.store.queues.at_mut(slot).spare_what_is_there();
+            self.remove_if_idle(slot);
+        }
+        self.log.last = last;
+        self.bodies.memory.written = last;
+        self.recovery = Recovery { chains_cut: self.recovery.chains_cut, ..Recovery::default() };
+        Ok(())
+    }
+
+    /// Location of each Message or Shared record of which something lives, and the bytes that are
+    /// counted for it: see [`crate::FrameEnd::live`].
+    pub fn live(&self) -> impl Iterator<Item = (Lsn, u64)> {
+        let alone = self.store.messages.iter_from(0).map(|(_, message)| message);
+        let alone = alone.filter(|message| message.is_journalled() && message.group() == 0);
+        let alone = alone.map(|message| (message.location, message.live_bytes()));
+        let groups = self.bodies.groups.iter();
+        alone.chain(groups.map(|(_, group)| (group.placed.lsn, group.live_bytes())))
+    }
+
+    /// Takes in a message, or anew one that is known: compaction states messages again.
+    fn recover(
+        &mut self,
+        envelope: &Envelope<'_>,
+        placed: Placed,
+        body: Option<Stored>,
+        message_group: Option<MessageGroup>,
+        fuzzy: bool,
+    ) -> Result<(), RecordError> {
+        let id = envelope.message;
+        if envelope.group > id.0 {
+            return Err(RecordError::Invalid("group"));
+        }
+        if let Some(known) = self.store.messages.get(id.0) {
+            // Of two bodies in one frame a snapshot, which names the frame, could not say which
+            // counts.
+            if body.is_some() && known.location == placed.lsn && !known.body_missing {
+                return Err(RecordError::Invalid("message (stated twice in one frame)"));
+            }
+            self.forget(id);
+        }
+        let slot = self.recovery.recovered_place(
+            envelope.place,
+            fuzzy,
+            &self.directory,
+            &mut self.store,
+        )?;
+        self.store.check_places(id, slot, &envelope.standing)?;
+        let body_missing = body.is_none();
+        let body = body.unwrap_or(Stored::away(placed.bytes));
+        let mut message = Message::new(envelope, slot, body);
+        message.set_placed(envelope.group, placed);
+        message.set_message_group(message_group);
+        message.body_missing = body_missing;
+        self.recovery.bodies_missing += u64::from(body_missing);
+        if envelope.group != 0 {
+            self.bodies.groups.join(envelope.group, placed);
+        }
+        self.store.latest = self.store.latest.max(envelope.created);
+        self.store.snapshot_changed(&message, true);
+        self.bodies.account(id, &message, &mut self.store);
+        self.store.messages.insert(id.0, Box::new(message));
+        self.settle_recovered(id, &envelope.standing);
+        if body_missing {
+            self.bodies.grow_as_pictured(id, &mut self.store);
+        }
+        Ok(())
+    }
+
+    /// A body that the log has: it comes into memory as long as there are few, so that a start
+    /// takes no longer than the log is read.
+    fn recovered_body(&self, body: &[u8]) -> Stored {
+        let most = self.movable_max().min(RECOVERED_BYTES_MAX);
+        if self.bodies.memory.movable + crate::memory::charge(body.len()) <= most {
+            return Stored::Here(Arc::from(body));
+        }
+        Stored::away(u32::try_from(body.len()).unwrap_or(u32::MAX))
+    }
+
+    fn replay_copies(
+        &mut self,
+        copies: Copies<'_>,
+        placed: Placed,
+        body: &[u8],
+        fuzzy: bool,
+    ) -> Result<(), RecordError> {
+        let stored = self.recovered_body(body);
+        for envelope in copies.iter() {
+            let group = (self.context.formats.group)(envelope.format, body);
+            self.recover(&envelope, placed, Some(stored.clone()), group, fuzzy)?;
+        }
+        Ok(())
+    }
+
+    fn replay_subscribed(
+        &mut self,
+        view: &SubscriptionView<'_>,
+        size: usize,
+    ) -> Result<(), RecordError> {
+        let asks = view.subscription()?;
+        let known = asks.name.as_ref().and_then(|name| self.directory.subscriptions.find(name));
+        let there = self.directory.subscriptions.get(view.number).map(|entry| &entry.asks);
+        if let Some(there) = there
+            && **there == (Subscription { expiry: there.expiry, ..(*asks).clone() })
+        {
+            self.restate_subscription(view.number, asks, size as u64);
+            return Ok(());
+        }
+        if known.is_some() || there.is_some() {
+            return Err(RecordError::DuplicateSubscription(view.number));
+        }
+        let selector = asks.selector.as_deref().map(Selector::parse_stored).transpose();
+        let selector = selector.map_err(|_| RecordError::Invalid("selector"))?;
+        let source = match asks.matching {
+            Matching::Name => Source::Topic(self.directory.topics.find_or_create(&asks.topic)),
+            matching => Source::of_pattern(matching),
+        };
+        self.register(view.number, asks, selector, source, size as u64);
+        Ok(())
+    }
+
+    fn replay_unsubscribed(&mut self, number: u64) -> Result<(), RecordError> {
+        self.directory.subscriptions.next = self.directory.subscriptions.next.max(number + 1);
+        let slot = match self.directory.subscriptions.get(number) {
+            Some(entry) => entry.queue,
+            None => {
+                let phantom = self.recovery.pending_unsubscribes.remove(&number);
+                phantom.ok_or(RecordError::UnknownSubscription(number))?
+            }
+        };
+        let mut ids = self.store.messages_of(slot);
+        while let Some(id) = ids.pop() {
+            self.forget(id);
+        }
+        if self.directory.subscriptions.get(number).is_some() {
+            self.withdraw(number);
+        } else {
+            self.begin_leaving(slot);
+        }
+        Ok(())
+    }
+
+    fn replay_change(
+        &mut self,
+        id: MessageId,
+        standing: &Standing<'_>,
+        moved: Option<Place<'_>>,
+        changed_bytes: u32,
+        fuzzy: bool,
+    ) -> Result<(), RecordError> {
+        let Some(message) = self.store.messages.get(id.0) else {
+            return Err(RecordError::UnknownMessage(id));
+        };
+        let before = message.queue;
+        let slot = moved.map_or(Ok(before), |place| {
+            self.recovery.recovered_place(place, fuzzy, &self.directory, &mut self.store)
+        })?;
+        self.leave(id);
+        self.store.reorder(id, place_of(id));
+        self.store.check_places(id, slot, standing)?;
+        self.bodies.change_queue(id, slot, &mut self.store);
+        self.store.amend(id, |message| {
+            message.assume(id, standing);
+            if moved.is_some() {
+                message.history_mut().moved = true;
+            }
+        });
+        self.bodies.note_growth(id, changed_bytes, &mut self.store);
+        self.settle_recovered(id, standing);
+        Ok(())
+    }
+
+    fn replay_deletion(&mut self, id: MessageId) -> Result<(), RecordError> {
+        if self.store.messages.get(id.0).is_none() {
+            return Err(RecordError::UnknownMessage(id));
+        }
+        self.forget(id);
+        Ok(())
+    }
+
+    fn forget(&mut self, id: MessageId) {
+        self.leave(id);
+        let message = self.admission.take(id, &mut self.bodies, &mut self.store);
+        if message.group() != 0 {
+            self.bodies.groups.part(message.group());
+        }
+        self.recovery.bodies_missing -= u64::from(message.body_missing);
+    }
+
+    /// Enters a message into its indexes and moves the numbers past those it uses.
+    fn settle_recovered(&mut self, id: MessageId, standing: &Standing<'_>) {
+        let order = standing.order;
+        if order != place_of(id) {
+            self.store.reordered.insert(order as u64, id);
+        }
+        let largest = if order > 0 { id.0.max(order as u64) } else { id.0 };
+        self.store.next.message = self.store.next.message.max(largest + 1);
+        self.store.next.front = self.store.next.front.min(order - 1);
+        let state = match standing.state {
+            StoredState::Ready => State::Ready,
+            StoredState::Delayed { until } => State::Delayed { until },
+            StoredState::Buried { order } => {
+                self.store.next.buried = self.store.next.buried.max(order + 1);
+                State::Buried { order }
+            }
+        };
+        self.enter(id, state);
+    }
+}
+
+impl Engine {
+    /// Takes in a frame from after the snapshot's begin. Between the begin and the end of the
+    /// snapshot frames are `fuzzy`: changes of messages and subscriptions that the snapshot found
+    /// gone are ignored. Everywhere else they are errors.
+    ///
+    /// # Errors
+    /// When the frame is damaged, not after the one before it, part of a chain whose beginning is
+    /// missing, or about an unknown message or subscription.
+    pub fn replay(&mut self, lsn: Lsn, payload: &[u8], fuzzy: bool) -> Result<(), RecordError> {
+        if lsn <= self.recovery.replayed {
+            return Err(RecordError::OutOfOrder(lsn));
+        }
+        self.recovery.replayed = lsn;
+        self.bodies.memory.written = Lsn(u64::MAX);
+        if lsn.0.is_multiple_of(FRAMES_PER_TRIM) {
+            self.trim();
+        }
+        let Some(Link { first, more, records }) = Link::of(payload)? else {
+            self.recovery.drop_chain();
+            return self.replay_records(lsn, payload, fuzzy);
+        };
+        let mut chain = self.recovery.chain_of(lsn, first)?;
+        if more {
+            chain.frames.push((lsn, records.to_vec()));
+            self.recovery.chain = Some(chain);
+            return Ok(());
+        }
+        for (lsn, records) in &chain.frames {
+            self.replay_records(*lsn, records, fuzzy)?;
+        }
+        self.replay_records(lsn, records, fuzzy)
+    }
+
+    /// Chains that the log ended or went on without: commits that were cut off.
+    #[must_use]
+    pub fn chains_cut(&self) -> u64 {
+        self.recovery.chains_cut
+    }
+}
+
+impl Engine {
+    pub(crate) fn replay_value(&mut self, view: &ValueView<'_>) -> Result<(), RecordError> {
+        let name = queue_name(view.name)?;
+        self.insert_value(&name, Value { bytes: Arc::from(view.bytes), at: view.at });
+        Ok(())
+    }
+
+    pub(crate) fn replay_value_deleted(&mut self, name: &str) -> Result<(), RecordError> {
+        let name = queue_name(name)?;
+        match self.remove_value(&name) {
+            Some(_) => Ok(()),
+            None => Err(RecordError::UnknownValue),
+        }
+    }
+
+    pub(crate) fn replay_deadline(&mut self, view: &DeadlineView<'_>) -> Result<(), RecordError> {
+        let name = queue_name(view.name)?;
+        if view.of_value {
+            let value =
+                self.keyspace.values.stored(&name).cloned().ok_or(RecordError::UnknownValue)?;
+            self.insert_value(&name, Value { at: view.at, ..value });
+            return Ok(());
+        }
+        if let Some(over) = view.over {
+            // What comes there from now on is told from what is over by its place.
+            self.store.next.front = self.store.next.front.min(over.above);
+            self.store.next.message = self.store.next.message.max(over.below);
+        }
+        let lifetime = ListLifetime { at: view.at, over: view.over };
+        if lifetime == ListLifetime::default() {
+            self.keyspace.recovered.remove(&name);
+        } else {
+            self.keyspace.recovered.insert(name, lifetime);
+        }
+        Ok(())
+    }
+
+    /// Shows the next keys; says how many were visited. Few large values fill a chunk.
+    pub(crate) fn snapshot_keys(
+        &self,
+        cursor: &mut KeyCursor,
+        chunk_max: usize,
+        out: &mut Vec<u8>,
+    ) -> usize {
+        // What memory alone keeps is in no snapshot.
+        cursor.done |= self.context.key_level() == Durability::None;
+        let bytes_end = out.len() + CHUNK_BYTES_MAX;
+        let mut count = 0;
+        while !cursor.done && count < chunk_max && out.len() < bytes_end {
+            self.snapshot_next_key(cursor, out);
+            count += 1;
+        }
+        count
+    }
+
+    fn snapshot_next_key(&self, cursor: &mut KeyCursor, out: &mut Vec<u8>) {
+        if !cursor.values_done {
+            let next = self.keyspace.values.iter_after(cursor.value.as_ref()).next();
+            cursor.values_done = next.is_none();
+            if let Some((name, value)) = next {
+                cursor.value = Some(name.clone());
+                self.snapshot_value(name, value, out);
+            }
+            return;
+        }
+        let from = cursor.list.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let next = self.keyspace.limited.range::<QueueName, _>((from, Bound::Unbounded)).next();
+        cursor.done = next.is_none();
+        if let Some(name) = next {
+            encode(&RecordView::KeyDeadline(self.store.lifetime_view(name)), out);
+            cursor.list = Some(name.clone());
+        }
+    }
+
+    fn snapshot_value(&self, name: &QueueName, value: &Value, out: &mut Vec<u8>) {
+        let view = ValueView { name: name.as_str(), bytes: &value.bytes, at: value.at };
+        encode(&RecordView::ValueSet(view), out);
+    }
+}
+
+/// Bodies that a start brings into memory. Others come ahead of who reads them.
+const RECOVERED_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// Messages themselves take memory, for which bodies have to leave: a little for each frame.
+const FRAMES_PER_TRIM: u64 = 64;
+
+/// Bytes after which a chunk of a snapshot takes no further key.
+const CHUNK_BYTES_MAX: usize = 256 * 1024;
+
+#[cfg(test)]
+#[path = "recover_test.rs"]
+mod tests;

@@ -1,0 +1,297 @@
+//! Commands that settle a delivery: accept, release, fail, bury, renew, kick.
+
+use model::{
+    DeadReason, DependsOn, LinkId, MessageId, Nanos, Refusal, Reply, Settlement, TransactionId,
+    limits,
+};
+
+use crate::engine::{Engine, Outcome};
+use crate::message::State;
+use crate::queue::QueueSlot;
+use crate::session::SessionSlot;
+use crate::{Effects, ReleaseOrder};
+
+impl Engine {
+    pub(crate) fn delete(
+        &mut self,
+        by: SessionSlot,
+        id: MessageId,
+        effects: &mut Effects,
+    ) -> Outcome {
+        if self.sessions.held_queue(by, id, &self.store).is_none() {
+            match self.store.reach(id).map(|message| message.state()) {
+                Some(state) if state.holder().is_none() => {}
+                _ => return self.log.not_found(),
+            }
+        }
+        // What is over holds up its queue, where somebody may wait for what is behind it.
+        let held_up = self.store.is_over(id).then(|| self.store.living(id).queue);
+        self.leave(id);
+        let after = self.finish(id, effects);
+        Outcome::reply(after, Reply::Done).waking_all(held_up)
+    }
+
+    pub(crate) fn settle(
+        &mut self,
+        by: SessionSlot,
+        id: MessageId,
+        settlement: Settlement,
+        transaction: Option<TransactionId>,
+        effects: &mut Effects,
+    ) -> Outcome {
+        if let Some(transaction) = transaction {
+            return self.settle_in_transaction(by, transaction, id, settlement);
+        }
+        if self.sessions.held_queue(by, id, &self.store).is_none() {
+            return self.log.not_found();
+        }
+        let has_gone = self.store.went_with_subscription(id);
+        let woken = self.apply_settlement(by, id, settlement, effects);
+        let outcome = Outcome::reply(self.log.after_settling(has_gone), Reply::Done);
+        match woken {
+            Some(queue) => outcome.waking(queue),
+            None => outcome,
+        }
+    }
+
+    /// Does what a settlement says to a message that this session holds. Says which queue has a
+    /// ready message by it; the caller serves that, and seals the frame.
+    pub(crate) fn apply_settlement(
+        &mut self,
+        by: SessionSlot,
+        id: MessageId,
+        settlement: Settlement,
+        effects: &mut Effects,
+    ) -> Option<QueueSlot> {
+        let before = self.leave(id);
+        assert_eq!(before.holder(), Some(by), "who settles a message holds it");
+        match settlement {
+            Settlement::Accept => {
+                self.finish(id, effects);
+                None
+            }
+            Settlement::Return => self.return_ready(id, effects),
+            Settlement::Release => self.give_back(id, self.store.redelivery_delay(id), effects),
+            Settlement::GiveBack { failed: false, delay } => {
+                self.give_back(id, Some(delay), effects)
+            }
+            Settlement::Fail => self.fail(id, None, effects),
+            Settlement::GiveBack { failed: true, delay } => self.fail(id, Some(delay), effects),
+            Settlement::Park(reason) => self.park(id, reason, effects),
+        }
+    }
+
+    /// A message that is in no index goes back to its place: at once, or once that delay is over.
+    /// As far as the log knows it is ready; of a delay it is told, but on a full device.
+    fn give_back(
+        &mut self,
+        id: MessageId,
+        delay: Option<Nanos>,
+        effects: &mut Effects,
+    ) -> Option<QueueSlot> {
+        let Some(delay) = delay.filter(|delay| *delay > Nanos::ZERO) else {
+            return self.return_ready(id, effects);
+        };
+        self.hide_until(id, self.store.latest + delay, effects);
+        None
+    }
+
+    /// A message that is in no index is not delivered before that.
+    fn hide_until(&mut self, id: MessageId, until: Nanos, effects: &mut Effects) {
+        let is_told = !self.store.living(id).is_journalled() || !self.log.is_scarce();
+        if is_told {
+            self.spare(id);
+        }
+        self.enter(id, State::Delayed { until });
+        if is_told {
+            self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
+        }
+    }
+
+    /// A message that is in no index is ready again, where it was. As far as the log knows it
+    /// always was: it is not told, unless that is among what is being deleted.
+    pub(crate) fn return_ready(
+        &mut self,
+        id: MessageId,
+        effects: &mut Effects,
+    ) -> Option<QueueSlot> {
+        let is_spared = self.log.may_say_where() && self.spare(id);
+        self.enter(id, State::Ready);
+        if is_spared {
+            self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
+        }
+        Some(self.store.living(id).queue)
+    }
+
+    /// Deletes a message that is in no index.
+    pub(crate) fn finish(&mut self, id: MessageId, effects: &mut Effects) -> DependsOn {
+        let message = self.admission.take(id, &mut self.bodies, &mut self.store);
+        let after = self.bodies.journal_deletion(id, &message, &self.store, &mut self.log, effects);
+        self.store.queues.at_mut(message.queue).usage.deleted_total += 1;
+        self.remove_if_idle(message.queue);
+        after
+    }
+
+    pub(crate) fn release(
+        &mut self,
+        by: SessionSlot,
+        id: MessageId,
+        priority: u32,
+        delay: Option<Nanos>,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let Some(queue) = self.sessions.held_queue(by, id, &self.store) else {
+            return self.log.not_found();
+        };
+        let by_rule = self.store.redelivery_delay(id).unwrap_or_default();
+        self.leave(id);
+        if self.store.queues.at(queue).policy.release_order == ReleaseOrder::Back {
+            let order = self.store.last_place();
+            self.store.reorder(id, order);
+        }
+        let message = self.store.living_mut(id);
+        message.priority = priority;
+        message.set_delay(delay.unwrap_or_default());
+        let delay = delay.unwrap_or(by_rule);
+        let history = message.history_mut();
+        history.released = history.released.saturating_add(1);
+        if delay == Nanos::ZERO {
+            return self.stand(id, State::Ready, effects).waking(queue);
+        }
+        self.stand(id, State::Delayed { until: self.store.latest + delay }, effects)
+    }
+
+    pub(crate) fn bury(
+        &mut self,
+        by: SessionSlot,
+        id: MessageId,
+        priority: u32,
+        effects: &mut Effects,
+    ) -> Outcome {
+        if self.sessions.held_queue(by, id, &self.store).is_none() {
+            return self.log.not_found();
+        }
+        self.leave(id);
+        let message = self.store.living_mut(id);
+        message.priority = priority;
+        let history = message.history_mut();
+        history.buried = history.buried.saturating_add(1);
+        let order = self.store.next.buried;
+        self.store.next.buried += 1;
+        self.stand(id, State::Buried { order }, effects)
+    }
+
+    /// Not journalled: no lease is.
+    pub(crate) fn renew(
+        &mut self,
+        by: SessionSlot,
+        id: MessageId,
+        lease: Option<Nanos>,
+    ) -> Outcome {
+        if self.sessions.held_queue(by, id, &self.store).is_none() {
+            return self.log.not_found();
+        }
+        let message = self.store.living(id);
+        let (lease, after) = (lease.unwrap_or(message.lease), message.after());
+        if let State::Held { .. } = message.state() {
+            return Outcome::reply(after, Reply::Done);
+        }
+        self.leave(id);
+        self.enter(id, State::Leased { holder: by, until: self.store.latest + lease });
+        Outcome::reply(after, Reply::Done)
+    }
+
+    pub(crate) fn kick(
+        &mut self,
+        by: SessionSlot,
+        link: LinkId,
+        max: u64,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let Some(slot) = self.sessions.producer_queue(by, link) else {
+            return Outcome::refused(Refusal::NoSuchLink);
+        };
+        let from_buried = !self.store.queues.at(slot).index.buried.is_empty();
+        let at_once = max.min(limits::FRAME_RECORDS_MAX as u64);
+        let mut count = 0;
+        while count < at_once
+            && self.log.takes_change()
+            && let Some(id) = self.store.next_to_kick(slot, from_buried)
+        {
+            self.make_ready(id, effects);
+            count += 1;
+        }
+        let more = count < max && self.store.next_to_kick(slot, from_buried).is_some();
+        let reply = if more { Reply::CountSoFar(count) } else { Reply::Count(count) };
+        Outcome::reply(self.log.after_all(), reply).waking(slot)
+    }
+
+    pub(crate) fn kick_message(&mut self, id: MessageId, effects: &mut Effects) -> Outcome {
+        match self.store.reach(id).map(|message| (message.state(), message.queue)) {
+            Some((State::Buried { .. } | State::Delayed { .. }, queue)) => {
+                self.make_ready(id, effects).waking(queue)
+            }
+            _ => self.log.not_found(),
+        }
+    }
+
+    /// The delay of the queue's first delayed message ends, by time. Not journalled for itself:
+    /// when it is replayed, its time has come as well.
+    pub(crate) fn end_delay(&mut self, slot: QueueSlot, effects: &mut Effects) -> QueueSlot {
+        let first = self.store.queues.at(slot).index.delayed.first().copied();
+        let (_, id) = first.expect("invariant: the timer is set while there are delayed messages");
+        self.leave(id);
+        self.return_ready(id, effects);
+        slot
+    }
+
+    /// One delivery more of a message that is in no index has failed. It comes back after that
+    /// delay, or that of the rules.
+    fn fail(
+        &mut self,
+        id: MessageId,
+        delay: Option<Nanos>,
+        effects: &mut Effects,
+    ) -> Option<QueueSlot> {
+        let is_scarce = self.log.is_scarce();
+        let message = self.store.living_mut(id);
+        let history = message.history_mut();
+        history.failed = history.failed.saturating_add(1);
+        let (failed, slot, is_dead) = (history.failed, message.queue, message.dead().is_some());
+        if is_scarce && message.is_journalled() {
+            // Counted in memory alone: whoever holds much and is lost must not use up the room
+            // that is kept for what gives some back.
+            let delay = delay.or_else(|| self.store.redelivery_delay(id));
+            return self.give_back(id, delay, effects);
+        }
+        let attempts_max = self.store.queues.at(slot).policy.attempts_max;
+        if attempts_max != 0 && failed >= attempts_max && !is_dead {
+            return self.park(id, DeadReason::Attempts, effects);
+        }
+        let delay = delay.or_else(|| self.store.redelivery_delay(id));
+        if let Some(delay) = delay.filter(|delay| *delay > Nanos::ZERO) {
+            self.hide_until(id, self.store.latest + delay, effects);
+            return None;
+        }
+        self.spare(id);
+        self.enter(id, State::Ready);
+        self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
+        Some(slot)
+    }
+
+    /// Kicks a buried or delayed message.
+    fn make_ready(&mut self, id: MessageId, effects: &mut Effects) -> Outcome {
+        self.leave(id);
+        let history = self.store.living_mut(id).history_mut();
+        history.kicked = history.kicked.saturating_add(1);
+        self.stand(id, State::Ready, effects)
+    }
+
+    /// Puts a message into a state for good: journalled and confirmed.
+    fn stand(&mut self, id: MessageId, state: State, effects: &mut Effects) -> Outcome {
+        self.spare(id);
+        self.enter(id, state);
+        self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
+        Outcome::reply(self.store.living_mut(id).after(), Reply::Done)
+    }
+}

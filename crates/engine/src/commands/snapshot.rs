@@ -1,0 +1,183 @@
+//! Snapshots in steps, and records that compaction states anew.
+
+use alloc::vec::Vec;
+
+use model::{LiveRecords, Lsn, MessageId, Nanos};
+use records::{RecordError, RecordView, Records, encode};
+
+use crate::Effects;
+use crate::engine::Engine;
+use crate::keys::KeyCursor;
+use crate::log::unrecorded_bytes_max;
+use crate::own_policies::PolicyCursor;
+use crate::snapshot::{EXTENSION_BYTES_MAX, PICTURE_BYTES_MAX, SnapshotCursor};
+
+impl Engine {
+    /// Begins a snapshot: frames after [`Engine::last_lsn`] of now are to be replayed on it.
+    #[must_use]
+    pub fn snapshot_begin(&self) -> SnapshotCursor {
+        SnapshotCursor {
+            keys: KeyCursor::default(),
+            policies: PolicyCursor::default(),
+            next_subscription: 0,
+            end_subscription: self.directory.subscriptions.next,
+            next_send_id: (Nanos::ZERO, 0),
+            end_send_id: self.dedup.next(),
+            next: 0,
+            end: self.store.next.message,
+            begun: false,
+            chunk_messages_max: CHUNK_MESSAGES_MAX,
+        }
+    }
+
+    /// What a snapshot of now may take at most, with what its chunks cost the caller.
+    #[must_use]
+    pub fn snapshot_bytes_max(&self) -> u64 {
+        self.store.totals.snapshot_bytes + self.keyspace.values.snapshot_bytes() + FIXED_BYTES
+    }
+
+    /// What a new message may take in a snapshot, in a queue with a name of so many bytes.
+    pub(crate) fn snapshot_record_bytes_max(name_bytes: usize) -> u64 {
+        PICTURE_BYTES_MAX + EXTENSION_BYTES_MAX + name_bytes as u64
+    }
+
+    /// Appends the next chunk of records; true when more are to come. Commands may be handled
+    /// between two chunks. Frames up to [`Engine::last_lsn`] of the last chunk's moment are to be
+    /// durable before the snapshot counts, for it may show what they hold.
+    pub fn snapshot_chunk(&self, cursor: &mut SnapshotCursor, out: &mut Vec<u8>) -> bool {
+        if !cursor.begun {
+            cursor.begun = true;
+            encode(&self.store.sequence(), out);
+            if self.directory.subscriptions.next > 1 {
+                encode(&RecordView::Subscriptions { next: self.directory.subscriptions.next }, out);
+            }
+        }
+        let chunk_max = cursor.chunk_messages_max.max(1);
+        let left = chunk_max - self.snapshot_keys(&mut cursor.keys, chunk_max, out);
+        let left =
+            left - self.directory.snapshot_policies(&mut cursor.policies, left, out, &self.context);
+        let left = left - self.directory.snapshot_subscriptions(cursor, left, out);
+        let left = left - self.dedup.snapshot_send_ids(cursor, left, out, &self.store);
+        let end = cursor.end;
+        let visited =
+            self.store.messages.iter_from(cursor.next).take_while(|(number, _)| *number < end);
+        for (number, message) in visited.take(left) {
+            cursor.next = number + 1;
+            self.store.snapshot_message(MessageId(number), message, out);
+        }
+        let subscription = self.directory.subscriptions.iter_from(cursor.next_subscription).next();
+        let send_id = self.dedup.iter_from(cursor.next_send_id).next();
+        let message = self.store.messages.iter_from(cursor.next).next();
+        !cursor.keys.is_done()
+            || !cursor.policies.is_done()
+            || subscription.is_some_and(|(number, _)| number < cursor.end_subscription)
+            || send_id.is_some_and(|((_, number), _)| number < cursor.end_send_id)
+            || message.is_some_and(|(number, _)| number < end)
+    }
+
+    /// What a record of so many bytes may take in a snapshot, if there is one, of a subscription or
+    /// of a send id.
+    pub(crate) fn snapshot_bytes_of_record(record_bytes: u64) -> u64 {
+        if record_bytes == 0 { 0 } else { record_bytes + CHUNK_SHARE_BYTES }
+    }
+}
+
+impl Engine {
+    /// For each Message or Shared record of the frame at `lsn` of which something lives there:
+    /// states that in a new frame as it stands now and frees the old place. One frame for all, or
+    /// none; several where much that could change has been added to many.
+    ///
+    /// Nothing waits for the new frames: until they are durable the old one must stay.
+    ///
+    /// # Errors
+    /// When the frame is damaged; what came before the damage is stated anew.
+    pub fn restate(
+        &mut self,
+        lsn: Lsn,
+        payload: &[u8],
+        effects: &mut Effects,
+    ) -> Result<(), RecordError> {
+        let mut result = Ok(());
+        for record in Records::new(payload) {
+            match record {
+                Ok((RecordView::Message { envelope, body }, _)) => {
+                    self.restate_record(&[envelope.message], body, lsn, effects);
+                }
+                Ok((RecordView::Shared { copies, body }, _)) => {
+                    let ids: Vec<_> = copies.iter().map(|copy| copy.message).collect();
+                    self.restate_record(&ids, body, lsn, effects);
+                }
+                Ok(_) => {}
+                Err(error) => result = Err(error),
+            }
+        }
+        self.log.seal(effects);
+        result
+    }
+
+    /// What of the frame at `lsn` would be stated anew, as [`FrameEnd::live`] counts it.
+    ///
+    /// # Errors
+    /// When the frame is damaged.
+    ///
+    /// [`FrameEnd::live`]: crate::FrameEnd::live
+    pub fn restated(&self, lsn: Lsn, payload: &[u8]) -> Result<LiveRecords, RecordError> {
+        let mut live = LiveRecords::NONE;
+        for record in Records::new(payload) {
+            let one = match record?.0 {
+                RecordView::Message { envelope, .. } => self.store.lives_at(envelope.message, lsn),
+                RecordView::Shared { copies, .. } => {
+                    copies.iter().find_map(|copy| self.store.lives_at(copy.message, lsn))
+                }
+                _ => None,
+            };
+            if let Some(message) = one {
+                live += LiveRecords::one(self.bodies.live_bytes_of(message));
+            }
+        }
+        Ok(live)
+    }
+
+    /// States anew what lives of a record that stored these messages.
+    fn restate_record(&mut self, ids: &[MessageId], body: &[u8], lsn: Lsn, effects: &mut Effects) {
+        let stays = |id: &&MessageId| self.must_restate(**id, lsn, effects);
+        let living: Vec<_> = ids.iter().filter(stays).copied().collect();
+        let Some(first) = living.first() else { return };
+        let bytes = self.bodies.live_bytes_of(self.store.living(*first));
+        let growth = unrecorded_bytes_max(2);
+        // Before they are where nobody waits for them.
+        self.bodies.bring_restated(*first, body, &mut self.store);
+        self.log.make_way(usize::try_from(bytes + growth).unwrap_or(usize::MAX), effects);
+        let placed = match living[..] {
+            [id] => self.bodies.restate_message(id, body, &mut self.store, &mut self.log, effects),
+            _ => self.bodies.restate_copies(
+                *first,
+                &living,
+                body,
+                &mut self.store,
+                &mut self.log,
+                effects,
+            ),
+        };
+        assert!(u64::from(placed.bytes) <= bytes + growth, "its room was known");
+    }
+
+    /// Whether the frame is where the message's record is. One that is about to be forgotten lets
+    /// go of it instead.
+    fn must_restate(&mut self, id: MessageId, lsn: Lsn, effects: &mut Effects) -> bool {
+        let Some(message) = self.store.lives_at(id, lsn) else { return false };
+        if self.store.queues.at(message.queue).is_leaving() {
+            self.forget_record(id, effects);
+            return false;
+        }
+        true
+    }
+}
+
+/// A record's share of what a chunk costs.
+const CHUNK_SHARE_BYTES: u64 = 8;
+
+/// What a snapshot begins with: its header and the records of numbers.
+const FIXED_BYTES: u64 = 4096 + 64;
+
+const CHUNK_MESSAGES_MAX: usize = 1_000;

@@ -1,0 +1,414 @@
+//! Commands of transactions: begin, enlist, commit, roll back, and commits that wait for room.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use model::{
+    ChainRoom, DependsOn, MessageId, Nanos, NewMessage, Refusal, Reply, Settlement, TransactionId,
+    limits,
+};
+use records::CHANGED_BYTES_MAX;
+
+use crate::Effects;
+use crate::engine::{Engine, Outcome};
+use crate::log::NoRoom;
+use crate::message::State;
+use crate::producing::Drafted;
+use crate::send_ids::{SendKey, Sent, SentBefore};
+use crate::session::SessionSlot;
+use crate::targets::Target;
+use crate::transactions::{Part, Span, Transaction};
+use crate::wait_lists::WaitListId;
+use crate::woken::Woken;
+
+impl Engine {
+    pub(crate) fn commit(
+        &mut self,
+        by: SessionSlot,
+        id: TransactionId,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let Some(transaction) = self.sessions.open_transaction(by, id) else {
+            return Outcome::refused(Refusal::NoSuchTransaction);
+        };
+        let records = self.directory.records_of(&transaction.tally);
+        if transaction.doomed {
+            return self.refuse_commit(by, id, Refusal::TransactionFailed, effects);
+        }
+        if records.bytes > limits::TRANSACTION_BYTES_MAX
+            || records.messages > limits::TRANSACTION_COPIES_MAX
+        {
+            return self.refuse_commit(by, id, Refusal::TransactionTooLarge, effects);
+        }
+        if !self.state_stale_targets(by, id, effects) {
+            return self.refuse_commit(by, id, Refusal::StoreFull, effects);
+        }
+        if records.bytes > self.log.frame_bytes_max {
+            return self.transactions.await_room(by, id, &mut self.sessions);
+        }
+        self.commit_now(by, id, Span::Frame, effects)
+    }
+
+    /// Before the frame of a transaction, or the first of many. False where there is no room.
+    fn state_stale_targets(
+        &mut self,
+        by: SessionSlot,
+        id: TransactionId,
+        effects: &mut Effects,
+    ) -> bool {
+        let queue = |target| match target {
+            Target::Queue(slot) => Some(slot).filter(|slot| self.store.queues.get(*slot).is_some()),
+            Target::Topic(_) => None,
+        };
+        let targets =
+            self.sessions.open_transaction(by, id).into_iter().flat_map(Transaction::targets);
+        let stale =
+            targets.filter_map(queue).filter(|slot| self.keyspace.is_stale(*slot, &self.store));
+        for slot in stale.collect::<BTreeSet<_>>() {
+            if !self.log.takes_change() {
+                return false;
+            }
+            self.state_if_stale(slot, effects);
+        }
+        true
+    }
+
+    /// It takes effect, or is rolled back.
+    pub(crate) fn commit_now(
+        &mut self,
+        by: SessionSlot,
+        id: TransactionId,
+        span: Span,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let transaction = self.sessions.take_transaction(by, id, &mut self.store);
+        let Drafts { drafted, sent, repeated } =
+            match self.draft_all(by, &transaction, span, effects) {
+                Ok(drafts) => drafts,
+                Err((refusal, after)) => {
+                    return self.undo(by, &transaction, refusal, effects).waiting_for(after);
+                }
+            };
+        let mut woken = Woken::NONE;
+        let mut ids = Vec::with_capacity(drafted.len());
+        for (id, message) in drafted {
+            woken.add(message.queue);
+            // A frame is as durable as the message asks; of a chain not even the last is there yet.
+            let is_bound = span == Span::Frame && message.is_journalled();
+            ids.extend((!is_bound).then_some(id));
+            self.admit(id, message);
+        }
+        self.end_transaction(by, &transaction);
+        let has_gone = transaction.settled().any(|id| self.store.went_with_subscription(id));
+        for (id, settlement) in transaction.settled {
+            woken.extend(self.apply_settlement(by, id, settlement, effects));
+            let is_told = !matches!(settlement, Settlement::Release | Settlement::Return);
+            let is_changed = span == Span::Chain && (is_told || self.store.is_hidden(id));
+            // Of what memory alone keeps the log says nothing.
+            ids.extend((is_changed && self.store.is_journalled(id)).then_some(id));
+        }
+        let (whole, after) = if self.log.end_chain(effects) {
+            (self.log.after_all(), self.log.after_all())
+        } else {
+            (self.log.after_open(), self.log.after_settling(has_gone))
+        };
+        self.store.bind(&ids, whole);
+        self.remember_all(sent, whole);
+        Outcome::reply(after.and(repeated), Reply::Done).waking_just(woken)
+    }
+
+    /// Nothing of it happens.
+    pub(crate) fn refuse_commit(
+        &mut self,
+        by: SessionSlot,
+        id: TransactionId,
+        refusal: Refusal,
+        effects: &mut Effects,
+    ) -> Outcome {
+        self.give_up_parts(by, id, effects);
+        let transaction = self.sessions.take_transaction(by, id, &mut self.store);
+        self.undo(by, &transaction, refusal, effects)
+    }
+
+    pub(crate) fn rollback(
+        &mut self,
+        by: SessionSlot,
+        id: TransactionId,
+        effects: &mut Effects,
+    ) -> Outcome {
+        if self.sessions.open_transaction(by, id).is_none() {
+            return Outcome::refused(Refusal::NoSuchTransaction);
+        }
+        self.give_up_parts(by, id, effects);
+        let transaction = self.sessions.take_transaction(by, id, &mut self.store);
+        let woken = self.undo_all(by, &transaction, effects);
+        Outcome::reply(DependsOn::NOTHING, Reply::Done).waking_just(woken)
+    }
+
+    /// Ends all transactions of a session that closes. What they settled is still held, and
+    /// returns with all else that the session holds.
+    pub(crate) fn drop_transactions(&mut self, by: SessionSlot) {
+        self.transactions.stop_awaiting(by);
+        let transactions = core::mem::take(&mut self.sessions.at_mut(by).transactions.open);
+        for transaction in transactions.values() {
+            self.end_transaction(by, transaction);
+        }
+        assert!(
+            self.sessions.at(by).holdings.settling.is_empty(),
+            "only transactions hold what is settled"
+        );
+    }
+
+    pub(crate) fn put_in_transaction(
+        &mut self,
+        by: SessionSlot,
+        id: TransactionId,
+        target: Target,
+        new: NewMessage,
+    ) -> Outcome {
+        let put = self.measure(target, &new);
+        let is_named = new.send_id.is_some();
+        let part = Part { bytes: put.bytes(), records: 1 + usize::from(is_named) };
+        if let Err(refusal) = self.transactions.grow(by, id, part, &self.bodies, &mut self.sessions)
+        {
+            return Outcome::refused(refusal);
+        }
+        *self.directory.uncommitted_of(target, &mut self.store) += 1;
+        let transactions = &mut self.sessions.at_mut(by).transactions.open;
+        if let Some(transaction) = transactions.get_mut(&id) {
+            transaction.tally.add_put(target, &put);
+            transaction.puts.push((target, new));
+            transaction.named += usize::from(is_named);
+        }
+        Outcome::reply(DependsOn::NOTHING, Reply::Done)
+    }
+
+    pub(crate) fn settle_in_transaction(
+        &mut self,
+        by: SessionSlot,
+        id: TransactionId,
+        message: MessageId,
+        settlement: Settlement,
+    ) -> Outcome {
+        let Some(queue) = self.sessions.held_queue(by, message, &self.store) else {
+            self.sessions.doom(by, Some(id));
+            return self.log.not_found();
+        };
+        let bytes = self.directory.settled_bytes_max(queue, &settlement, &self.store);
+        if let Err(refusal) = self.transactions.grow(
+            by,
+            id,
+            Part { bytes, records: 1 },
+            &self.bodies,
+            &mut self.sessions,
+        ) {
+            return Outcome::refused(refusal);
+        }
+        let is_journalled = self.store.living(message).is_journalled();
+        self.hold_for_transaction(by, message);
+        self.admission.began_settling(queue, &mut self.store);
+        let session = self.sessions.at_mut(by);
+        session.holdings.settling.insert(message);
+        if let Some(transaction) = session.transactions.open.get_mut(&id) {
+            transaction.tally.add_settled(if is_journalled { bytes } else { 0 });
+            transaction.settled.push((message, settlement));
+        }
+        Outcome::reply(DependsOn::NOTHING, Reply::Done)
+    }
+
+    /// Nobody else gets it until the transaction ends, however long that takes.
+    fn hold_for_transaction(&mut self, by: SessionSlot, id: MessageId) {
+        if let State::Leased { .. } = self.store.living(id).state() {
+            self.leave(id);
+            self.enter(id, State::Held { holder: by, since: self.store.latest });
+        }
+    }
+
+    /// Appends the records of all that it puts, and leaves room for those of what it settles. On
+    /// error nothing is left of it; who is told of that waits for what it tells.
+    fn draft_all(
+        &mut self,
+        by: SessionSlot,
+        transaction: &Transaction,
+        span: Span,
+        effects: &mut Effects,
+    ) -> Result<Drafts, (Refusal, DependsOn)> {
+        let settled_bytes = transaction.tally.settled_bytes();
+        let draft = match span {
+            Span::Frame if !self.log.surely_takes(settled_bytes) => {
+                return Err((Refusal::StoreFull, DependsOn::NOTHING));
+            }
+            Span::Frame => self.log.begin_transaction(settled_bytes, effects),
+            Span::Chain => {
+                // Grown by and by it would be copied as often as it doubles.
+                effects.records.reserve(self.directory.records_of(&transaction.tally).bytes);
+                self.log.begin_chain(effects)
+            }
+        };
+        let next = self.store.next.message;
+        let mut drafts = Drafts::new(transaction);
+        let mut names = BTreeMap::new();
+        for (target, new) in &transaction.puts {
+            // What was deleted meanwhile would have been deleted with the message, too.
+            if self.directory.is_gone(*target, &self.store) {
+                continue;
+            }
+            let part = self.draft_part(by, *target, new, &mut names, &mut drafts, effects);
+            if let Err(refused) = part {
+                self.log.take_back(&draft, effects);
+                self.store.next.message = next;
+                self.bodies.leave_groups(&drafts.drafted, &mut self.store);
+                return Err(refused);
+            }
+        }
+        Ok(drafts)
+    }
+
+    /// One message of a transaction, unless it was sent before: in this transaction under one of
+    /// these names, or by now otherwise.
+    fn draft_part<'p>(
+        &mut self,
+        by: SessionSlot,
+        target: Target,
+        new: &'p NewMessage,
+        names: &mut BTreeMap<SendKey, &'p NewMessage>,
+        drafts: &mut Drafts,
+        effects: &mut Effects,
+    ) -> Result<(), (Refusal, DependsOn)> {
+        if let Some(name) = self.dedup.send_key(target, new, &self.directory, &self.store) {
+            match self.dedup.sent_before(Some(&name), new, &mut self.store, &self.context) {
+                Some(SentBefore::Same(first)) => {
+                    drafts.repeated = drafts.repeated.and(first.after);
+                    return Ok(());
+                }
+                Some(SentBefore::Other(after)) => return Err((Refusal::SendIdReused, after)),
+                None => {}
+            }
+            match names.get(&name) {
+                Some(other) if self.context.fingerprint(other) != self.context.fingerprint(new) => {
+                    return Err((Refusal::SendIdReused, DependsOn::NOTHING));
+                }
+                Some(_) => return Ok(()),
+                None => drop(names.insert(name, new)),
+            }
+        }
+        match self.draft(by, target, new, &mut drafts.drafted, effects) {
+            Ok(sent) => drafts.sent.extend(sent),
+            Err(NoRoom::InLog) => return Err((Refusal::StoreFull, DependsOn::NOTHING)),
+            Err(NoRoom::InFrame) => return Err((Refusal::TransactionTooLarge, DependsOn::NOTHING)),
+        }
+        Ok(())
+    }
+
+    fn undo(
+        &mut self,
+        by: SessionSlot,
+        transaction: &Transaction,
+        refusal: Refusal,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let woken = self.undo_all(by, transaction, effects);
+        Outcome::refused(refusal).waking_just(woken)
+    }
+
+    /// Nothing of it happens. What it settled is as after a delivery that failed; that need not be
+    /// one frame.
+    fn undo_all(
+        &mut self,
+        by: SessionSlot,
+        transaction: &Transaction,
+        effects: &mut Effects,
+    ) -> Woken {
+        self.end_transaction(by, transaction);
+        let mut woken = Woken::NONE;
+        // On a full device nothing is counted rather than no room found: a release is no record.
+        let counts = self.log.surely_takes(transaction.settled.len() * CHANGED_BYTES_MAX);
+        let settlement = if counts { Settlement::Fail } else { Settlement::Release };
+        for id in transaction.settled() {
+            self.log.make_way(CHANGED_BYTES_MAX, effects);
+            woken.extend(self.apply_settlement(by, id, settlement, effects));
+        }
+        woken
+    }
+
+    /// Nothing points to what it was about any more.
+    fn end_transaction(&mut self, by: SessionSlot, transaction: &Transaction) {
+        assert!(
+            self.transactions.uncommitted_bytes >= transaction.bytes,
+            "what is open is counted"
+        );
+        assert!(transaction.parts_waiting == 0, "nothing is to be a part of what has ended");
+        self.transactions.uncommitted_bytes -= transaction.bytes;
+        self.admission.may_go_on(WaitListId::Transactions, &mut self.store);
+        for target in transaction.targets() {
+            let uncommitted = self.directory.uncommitted_of(target, &mut self.store);
+            assert!(*uncommitted > 0, "a destination knows its transactions");
+            *uncommitted -= 1;
+            self.remove_target_if_idle(target);
+        }
+        for id in transaction.settled() {
+            let was_settling = self.sessions.at_mut(by).holdings.settling.remove(&id);
+            assert!(was_settling, "a message is settled in one transaction");
+            self.store.ended_settling(self.store.living(id).queue);
+        }
+    }
+}
+
+impl Engine {
+    /// What the first of the commits that wait needs, at most. Have it made ready, then call
+    /// [`Engine::commit_awaiting`].
+    #[must_use]
+    pub fn awaited_room(&self) -> Option<ChainRoom> {
+        let &(by, id) = self.transactions.awaiting.front()?;
+        let records = self.directory.records_of_transaction(by, id, &self.sessions);
+        let cut_at = self.log.chain_frame_bytes();
+        // Of any two neighbours the first ended since it and a record of the second are more.
+        let frames = 2 * (records.bytes / (cut_at - 2 * HEAD_BYTES_MAX)) + 2;
+        let bytes = records.bytes + frames * HEAD_BYTES_MAX;
+        Some(ChainRoom {
+            bytes: bytes as u64,
+            frames: frames as u64,
+            frame_bytes: cut_at.max(records.largest_bytes + HEAD_BYTES_MAX),
+            snapshot_bytes: records.snapshot_bytes,
+        })
+    }
+
+    /// There is room for the first of the commits that wait: it takes effect. Or there will be
+    /// none: it is refused and rolled back. No effect when none waits.
+    pub fn commit_awaiting(&mut self, now: Nanos, has_room: bool, effects: &mut Effects) {
+        self.store.advance(now, &mut self.log);
+        let Some((by, id)) = self.transactions.awaiting.pop_front() else { return };
+        let ticket = self.sessions.at(by).transactions.open.get(&id).and_then(|it| it.ticket);
+        let session = self.sessions.at(by).identity.id;
+        let outcome = if has_room {
+            self.commit_now(by, id, Span::Chain, effects)
+        } else {
+            self.refuse_commit(by, id, Refusal::StoreFull, effects)
+        };
+        let outcome = match ticket {
+            Some(ticket) => outcome.late(ticket, DependsOn::NOTHING),
+            None => outcome,
+        };
+        self.conclude(session, outcome, effects);
+    }
+}
+
+/// What comes of a transaction's messages.
+#[derive(Debug)]
+struct Drafts {
+    drafted: Vec<Drafted>,
+    sent: Vec<Sent>,
+    /// What waits for those that were sent before.
+    repeated: DependsOn,
+}
+
+impl Drafts {
+    fn new(transaction: &Transaction) -> Self {
+        let drafted = Vec::with_capacity(transaction.puts.len());
+        let sent = Vec::with_capacity(transaction.named);
+        Self { drafted, sent, repeated: DependsOn::NOTHING }
+    }
+}
+
+/// A Chained record.
+const HEAD_BYTES_MAX: usize = 12;
