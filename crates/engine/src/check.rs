@@ -1,18 +1,25 @@
 //! Every invariant of the engine, spelled out. Tests and the simulation check after each step.
 
+pub(crate) mod keys;
+pub(crate) mod lists;
+pub(crate) mod publishing;
+
 use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{Command, MessageId, Nanos};
 
-use crate::dead_letters::SCARCE_RETRY;
-use crate::engine::{Admission, Bodies, MessageStore};
-use crate::feeding::Interest;
-use crate::memory::{transaction_of, waiting_bytes};
-use crate::message::State;
-use crate::queue::{Queue, QueueSlot};
-use crate::session::{Consumer, ConsumerKey, Session, Sessions};
-use crate::timers::Timer;
-use crate::wait_lists::WaitListId;
+use crate::admission::Admission;
+use crate::admission::wait_lists::WaitListId;
+use crate::bodies::Bodies;
+use crate::bodies::memory::{transaction_of, waiting_bytes};
+use crate::delivery::dead_letters::SCARCE_RETRY;
+use crate::delivery::feeding::Interest;
+use crate::ids::{ConsumerKey, QueueSlot};
+use crate::sessions::{Consumer, Session, Sessions};
+use crate::store::MessageStore;
+use crate::store::message::State;
+use crate::store::queue::Queue;
+use crate::store::timers::Timer;
 
 impl Admission {
     /// Who waits for memory, and what of it is to be part of what.

@@ -3,38 +3,44 @@
 //! What the commands do is in `producing`, `receiving`, `settling` and `looking`; how a message
 //! moves between states, and only that, in `moving`.
 
-use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 
 use model::{
-    BrokerStatistics, Command, DeadLetterStatistics, DependsOn, Formats, Lsn, MessageId, Nanos,
-    QueueName, Refusal, Reply, SessionId, Settlement, StorePolicy, TransactionId, limits,
+    BrokerStatistics, Command, DeadLetterStatistics, DependsOn, Lsn, MessageId, Nanos, Refusal,
+    Reply, SessionId, Settlement, limits,
 };
 
-use crate::answering::Shown;
-use crate::body_waits::Awaited;
-use crate::feeding::Allowance;
-use crate::groups::Groups;
-use crate::keys::Keyspace;
-use crate::lists::{is_for_list_link, says_arrived};
+use crate::admission::Admission;
+use crate::admission::blocked_sends::Pacing;
+use crate::bodies::Bodies;
+use crate::bodies::groups::Groups;
+use crate::bodies::memory::{Memory, beside_messages_max};
+use crate::bodies::sharing::Sharing;
+use crate::bodies::waits::Awaited;
+use crate::collections::pages::Pages;
+use crate::context::Context;
+use crate::dedup::SendIds;
+use crate::delivery::feeding::Allowance;
+use crate::delivery::receiving::Wanted;
+use crate::delivery::woken::Woken;
+use crate::directory::Directory;
+use crate::directory::own_policies::OwnPolicies;
+use crate::directory::subscriptions::Subscriptions;
+use crate::directory::topics::Topics;
+use crate::ids::SessionSlot;
+use crate::keyspace::Keyspace;
+use crate::keyspace::lists::{is_for_list_link, says_arrived};
 use crate::log::Log;
-use crate::memory::{Memory, beside_messages_max};
-use crate::message::Message;
-use crate::own_policies::OwnPolicies;
-use crate::pacing::Pacing;
-use crate::pages::Pages;
-use crate::queue::{Counts, QueueSlot, Queues};
-use crate::receiving::Wanted;
-use crate::recovery_chain::HeldChain;
-use crate::send_ids::SendIds;
-use crate::session::{SessionSlot, Sessions};
-use crate::sharing::Sharing;
-use crate::subscriptions::Subscriptions;
-use crate::timers::{Timer, Timers};
-use crate::topics::Topics;
-use crate::woken::Woken;
-use crate::{DeadLettersMax, Effects, EngineOptions, QueuePolicies};
+use crate::outcome::Outcome;
+use crate::recovery::Recovery;
+use crate::replies::Shown;
+use crate::sessions::Sessions;
+use crate::store::queue::Queues;
+use crate::store::timers::{Timer, Timers};
+use crate::store::{MessageStore, Next, Totals};
+use crate::transactions::Transactions;
+use crate::{Effects, EngineOptions};
 
 /// A message broker without input and output. See the crate's documentation for how to drive it.
 #[derive(Debug)]
@@ -51,123 +57,6 @@ pub struct Engine {
     pub(crate) dedup: SendIds,
     pub(crate) replies: Shown,
     pub(crate) recovery: Recovery,
-}
-
-/// Options that hold for the engine's life.
-#[derive(Debug)]
-pub(crate) struct Context {
-    pub(crate) policy: StorePolicy,
-    pub(crate) formats: Formats,
-}
-
-/// Messages by id, the queues that index them, timers, and the time.
-#[derive(Debug)]
-pub(crate) struct MessageStore {
-    pub(crate) messages: Pages<Box<Message>>,
-    /// Order to id, of those messages whose order is not their id. A negative order is there as its
-    /// two's complement.
-    pub(crate) reordered: Pages<MessageId>,
-    pub(crate) queues: Queues,
-    pub(crate) timers: Timers,
-    pub(crate) next: Next,
-    /// The latest moment the engine was given.
-    pub(crate) latest: Nanos,
-    pub(crate) totals: Totals,
-}
-
-/// Bodies of messages: in memory, shared, in the log or in the spill, and the waits for them.
-#[derive(Debug)]
-pub(crate) struct Bodies {
-    pub(crate) memory: Memory,
-    pub(crate) sharing: Sharing,
-    pub(crate) groups: Groups,
-    pub(crate) awaited: Awaited,
-}
-
-/// Topics, subscriptions and the policies of queues, by name.
-#[derive(Debug)]
-pub(crate) struct Directory {
-    pub(crate) topics: Topics,
-    pub(crate) subscriptions: Subscriptions,
-    pub(crate) queue_policies: QueuePolicies,
-    pub(crate) own_policies: OwnPolicies,
-    pub(crate) dead_letter_queue: QueueName,
-    pub(crate) dead_letters_max: DeadLettersMax,
-    /// Queues and topics that go with their sessions.
-    pub(crate) temporaries: usize,
-}
-
-/// Sends that wait for room, and queues that hold more than their bounds.
-#[derive(Debug)]
-pub(crate) struct Admission {
-    pub(crate) pacing: Pacing,
-    /// Some queues may not hold any number of messages.
-    pub(crate) is_bounded: bool,
-    /// Queues that hold more than they may, since there was no room for dead letters.
-    pub(crate) overfull: BTreeSet<QueueSlot>,
-    /// There are more dead letters than may be since this step.
-    pub(crate) has_to_evict: bool,
-}
-
-/// The state that open transactions share; their parts are in their sessions.
-#[derive(Debug, Default)]
-pub(crate) struct Transactions {
-    /// Commits that wait for room, the first to come first.
-    pub(crate) awaiting: VecDeque<(SessionSlot, TransactionId)>,
-    /// Which sessions observe which keys.
-    pub(crate) observed: BTreeMap<QueueName, BTreeSet<SessionSlot>>,
-    /// What the parts of all open transactions count for.
-    pub(crate) uncommitted_bytes: usize,
-}
-
-/// What numbers come next.
-#[derive(Debug)]
-pub(crate) struct Next {
-    /// Of a message, or of its order when it goes behind all others.
-    pub(crate) message: u64,
-    /// Of an order in front of all others: descends, below zero.
-    pub(crate) front: i64,
-    /// Of a place among the buried.
-    pub(crate) buried: u64,
-    /// Of a place among those who wait.
-    pub(crate) ticket: u64,
-}
-
-/// What is counted over all queues.
-#[derive(Debug, Default)]
-pub(crate) struct Totals {
-    pub(crate) counts: Counts,
-    pub(crate) expired: u64,
-    pub(crate) messages: u64,
-    pub(crate) waiting: u64,
-    pub(crate) dead_letters: DeadLetterStatistics,
-    /// What all journalled messages may take in a snapshot.
-    pub(crate) snapshot_bytes: u64,
-    /// See [`Engine::steps`].
-    pub(crate) steps: u64,
-}
-
-/// How far recovery has come.
-#[derive(Debug, Default)]
-pub(crate) struct Recovery {
-    /// Messages whose body was not seen in the log yet.
-    pub(crate) bodies_missing: u64,
-    /// The last frame replayed.
-    pub(crate) replayed: Lsn,
-    /// The chain whose last frame was not read yet.
-    pub(crate) chain: Option<HeldChain>,
-    /// Chains of which the log has no last frame.
-    pub(crate) chains_cut: u64,
-    /// Queues of subscriptions that the snapshot found gone and whose end is still to be replayed.
-    pub(crate) pending_unsubscribes: BTreeMap<u64, QueueSlot>,
-}
-
-/// What a command or a timer comes to: what to answer, and which queues got a ready message or a
-/// consumer who could take one. The caller hears first, then those who wait are served.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    answer: Option<(DependsOn, Reply)>,
-    woken: Woken,
 }
 
 impl Engine {
@@ -652,68 +541,6 @@ impl Log {
         );
         let after = if tells { self.after_all() } else { DependsOn::NOTHING };
         Outcome::reply(after, Reply::Refused(refusal))
-    }
-}
-
-impl Outcome {
-    pub(crate) const NOTHING: Self = Self { answer: None, woken: Woken::NONE };
-
-    pub(crate) const fn reply(after: DependsOn, reply: Reply) -> Self {
-        Self { answer: Some((after, reply)), woken: Woken::NONE }
-    }
-
-    /// A refusal that reflects nothing that could be undone: it never waits.
-    pub(crate) const fn refused(refusal: Refusal) -> Self {
-        Self::reply(DependsOn::NOTHING, Reply::Refused(refusal))
-    }
-
-    /// What its sender calls a message is the name of another one, of which it hears by this.
-    pub(crate) const fn reused(after: DependsOn) -> Self {
-        Self::reply(after, Reply::Refused(Refusal::SendIdReused))
-    }
-
-    /// It is told no sooner than that is durable.
-    pub(crate) fn waiting_for(mut self, after: DependsOn) -> Self {
-        if let Some((own, _)) = &mut self.answer {
-            *own = own.and(after);
-        }
-        self
-    }
-
-    pub(crate) fn waking(mut self, queue: QueueSlot) -> Self {
-        self.woken.add(queue);
-        self
-    }
-
-    /// What it answers, if it does so now.
-    pub(crate) fn into_answer(self) -> Option<(DependsOn, Reply)> {
-        self.answer
-    }
-
-    /// It wakes what another wakes.
-    pub(crate) fn waking_as(self, other: &Self) -> Self {
-        self.waking_all(other.woken.iter())
-    }
-
-    /// What it answers, which is left to the caller.
-    pub(crate) fn take_answer(&mut self) -> Option<(DependsOn, Reply)> {
-        self.answer.take()
-    }
-
-    /// It answers so.
-    pub(crate) fn answering(self, after: DependsOn, reply: Reply) -> Self {
-        Self { answer: Some((after, reply)), ..self }
-    }
-
-    pub(crate) fn waking_all(mut self, queues: impl IntoIterator<Item = QueueSlot>) -> Self {
-        self.woken.extend(queues);
-        self
-    }
-
-    /// Nothing was woken before.
-    pub(crate) fn waking_just(self, woken: Woken) -> Self {
-        assert_eq!(self.woken.count(), 0, "what is woken is told once");
-        Self { woken, ..self }
     }
 }
 

@@ -10,14 +10,14 @@ use std::string::String;
 
 use model::{
     ConsumerMode, Destination, LinkId, MessageGroup, NewMessage, QueueName, Settlement,
-    TransactionId,
+    StorePolicy, TransactionId,
 };
 
 use super::*;
-use crate::dispatch::Entry;
-use crate::message::Stored;
-use crate::message_groups::MessageGroups;
-use crate::session::ConsumerKey;
+use crate::ids::{ConsumerKey, QueueSlot};
+use crate::store::dispatch::Entry;
+use crate::store::message::{Message, Stored};
+use crate::store::message_groups::MessageGroups;
 use crate::{FrameEnd, QueuePolicies, RecordView, describe};
 
 const SESSION: SessionId = SessionId(1);
@@ -260,15 +260,15 @@ fn a_full_device_refuses_a_transaction_of_too_many_settlements() {
 }
 
 impl Engine {
-    fn queue(&mut self) -> &mut crate::queue::Queue {
+    fn queue(&mut self) -> &mut crate::store::queue::Queue {
         self.store.queues.at_mut(QueueSlot(0))
     }
 
-    fn view(&mut self) -> &mut crate::views::View {
+    fn view(&mut self) -> &mut crate::delivery::views::View {
         self.queue().delivery.views.get_mut("n IS NULL").unwrap()
     }
 
-    fn feed(&mut self, link: u32) -> &mut crate::feeding::Feed {
+    fn feed(&mut self, link: u32) -> &mut crate::delivery::feeding::Feed {
         let key = ConsumerKey { session: SessionSlot(0), link: LinkId(link) };
         self.sessions.feed_mut(key).unwrap()
     }

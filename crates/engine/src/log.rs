@@ -1,5 +1,8 @@
 //! Frames in the making: positions, levels, and the room that is left.
 
+pub(crate) mod effects;
+pub(crate) mod usage;
+
 use model::{DependsOn, Durability, LiveRecords, Lsn, StorePolicy, limits};
 use records::{CHANGED_BYTES_MAX, RecordView, encode};
 

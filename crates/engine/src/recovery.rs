@@ -6,15 +6,39 @@
 //! called in between. Every error means that the log and the snapshot do not fit together or are
 //! damaged: the engine is then good for nothing.
 
+pub(crate) mod chain;
+pub(crate) mod compaction;
+pub(crate) mod salvage;
+pub(crate) mod snapshot;
+
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use model::{Lsn, MessageId};
 use records::{Place, RecordError, Standing, StoredState, encode, place_of, queue_name};
 
 use crate::QueuePolicy;
-use crate::engine::{Bodies, Directory, MessageStore, Recovery};
+use crate::bodies::Bodies;
+use crate::directory::Directory;
+use crate::ids::QueueSlot;
 use crate::log::Placed;
-use crate::queue::QueueSlot;
+use crate::recovery::chain::HeldChain;
+use crate::store::MessageStore;
+
+/// How far recovery has come.
+#[derive(Debug, Default)]
+pub(crate) struct Recovery {
+    /// Messages whose body was not seen in the log yet.
+    pub(crate) bodies_missing: u64,
+    /// The last frame replayed.
+    pub(crate) replayed: Lsn,
+    /// The chain whose last frame was not read yet.
+    pub(crate) chain: Option<HeldChain>,
+    /// Chains of which the log has no last frame.
+    pub(crate) chains_cut: u64,
+    /// Queues of subscriptions that the snapshot found gone and whose end is still to be replayed.
+    pub(crate) pending_unsubscribes: BTreeMap<u64, QueueSlot>,
+}
 
 impl Bodies {
     /// The record that a snapshot names does not say all that the snapshot says, nor does the

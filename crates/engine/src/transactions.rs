@@ -6,19 +6,39 @@
 //! A part that is refused dooms the transaction: it can only be rolled back, and a commit does
 //! that. Nothing of an open transaction is journalled; a session's end rolls back.
 
+pub(crate) mod batches;
+pub(crate) mod commit_waits;
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use model::{
-    Command, DependsOn, MessageId, NewMessage, Refusal, Reply, Settlement, TransactionId, limits,
+    Command, DependsOn, MessageId, NewMessage, QueueName, Refusal, Reply, Settlement,
+    TransactionId, limits,
 };
 
-use crate::engine::{Bodies, Directory, MessageStore, Outcome, Transactions};
+use crate::admission::tally::{Records, Tally};
+use crate::bodies::Bodies;
+use crate::directory::Directory;
+use crate::directory::targets::Target;
+use crate::ids::SessionSlot;
 use crate::log::Log;
-use crate::message::State;
-use crate::producing::Drafted;
-use crate::session::{SessionSlot, Sessions};
-use crate::tally::{Records, Tally};
-use crate::targets::Target;
+use crate::outcome::Outcome;
+use crate::sessions::Sessions;
+use crate::store::MessageStore;
+use crate::store::drafting::Drafted;
+use crate::store::message::State;
+
+/// The state that open transactions share; their parts are in their sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Transactions {
+    /// Commits that wait for room, the first to come first.
+    pub(crate) awaiting: VecDeque<(SessionSlot, TransactionId)>,
+    /// Which sessions observe which keys.
+    pub(crate) observed: BTreeMap<QueueName, BTreeSet<SessionSlot>>,
+    /// What the parts of all open transactions count for.
+    pub(crate) uncommitted_bytes: usize,
+}
 
 /// What was said in a transaction so far.
 #[derive(Debug, Default)]

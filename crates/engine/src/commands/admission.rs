@@ -5,15 +5,16 @@ use alloc::collections::BTreeSet;
 use model::{Command, DependsOn, Nanos, Refusal, Reply, TransactionId};
 
 use crate::Effects;
-use crate::bounds::Shortage;
-use crate::engine::{Engine, Outcome};
-use crate::lists::as_run;
-use crate::memory::{adds, transaction_of, waiting_bytes};
-use crate::pacing::Paced;
-use crate::send_timeouts::wait_of;
-use crate::session::SessionSlot;
-use crate::timers::Timer;
-use crate::wait_lists::{WaitList, WaitListId};
+use crate::admission::blocked_sends::Paced;
+use crate::admission::bounds::Shortage;
+use crate::admission::send_timeouts::wait_of;
+use crate::admission::wait_lists::{WaitList, WaitListId};
+use crate::bodies::memory::{adds, transaction_of, waiting_bytes};
+use crate::engine::Engine;
+use crate::ids::SessionSlot;
+use crate::keyspace::lists::as_run;
+use crate::outcome::Outcome;
+use crate::store::timers::Timer;
 
 impl Engine {
     /// Tells whether the log is behind: what adds to it and waits in a line does not go on then, as

@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 use model::{Command, DependsOn, Refusal, Reply, limits};
 
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
-use crate::queue::QueueSlot;
-use crate::session::SessionSlot;
+use crate::engine::Engine;
+use crate::ids::{QueueSlot, SessionSlot};
+use crate::outcome::Outcome;
 
 impl Engine {
     /// One after the other, as one frame. Who waits is served after all of it, in the same frame

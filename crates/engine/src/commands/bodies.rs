@@ -10,14 +10,14 @@ use model::{BodyPlace, Command, DependsOn, Lsn, MessageId, limits};
 use records::{RecordError, RecordView, Records};
 
 use crate::Effects;
-use crate::body_waits::{Awaited, Looker, StoredBody};
+use crate::admission::needed::Needed;
+use crate::admission::wait_lists::WaitListId;
+use crate::bodies::memory::charge;
+use crate::bodies::spilling::Spilled;
+use crate::bodies::waits::{Awaited, Looker, StoredBody};
 use crate::engine::Engine;
-use crate::memory::charge;
-use crate::message::Stored;
-use crate::needed::Needed;
-use crate::session::SessionSlot;
-use crate::spilling::Spilled;
-use crate::wait_lists::WaitListId;
+use crate::ids::SessionSlot;
+use crate::store::message::Stored;
 
 impl Engine {
     /// Tells up to which frame the log can be read back. Bodies leave memory now, where it is too

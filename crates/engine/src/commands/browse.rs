@@ -9,15 +9,18 @@ use model::{LinkId, MessageId, MessageState, Nanos, PageEnd, Peek, Refusal, Repl
 use selector::Selector;
 
 use crate::Effects;
-use crate::browsing::Stop;
-use crate::engine::{Engine, Outcome};
-use crate::feeding::Interest;
-use crate::matching::{Seen, looks_of, steps_of};
-use crate::message::Message;
-use crate::moving::whose_place;
-use crate::paging::{COST_MAX, COST_OF_SELECTOR, PageQuery, Stretch, Unseen, behind, place};
-use crate::queue::{Queue, QueueSlot};
-use crate::session::{ConsumerKey, SessionSlot};
+use crate::consequences::whose_place;
+use crate::delivery::browsing::Stop;
+use crate::delivery::feeding::Interest;
+use crate::delivery::matching::{Seen, looks_of, steps_of};
+use crate::delivery::paging::{
+    COST_MAX, COST_OF_SELECTOR, PageQuery, Stretch, Unseen, behind, place,
+};
+use crate::engine::Engine;
+use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
+use crate::outcome::Outcome;
+use crate::store::message::Message;
+use crate::store::queue::Queue;
 
 impl Engine {
     /// Shows a consumer the next messages, as many as one step may.

@@ -5,15 +5,17 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use model::{Command, Destination, Lsn, MessageId, Nanos};
 use records::place_of;
 
+use crate::admission::blocked_sends::Paced;
+use crate::admission::wait_lists::WaitListId;
+use crate::delivery::feeding::{Feed, Interest, Turn};
+use crate::delivery::matching::Seen;
 use crate::engine::Engine;
-use crate::feeding::{Feed, Interest, Turn};
-use crate::matching::Seen;
-use crate::message::{Message, State};
-use crate::pacing::Paced;
-use crate::queue::{Counts, ListLifetime, Queue, QueueSlot, Role};
-use crate::session::{ConsumerKey, Session, SessionSlot};
-use crate::timers::Timer;
-use crate::wait_lists::WaitListId;
+use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
+use crate::recovery::snapshot::snapshot_bytes_of_record;
+use crate::sessions::Session;
+use crate::store::message::{Message, State};
+use crate::store::queue::{Counts, ListLifetime, Queue, Role};
+use crate::store::timers::Timer;
 
 impl Engine {
     /// Verifies every invariant; takes time that grows with the number of messages.
@@ -341,12 +343,12 @@ impl Engine {
             reordered += usize::from(message.order(id) != place_of(id));
         }
         for (_, entry) in self.directory.subscriptions.iter_from(0) {
-            picture += Self::snapshot_bytes_of_record(entry.record_bytes);
+            picture += snapshot_bytes_of_record(entry.record_bytes);
         }
         picture +=
             self.store.snapshot_bytes_of_lifetimes() + self.directory.own_policies.snapshot_bytes();
         for (_, seen) in self.dedup.iter_from((Nanos::ZERO, 0)) {
-            picture += Self::snapshot_bytes_of_record(seen.record_bytes);
+            picture += snapshot_bytes_of_record(seen.record_bytes);
         }
         assert_eq!(picture, self.store.totals.snapshot_bytes, "what a snapshot may take");
         assert_eq!(totals, self.store.totals.counts, "messages by state");

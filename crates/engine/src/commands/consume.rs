@@ -10,13 +10,13 @@ use model::{
 };
 
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
-use crate::message::State;
-use crate::queue::QueueSlot;
-use crate::receiving::Wanted;
-use crate::session::{ConsumerKey, SessionSlot};
-use crate::timers::Timer;
-use crate::woken::Woken;
+use crate::delivery::receiving::Wanted;
+use crate::delivery::woken::Woken;
+use crate::engine::Engine;
+use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
+use crate::outcome::Outcome;
+use crate::store::message::State;
+use crate::store::timers::Timer;
 
 impl Engine {
     pub(crate) fn unwatch(&mut self, by: SessionSlot, link: LinkId, name: &QueueName) -> Outcome {

@@ -4,14 +4,15 @@ use model::{ConsumerMode, DependsOn, LinkId, MessageId, QueueName, Refusal, Repl
 use selector::Selector;
 
 use crate::Effects;
-use crate::browsing::Browsing;
-use crate::engine::{Engine, Outcome};
-use crate::feeding::{Allowance, Feed, Interest, Turn};
-use crate::matching::{parse_selector, reading_steps};
-use crate::message::State;
-use crate::queue::{Queue, QueueSlot, Role};
-use crate::session::{ConsumerKey, SessionSlot};
-use crate::timers::Timer;
+use crate::delivery::browsing::Browsing;
+use crate::delivery::feeding::{Allowance, Feed, Interest, Turn};
+use crate::delivery::matching::{parse_selector, reading_steps};
+use crate::engine::Engine;
+use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
+use crate::outcome::Outcome;
+use crate::store::message::State;
+use crate::store::queue::{Queue, Role};
+use crate::store::timers::Timer;
 
 impl Engine {
     pub(crate) fn open_consumer(

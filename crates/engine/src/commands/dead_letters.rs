@@ -5,11 +5,13 @@ use alloc::boxed::Box;
 use model::{DeadReason, MessageId, Nanos, QueueName, Refusal, Reply, limits};
 
 use crate::Effects;
-use crate::dead_letters::SCARCE_RETRY;
-use crate::engine::{Engine, Outcome};
-use crate::message::Dead;
-use crate::paging::{PageQuery, Stretch};
-use crate::queue::{QueueSlot, Role};
+use crate::delivery::dead_letters::SCARCE_RETRY;
+use crate::delivery::paging::{PageQuery, Stretch};
+use crate::engine::Engine;
+use crate::ids::QueueSlot;
+use crate::outcome::Outcome;
+use crate::store::message::Dead;
+use crate::store::queue::Role;
 
 impl Engine {
     /// What becomes of a message that is in no index and dead for this reason. Says which queue

@@ -9,12 +9,14 @@ use model::{
 use records::{CHANGED_BYTES_MAX, DeadlineView, Over, RecordView};
 
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
-use crate::keys::setting::{DEADLINE_BYTES_MAX, KEY_RECORDS_MAX, ready_max};
-use crate::keys::{Key, Value};
+use crate::engine::Engine;
+use crate::ids::QueueSlot;
+use crate::keyspace::setting::{DEADLINE_BYTES_MAX, KEY_RECORDS_MAX, ready_max};
+use crate::keyspace::{Key, Value};
 use crate::log::DELETED_BYTES_MAX;
-use crate::queue::{ListLifetime, QueueSlot};
-use crate::timers::Timer;
+use crate::outcome::Outcome;
+use crate::store::queue::ListLifetime;
+use crate::store::timers::Timer;
 
 impl Engine {
     pub(crate) fn set_deadline(

@@ -9,21 +9,23 @@ use model::{
 };
 use records::{Place, RecordView, encode};
 
-use crate::batch_load::Load;
-use crate::bounds::{Amount, Demand, Shortage, Site};
-use crate::engine::{Engine, Outcome};
-use crate::log_usage::Logged;
-use crate::matching::parse_selector;
-use crate::memory::transaction_of;
-use crate::needed::{Comparison, Needed};
-use crate::paging::PageQuery;
-use crate::queue::{QueueSlot, Role};
-use crate::session::SessionSlot;
-use crate::tally::{BODY_LENGTH_BYTES, Put};
-use crate::targets::Target;
-use crate::wait_lists::WaitListId;
-use crate::woken::Woken;
-use crate::{Effects, memory};
+use crate::Effects;
+use crate::admission::batch_load::Load;
+use crate::admission::bounds::{Amount, Demand, Shortage, Site};
+use crate::admission::needed::{Comparison, Needed};
+use crate::admission::tally::{BODY_LENGTH_BYTES, Put};
+use crate::admission::wait_lists::WaitListId;
+use crate::bodies::memory;
+use crate::bodies::memory::transaction_of;
+use crate::delivery::matching::parse_selector;
+use crate::delivery::paging::PageQuery;
+use crate::delivery::woken::Woken;
+use crate::directory::targets::Target;
+use crate::engine::Engine;
+use crate::ids::{QueueSlot, SessionSlot};
+use crate::log::usage::Logged;
+use crate::outcome::Outcome;
+use crate::store::queue::Role;
 
 impl Engine {
     /// Why a command may not be done now: a queue has no place for what it stores.

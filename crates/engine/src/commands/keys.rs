@@ -11,16 +11,17 @@ use model::{
 use records::{CHANGED_BYTES_MAX, RecordView};
 
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
-use crate::keys::Key;
-use crate::keys::deleting::Deletion;
-use crate::keys::setting::{DEADLINE_BYTES_MAX, KEY_RECORDS_MAX, Wish, ready_max};
-use crate::keys::values::Value;
-use crate::lists::runs::{SHOWN_BYTES_MAX, STEPS};
+use crate::delivery::move_messages::RELOCATION_BYTES_MAX;
+use crate::engine::Engine;
+use crate::ids::{QueueSlot, SessionSlot};
+use crate::keyspace::Key;
+use crate::keyspace::deleting::Deletion;
+use crate::keyspace::lists::runs::{SHOWN_BYTES_MAX, STEPS};
+use crate::keyspace::setting::{DEADLINE_BYTES_MAX, KEY_RECORDS_MAX, Wish, ready_max};
+use crate::keyspace::values::Value;
 use crate::log::DELETED_BYTES_MAX;
-use crate::move_messages::RELOCATION_BYTES_MAX;
-use crate::queue::{ListLifetime, QueueSlot, Role};
-use crate::session::SessionSlot;
+use crate::outcome::Outcome;
+use crate::store::queue::{ListLifetime, Role};
 
 impl Engine {
     pub(crate) fn key(

@@ -9,18 +9,18 @@ use model::{
 use records::{CHANGED_BYTES_MAX, RecordView};
 
 use crate::Effects;
-use crate::answering::shown_bytes_of;
-use crate::batch_load::RECORD_BYTES_MAX;
-use crate::engine::{Engine, Outcome};
-use crate::lists::PopArgs;
-use crate::lists::editing::Insertion;
-use crate::lists::places::{Parting, Search, Span, place_within};
-use crate::lists::pushing::{Push, element};
-use crate::lists::runs::{SHOWN_BYTES_MAX, STEPS};
-use crate::message::State;
-use crate::producing::Drafted;
-use crate::queue::QueueSlot;
-use crate::session::SessionSlot;
+use crate::admission::batch_load::RECORD_BYTES_MAX;
+use crate::engine::Engine;
+use crate::ids::{QueueSlot, SessionSlot};
+use crate::keyspace::lists::PopArgs;
+use crate::keyspace::lists::editing::Insertion;
+use crate::keyspace::lists::places::{Parting, Search, Span, place_within};
+use crate::keyspace::lists::pushing::{Push, element};
+use crate::keyspace::lists::runs::{SHOWN_BYTES_MAX, STEPS};
+use crate::outcome::Outcome;
+use crate::replies::shown_bytes_of;
+use crate::store::drafting::Drafted;
+use crate::store::message::State;
 
 impl Engine {
     pub(crate) fn replace(

@@ -9,19 +9,20 @@ use model::{
 use records::CHANGED_BYTES_MAX;
 
 use crate::Effects;
-use crate::answering::shown_bytes_of;
-use crate::engine::{Engine, Outcome};
-use crate::keys::DEADLINE_BYTES_MAX;
-use crate::lists::Taken;
-use crate::lists::editing::Insertion;
-use crate::lists::places::{Search, Span};
-use crate::lists::popping::{MoveArgs, PopArgs};
-use crate::lists::pushing::Push;
-use crate::lists::waiting::{Asked, Popping};
+use crate::engine::Engine;
+use crate::ids::{ConsumerKey, LIST_LINK, QueueSlot, SessionSlot};
+use crate::keyspace::DEADLINE_BYTES_MAX;
+use crate::keyspace::lists::Taken;
+use crate::keyspace::lists::editing::Insertion;
+use crate::keyspace::lists::places::{Search, Span};
+use crate::keyspace::lists::popping::{MoveArgs, PopArgs};
+use crate::keyspace::lists::pushing::Push;
+use crate::keyspace::lists::waiting::{Asked, Popping};
 use crate::log::DELETED_BYTES_MAX;
-use crate::message::{Message, State};
-use crate::queue::{QueueSlot, Role};
-use crate::session::{ConsumerKey, LIST_LINK, SessionSlot};
+use crate::outcome::Outcome;
+use crate::replies::shown_bytes_of;
+use crate::store::message::{Message, State};
+use crate::store::queue::Role;
 
 impl Engine {
     pub(crate) fn list(

@@ -13,18 +13,20 @@ use records::{OwnPolicyView, RecordError, queue_name};
 use selector::Selector;
 
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
+use crate::delivery::matching::{parse_selector, reading_steps};
+use crate::delivery::move_messages::{MoveTarget, RELOCATION_BYTES_MAX, Transfer};
+use crate::delivery::paging::{PageQuery, Stretch};
+use crate::delivery::woken::Woken;
+use crate::directory::own_policies::Own;
+use crate::directory::targets::is_reserved;
+use crate::engine::Engine;
+use crate::ids::QueueSlot;
 use crate::log::Placed;
-use crate::matching::{parse_selector, reading_steps};
-use crate::message::{State, Stored};
-use crate::move_messages::{MoveTarget, RELOCATION_BYTES_MAX, Transfer};
-use crate::own_policies::Own;
-use crate::paging::{PageQuery, Stretch};
-use crate::queue::QueueSlot;
-use crate::session::Identity;
-use crate::targets::is_reserved;
-use crate::timers::Timer;
-use crate::woken::Woken;
+use crate::outcome::Outcome;
+use crate::recovery::snapshot::snapshot_bytes_of_record;
+use crate::sessions::Identity;
+use crate::store::message::{State, Stored};
+use crate::store::timers::Timer;
 
 impl Engine {
     pub(crate) fn administer(&mut self, command: AdminCommand, effects: &mut Effects) -> Outcome {
@@ -172,8 +174,8 @@ impl Engine {
         };
         let now = if policy.is_empty() { 0 } else { record_bytes };
         let before = before.map_or(0, |own| own.record_bytes);
-        self.store.totals.snapshot_bytes += Self::snapshot_bytes_of_record(now);
-        self.store.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(before);
+        self.store.totals.snapshot_bytes += snapshot_bytes_of_record(now);
+        self.store.totals.snapshot_bytes -= snapshot_bytes_of_record(before);
         let policy = self.directory.policy_for(name);
         self.admission.is_bounded |= policy.bounds.is_bounded();
         for slot in self.directory.queues_called(name, &mut self.store) {

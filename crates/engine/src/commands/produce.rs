@@ -12,16 +12,17 @@ use model::{
 use records::{CopiesDraft, Envelope, RecordError, RecordView, SendIdView, place_of};
 
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
+use crate::dedup::{Age, DedupEntry, First, SendKey, Sent, SentBefore};
+use crate::delivery::matching::{Seen, steps_of};
+use crate::directory::targets::Target;
+use crate::directory::topics::TopicSlot;
+use crate::engine::Engine;
+use crate::ids::{QueueSlot, SessionSlot};
 use crate::log::NoRoom;
-use crate::matching::{Seen, steps_of};
-use crate::message::{Message, Stored};
-use crate::producing::{Drafted, Placement};
-use crate::queue::QueueSlot;
-use crate::send_ids::{Age, DedupEntry, First, SendKey, Sent, SentBefore};
-use crate::session::SessionSlot;
-use crate::targets::Target;
-use crate::topics::TopicSlot;
+use crate::outcome::Outcome;
+use crate::recovery::snapshot::snapshot_bytes_of_record;
+use crate::store::drafting::{Drafted, Placement};
+use crate::store::message::{Message, Stored};
 
 impl Engine {
     pub(crate) fn open_producer(
@@ -424,7 +425,7 @@ impl Engine {
         if let Some(known) = known {
             self.forget_send_id(known);
         }
-        self.store.totals.snapshot_bytes += Self::snapshot_bytes_of_record(seen.record_bytes);
+        self.store.totals.snapshot_bytes += snapshot_bytes_of_record(seen.record_bytes);
         self.dedup.insert(at, seen);
         self.forget_send_ids();
     }
@@ -439,7 +440,7 @@ impl Engine {
 
     fn forget_send_id(&mut self, age: Age) {
         let Some(seen) = self.dedup.remove(age) else { return };
-        self.store.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(seen.record_bytes);
+        self.store.totals.snapshot_bytes -= snapshot_bytes_of_record(seen.record_bytes);
     }
 }
 

@@ -12,14 +12,14 @@ use records::{
 };
 use selector::Selector;
 
-use crate::engine::{Engine, Recovery};
-use crate::keys::Value;
-use crate::keys::recovery::KeyCursor;
+use crate::directory::subscriptions::Source;
+use crate::engine::Engine;
+use crate::keyspace::Value;
+use crate::keyspace::recovery::KeyCursor;
 use crate::log::Placed;
-use crate::message::{Message, State, Stored};
-use crate::queue::ListLifetime;
-use crate::recovery::placed;
-use crate::subscriptions::Source;
+use crate::recovery::{Recovery, placed};
+use crate::store::message::{Message, State, Stored};
+use crate::store::queue::ListLifetime;
 
 impl Engine {
     /// Takes in a chunk of a snapshot.
@@ -264,7 +264,7 @@ impl Engine {
     /// takes no longer than the log is read.
     fn recovered_body(&self, body: &[u8]) -> Stored {
         let most = self.movable_max().min(RECOVERED_BYTES_MAX);
-        if self.bodies.memory.movable + crate::memory::charge(body.len()) <= most {
+        if self.bodies.memory.movable + crate::bodies::memory::charge(body.len()) <= most {
             return Stored::Here(Arc::from(body));
         }
         Stored::away(u32::try_from(body.len()).unwrap_or(u32::MAX))

@@ -5,10 +5,10 @@ use model::{
     limits,
 };
 
-use crate::engine::{Engine, Outcome};
-use crate::message::State;
-use crate::queue::QueueSlot;
-use crate::session::SessionSlot;
+use crate::engine::Engine;
+use crate::ids::{QueueSlot, SessionSlot};
+use crate::outcome::Outcome;
+use crate::store::message::State;
 use crate::{Effects, ReleaseOrder};
 
 impl Engine {

@@ -11,13 +11,14 @@ use model::{
 use records::{RecordView, SubscriptionView, encoded_bytes};
 use selector::Selector;
 
-use crate::engine::{Engine, Outcome};
-use crate::matching::{parse_selector, reading_steps};
-use crate::queue::QueueSlot;
-use crate::send_ids::SentBefore;
-use crate::session::{ConsumerKey, SessionSlot};
-use crate::subscriptions::{Entry, Source, Wanted, weight_of};
-use crate::timers::Timer;
+use crate::dedup::SentBefore;
+use crate::delivery::matching::{parse_selector, reading_steps};
+use crate::directory::subscriptions::{Entry, Source, Wanted, weight_of};
+use crate::engine::Engine;
+use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
+use crate::outcome::Outcome;
+use crate::recovery::snapshot::snapshot_bytes_of_record;
+use crate::store::timers::Timer;
 use crate::{Effects, QueuePolicy};
 
 impl Engine {
@@ -64,7 +65,7 @@ impl Engine {
     pub(crate) fn withdraw(&mut self, number: u64) {
         let entry = self.directory.subscriptions.remove(number);
         let entry = entry.expect("invariant: a subscription ends once");
-        self.store.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(entry.record_bytes);
+        self.store.totals.snapshot_bytes -= snapshot_bytes_of_record(entry.record_bytes);
         if let Source::Topic(topic) = entry.source {
             let its = self.directory.topics.at_mut(topic);
             its.selectors_weight -= weight_of(entry.selector.as_ref());
@@ -97,7 +98,7 @@ impl Engine {
             its.selectors_weight += weight_of(selector.as_ref());
             its.subscriptions.insert(number);
         }
-        self.store.totals.snapshot_bytes += Self::snapshot_bytes_of_record(record_bytes);
+        self.store.totals.snapshot_bytes += snapshot_bytes_of_record(record_bytes);
         let entry = Entry {
             asks,
             selector,
@@ -235,8 +236,8 @@ impl Engine {
             return self.log.after_all();
         };
         let now = encoded_bytes(&record);
-        self.store.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(before);
-        self.store.totals.snapshot_bytes += Self::snapshot_bytes_of_record(now);
+        self.store.totals.snapshot_bytes -= snapshot_bytes_of_record(before);
+        self.store.totals.snapshot_bytes += snapshot_bytes_of_record(now);
         self.directory.subscriptions.at_mut(number).record_bytes = now;
         self.log.append(&record, level, effects);
         self.log.after_open()
@@ -286,8 +287,8 @@ impl Engine {
         let entry = self.directory.subscriptions.at_mut(number);
         let before = core::mem::replace(&mut entry.record_bytes, size);
         entry.asks = asks;
-        self.store.totals.snapshot_bytes -= Self::snapshot_bytes_of_record(before);
-        self.store.totals.snapshot_bytes += Self::snapshot_bytes_of_record(size);
+        self.store.totals.snapshot_bytes -= snapshot_bytes_of_record(before);
+        self.store.totals.snapshot_bytes += snapshot_bytes_of_record(size);
     }
 }
 

@@ -10,16 +10,17 @@ use model::{
 use records::CHANGED_BYTES_MAX;
 
 use crate::Effects;
-use crate::engine::{Engine, Outcome};
+use crate::admission::wait_lists::WaitListId;
+use crate::dedup::{SendKey, Sent, SentBefore};
+use crate::delivery::woken::Woken;
+use crate::directory::targets::Target;
+use crate::engine::Engine;
+use crate::ids::SessionSlot;
 use crate::log::NoRoom;
-use crate::message::State;
-use crate::producing::Drafted;
-use crate::send_ids::{SendKey, Sent, SentBefore};
-use crate::session::SessionSlot;
-use crate::targets::Target;
+use crate::outcome::Outcome;
+use crate::store::drafting::Drafted;
+use crate::store::message::State;
 use crate::transactions::{Part, Span, Transaction};
-use crate::wait_lists::WaitListId;
-use crate::woken::Woken;
 
 impl Engine {
     pub(crate) fn commit(

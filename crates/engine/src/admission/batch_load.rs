@@ -1,0 +1,324 @@
+//! What a batch may come to at most, counted before anything of it is done: it takes effect as one
+//! frame, so it must be certain that one holds it and that the log has room.
+//!
+//! Everything is counted as large as it can become: what one command of a batch adds to a list,
+//! each that follows may meet there.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use model::{
+    Command, Destination, KeyCommand, ListCommand, NewMessage, QueueName, Refusal, limits,
+};
+use records::{CHANGED_BYTES_MAX, SendIdView};
+
+use crate::delivery::move_messages::RELOCATION_BYTES_MAX;
+use crate::directory::Directory;
+use crate::keyspace::lists::Span;
+use crate::keyspace::{DEADLINE_BYTES_MAX, Keyspace};
+use crate::log::DELETED_BYTES_MAX;
+use crate::store::MessageStore;
+
+/// What commands of a batch may come to.
+#[derive(Debug, Default)]
+pub(crate) struct Load<'c> {
+    /// Bytes of what is stored anew.
+    pub(crate) stored_bytes: usize,
+    /// Bytes of what is said of messages that are there.
+    pub(crate) settled_bytes: usize,
+    /// Bytes of room that it uses up without a record of its own.
+    pub(crate) reserved: u64,
+    pub(crate) records: usize,
+    /// Elements that are looked at, and copies of what is published.
+    pub(crate) scanned: u64,
+    /// How many elements each list may have by now that a command has named.
+    lists: BTreeMap<&'c QueueName, u64>,
+    /// Elements that all lists together may have got, and values.
+    added: u64,
+    /// Elements that may be leased.
+    pub(crate) leased: u64,
+    /// Lists that may have got a deadline.
+    limited: BTreeSet<&'c QueueName>,
+}
+
+impl<'c> Load<'c> {
+    fn store(&mut self, name: &QueueName, bytes: usize) {
+        let bytes = RECORD_BYTES_MAX + name.as_str().len() + bytes;
+        self.stored_bytes = self.stored_bytes.saturating_add(bytes);
+        self.records += 1;
+    }
+
+    /// A record about a key that takes no room of its own.
+    fn settle(&mut self, name: &QueueName) {
+        let bytes = RECORD_BYTES_MAX + name.as_str().len();
+        self.settled_bytes = self.settled_bytes.saturating_add(bytes);
+        self.records += 1;
+    }
+
+    /// So many elements more in a list that may have some.
+    fn add(&mut self, name: &'c QueueName, there: u64, count: u64) {
+        self.lists.insert(name, there.saturating_add(count));
+        self.added = self.added.saturating_add(count);
+    }
+
+    /// The record of what its sender calls a message.
+    fn name(&mut self, to: &QueueName, message: &NewMessage) {
+        let Some(id) = &message.send_id else { return };
+        let bytes = SendIdView::FIXED_BYTES_MAX + to.as_str().len() + id.len();
+        self.stored_bytes = self.stored_bytes.saturating_add(bytes);
+        self.records += 1;
+    }
+
+    fn delete(&mut self, count: u64) {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        self.records = self.records.saturating_add(count);
+        let bytes = count.saturating_mul(DELETED_BYTES_MAX);
+        self.settled_bytes = self.settled_bytes.saturating_add(bytes);
+    }
+
+    /// In one step; else not all of it would be done in the batch.
+    fn delete_whole(&mut self, count: u64) -> Result<(), Refusal> {
+        self.delete(count);
+        let is_whole = count <= limits::FRAME_RECORDS_MAX as u64;
+        if is_whole { Ok(()) } else { Err(Refusal::BatchTooLarge) }
+    }
+
+    fn change(&mut self, count: u64) {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        self.records = self.records.saturating_add(count);
+        let bytes = count.saturating_mul(CHANGED_BYTES_MAX);
+        self.settled_bytes = self.settled_bytes.saturating_add(bytes);
+    }
+
+    fn scan(&mut self, count: u64) {
+        self.scanned = self.scanned.saturating_add(count);
+    }
+}
+
+impl Keyspace {
+    pub(crate) fn add_load<'c>(
+        &self,
+        command: &'c Command,
+        load: &mut Load<'c>,
+        directory: &Directory,
+        store: &MessageStore,
+    ) -> Result<(), Refusal> {
+        match command {
+            Command::List(command) => return directory.add_list_load(command, load, store),
+            Command::Key(command) => return self.add_key_load(command, load, store),
+            Command::PutTo { to: Destination::Queue(name), message, transaction: None } => {
+                load.add(name, store.most_of(name, load), 1);
+                load.store(name, message.body.len());
+                load.name(name, message);
+            }
+            Command::PutTo { to: Destination::Topic(name), message, transaction: None }
+            | Command::Publish { topic: name, message } => {
+                directory.add_published(name, message, load)
+            }
+            _ => return Err(Refusal::NotInBatch),
+        }
+        Ok(())
+    }
+
+    fn add_key_load<'c>(
+        &self,
+        command: &'c KeyCommand,
+        load: &mut Load<'c>,
+        store: &MessageStore,
+    ) -> Result<(), Refusal> {
+        match command {
+            KeyCommand::Delete { names } => {
+                let all = names.iter().map(|name| store.named(name, load));
+                let all = all.fold(0, u64::saturating_add);
+                names.iter().for_each(|name| load.settle(name));
+                load.delete_whole(all.saturating_add(names.len() as u64))?;
+            }
+            KeyCommand::DeleteAll => {
+                let values = self.values.len();
+                let value_bytes = values.saturating_mul(limits::QUEUE_NAME_BYTES_MAX);
+                load.settled_bytes = load.settled_bytes.saturating_add(value_bytes);
+                let lists = store.totals.counts.ready.saturating_add(load.added);
+                load.delete_whole(lists.saturating_add(values as u64))?;
+            }
+            KeyCommand::Rename { from, to, .. } => self.add_renamed(from, to, load, store),
+            KeyCommand::Value { name, take: true } => load.settle(name),
+            KeyCommand::SetValue { name, value, .. } => {
+                let there = store.named(name, load);
+                load.delete(there);
+                load.store(name, value.len());
+                load.added = load.added.saturating_add(1);
+            }
+            KeyCommand::SetDeadline { name, deadline, .. } => {
+                let there = store.named(name, load).min(limits::FRAME_RECORDS_MAX as u64);
+                if store.moment_of(*deadline) <= store.latest {
+                    load.delete(there);
+                    load.settle(name);
+                } else {
+                    load.store(name, 0);
+                }
+                load.limited.insert(name);
+            }
+            KeyCommand::ClearDeadline { name } => load.settle(name),
+            KeyCommand::Kind { .. }
+            | KeyCommand::Lifetime { .. }
+            | KeyCommand::CountAll
+            | KeyCommand::CountOf { .. }
+            | KeyCommand::Value { take: false, .. }
+            | KeyCommand::ValueEach { .. } => {}
+            KeyCommand::Names { max, .. } => load.scan(*max as u64),
+        }
+        Ok(())
+    }
+
+    /// It may have been done, or not: the one list has what it had, the other the more of the two.
+    fn add_renamed<'c>(
+        &self,
+        from: &'c QueueName,
+        to: &'c QueueName,
+        load: &mut Load<'c>,
+        store: &MessageStore,
+    ) {
+        let (moved, gone) = (store.named(from, load), store.named(to, load));
+        load.change(moved);
+        load.delete(gone);
+        load.reserved = load.reserved.saturating_add(moved.saturating_mul(RELOCATION_BYTES_MAX));
+        load.store(to, limits::VALUE_BYTES_MAX);
+        // The old value's end, and the deadlines of both lists.
+        for name in [from, from, to] {
+            load.settle(name);
+        }
+        load.lists.insert(to, moved.max(gone));
+        load.added = load.added.saturating_add(1);
+        if self.limits(from) || load.limited.contains(from) {
+            load.limited.insert(to);
+        }
+    }
+
+    /// What may be said of lists that end or begin.
+    pub(crate) fn add_lifetimes(&self, load: &mut Load<'_>) {
+        let may_be_stated =
+            |name: &&&QueueName| self.may_be_stated(name) || load.limited.contains(**name);
+        let count = load.lists.keys().filter(may_be_stated).count();
+        load.records = load.records.saturating_add(count);
+        let bytes = count.saturating_mul(DEADLINE_BYTES_MAX);
+        load.settled_bytes = load.settled_bytes.saturating_add(bytes);
+    }
+}
+
+impl Directory {
+    fn add_list_load<'c>(
+        &self,
+        command: &'c ListCommand,
+        load: &mut Load<'c>,
+        store: &MessageStore,
+    ) -> Result<(), Refusal> {
+        match command {
+            ListCommand::Push { queue, elements, .. } => {
+                load.add(queue, store.most_of(queue, load), elements.len() as u64);
+                elements.iter().for_each(|element| load.store(queue, element.len()));
+            }
+            ListCommand::Pop { queue, max, .. } => self.add_popped([queue], *max, load, store),
+            ListCommand::PopFirst { queues, max, .. } => {
+                self.add_popped(queues, *max, load, store);
+                load.scan(queues.len() as u64);
+            }
+            ListCommand::Move { from, to, .. } => {
+                store.named(from, load);
+                load.add(to, store.most_of(to, load), 1);
+                load.store(to, CHANGED_BYTES_MAX);
+            }
+            ListCommand::PushEach { .. } | ListCommand::PopEach { .. } | ListCommand::CancelPop => {
+                return Err(Refusal::NotInBatch);
+            }
+            ListCommand::Length { .. } => {}
+            ListCommand::Range { queue, origin, first, last } => {
+                let span = Span { origin: *origin, first: *first, last: *last };
+                let wanted = span.within(store.most_of(queue, load));
+                load.scan(wanted.end - wanted.start);
+            }
+            ListCommand::Replace { queue, element, .. } => {
+                store.named(queue, load);
+                load.store(queue, element.len());
+                load.delete(1);
+            }
+            ListCommand::Insert { queue, element, .. } => {
+                let there = store.most_of(queue, load);
+                load.add(queue, there, 1);
+                load.scan(there);
+                // Those on the shorter side move.
+                load.change((there / 2 + 1).min(limits::FRAME_RECORDS_MAX as u64));
+                load.store(queue, element.len());
+            }
+            ListCommand::Remove { queue, max, .. } => {
+                let there = store.named(queue, load);
+                load.scan(there);
+                load.delete(there.min(*max));
+            }
+            ListCommand::Keep { queue, origin, first, last } => {
+                let span = Span { origin: *origin, first: *first, last: *last };
+                let parting = span.parting(store.named(queue, load));
+                load.delete(parting.near + parting.far);
+            }
+            ListCommand::Locate { queue, scan_max, .. } => {
+                load.scan(store.most_of(queue, load).min(scan_max.unwrap_or(u64::MAX)));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is popped from one of these is deleted, or leased.
+    fn add_popped<'c>(
+        &self,
+        queues: impl IntoIterator<Item = &'c QueueName>,
+        max: u64,
+        load: &mut Load<'c>,
+        store: &MessageStore,
+    ) {
+        let (mut most, mut leased) = (0, 0);
+        for name in queues {
+            let count = store.named(name, load).min(max);
+            most = most.max(count);
+            if self.leases_popped(name, store) {
+                leased = leased.max(count);
+            }
+        }
+        load.delete(most);
+        load.leased = load.leased.saturating_add(leased);
+    }
+
+    fn leases_popped(&self, name: &QueueName, store: &MessageStore) -> bool {
+        let slot = store.queues.find(name.as_str());
+        let policy = slot.map(|slot| store.queues.at(slot).policy);
+        policy.unwrap_or_else(|| self.policy_for(name)).pop_lease.is_some()
+    }
+
+    fn add_published(&self, name: &QueueName, message: &NewMessage, load: &mut Load<'_>) {
+        let topic = self.topics.find(name.as_str()).map(|slot| self.topics.at(slot));
+        let words = self.matching_words(name);
+        let takers = topic.map_or(0, |topic| topic.subscriptions.len());
+        let takers = takers + words.subscriptions.len();
+        let envelopes = takers.saturating_mul(RECORD_BYTES_MAX);
+        load.scan(takers.saturating_add(self.subscriptions.patterns_count()) as u64);
+        load.store(name, message.body.len().saturating_add(envelopes));
+        load.name(name, message);
+    }
+}
+
+impl MessageStore {
+    /// How many elements a list may have by now that the batch has something to do with.
+    fn named<'c>(&self, name: &'c QueueName, load: &mut Load<'c>) -> u64 {
+        *load.lists.entry(name).or_insert_with(|| self.ready_of(name))
+    }
+
+    /// How many elements a list may have by now.
+    fn most_of(&self, name: &QueueName, load: &Load<'_>) -> u64 {
+        load.lists.get(name).copied().unwrap_or_else(|| self.ready_of(name))
+    }
+
+    fn ready_of(&self, name: &QueueName) -> u64 {
+        let slot = self.queues.find(name.as_str());
+        slot.map_or(0, |slot| self.queues.at(slot).index.counts.ready)
+    }
+}
+
+/// A record of something new, without names and body.
+pub(crate) const RECORD_BYTES_MAX: usize = 128;

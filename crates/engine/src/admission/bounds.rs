@@ -1,0 +1,266 @@
+//! What bounded queues have a place for: held against it before a command stores anything, so that
+//! what is refused leaves nothing behind.
+//!
+//! A command is counted as a whole: a transaction without what it accepts in the same queue, a
+//! batch without what it takes. What takes no message of a sender's, as a renaming, is not counted,
+//! nor is what the broker moves by itself. Who subscribes to a pattern holds nobody off.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+
+use model::{Bound, End, ListCommand, QueueBounds, QueueFull, QueueName, Refusal, WhenFull};
+
+use crate::admission::wait_lists::WaitListId;
+use crate::directory::Directory;
+use crate::ids::QueueSlot;
+use crate::log::Log;
+use crate::store::MessageStore;
+use crate::store::queue::Queue;
+
+/// Messages, and bytes of their bodies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Amount {
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
+}
+
+/// A queue, or one that is not there yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Site<'c> {
+    There(QueueSlot),
+    New(&'c QueueName),
+}
+
+/// What a command stores in queues that hold senders off, and nothing where all the others are.
+#[derive(Debug, Default)]
+pub(crate) struct Demand<'c> {
+    pub(crate) stored: BTreeMap<Site<'c>, Amount>,
+    /// What leaves with it.
+    pub(crate) settled: BTreeMap<QueueSlot, Amount>,
+    /// What goes where others are to become dead letters for it, while the device is full.
+    parking: BTreeMap<QueueSlot, Amount>,
+    /// What it took to find that out.
+    pub(crate) steps: usize,
+}
+
+/// There is no place for a command in a queue, or no memory for it.
+#[derive(Debug)]
+pub(crate) struct Shortage {
+    pub(crate) refusal: Refusal,
+    /// Where it may wait for one, if it ever can be done.
+    pub(crate) waits_at: Option<WaitListId>,
+    /// Of what it would store.
+    pub(crate) bytes: u64,
+}
+
+impl Amount {
+    pub(crate) fn one(bytes: usize) -> Self {
+        Self { messages: 1, bytes: bytes as u64 }
+    }
+
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self { messages: self.messages + other.messages, bytes: self.bytes + other.bytes }
+    }
+
+    fn without(self, other: Self) -> Self {
+        Self {
+            messages: self.messages.saturating_sub(other.messages),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
+    }
+
+    /// The bound that it is beyond.
+    pub(crate) fn exceeds(self, bounds: &QueueBounds) -> Option<Bound> {
+        let messages = bounds.messages_max.filter(|max| self.messages > *max);
+        let bytes = bounds.bytes_max.filter(|max| self.bytes > *max);
+        messages.map(Bound::Messages).or(bytes.map(Bound::Bytes))
+    }
+}
+
+impl<'c> Demand<'c> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.stored.is_empty() && self.parking.is_empty()
+    }
+
+    /// The same where what has no place becomes a dead letter.
+    pub(crate) fn park(&mut self, slot: QueueSlot, amount: Amount) {
+        let parking = self.parking.entry(slot).or_default();
+        *parking = parking.and(amount);
+    }
+
+    /// Where a queue sheds what it has no place for, only what never has one matters, or that
+    /// others wait there still.
+    fn add(&mut self, site: Site<'c>, amount: Amount, bounds: &QueueBounds, is_awaited: bool) {
+        self.steps += 1;
+        let is_too_large = bounds.bytes_max.is_some_and(|max| amount.bytes > max);
+        if bounds.holds_off() {
+            let stored = self.stored.entry(site).or_default();
+            *stored = stored.and(amount);
+        } else if is_too_large {
+            self.stored.insert(site, Amount { messages: 0, ..amount });
+        } else if is_awaited {
+            self.stored.entry(site).or_default();
+        }
+    }
+}
+
+impl Queue {
+    /// All that is stored in it.
+    pub(crate) fn held(&self) -> Amount {
+        Amount { messages: self.index.counts.sum(), bytes: self.bodies.body_bytes }
+    }
+}
+
+impl Directory {
+    /// The first queue without a place for what a send with this ticket stores, but for one in
+    /// which it is not to wait for any: then there is nothing to wait for in others either.
+    pub(crate) fn shortage_of_place(
+        &self,
+        demand: &Demand<'_>,
+        ticket: u64,
+        store: &MessageStore,
+        log: &Log,
+    ) -> Option<Shortage> {
+        if demand
+            .parking
+            .iter()
+            .any(|(slot, amount)| store.shortage_of_room_to_park(*slot, *amount, log))
+        {
+            return Some(Shortage { refusal: Refusal::StoreFull, waits_at: None, bytes: 0 });
+        }
+        let mut lacks = demand.stored.iter().filter_map(|(site, amount)| match site {
+            Site::New(name) => {
+                let bound = amount.exceeds(&self.policy_for(name).bounds.of_queue())?;
+                Some((*site, bound, None))
+            }
+            Site::There(slot) => {
+                let settled = demand.settled.get(slot).copied().unwrap_or_default();
+                let (bound, waits) =
+                    store.bound_of(store.queues.at(*slot), *amount, settled, ticket)?;
+                Some((*site, bound, waits.then_some(WaitListId::Queue(*slot))))
+            }
+        });
+        let first = lacks.next()?;
+        let is_final = |(_, _, waits_at): &(_, _, Option<WaitListId>)| waits_at.is_none();
+        let last = if is_final(&first) { None } else { lacks.find(is_final) };
+        let (site, bound, waits_at) = last.unwrap_or(first);
+        let queue = match site {
+            Site::New(name) => name.clone(),
+            Site::There(slot) => store.queues.at(slot).name.clone(),
+        };
+        let refusal = Refusal::QueueFull(Box::new(QueueFull { queue, bound }));
+        let bytes = demand.stored.values().map(|amount| amount.bytes).sum();
+        Some(Shortage { refusal, waits_at, bytes })
+    }
+
+    pub(crate) fn add_elements<'c>(
+        &self,
+        command: &'c ListCommand,
+        demand: &mut Demand<'c>,
+        store: &MessageStore,
+        log: &Log,
+    ) {
+        match command {
+            ListCommand::Push { queue, elements, only_existing, .. } => {
+                let slot = store.queues.find(queue.as_str());
+                let is_there =
+                    slot.is_some_and(|slot| store.queues.at(slot).index.counts.ready > 0);
+                if is_there || !only_existing {
+                    let amounts = elements.iter().map(|element| Amount::one(element.len()));
+                    amounts.for_each(|amount| self.add_named(queue, amount, demand, store, log));
+                }
+            }
+            ListCommand::Insert { queue, element, .. } => {
+                self.add_named(queue, Amount::one(element.len()), demand, store, log);
+            }
+            ListCommand::Replace { queue, element, .. } => {
+                let amount = Amount { messages: 0, ..Amount::one(element.len()) };
+                self.add_named(queue, amount, demand, store, log);
+            }
+            ListCommand::Move { from, from_end, to, .. } if from != to => {
+                if let Some(bytes) = store.outermost_bytes(from, *from_end) {
+                    self.add_named(to, Amount { messages: 1, bytes }, demand, store, log);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn add_named<'c>(
+        &self,
+        name: &'c QueueName,
+        amount: Amount,
+        demand: &mut Demand<'c>,
+        store: &MessageStore,
+        log: &Log,
+    ) {
+        match store.queues.find(name.as_str()) {
+            Some(slot) => store.add_stored(slot, amount, demand, log),
+            None => {
+                let bounds = self.policy_for(name).bounds.of_queue();
+                demand.add(Site::New(name), amount, &bounds, false);
+            }
+        }
+    }
+}
+
+impl MessageStore {
+    /// The bound that is in the way, and whether that may pass.
+    fn bound_of(
+        &self,
+        queue: &Queue,
+        amount: Amount,
+        settled: Amount,
+        ticket: u64,
+    ) -> Option<(Bound, bool)> {
+        let bounds = &queue.policy.bounds;
+        let waited_for = || queue.is_waited_for(ticket).then(|| queue.bound_of_line()).flatten();
+        if queue.is_leaving() {
+            return waited_for().map(|bound| (bound, true));
+        }
+        // What sheds makes a place for what it ever takes, whatever is settled with it.
+        let settled = if bounds.holds_off() { settled } else { Amount::default() };
+        if let Some(bound) = amount.without(settled).exceeds(bounds) {
+            return Some((bound, false));
+        }
+        // But nobody overtakes those who waited before it did.
+        if !bounds.holds_off() {
+            return waited_for().map(|bound| (bound, true));
+        }
+        let exceeded = queue.held().without(settled).and(amount).exceeds(bounds);
+        let is_slow = || self.is_behind(queue).then_some(bounds.target_age).flatten();
+        let bound = exceeded.or_else(|| is_slow().map(Bound::Age)).or_else(waited_for)?;
+        Some((bound, bounds.when_full == WhenFull::Pace))
+    }
+
+    /// Of the body of the message at an end of a list.
+    fn outermost_bytes(&self, name: &QueueName, end: End) -> Option<u64> {
+        let slot = self.queues.find(name.as_str())?;
+        let (_, order) = self.queues.at(slot).delivery.dispatch.ready().at_end(end)?;
+        Some(self.living(self.message_of(order)).body_bytes())
+    }
+
+    /// Whether a queue has no place for so much, and what would have to become a dead letter stays,
+    /// for that takes more room than it frees.
+    fn shortage_of_room_to_park(&self, slot: QueueSlot, amount: Amount, log: &Log) -> bool {
+        let queue = self.queues.at(slot);
+        let is_beyond = queue.held().and(amount).exceeds(&queue.policy.bounds).is_some();
+        let least = self.least_needed(queue).filter(|_| is_beyond);
+        least.is_some_and(|id| log.stays_for_now(queue, self.living(id)))
+    }
+
+    pub(crate) fn add_stored(
+        &self,
+        slot: QueueSlot,
+        amount: Amount,
+        demand: &mut Demand<'_>,
+        log: &Log,
+    ) {
+        let queue = self.queues.at(slot);
+        let is_awaited = !queue.admission.line.tickets.is_empty();
+        if log.is_scarce() && queue.parks() {
+            demand.park(slot, amount);
+        }
+        demand.add(Site::There(slot), amount, &queue.policy.bounds, is_awaited);
+    }
+}

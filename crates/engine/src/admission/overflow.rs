@@ -1,0 +1,70 @@
+//! What a queue holds beyond its bounds goes, where its rules say so: after it was stored, in the
+//! same frame where that has room, and before anybody waits for it.
+//!
+//! What was there before the bounds became so narrow goes when something is sent, not before.
+//!
+//! What goes is of the least urgent priority that is ready, and there the older of the first and
+//! the last: a queue loses from its head, a list that grows at its head from its tail.
+
+use model::{DeadLetters, MessageId, QueuePolicy, WhenFull};
+
+use crate::admission::Admission;
+use crate::log::Log;
+use crate::store::MessageStore;
+use crate::store::message::Message;
+use crate::store::queue::Queue;
+
+impl Queue {
+    pub(crate) fn sheds(&self) -> bool {
+        let bounds = &self.policy.bounds;
+        let sheds = matches!(bounds.when_full, WhenFull::DropOldest | WhenFull::DeadLetter);
+        bounds.is_bounded() && sheds && !self.is_leaving()
+    }
+
+    /// Whether what has no place in it becomes a dead letter.
+    pub(crate) fn parks(&self) -> bool {
+        let QueuePolicy { bounds, dead_letters, .. } = &self.policy;
+        bounds.when_full == WhenFull::DeadLetter && *dead_letters != DeadLetters::Drop
+    }
+
+    pub(crate) fn is_beyond_bounds(&self) -> bool {
+        self.held().exceeds(&self.policy.bounds).is_some()
+    }
+
+    /// What is there does not go because its bounds are what they are now.
+    pub(crate) fn spare_what_is_there(&mut self) {
+        self.admission.spares = self.is_beyond_bounds();
+    }
+}
+
+impl Admission {
+    /// There is room again: what had no place, and could not become a dead letter, does so.
+    pub(crate) fn shed_what_stayed(&mut self, store: &mut MessageStore) {
+        for slot in core::mem::take(&mut self.overfull) {
+            if store.queues.get(slot).is_some() {
+                store.resume_later(slot);
+            }
+        }
+    }
+}
+
+impl Log {
+    /// Whether it cannot become a dead letter: that takes more room than it frees. Who sends is
+    /// told that there is none.
+    pub(crate) fn stays_for_now(&self, queue: &Queue, message: &Message) -> bool {
+        let is_to_move = queue.parks() && message.is_journalled() && message.dead().is_none();
+        is_to_move && self.is_scarce()
+    }
+}
+
+impl MessageStore {
+    pub(crate) fn least_needed(&self, queue: &Queue) -> Option<MessageId> {
+        let (priority, last) = queue.delivery.dispatch.ready().last()?;
+        let (_, first) = queue.delivery.dispatch.ready().first_from(priority, i64::MIN)?;
+        let (first, last) = (self.message_of(first), self.message_of(last));
+        let bytes_max = queue.policy.bounds.bytes_max.unwrap_or(u64::MAX);
+        // Nothing makes a place for what is larger than the bounds: a subscription's copy.
+        let is_too_large = self.living(last).body_bytes() > bytes_max;
+        Some(if is_too_large { last } else { first.min(last) })
+    }
+}

@@ -1,0 +1,36 @@
+//! Sends that wait for a place or for memory and are given up before their line has stood still for
+//! too long: by who sent them, by their own time, or because nothing is stored any more.
+
+use alloc::boxed::Box;
+
+use model::{Command, ListCommand, Nanos, QueueFull, Refusal};
+
+use crate::ids::QueueSlot;
+use crate::store::MessageStore;
+
+impl MessageStore {
+    pub(crate) fn queue_full(&self, slot: QueueSlot) -> Refusal {
+        let queue = self.queues.at(slot);
+        let bound = queue.bound_of_line();
+        let bound = bound.expect("invariant: only queues that had bounds have lines");
+        Refusal::QueueFull(Box::new(QueueFull { queue: queue.name.clone(), bound }))
+    }
+}
+
+/// How long a command may wait for what it takes, and therefore for a place; `None`: for ever.
+/// What only stores has no time of its own.
+pub(crate) fn wait_of(command: &Command) -> Option<Nanos> {
+    match command {
+        Command::List(ListCommand::Move { wait, .. }) => *wait,
+        _ => Some(Nanos::ZERO),
+    }
+}
+
+/// What is left of that time at a later moment.
+pub(crate) fn shorten_wait(command: &mut Command, now: Nanos, until: Option<Nanos>) {
+    if let Command::List(ListCommand::Move { wait, .. }) = command
+        && let Some(until) = until
+    {
+        *wait = Some(until.since(now));
+    }
+}

@@ -1,0 +1,128 @@
+//! Waiting sends whose need follows from what a list holds: a move takes the element at an end of
+//! its source, a push that needs a list needs one.
+//!
+//! When that list changes, such a send may need less than it did, or nothing. So the list is noted,
+//! and by its timer the lines are looked at again in which such a send is first: some in each step,
+//! however many there are.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use model::{Command, ListCommand, Nanos, QueueName, limits};
+
+use crate::admission::Admission;
+use crate::admission::wait_lists::WaitListId;
+use crate::ids::QueueSlot;
+use crate::store::MessageStore;
+use crate::store::timers::Timer;
+
+/// Which waiting sends depend on which lists.
+#[derive(Debug, Default)]
+pub(crate) struct SourceWaits {
+    /// Their tickets, by the list.
+    tickets: BTreeMap<QueueName, BTreeSet<u64>>,
+    /// Lists that have changed since their sends were looked at.
+    changed: BTreeMap<QueueName, Look>,
+    /// When the timer is due.
+    pub(crate) due: Option<Nanos>,
+}
+
+/// How far the sends of a list have been looked at.
+#[derive(Clone, Copy, Debug, Default)]
+struct Look {
+    /// The first ticket that was not.
+    next: u64,
+    /// The list has changed again meanwhile.
+    again: bool,
+}
+
+impl SourceWaits {
+    /// Whether a send that waits depends on any list.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tickets.is_empty()
+    }
+
+    pub(crate) fn insert(&mut self, command: &Command, ticket: u64) {
+        if let Some(name) = source_of(command) {
+            self.tickets.entry(name.clone()).or_default().insert(ticket);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, command: &Command, ticket: u64) {
+        let Some(name) = source_of(command) else { return };
+        let Some(tickets) = self.tickets.get_mut(name) else { return };
+        tickets.remove(&ticket);
+        if tickets.is_empty() {
+            self.tickets.remove(name);
+            self.changed.remove(name);
+        }
+    }
+
+    /// Whether the sends of some list are still to be looked at.
+    pub(crate) fn is_changed(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    /// The next sends to look at.
+    fn take_next(&mut self) -> BTreeSet<u64> {
+        let Some(mut entry) = self.changed.first_entry() else { return BTreeSet::new() };
+        let all = self.tickets.get(entry.key());
+        let Look { next, again } = *entry.get();
+        let mut rest = all.into_iter().flat_map(|all| all.range(next..));
+        let taken = rest.by_ref().take(limits::SCAN_MESSAGES_MAX).copied().collect();
+        match rest.next() {
+            Some(next) => *entry.get_mut() = Look { next: *next, again },
+            None if again => *entry.get_mut() = Look::default(),
+            None => drop(entry.remove()),
+        }
+        taken
+    }
+}
+
+impl Admission {
+    /// What is ready in a queue has changed, and sends that wait depend on it.
+    pub(crate) fn source_changed(&mut self, slot: QueueSlot, store: &mut MessageStore) {
+        let queue = store.queues.at(slot);
+        let waits = &mut self.pacing.sources;
+        if !queue.is_named() || !waits.tickets.contains_key(&queue.name) {
+            return;
+        }
+        match waits.changed.get_mut(&queue.name) {
+            Some(look) => look.again = true,
+            None => drop(waits.changed.insert(queue.name.clone(), Look::default())),
+        }
+        self.set_sources_due(store);
+    }
+
+    /// The first of those lines is looked at again whose first send depends on a list that has
+    /// changed, by time.
+    pub(crate) fn look_at_sources(&mut self, store: &mut MessageStore) {
+        let tickets = self.pacing.sources.take_next();
+        store.took_steps(tickets.len());
+        for ticket in tickets {
+            let at = self.pacing.sends.get(&ticket).map(|paced| paced.at);
+            let is_first = |at: &WaitListId| self.line(*at, store).tickets.first() == Some(&ticket);
+            if let Some(at) = at.filter(is_first) {
+                self.may_go_on(at, store);
+            }
+        }
+        self.set_sources_due(store);
+    }
+
+    /// Keeps the timer set as long as something is to be looked at.
+    pub(crate) fn set_sources_due(&mut self, store: &mut MessageStore) {
+        let now = store.latest;
+        let waits = &mut self.pacing.sources;
+        let due = waits.is_changed().then(|| waits.due.unwrap_or(now));
+        let before = core::mem::replace(&mut waits.due, due);
+        store.timers.change(Timer::Sources, before, due);
+    }
+}
+
+/// The list that decides what a command stores.
+fn source_of(command: &Command) -> Option<&QueueName> {
+    match command {
+        Command::List(ListCommand::Move { from, .. }) => Some(from),
+        Command::List(ListCommand::Push { queue, only_existing: true, .. }) => Some(queue),
+        _ => None,
+    }
+}

@@ -1,0 +1,178 @@
+//! What the records of a transaction may take, counted while its parts come in: whether its commit
+//! is one frame, and how much room it needs where it is more.
+//!
+//! Everything is counted as large as it can become: numbers of messages are given at the commit,
+//! and who takes what is published is known only then.
+
+use alloc::collections::BTreeMap;
+
+use model::{Settlement, limits};
+use records::CHANGED_BYTES_MAX;
+
+use crate::directory::Directory;
+use crate::directory::targets::Target;
+use crate::directory::topics::TopicSlot;
+use crate::ids::QueueSlot;
+use crate::log::DELETED_BYTES_MAX;
+use crate::store::MessageStore;
+
+/// What the parts of a transaction come to.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// What is stored in queues.
+    queues: Puts,
+    /// What is published, by where.
+    topics: BTreeMap<TopicSlot, Puts>,
+    settled_bytes: usize,
+}
+
+/// Messages of a transaction.
+#[derive(Clone, Copy, Debug, Default)]
+struct Puts {
+    messages: usize,
+    /// Of those that are journalled: records without bodies, one for each.
+    envelope_bytes: usize,
+    envelope_bytes_max: usize,
+    body_bytes: usize,
+    body_bytes_max: usize,
+    /// Records of their senders' names.
+    name_bytes: usize,
+    snapshot_bytes: u64,
+}
+
+/// One message of a transaction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Put {
+    pub(crate) envelope_bytes: usize,
+    pub(crate) body_bytes: usize,
+    /// The record of its sender's name for it.
+    pub(crate) name_bytes: usize,
+    pub(crate) snapshot_bytes: u64,
+    pub(crate) is_journalled: bool,
+}
+
+/// What the records of a commit may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Records {
+    pub(crate) bytes: usize,
+    pub(crate) largest_bytes: usize,
+    /// In a snapshot.
+    pub(crate) snapshot_bytes: u64,
+    /// Messages that it stores, journalled or not.
+    pub(crate) messages: usize,
+}
+
+impl Put {
+    /// What it counts for.
+    pub(crate) fn bytes(&self) -> usize {
+        self.envelope_bytes + self.body_bytes + self.name_bytes
+    }
+}
+
+impl Puts {
+    fn add(&mut self, put: &Put) {
+        self.messages += 1;
+        if !put.is_journalled {
+            return;
+        }
+        self.envelope_bytes += put.envelope_bytes;
+        self.envelope_bytes_max = self.envelope_bytes_max.max(put.envelope_bytes);
+        self.body_bytes += put.body_bytes;
+        self.body_bytes_max = self.body_bytes_max.max(put.body_bytes);
+        self.name_bytes += put.name_bytes;
+        self.snapshot_bytes += put.snapshot_bytes;
+    }
+
+    /// With so many copies of each in the log, and so many in all.
+    fn records(&self, durable: usize, all: usize) -> Records {
+        let messages = self.messages.saturating_mul(all);
+        if durable == 0 {
+            return Records { messages, ..Records::default() };
+        }
+        let pictures = self.snapshot_bytes.saturating_mul(durable as u64);
+        let beside_envelopes = self.body_bytes.saturating_add(self.name_bytes);
+        Records {
+            bytes: self.envelope_bytes.saturating_mul(durable).saturating_add(beside_envelopes),
+            largest_bytes: self.envelope_bytes_max.saturating_mul(durable) + self.body_bytes_max,
+            // A record's share of a chunk is less than the record.
+            snapshot_bytes: pictures.saturating_add(2 * self.name_bytes as u64),
+            messages,
+        }
+    }
+}
+
+impl Records {
+    fn and(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_add(other.bytes),
+            largest_bytes: self.largest_bytes.max(other.largest_bytes),
+            snapshot_bytes: self.snapshot_bytes.saturating_add(other.snapshot_bytes),
+            messages: self.messages.saturating_add(other.messages),
+        }
+    }
+}
+
+impl Tally {
+    pub(crate) fn add_put(&mut self, target: Target, put: &Put) {
+        match target {
+            Target::Queue(_) => self.queues.add(put),
+            Target::Topic(slot) => self.topics.entry(slot).or_default().add(put),
+        }
+    }
+
+    /// The settlement of a message that is journalled, whose record takes so many bytes.
+    pub(crate) fn add_settled(&mut self, bytes: usize) {
+        self.settled_bytes += bytes;
+    }
+
+    pub(crate) fn settled_bytes(&self) -> usize {
+        self.settled_bytes
+    }
+}
+
+impl Directory {
+    /// What the record of a settlement may take.
+    pub(crate) fn settled_bytes_max(
+        &self,
+        from: QueueSlot,
+        settlement: &Settlement,
+        store: &MessageStore,
+    ) -> usize {
+        let names =
+            store.queues.at(from).name.as_str().len() + self.dead_letter_queue.as_str().len();
+        match settlement {
+            Settlement::Accept => DELETED_BYTES_MAX,
+            Settlement::Release
+            | Settlement::Return
+            | Settlement::Fail
+            | Settlement::GiveBack { .. }
+            | Settlement::Park(_) => CHANGED_BYTES_MAX - 2 * limits::QUEUE_NAME_BYTES_MAX + names,
+        }
+    }
+
+    /// What the commit of all that may take now.
+    pub(crate) fn records_of(&self, tally: &Tally) -> Records {
+        let settled = Records {
+            bytes: tally.settled_bytes,
+            largest_bytes: if tally.settled_bytes == 0 { 0 } else { CHANGED_BYTES_MAX },
+            // What a dead letter has in a snapshot more than before, its record has too.
+            snapshot_bytes: tally.settled_bytes as u64,
+            messages: 0,
+        };
+        let published = tally.topics.iter().map(|(slot, puts)| {
+            let topic = self.topics.at(*slot);
+            let words = self.matching_words(&topic.name).subscriptions;
+            let numbers = topic.subscriptions.iter().chain(&words);
+            let durable =
+                numbers.filter(|number| self.subscriptions.at(**number).asks.is_durable());
+            let patterns = self.subscriptions.patterns_count();
+            puts.records(durable.count(), topic.subscriptions.len() + patterns)
+        });
+        published.fold(settled.and(tally.queues.records(1, 1)), Records::and)
+    }
+}
+
+/// The length of a body, up to [`limits::MESSAGE_BYTES_MAX`].
+pub(crate) const BODY_LENGTH_BYTES: usize = 4;
+
+const _: () = assert!(limits::MESSAGE_BYTES_MAX < 1 << (7 * BODY_LENGTH_BYTES));

@@ -1,0 +1,251 @@
+//! The lists in which sends wait: one a queue, for a place in it, and two for memory.
+//!
+//! A part of a transaction waits apart from other sends, since it may lack what they do not: the
+//! share of memory that open transactions have ([`Memory::uncommitted_max`]). One that fits
+//! overtakes one that does not. A part that waits holds up its commit, which waits behind it, so
+//! that a transaction is whole when it commits. A send that waits takes memory as well; those that
+//! wait for it take a part that nothing else may use, so that they never wait for each other.
+
+use alloc::collections::BTreeSet;
+
+use model::{Bound, Command, Nanos, Refusal};
+
+use crate::admission::Admission;
+use crate::admission::bounds::Shortage;
+use crate::bodies::Bodies;
+use crate::bodies::memory::{adds, transaction_of, waiting_bytes};
+use crate::ids::{QueueSlot, SessionSlot};
+use crate::sessions::Sessions;
+use crate::store::MessageStore;
+use crate::store::queue::Queue;
+use crate::store::timers::Timer;
+use crate::transactions::Transactions;
+
+/// What a line is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum WaitListId {
+    /// Memory for what a command brings.
+    Memory,
+    /// Memory for a part of a transaction; a commit waits there behind its own parts.
+    Transactions,
+    /// A place in this queue.
+    Queue(QueueSlot),
+}
+
+/// Who waits for one thing.
+#[derive(Debug, Default)]
+pub(crate) struct WaitList {
+    pub(crate) tickets: BTreeSet<u64>,
+    /// When it went on last.
+    pub(crate) moved: Nanos,
+    /// When its timer is due; set while somebody waits.
+    pub(crate) due: Option<Nanos>,
+    /// What it is for, where the rules of the queue have changed since.
+    pub(crate) bound: Option<Bound>,
+    /// There is a place for the first, but it looks into bodies that left memory: its turn comes
+    /// when they are here. Nobody overtakes it meanwhile.
+    pub(crate) looks: bool,
+}
+
+impl Queue {
+    /// Somebody waits for a place who came before this one.
+    pub(crate) fn is_waited_for(&self, ticket: u64) -> bool {
+        self.admission.line.tickets.first().is_some_and(|first| *first < ticket)
+    }
+
+    /// What those in its line wait for.
+    pub(crate) fn bound_of_line(&self) -> Option<Bound> {
+        self.policy.bounds.first().or(self.admission.line.bound)
+    }
+}
+
+impl Transactions {
+    /// Whether open transactions would have more than their share of memory with this part. One
+    /// that has more by itself does not wait: it is refused.
+    pub(crate) fn exceeds_share(
+        &self,
+        by: SessionSlot,
+        part: &Command,
+        bodies: &Bodies,
+        sessions: &Sessions,
+    ) -> bool {
+        let (most, bytes) = (bodies.uncommitted_max(), part_bytes(part));
+        let own = transaction_of(part).map_or(0, |id| sessions.transaction_bytes(by, id));
+        own + bytes <= most && self.uncommitted_bytes + bytes > most
+    }
+}
+
+impl Admission {
+    /// Whether so much more may wait there. A commit brings nothing itself, and what it waits for
+    /// is there.
+    pub(crate) fn may_wait(
+        &self,
+        at: WaitListId,
+        command: &Command,
+        bodies: &Bodies,
+        store: &MessageStore,
+    ) -> bool {
+        if matches!(command, Command::Commit { .. }) {
+            return true;
+        }
+        let bytes = self.pacing.for_memory_bytes + waiting_bytes(command);
+        let is_first = self.line(at, store).tickets.is_empty();
+        !at.is_for_memory() || is_first || bytes <= bodies.memory.awaiting_bytes_max()
+    }
+
+    /// The first in a line may find what it waits for.
+    pub(crate) fn may_go_on(&mut self, of: WaitListId, store: &mut MessageStore) {
+        let line = self.line(of, store);
+        if !line.tickets.is_empty() && line.due.is_some_and(|due| due > store.latest) {
+            self.set_due(of, Some(store.latest), store);
+        }
+    }
+
+    pub(crate) fn line<'e>(&'e self, of: WaitListId, store: &'e MessageStore) -> &'e WaitList {
+        match of {
+            WaitListId::Memory => &self.pacing.for_memory,
+            WaitListId::Transactions => &self.pacing.for_parts,
+            WaitListId::Queue(slot) => &store.queues.at(slot).admission.line,
+        }
+    }
+
+    pub(crate) fn line_mut<'e>(
+        &'e mut self,
+        of: WaitListId,
+        store: &'e mut MessageStore,
+    ) -> &'e mut WaitList {
+        match of {
+            WaitListId::Memory => &mut self.pacing.for_memory,
+            WaitListId::Transactions => &mut self.pacing.for_parts,
+            WaitListId::Queue(slot) => &mut store.queues.at_mut(slot).admission.line,
+        }
+    }
+
+    /// The same, where its queue may be gone.
+    pub(crate) fn find_line<'e>(
+        &'e self,
+        of: WaitListId,
+        store: &'e MessageStore,
+    ) -> Option<&'e WaitList> {
+        match of {
+            WaitListId::Memory | WaitListId::Transactions => Some(self.line(of, store)),
+            WaitListId::Queue(slot) => store.queues.get(slot).map(|queue| &queue.admission.line),
+        }
+    }
+
+    /// A send lines up where it waits.
+    pub(crate) fn enter_line(
+        &mut self,
+        ticket: u64,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) {
+        let of = self.note_waiting(ticket, true, sessions);
+        let line = self.line_mut(of, store);
+        let is_first = line.tickets.first().is_none_or(|first| *first > ticket);
+        line.tickets.insert(ticket);
+        if is_first {
+            self.set_due(of, Some(self.deadline(of, store)), store);
+        }
+    }
+
+    /// It waits there no more, and the next one has its turn at once.
+    pub(crate) fn leave_line(
+        &mut self,
+        ticket: u64,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) {
+        let of = self.note_waiting(ticket, false, sessions);
+        let now = store.latest;
+        let line = self.line_mut(of, store);
+        let was_there = line.tickets.remove(&ticket);
+        assert!(was_there, "who waits is in the line");
+        let due = (!line.tickets.is_empty()).then_some(now);
+        self.pacing.held_back.remove(&of);
+        if let (None, WaitListId::Queue(slot)) = (due, of) {
+            self.pacing.leaving.remove(&slot);
+        }
+        self.set_due(of, due, store);
+    }
+
+    /// When the first in the line has waited long enough while nobody went on.
+    pub(crate) fn deadline(&self, of: WaitListId, store: &MessageStore) -> Nanos {
+        let line = self.line(of, store);
+        let first = line.tickets.first().and_then(|first| self.pacing.sends.get(first));
+        first.map_or(store.latest, |first| first.since.max(line.moved) + self.pacing.still_max)
+    }
+
+    pub(crate) fn set_due(&mut self, of: WaitListId, due: Option<Nanos>, store: &mut MessageStore) {
+        let before = core::mem::replace(&mut self.line_mut(of, store).due, due);
+        store.timers.change(Timer::Admit(of), before, due);
+    }
+
+    /// A send begins or ends to wait; says where.
+    fn note_waiting(&mut self, ticket: u64, waits: bool, sessions: &mut Sessions) -> WaitListId {
+        let paced = self.pacing.sends.get(&ticket).expect("invariant: who has a ticket waits");
+        let (by, of) = (paced.by, paced.at);
+        let commits = match paced.command {
+            Command::Commit { transaction } => Some(transaction),
+            _ => None,
+        };
+        if of.is_for_memory() {
+            let (bytes, part_of) = (waiting_bytes(&paced.command), transaction_of(&paced.command));
+            let sum = &mut self.pacing.for_memory_bytes;
+            *sum = if waits { *sum + bytes } else { *sum - bytes };
+            sessions.count_waiting_part(by, part_of, waits);
+        }
+        match (of, commits) {
+            (WaitListId::Memory | WaitListId::Transactions, Some(id)) => {
+                sessions.set_awaits_parts(by, id, waits);
+            }
+            (WaitListId::Queue(_), Some(id)) => sessions.set_waits(by, id, waits),
+            (_, None) => {}
+        }
+        of
+    }
+}
+
+impl Sessions {
+    /// Whether it brings something that memory is to keep: not where that is refused anyway, or
+    /// what its session observes has changed.
+    pub(crate) fn brings(&self, by: SessionSlot, command: &Command) -> bool {
+        let observing = self.at(by).transactions.observing.as_ref();
+        let is_stale = || observing.is_some_and(|observing| observing.stale);
+        match command {
+            Command::Batch { .. } if is_stale() => false,
+            command => {
+                adds(command) && transaction_of(command).is_none_or(|id| self.takes_parts(by, id))
+            }
+        }
+    }
+}
+
+impl Shortage {
+    pub(crate) fn of_memory(command: &Command) -> Self {
+        let is_of_transaction = command.transaction().is_some();
+        let at = if is_of_transaction { WaitListId::Transactions } else { WaitListId::Memory };
+        let bytes = waiting_bytes(command);
+        Self { refusal: Refusal::MemoryFull, waits_at: Some(at), bytes }
+    }
+}
+
+impl WaitListId {
+    /// Whether sends wait there for memory.
+    pub(crate) const fn is_for_memory(self) -> bool {
+        matches!(self, Self::Memory | Self::Transactions)
+    }
+}
+
+/// What a part of a transaction takes of the share that open transactions have, about.
+fn part_bytes(part: &Command) -> usize {
+    match part {
+        Command::Put { message, .. } | Command::PutTo { message, .. } => {
+            message.body.len() + PART_BYTES_BESIDE
+        }
+        _ => 0,
+    }
+}
+
+/// Of a message, beside its body, with its properties in the usual case.
+const PART_BYTES_BESIDE: usize = 256;

@@ -1,0 +1,685 @@
+//! What the engine keeps in memory, and what leaves it.
+//!
+//! Messages stay; the bodies of journalled ones leave while they need more room than there is, for
+//! the log has them. Of the queue that holds the most those go first that are the last to be
+//! asked for: the newest, or those that came back for a reader who is far ahead. A body leaves only
+//! when its frame can be read back; until then it is in no line, so that it is in nobody's way.
+//! Bodies that only memory has stand in the same lines where there is a spill: see `spilling.rs`.
+//!
+//! Who is given a message whose body is away is given [`model::Away`] instead, and the caller
+//! fills that in. Only what looks into bodies itself waits for them here: see `waits.rs`.
+
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::num::NonZeroU64;
+
+use model::{
+    Away, Body, BodyPlace, Command, KeyCommand, ListCommand, Lsn, MessageId, TransactionId, limits,
+};
+
+use crate::bodies::Bodies;
+use crate::bodies::sharing::SharedBody;
+use crate::bodies::spilling::{Spilled, Spilling};
+use crate::dedup::SendIds;
+use crate::directory::Directory;
+use crate::directory::policy::EngineOptions;
+use crate::ids::QueueSlot;
+use crate::keyspace::Keyspace;
+use crate::store::MessageStore;
+use crate::store::message::{Message, Stored};
+
+/// How much there is, and what may leave.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    /// Bytes that everything together may take.
+    pub(crate) limit: u64,
+    /// And of these, bodies that may leave.
+    movable_max: u64,
+    /// And of those, what may be here whatever else there is.
+    pub(crate) always: u64,
+    /// A queue with less than this is not asked to let bodies leave.
+    fat_bytes: u64,
+    /// Frames up to this one can be read back.
+    pub(crate) written: Lsn,
+    /// Bytes of bodies that may leave.
+    pub(crate) movable: u64,
+    /// Bytes of bodies that only memory has, and that do not leave.
+    pub(crate) fixed: u64,
+    /// Messages whose body has left.
+    pub(crate) away: u64,
+    /// How often one has begun to be such.
+    pub(crate) went: u64,
+    /// Those with bodies in line, by the magnitude of the bytes of all that may leave.
+    pub(crate) fat: BTreeSet<(u32, Keeper)>,
+    /// Messages whose frames could not be read back when they were last looked at, about in the
+    /// order of these. Some may be gone, or here twice.
+    unwritten: VecDeque<MessageId>,
+    /// Bodies whose turn to leave has come, but somebody waits for them and more.
+    passed_over: Vec<MessageId>,
+    /// Bodies that came since some were last let go.
+    pub(crate) came: usize,
+    pub(crate) spilling: Spilling,
+}
+
+/// In whose line a body stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Keeper {
+    /// The queue of its message.
+    Queue(QueueSlot),
+    /// It is one of those that messages share.
+    Sharing,
+}
+
+/// A body: a message's own, under its number, or a shared one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept<'b> {
+    pub(crate) stored: &'b Stored,
+    pub(crate) keeper: Keeper,
+    /// The frame of the log that has it, or will.
+    pub(crate) frame: Option<Lsn>,
+    /// Where the spill has it.
+    pub(crate) spilled: Option<NonZeroU64>,
+}
+
+impl Kept<'_> {
+    /// What has it, be it here too. `None`: nothing else.
+    pub(crate) fn place(&self) -> Option<BodyPlace> {
+        self.frame.map(BodyPlace::Frame).or_else(|| self.spilled.map(BodyPlace::Spill))
+    }
+
+    /// Where it lies in the spill, if it does.
+    pub(crate) fn lies(&self) -> Option<Spilled> {
+        let bytes = u32::try_from(self.stored.len()).unwrap_or(u32::MAX);
+        self.spilled.map(|place| Spilled { place, bytes })
+    }
+
+    /// Whether nothing has it but memory, so that the spill may take it.
+    pub(crate) fn is_only_here(&self) -> bool {
+        self.stored.here().is_some() && self.place().is_none()
+    }
+}
+
+/// The bodies of one keeper that are here and may leave.
+#[derive(Debug, Default)]
+pub(crate) struct ResidentBodies {
+    /// The last is the first to leave. Some may be gone, or here twice; those are missing that
+    /// cannot leave yet.
+    line: VecDeque<MessageId>,
+    count: usize,
+    bytes: u64,
+    /// See [`Memory::magnitude`].
+    magnitude: u32,
+}
+
+impl ResidentBodies {
+    /// One of the bodies is not here any more. From either end of the queue it leaves an end of the
+    /// line, mostly; what is in between stays there until much of the line is gone.
+    fn leave_line(&mut self, id: MessageId) {
+        if self.line.front() == Some(&id) {
+            self.line.pop_front();
+        } else if self.line.back() == Some(&id) {
+            self.line.pop_back();
+        }
+        // What a crowd needed is not kept for ever.
+        let (capacity, needed) = (self.line.capacity(), 2 * self.line.len());
+        if capacity > 2 * (needed + STALE_MAX) {
+            self.line.shrink_to(needed);
+        }
+    }
+
+    /// Too many of the line are gone.
+    fn is_stale(&self) -> bool {
+        self.line.len() > 2 * self.count + STALE_MAX
+    }
+}
+
+impl Memory {
+    pub(crate) fn new(options: &EngineOptions) -> Self {
+        let (limit, movable_max) = (options.memory_limit, options.log_bodies_max);
+        Self {
+            limit,
+            movable_max,
+            always: (limit / 8).min(movable_max),
+            fat_bytes: (limit.min(movable_max) / 4096).clamp(1, FAT_BYTES_MAX),
+            written: Lsn::ZERO,
+            movable: 0,
+            fixed: 0,
+            away: 0,
+            went: 0,
+            fat: BTreeSet::new(),
+            unwritten: VecDeque::new(),
+            passed_over: Vec::new(),
+            came: 0,
+            spilling: Spilling::new(options.spills),
+        }
+    }
+
+    /// What small values may take, and names of messages: each so much.
+    pub(crate) fn beside_messages_max(&self) -> u64 {
+        beside_messages_max(self.limit)
+    }
+
+    /// What those may take who wait for memory, beside what all else may.
+    pub(crate) const fn awaiting_bytes_max(&self) -> u64 {
+        self.limit / 16
+    }
+
+    /// Bytes that all open transactions may hold together, so that no number of them fills memory
+    /// and stops every other send. One transaction may hold as much.
+    pub(crate) fn uncommitted_max(&self) -> usize {
+        let share = usize::try_from(self.limit / 2).unwrap_or(usize::MAX);
+        share.min(limits::UNCOMMITTED_BYTES_MAX)
+    }
+
+    /// Bytes of bodies that may be here beside so many that do not leave.
+    pub(crate) fn movable_beside(&self, resting: u64) -> u64 {
+        self.limit.saturating_sub(resting).max(self.limit / 8).min(self.movable_max)
+    }
+
+    /// Whether any body has left.
+    pub(crate) const fn has_away(&self) -> bool {
+        self.away > 0
+    }
+
+    /// Zero where nothing is in line, or too little to look for: queues come and go with a few
+    /// messages all the time.
+    fn magnitude(&self, residents: &ResidentBodies) -> u32 {
+        let bytes = if residents.line.is_empty() { 0 } else { residents.bytes };
+        u64::BITS - (bytes / self.fat_bytes).leading_zeros()
+    }
+
+    /// What may leave of a keeper has changed.
+    fn weigh(&mut self, keeper: Keeper, residents: &mut ResidentBodies) {
+        let magnitude = self.magnitude(residents);
+        let before = core::mem::replace(&mut residents.magnitude, magnitude);
+        if before != magnitude {
+            self.fat.remove(&(before, keeper));
+            if magnitude > 0 {
+                self.fat.insert((magnitude, keeper));
+            }
+        }
+    }
+}
+
+/// Of so much memory, what small values may take, and names of messages: each so much.
+pub(crate) const fn beside_messages_max(limit: u64) -> u64 {
+    let share = limit / 8;
+    if share > BESIDE_MESSAGES_MIN { share } else { BESIDE_MESSAGES_MIN }
+}
+
+/// Whether a command brings something that memory is to keep.
+pub(crate) fn adds(command: &Command) -> bool {
+    match command {
+        Command::Put { .. } | Command::PutTo { .. } | Command::Publish { .. } => true,
+        Command::List(command) => matches!(
+            command,
+            ListCommand::Push { .. }
+                | ListCommand::PushEach { .. }
+                | ListCommand::Insert { .. }
+                | ListCommand::Replace { .. }
+        ),
+        Command::Key(command) => matches!(command, KeyCommand::SetValue { .. }),
+        Command::Batch { commands } => commands.iter().any(adds),
+        _ => false,
+    }
+}
+
+/// The transaction that it is a part of.
+pub(crate) const fn transaction_of(command: &Command) -> Option<TransactionId> {
+    match command {
+        Command::Put { transaction, .. } | Command::PutTo { transaction, .. } => *transaction,
+        _ => None,
+    }
+}
+
+/// What a command takes while it waits for a place, or for bodies. A commit has its messages in a
+/// transaction, which counts them.
+pub(crate) fn waiting_bytes(command: &Command) -> u64 {
+    let bodies = match command {
+        Command::Put { message, .. }
+        | Command::PutTo { message, .. }
+        | Command::Publish { message, .. } => charge(message.body.len()),
+        Command::List(command) => match command {
+            ListCommand::Push { elements, .. } | ListCommand::PushEach { elements, .. } => {
+                elements.iter().map(|it| charge(it.len())).sum()
+            }
+            ListCommand::Insert { pivot, element, .. } => {
+                charge(pivot.len()) + charge(element.len())
+            }
+            ListCommand::Replace { element, .. }
+            | ListCommand::Remove { element, .. }
+            | ListCommand::Locate { element, .. } => charge(element.len()),
+            _ => 0,
+        },
+        Command::Key(command) => charge(command.value_bytes()),
+        Command::Batch { commands } => commands.iter().map(waiting_bytes).sum(),
+        _ => 0,
+    };
+    WAITING_BYTES + bodies
+}
+
+/// What a body in memory takes, with what the allocator adds.
+pub(crate) const fn charge(bytes: usize) -> u64 {
+    bytes as u64 + BODY_BYTES_BESIDE
+}
+
+impl Bodies {
+    /// Bytes that open transactions may hold together, and one by itself.
+    #[must_use]
+    pub(crate) fn uncommitted_max(&self) -> usize {
+        self.memory.uncommitted_max()
+    }
+
+    /// A message comes into its queue.
+    pub(crate) fn account(&mut self, id: MessageId, message: &Message, store: &mut MessageStore) {
+        if let Some(kept) = message.kept() {
+            self.settle_body(id, &kept, VecDeque::push_back, store);
+        }
+    }
+
+    /// A body is there, here or elsewhere.
+    pub(crate) fn settle_body(
+        &mut self,
+        id: MessageId,
+        kept: &Kept<'_>,
+        push: Push,
+        store: &mut MessageStore,
+    ) {
+        if let Some(place) = kept.spilled {
+            self.memory.spilling.lies(place, id);
+        }
+        let Stored::Here(body) = kept.stored else {
+            self.memory.away += 1;
+            self.memory.went += 1;
+            return;
+        };
+        let bytes = charge(body.len());
+        if !self.may_leave(kept) {
+            self.memory.fixed += bytes;
+            return;
+        }
+        self.memory.movable += bytes;
+        self.memory.came += 1;
+        let is_written = self.is_written(kept);
+        if kept.is_only_here() {
+            self.memory.spilling.settle(id, bytes);
+        }
+        let is_in_line = is_written && !self.memory.spilling.is_leaving(id);
+        self.change_residents(
+            kept.keeper,
+            |residents| {
+                residents.bytes += bytes;
+                residents.count += 1;
+                if is_in_line {
+                    push(&mut residents.line, id);
+                }
+            },
+            store,
+        );
+        if !is_written {
+            self.memory.unwritten.push_back(id);
+        }
+    }
+
+    /// Whether its body may be elsewhere one day.
+    fn may_leave(&self, kept: &Kept<'_>) -> bool {
+        kept.frame.is_some() || self.memory.spilling.is_there()
+    }
+
+    /// Whether the log has nothing to write before its body may leave.
+    fn is_written(&self, kept: &Kept<'_>) -> bool {
+        kept.frame.is_none_or(|frame| frame <= self.memory.written)
+    }
+
+    /// The body of that name.
+    pub(crate) fn kept<'e>(&'e self, name: MessageId, store: &'e MessageStore) -> Option<Kept<'e>> {
+        let own = || store.messages.get(name.0)?.kept();
+        self.sharing.get(name).map(SharedBody::kept).or_else(own)
+    }
+
+    /// A message goes out of its queue.
+    pub(crate) fn unaccount(&mut self, id: MessageId, message: &Message, store: &mut MessageStore) {
+        match message.kept() {
+            Some(kept) => self.move_body_out(id, &kept, store),
+            None => self.stop_sharing_wait(message),
+        }
+    }
+
+    /// A body goes, or changes.
+    pub(crate) fn move_body_out(
+        &mut self,
+        id: MessageId,
+        kept: &Kept<'_>,
+        store: &mut MessageStore,
+    ) {
+        if let Some(place) = kept.spilled {
+            self.memory.spilling.lies_no_more(place);
+        }
+        let Stored::Here(body) = kept.stored else {
+            self.memory.away -= 1;
+            self.awaited.has_left(away_of(id, kept));
+            return;
+        };
+        let bytes = charge(body.len());
+        if !self.may_leave(kept) {
+            self.memory.fixed -= bytes;
+            return;
+        }
+        if kept.is_only_here() {
+            self.memory.spilling.unaccount(id, bytes);
+        }
+        self.memory.movable -= bytes;
+        self.change_residents(
+            kept.keeper,
+            |residents| {
+                residents.bytes -= bytes;
+                residents.count -= 1;
+                residents.leave_line(id);
+            },
+            store,
+        );
+    }
+
+    fn change_residents(
+        &mut self,
+        keeper: Keeper,
+        change: impl FnOnce(&mut ResidentBodies),
+        store: &mut MessageStore,
+    ) {
+        let (residents, memory) = self.residents_of(keeper, store);
+        change(residents);
+        memory.weigh(keeper, residents);
+        if residents.is_stale() {
+            self.drop_stale(keeper, store);
+        }
+    }
+
+    fn residents_of<'e>(
+        &'e mut self,
+        keeper: Keeper,
+        store: &'e mut MessageStore,
+    ) -> (&'e mut ResidentBodies, &'e mut Memory) {
+        let Bodies { sharing, memory, .. } = self;
+        let queues = &mut store.queues;
+        let residents = match keeper {
+            Keeper::Queue(slot) => &mut queues.at_mut(slot).bodies.residents,
+            Keeper::Sharing => &mut sharing.residents,
+        };
+        (residents, memory)
+    }
+
+    /// A body that was here already gets its place in line.
+    pub(crate) fn line_up_to_leave(&mut self, id: MessageId, store: &mut MessageStore) {
+        let kept = self.kept(id, store).filter(|kept| self.is_at_home(kept));
+        if let Some(keeper) = kept.map(|kept| kept.keeper) {
+            self.line_up_at(keeper, id, store);
+        }
+    }
+
+    fn line_up_at(&mut self, keeper: Keeper, id: MessageId, store: &mut MessageStore) {
+        let (residents, memory) = self.residents_of(keeper, store);
+        residents.line.push_back(id);
+        if residents.line.len() == 1 {
+            memory.weigh(keeper, residents);
+        }
+        if residents.is_stale() {
+            self.drop_stale(keeper, store);
+        }
+    }
+
+    /// Whether it is here, and may leave.
+    fn is_at_home(&self, kept: &Kept<'_>) -> bool {
+        self.may_leave(kept) && kept.stored.here().is_some()
+    }
+
+    /// What has been written since may leave now.
+    pub(crate) fn line_up_written(&mut self, store: &mut MessageStore) {
+        while let Some(id) = self.memory.unwritten.front().copied() {
+            let kept = self.kept(id, store);
+            if kept.is_some_and(|kept| !self.is_written(&kept)) {
+                break;
+            }
+            let keeper = kept.filter(|kept| self.is_at_home(kept)).map(|kept| kept.keeper);
+            self.memory.unwritten.pop_front();
+            if let Some(keeper) = keeper {
+                self.line_up_at(keeper, id, store);
+            }
+        }
+    }
+
+    /// What nobody waits for any more may leave.
+    pub(crate) fn let_go(&mut self, store: &mut MessageStore) {
+        let passed_over = core::mem::take(&mut self.memory.passed_over);
+        let (kept, free): (Vec<_>, Vec<_>) =
+            passed_over.into_iter().partition(|id| self.awaited.keeps(*id));
+        self.memory.passed_over = kept;
+        for id in free.into_iter().rev() {
+            self.line_up_to_leave(id, store);
+        }
+    }
+
+    /// What a reader gets for the body of a message.
+    pub(crate) fn body_of(&self, id: MessageId, message: &Message, store: &MessageStore) -> Body {
+        if let Some(body) = self.sharing.here(message) {
+            return Body::Here(Arc::clone(body));
+        }
+        let (place, name) = self.away_of(id, message, store);
+        let bytes = u32::try_from(message.body.len()).unwrap_or(u32::MAX);
+        Body::Away(Away { place, message: name, bytes })
+    }
+
+    /// Where the body of a message is, and its name.
+    pub(crate) fn away_of(
+        &self,
+        id: MessageId,
+        message: &Message,
+        store: &MessageStore,
+    ) -> (BodyPlace, MessageId) {
+        let name = message.shared().unwrap_or(id);
+        let kept = message.kept().or_else(|| self.kept(name, store));
+        away_of(name, &kept.expect("invariant: a message has a body"))
+    }
+
+    /// A body that was away has come.
+    pub(crate) fn bring(&mut self, id: MessageId, body: Arc<[u8]>, store: &mut MessageStore) {
+        // Whoever reads on asks for it before others.
+        self.bring_to(id, body, VecDeque::push_front, store);
+    }
+
+    /// It is known whether its body is here, where nobody reads yet: the log has it.
+    pub(crate) fn replace_body(&mut self, id: MessageId, body: Stored, store: &mut MessageStore) {
+        self.with_body(id, VecDeque::push_back, body, None, store);
+    }
+
+    fn bring_to(&mut self, id: MessageId, body: Arc<[u8]>, push: Push, store: &mut MessageStore) {
+        let Some(kept) = self.kept(id, store) else { return };
+        let (lies, is_shared) = (kept.lies(), kept.keeper == Keeper::Sharing);
+        let stays = kept.spilled.filter(|_| is_shared);
+        self.with_body(id, push, Stored::Here(body), stays, store);
+        self.memory.spilling.vacate(lies.filter(|_| !is_shared));
+    }
+
+    /// The last of a keeper's bodies leaves, or waits elsewhere until it can: its frame may have
+    /// been stored anew, or somebody waits for it.
+    pub(crate) fn put_away_last(&mut self, keeper: Keeper, store: &mut MessageStore) {
+        let mut last = None;
+        self.change_residents(keeper, |residents| last = residents.line.pop_back(), store);
+        let id = last.expect("invariant: a keeper that is asked has bodies in line");
+        let Some(kept) = self.resident(keeper, id, store) else { return };
+        let (bytes, spilled) = (kept.stored.len(), kept.spilled);
+        if !self.is_written(&kept) {
+            self.memory.unwritten.push_back(id);
+        } else if self.awaited.keeps(id) {
+            self.memory.passed_over.push(id);
+        } else if kept.is_only_here() {
+            self.memory.spilling.begin(id, charge(bytes));
+        } else {
+            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+            self.with_body(id, VecDeque::push_back, Stored::away(bytes), spilled, store);
+        }
+    }
+
+    /// A body takes another form, and the spill has it there.
+    pub(crate) fn with_body(
+        &mut self,
+        name: MessageId,
+        push: Push,
+        stored: Stored,
+        spilled: Option<NonZeroU64>,
+        store: &mut MessageStore,
+    ) {
+        if self.sharing.get(name).is_some() {
+            return self.with_shared(name, push, stored, spilled, store);
+        }
+        let Some(mut message) = store.messages.remove(name.0) else { return };
+        self.unaccount(name, &message, store);
+        message.body = stored;
+        if !message.is_journalled() {
+            message.set_spilled(spilled);
+        }
+        if let Some(kept) = message.kept() {
+            self.settle_body(name, &kept, push, store);
+        }
+        store.messages.insert(name.0, message);
+    }
+
+    /// The body of that name, if it is of this keeper, here, and may leave.
+    fn resident<'e>(
+        &'e self,
+        keeper: Keeper,
+        name: MessageId,
+        store: &'e MessageStore,
+    ) -> Option<Kept<'e>> {
+        self.kept(name, store).filter(|kept| kept.keeper == keeper && self.is_at_home(kept))
+    }
+
+    /// Whoever is gone is in line no more.
+    fn drop_stale(&mut self, keeper: Keeper, store: &mut MessageStore) {
+        let line = core::mem::take(&mut self.residents_of(keeper, store).0.line);
+        let mut seen = BTreeSet::new();
+        let is_there =
+            |id: &MessageId| self.resident(keeper, *id, store).is_some() && seen.insert(*id);
+        let mut kept: VecDeque<_> = line.into_iter().filter(is_there).collect();
+        kept.shrink_to(2 * kept.len() + STALE_MAX);
+        store.took_steps(kept.len() / 16);
+        let (residents, memory) = self.residents_of(keeper, store);
+        residents.line = kept;
+        memory.weigh(keeper, residents);
+    }
+
+    /// What is counted is what is there.
+    ///
+    /// # Panics
+    /// When it is not.
+    pub(crate) fn check_memory(&self, store: &MessageStore) {
+        let (mut away, mut fixed) = (0, 0);
+        let mut residents = alloc::collections::BTreeMap::<Keeper, (usize, u64)>::new();
+        for (_, kept) in self.all_kept(store) {
+            match kept.stored {
+                Stored::Elsewhere { .. } => away += 1,
+                Stored::Here(body) if self.may_leave(&kept) => {
+                    let (count, bytes) = residents.entry(kept.keeper).or_default();
+                    *count += 1;
+                    *bytes += charge(body.len());
+                }
+                Stored::Here(body) => fixed += charge(body.len()),
+            }
+        }
+        assert_eq!((away, fixed), (self.memory.away, self.memory.fixed), "bodies are counted");
+        let all: u64 = residents.values().map(|(_, bytes)| bytes).sum();
+        assert_eq!(all, self.memory.movable, "bodies that may leave are counted");
+        let mut lined: BTreeSet<_> = self.memory.unwritten.iter().copied().collect();
+        lined.extend(&self.memory.passed_over);
+        let queues =
+            || store.queues.iter().map(|(slot, it)| (Keeper::Queue(slot), &it.bodies.residents));
+        let keepers = || queues().chain([(Keeper::Sharing, &self.sharing.residents)]);
+        lined.extend(keepers().flat_map(|(_, residents)| &residents.line));
+        for (name, kept) in self.all_kept(store) {
+            let is_known = || lined.contains(&name) || self.memory.spilling.knows(name);
+            assert!(!self.is_at_home(&kept) || is_known(), "no body stays for good");
+        }
+        for (keeper, counted) in keepers() {
+            let ResidentBodies { line, count, bytes, magnitude: weighed } = counted;
+            let found = residents.remove(&keeper).unwrap_or_default();
+            assert_eq!((*count, *bytes), found, "bodies of {keeper:?} are counted");
+            assert!(line.len() <= 2 * count + STALE_MAX, "lines are short");
+            let magnitude = self.memory.magnitude(counted);
+            assert_eq!(magnitude, *weighed, "keepers are weighed");
+            let is_fat = self.memory.fat.contains(&(magnitude, keeper));
+            assert_eq!(is_fat, magnitude > 0, "keepers with bodies are known");
+        }
+        assert!(residents.is_empty(), "bodies are of keepers");
+        self.check_sharing(store);
+        self.check_spilling(store);
+    }
+
+    /// All bodies, by their names.
+    pub(crate) fn all_kept<'e>(
+        &'e self,
+        store: &'e MessageStore,
+    ) -> impl Iterator<Item = (MessageId, Kept<'e>)> {
+        let messages = store.messages.iter_from(0);
+        let own = messages.filter_map(|(id, message)| Some((MessageId(id), message.kept()?)));
+        own.chain(self.sharing.iter().map(|(name, shared)| (name, shared.kept())))
+    }
+}
+
+impl SendIds {
+    /// Small values, names of messages and selectors of subscriptions, beyond the usual.
+    pub(crate) fn beside_messages_bytes(&self, keyspace: &Keyspace, directory: &Directory) -> u64 {
+        let all = keyspace.values.memory_bytes()
+            + self.memory_bytes()
+            + directory.subscriptions.selectors_bytes();
+        all.saturating_sub(BESIDE_MESSAGES_FREE)
+    }
+}
+
+/// Where a body is that left.
+pub(crate) fn away_of(name: MessageId, kept: &Kept<'_>) -> (BodyPlace, MessageId) {
+    let place = kept.place();
+    (place.expect("invariant: a body leaves for where it can come back from"), name)
+}
+
+/// Where in a line.
+pub(crate) type Push = fn(&mut VecDeque<MessageId>, MessageId);
+
+/// The most that is left to a queue without asking it.
+const FAT_BYTES_MAX: u64 = 4096;
+
+/// A command that waits for a place, with its places in lines, but for bodies.
+const WAITING_BYTES: u64 = 512;
+
+/// What values, names and selectors take that nearly everybody has.
+const BESIDE_MESSAGES_FREE: u64 = 64 * 1024;
+
+/// What values may take, and names, whatever there is.
+const BESIDE_MESSAGES_MIN: u64 = 1024 * 1024;
+
+/// The allocator's share of a body, and its counts.
+const BODY_BYTES_BESIDE: u64 = 32;
+
+/// Entries of a line that may be stale, beside as many as are not.
+const STALE_MAX: usize = 64;
+
+const _: () = assert!(limits::MESSAGE_BYTES_MAX <= u32::MAX as usize, "a length fits");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever takes from an end takes the end of the line along, and its memory in time.
+    #[test]
+    fn what_leaves_in_order_leaves_nothing_in_line() {
+        let mut residents = ResidentBodies::default();
+        residents.line.extend((1..=10_000).map(MessageId));
+        for id in 1..=4_000 {
+            residents.leave_line(MessageId(id));
+            residents.leave_line(MessageId(10_001 - id));
+        }
+        assert_eq!(residents.line, (4_001..=6_000).map(MessageId).collect::<VecDeque<_>>());
+        assert!(residents.line.capacity() <= 4 * 2_000 + 2 * STALE_MAX);
+        residents.leave_line(MessageId(5_000));
+        assert_eq!(residents.line.len(), 2_000, "it is in between");
+    }
+}

@@ -1,0 +1,202 @@
+//! Bodies that several messages have in common: the copies, for all subscriptions, of what was
+//! published once. Those for durable subscriptions are a group that one record stored, see
+//! [`crate::bodies::groups`]; those that memory alone keeps have one body as well.
+//!
+//! Such a body counts once, stands in one line and leaves memory once; it goes with the last of its
+//! copies. In the spill it stays as long, also while it is here: those who read at different times
+//! bring it back, and it leaves again for nothing. It is named by the number of the first copy,
+//! that of a group by the group's.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::num::NonZeroU64;
+
+use model::{Lsn, MessageId};
+
+use crate::bodies::Bodies;
+use crate::bodies::memory::{Keeper, Kept, Push, ResidentBodies, away_of};
+use crate::store::MessageStore;
+use crate::store::message::{Message, Stored};
+
+/// The bodies that are shared, and which of them are here.
+#[derive(Debug, Default)]
+pub(crate) struct Sharing {
+    bodies: BTreeMap<MessageId, SharedBody>,
+    /// How many bodies were given a name that is no message's.
+    separated: u64,
+    pub(crate) residents: ResidentBodies,
+}
+
+/// A body with its copies.
+#[derive(Debug)]
+pub(crate) struct SharedBody {
+    pub(crate) stored: Stored,
+    /// The frame of the log that has it, or will: that of its group.
+    frame: Option<Lsn>,
+    /// Where it lies in the spill, be it here or not.
+    pub(crate) spilled: Option<NonZeroU64>,
+    copies: u32,
+}
+
+impl SharedBody {
+    /// It, as memory keeps it.
+    pub(crate) const fn kept(&self) -> Kept<'_> {
+        let Self { stored, frame, spilled, .. } = self;
+        Kept { stored, keeper: Keeper::Sharing, frame: *frame, spilled: *spilled }
+    }
+}
+
+impl Sharing {
+    /// The body of that name.
+    pub(crate) fn get(&self, body: MessageId) -> Option<&SharedBody> {
+        self.bodies.get(&body)
+    }
+
+    /// The body of a message, if it is here.
+    pub(crate) fn here<'m>(&'m self, message: &'m Message) -> Option<&'m Arc<[u8]>> {
+        match message.shared() {
+            Some(body) => self.bodies.get(&body)?.stored.here(),
+            None => message.body.here(),
+        }
+    }
+
+    /// All by their names.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (MessageId, &SharedBody)> {
+        self.bodies.iter().map(|(body, shared)| (*body, shared))
+    }
+
+    /// What it takes in memory to know them.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.bodies.len() as u64 * SHARED_BYTES
+    }
+}
+
+impl Bodies {
+    /// A message is to have a body together with the others of that name.
+    pub(crate) fn share_body(
+        &mut self,
+        message: &mut Message,
+        name: MessageId,
+        store: &mut MessageStore,
+    ) {
+        let own = message.share(name);
+        if let Some(shared) = self.sharing.bodies.get_mut(&name) {
+            shared.copies += 1;
+            return;
+        }
+        let frame = message.is_journalled().then_some(message.location);
+        let shared = SharedBody { stored: own, frame, spilled: None, copies: 1 };
+        self.settle_body(name, &shared.kept(), VecDeque::push_back, store);
+        self.sharing.bodies.insert(name, shared);
+    }
+
+    /// A message that shared that body is gone; with the last the body goes.
+    pub(crate) fn part_from_body(&mut self, name: MessageId, store: &mut MessageStore) {
+        let shared = self.sharing.bodies.get_mut(&name);
+        let shared = shared.expect("invariant: a body stays with its copies");
+        shared.copies -= 1;
+        if shared.copies == 0
+            && let Some(shared) = self.sharing.bodies.remove(&name)
+        {
+            self.move_body_out(name, &shared.kept(), store);
+            self.memory.spilling.forget(name, shared.kept().lies());
+        }
+    }
+
+    /// A message whose record is not its own any more shared the body of that name, and may have
+    /// the number that the others go on to share it by: it has this one from now on, by a name
+    /// that nothing else has.
+    pub(crate) fn separate(
+        &mut self,
+        from: MessageId,
+        message: &mut Message,
+        body: Arc<[u8]>,
+        store: &mut MessageStore,
+    ) {
+        self.part_from_body(from, store);
+        message.body = Stored::Here(body);
+        let name = MessageId(APART + self.sharing.separated);
+        self.sharing.separated += 1;
+        self.share_body(message, name, store);
+    }
+
+    /// After recovery, in which the copies of a group may be of several frames for a time.
+    pub(crate) fn share_recovered(&mut self, store: &mut MessageStore) {
+        if self.groups.iter().next().is_none() {
+            return;
+        }
+        let all = store.messages.iter_from(0).filter(|(_, message)| message.group() != 0);
+        let ids: Vec<_> = all.map(|(id, _)| MessageId(id)).collect();
+        for id in ids {
+            let Some(mut message) = store.messages.remove(id.0) else { continue };
+            self.unaccount(id, &message, store);
+            let group = MessageId(message.group());
+            self.share_body(&mut message, group, store);
+            store.messages.insert(id.0, message);
+        }
+    }
+
+    /// One of the copies goes, or goes elsewhere: who waits there for the body looks again.
+    pub(crate) fn stop_sharing_wait(&mut self, message: &Message) {
+        let name = message.shared().expect("invariant: a body that is no message's own is shared");
+        let shared = self.sharing.get(name).expect("invariant: a body stays with its copies");
+        if shared.stored.here().is_none() {
+            self.awaited.may_have_left(away_of(name, &shared.kept()));
+        }
+    }
+
+    /// A shared body takes another form, and the spill has it there.
+    pub(crate) fn with_shared(
+        &mut self,
+        name: MessageId,
+        push: Push,
+        stored: Stored,
+        spilled: Option<NonZeroU64>,
+        store: &mut MessageStore,
+    ) {
+        let Some(mut shared) = self.sharing.bodies.remove(&name) else { return };
+        self.move_body_out(name, &shared.kept(), store);
+        (shared.stored, shared.spilled) = (stored, spilled);
+        self.settle_body(name, &shared.kept(), push, store);
+        self.sharing.bodies.insert(name, shared);
+    }
+
+    /// Each body has so many copies as say so.
+    ///
+    /// # Panics
+    /// When it has not.
+    pub(crate) fn check_sharing(&self, store: &MessageStore) {
+        let mut copies = BTreeMap::<MessageId, u32>::new();
+        for (id, message) in store.messages.iter_from(0) {
+            let shares = message.shared();
+            let group = Some(message.group()).filter(|group| *group != 0).map(MessageId);
+            assert!(group.is_none() || group == shares, "message {id} shares with its group");
+            let Some(name) = shares else { continue };
+            let shared = self.sharing.get(name);
+            let shared = shared.unwrap_or_else(|| panic!("message {id} has a body"));
+            assert_eq!(shared.stored.len(), message.body.len(), "it knows how large that is");
+            let frame = message.is_journalled().then_some(message.location);
+            assert_eq!(shared.frame, frame, "it knows where else that is");
+            *copies.entry(name).or_default() += 1;
+        }
+        for (name, shared) in self.sharing.iter() {
+            let found = copies.remove(&name);
+            assert_eq!(found, Some(shared.copies), "a body goes with the last of its copies");
+        }
+        assert!(copies.is_empty(), "bodies that are shared are known");
+    }
+}
+
+impl MessageStore {
+    /// The name of a message's body: its own number, unless it shares it.
+    pub(crate) fn body_name(&self, id: MessageId) -> MessageId {
+        self.living(id).shared().unwrap_or(id)
+    }
+}
+
+/// A body that is shared, but for its bytes, in a tree.
+const SHARED_BYTES: u64 = 64;
+
+/// Names from here on are of no message: the numbers of these are below.
+const APART: u64 = 1 << 62;

@@ -1,0 +1,267 @@
+//! Whoever looks into bodies that left memory: selectors, and commands that compare elements.
+//!
+//! A command waits as a whole, before it has done anything, and is done when all that it needs is
+//! here. Such commands take turns, for the log is read piece by piece: only what the first of them
+//! needs is fetched and kept, so that however many wait, memory holds no more than one may ask for.
+//! A browser stands still, a view of a selector shows nothing behind what it has not seen.
+//! The caller fetches the [`Engine::wanted_frame`], one after the other, and gives it to
+//! [`Engine::restore`]; then they go on, by time, at once. What the spill has: see `spilling.rs`.
+
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::num::NonZeroU64;
+
+use model::{BodyPlace, Command, DependsOn, Lsn, MessageId, SessionId};
+use records::{RecordError, RecordView, Records};
+
+use crate::admission::wait_lists::WaitListId;
+use crate::bodies::Bodies;
+use crate::bodies::memory::{away_of, waiting_bytes};
+use crate::ids::{ConsumerKey, QueueSlot};
+use crate::replies::Shown;
+use crate::store::MessageStore;
+use crate::store::message::State;
+use crate::store::queue::Queue;
+
+/// A message, and its body.
+pub type StoredBody = (MessageId, Arc<[u8]>);
+
+/// The bodies that a frame stored for these messages, in its order. Copies of one share it.
+///
+/// # Errors
+/// When the frame is damaged, or has none for one of them.
+pub fn stored_bodies(
+    payload: &[u8],
+    mut messages: BTreeSet<MessageId>,
+) -> Result<Vec<StoredBody>, RecordError> {
+    let mut found = Vec::with_capacity(messages.len());
+    let mut records = Records::new(payload);
+    while !messages.is_empty()
+        && let Some(record) = records.next()
+    {
+        match record?.0 {
+            RecordView::Message { envelope, body } if messages.remove(&envelope.message) => {
+                found.push((envelope.message, Arc::from(body)));
+            }
+            RecordView::Shared { copies, body } => {
+                let copies = copies.iter().map(|copy| copy.message);
+                let asked: Vec<_> = copies.filter(|copy| messages.remove(copy)).collect();
+                let body = (!asked.is_empty()).then(|| Arc::<[u8]>::from(body));
+                found.extend(asked.into_iter().zip(body.into_iter().cycle()));
+            }
+            _ => {}
+        }
+    }
+    match messages.pop_first() {
+        Some(missing) => Err(RecordError::MissingBody(missing)),
+        None => Ok(found),
+    }
+}
+
+/// Who waits for a turn.
+#[derive(Debug)]
+pub(crate) enum Looker {
+    /// A command that has done nothing yet. Its answer waits for `floor` too.
+    Command { session: SessionId, command: Command, floor: DependsOn },
+    /// The first of those who wait in this line, and there is what it waits for.
+    WaitList(WaitListId),
+}
+
+impl Looker {
+    /// What it takes meanwhile. Who waits in a line is counted there.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Self::Command { command, .. } => waiting_bytes(command),
+            Self::WaitList(_) => 0,
+        }
+    }
+}
+
+/// What the first of them needs.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    /// What of it is still away, by where it is.
+    pub(crate) missing: BTreeSet<(BodyPlace, MessageId)>,
+    /// All that was away at one time or another: it stays when it has come.
+    pub(crate) needed: BTreeSet<MessageId>,
+}
+
+/// Who waits for bodies, and for which.
+#[derive(Debug, Default)]
+pub(crate) struct Awaited {
+    pub(crate) lookers: VecDeque<Looker>,
+    /// What these take.
+    pub(crate) bytes: u64,
+    pub(crate) turn: Turn,
+    pub(crate) browsers: BTreeSet<ConsumerKey>,
+    /// Queues with views that have not seen all.
+    pub(crate) queues: BTreeSet<QueueSlot>,
+    /// What browsers and views have not seen, by where it is.
+    pub(crate) unseen: BTreeSet<(BodyPlace, MessageId)>,
+    /// The same, with those that have come since all looked: they stay until then.
+    pub(crate) coming: BTreeSet<MessageId>,
+    /// Something that was waited for will not come where it was: they look again.
+    pub(crate) is_disturbed: bool,
+}
+
+impl Awaited {
+    /// A body is not any more where it was.
+    pub(crate) fn has_left(&mut self, away: (BodyPlace, MessageId)) {
+        let was_unseen = self.unseen.remove(&away);
+        let was_last = self.turn.missing.remove(&away) && self.turn.missing.is_empty();
+        self.is_disturbed |= was_unseen || was_last;
+    }
+
+    /// Somebody who waits for a body may have no message with it any more.
+    pub(crate) fn may_have_left(&mut self, away: (BodyPlace, MessageId)) {
+        self.is_disturbed |= self.unseen.contains(&away);
+    }
+
+    /// Whether they have to look again.
+    pub(crate) const fn is_disturbed(&self) -> bool {
+        self.is_disturbed
+    }
+
+    /// Whether a body that is here stays, for somebody waits for it and more.
+    pub(crate) fn keeps(&self, id: MessageId) -> bool {
+        self.coming.contains(&id) || self.turn.needed.contains(&id)
+    }
+
+    pub(crate) fn wants(&self, away: (BodyPlace, MessageId)) -> bool {
+        self.unseen.contains(&away) || self.turn.missing.contains(&away)
+    }
+
+    /// The first that the spill has of what is waited for.
+    pub(crate) fn wanted_of_spill(&self) -> Option<NonZeroU64> {
+        let all = (BodyPlace::Spill(NonZeroU64::MIN), MessageId(0))..;
+        let first = |places: &BTreeSet<_>| places.range(all.clone()).next().copied();
+        let found = first(&self.turn.missing).or_else(|| first(&self.unseen));
+        found.and_then(|(place, _)| match place {
+            BodyPlace::Spill(place) => Some(place),
+            BodyPlace::Frame(_) => None,
+        })
+    }
+
+    /// The next one has its turn.
+    pub(crate) fn end_turn(&mut self) {
+        self.turn = Turn::default();
+        self.is_disturbed |= !self.lookers.is_empty();
+    }
+}
+
+impl Bodies {
+    /// A browser or a view waits for the body of this message. False where it is here.
+    pub(crate) fn want(&mut self, id: MessageId, store: &MessageStore) -> bool {
+        let message = store.living(id);
+        let is_away = self.sharing.here(message).is_none();
+        if is_away {
+            let away = self.away_of(id, message, store);
+            self.awaited.unseen.insert(away);
+            self.awaited.coming.insert(away.1);
+        }
+        is_away
+    }
+
+    /// The session is gone, and what it asked for.
+    pub(crate) fn drop_awaiting(&mut self, session: SessionId, store: &mut MessageStore) {
+        let is_its = |looker: &Looker| match looker {
+            Looker::Command { session: other, .. } => *other == session,
+            Looker::WaitList(_) => false,
+        };
+        let has_turn = self.awaited.lookers.front().is_some_and(is_its);
+        self.awaited.lookers.retain(|looker| !is_its(looker));
+        self.awaited.bytes = self.awaited.lookers.iter().map(Looker::bytes).sum();
+        if has_turn {
+            self.awaited.end_turn();
+            self.let_go(store);
+        }
+    }
+
+    pub(crate) fn wait_for_turn(
+        &mut self,
+        looker: Looker,
+        needed: BTreeSet<MessageId>,
+        store: &mut MessageStore,
+    ) {
+        let is_first = self.awaited.lookers.is_empty();
+        self.awaited.bytes += looker.bytes();
+        self.awaited.lookers.push_back(looker);
+        if is_first {
+            self.await_all(needed, store);
+        }
+    }
+
+    /// Whose turn it is needs these.
+    pub(crate) fn await_all(&mut self, mut ids: BTreeSet<MessageId>, store: &mut MessageStore) {
+        store.took_steps(ids.len());
+        let kept = ids.iter().filter_map(|name| Some((*name, self.kept(*name, store)?)));
+        let missing = kept.map(|(name, kept)| away_of(name, &kept)).collect();
+        self.awaited.turn.missing = missing;
+        self.awaited.turn.needed.append(&mut ids);
+    }
+
+    /// Whether these bodies together are more than one command may have brought. One alone may be
+    /// as large as it is.
+    pub(crate) fn is_too_much(
+        &self,
+        ids: &BTreeSet<MessageId>,
+        replies: &Shown,
+        store: &MessageStore,
+    ) -> bool {
+        let bytes = |name: &MessageId| self.kept(*name, store).map_or(0, |it| it.stored.len());
+        ids.len() > 1 && ids.iter().map(bytes).sum::<usize>() > replies.bytes_max()
+    }
+
+    /// Whether a body that was fetched from that frame is to be kept.
+    pub(crate) fn is_to_come(&self, name: MessageId, lsn: Lsn, store: &MessageStore) -> bool {
+        let place = BodyPlace::Frame(lsn);
+        let is_its = self.kept(name, store).is_some_and(|kept| kept.place() == Some(place));
+        is_its && self.is_awaited_at(name, place, store)
+    }
+
+    /// Whether a body is away that is waited for there, or will be soon. Of a shared one some copy
+    /// mostly is ready.
+    pub(crate) fn is_awaited_at(
+        &self,
+        name: MessageId,
+        place: BodyPlace,
+        store: &MessageStore,
+    ) -> bool {
+        let is_away = self.kept(name, store).is_some_and(|kept| kept.stored.here().is_none());
+        let message = store.messages.get(name.0).filter(|message| message.shared().is_none());
+        let is_ready = message.is_none_or(|message| message.state() == State::Ready);
+        is_away && (is_ready || self.awaited.wants((place, name)))
+    }
+
+    /// What a view has not seen comes, or it looks soon.
+    pub(crate) fn check_unseen(&self, slot: QueueSlot, queue: &Queue, store: &MessageStore) {
+        let goes_on = queue.delivery.resumes.is_some();
+        let is_known = self.looks_soon(slot);
+        for view in queue.delivery.views.values() {
+            let comes = view.unseen.first().is_none_or(|(_, order)| self.is_coming(order, store));
+            assert!(comes || goes_on || is_known, "a view of {} waits for what comes", queue.name);
+        }
+    }
+
+    /// Whether views of that queue look again with the next [`Engine::handle_timeout`], and whoever
+    /// waits there is served.
+    pub(crate) fn looks_soon(&self, slot: QueueSlot) -> bool {
+        self.awaited.is_disturbed && self.awaited.queues.contains(&slot)
+    }
+
+    /// Whether views of that queue look again sooner or later: something is on its way for which
+    /// one of them waits, or did.
+    pub(crate) fn will_look(&self, slot: QueueSlot) -> bool {
+        let Awaited { queues, unseen, is_disturbed, .. } = &self.awaited;
+        queues.contains(&slot) && (*is_disturbed || !unseen.is_empty())
+    }
+
+    /// Whether the body of the message at this place is waited for where it is.
+    fn is_coming(&self, order: i64, store: &MessageStore) -> bool {
+        let id = store.message_of(order);
+        let message = store.living(id);
+        let is_away = self.sharing.here(message).is_none();
+        is_away && self.awaited.unseen.contains(&self.away_of(id, message, store))
+    }
+}

@@ -1,0 +1,49 @@
+//! The invariants of commands on lists, and of what is observed.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use model::QueueName;
+
+use crate::ids::{LIST_LINK, SessionSlot};
+use crate::sessions::{Session, Sessions};
+use crate::store::MessageStore;
+use crate::store::message::State;
+use crate::transactions::Transactions;
+
+impl Transactions {
+    pub(crate) fn check_lists(&self, sessions: &Sessions, store: &MessageStore) {
+        let mut observed: BTreeMap<&QueueName, BTreeSet<SessionSlot>> = BTreeMap::new();
+        for (slot, session) in sessions.iter() {
+            store.check_popping(slot, session);
+            for name in session.transactions.observing.iter().flat_map(|observing| &observing.names)
+            {
+                observed.entry(name).or_default().insert(slot);
+            }
+        }
+        assert!(observed.into_iter().eq(self.observed.iter().map(|(name, by)| (name, by.clone()))));
+    }
+}
+
+impl MessageStore {
+    fn check_popping(&self, slot: SessionSlot, session: &Session) {
+        for (link, consumer) in &session.links.consumers {
+            let is_popping = consumer.popping.is_some();
+            assert_eq!(is_popping, *link == LIST_LINK, "commands on lists wait as one consumer");
+            assert!(!is_popping || consumer.wait.is_some(), "and are there while they wait");
+        }
+        for id in &session.holdings.popped {
+            let state = self.messages.get(id.0).map(|message| message.state());
+            let is_its = matches!(state, Some(State::Leased { holder, .. }) if holder == slot);
+            assert!(is_its, "message {id} is leased until it is known to have arrived");
+        }
+        let is_closing = session.closing.is_some();
+        assert!(
+            !is_closing || session.holdings.popped.is_empty(),
+            "what is popped returns at the end"
+        );
+        assert!(
+            !is_closing || session.transactions.observing.is_none(),
+            "who is gone observes nothing"
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! The invariants of topics, subscriptions, groups, transactions and temporary destinations.
+
+use alloc::collections::BTreeMap;
+
+use model::Matching;
+use selector::Selector;
+
+use crate::bodies::Bodies;
+use crate::bodies::groups::Group;
+use crate::directory::Directory;
+use crate::directory::subscriptions::Source;
+use crate::directory::targets::Target;
+use crate::log::unrecorded_bytes_max;
+use crate::sessions::Sessions;
+use crate::store::MessageStore;
+use crate::store::queue::Role;
+
+impl Bodies {
+    pub(crate) fn check_groups(&self, store: &MessageStore) {
+        let mut groups: BTreeMap<u64, Group> = BTreeMap::new();
+        let messages = store.messages.iter_from(0).map(|(_, message)| &**message);
+        for message in messages.filter(|message| message.group() != 0) {
+            assert!(message.is_journalled(), "only what is in the log is in a group");
+            let placed = message.placed();
+            let first = Group { copies: 0, placed, more_bytes: 0 };
+            let group = groups.entry(message.group()).or_insert(first);
+            assert_eq!(group.placed, placed, "a group is in one record");
+            group.copies += 1;
+            group.more_bytes += message.live_bytes() - u64::from(placed.bytes);
+        }
+        assert_eq!(groups.len(), self.groups.iter().count(), "groups are there for messages");
+        for (number, group) in self.groups.iter() {
+            let found = groups.get(&number).expect("a group is there for its messages");
+            assert_eq!(
+                (found.copies, found.placed),
+                (group.copies, group.placed),
+                "groups count their messages"
+            );
+            let unrecorded = unrecorded_bytes_max(found.copies);
+            assert!(found.more_bytes + unrecorded <= group.more_bytes, "all growth is counted");
+        }
+    }
+}
+
+impl Directory {
+    pub(crate) fn check_topics(&self) {
+        for (slot, topic) in self.topics.iter() {
+            let name = &topic.name;
+            let found = self.topics.find(name.as_str()) == Some(slot);
+            assert_eq!(found, !topic.leaving, "topic {name} is found by its name until it goes");
+            assert!(!topic.is_idle(), "topic {name} is there for something");
+            let numbers = topic.subscriptions.iter();
+            let selectors = numbers.filter_map(|it| self.subscriptions.at(*it).selector.as_ref());
+            let weight: usize = selectors.map(Selector::weight).sum();
+            assert_eq!(weight, topic.selectors_weight, "what selectors of {name} weigh");
+            for number in &topic.subscriptions {
+                let source = self.subscriptions.at(*number).source;
+                assert_eq!(source, Source::Topic(slot), "a subscription of {name}");
+            }
+        }
+        let subscribed = self.topics.iter().map(|(_, topic)| topic.subscriptions.len());
+        let entries = self.subscriptions.iter_from(0).map(|(_, entry)| entry);
+        let patterns = entries.filter(|entry| !matches!(entry.source, Source::Topic(_))).count();
+        assert_eq!(patterns, self.subscriptions.patterns_count(), "subscriptions of patterns");
+        let all = subscribed.sum::<usize>() + patterns;
+        assert_eq!(all, self.subscriptions.len(), "subscriptions by topic");
+    }
+
+    pub(crate) fn check_subscriptions(&self, sessions: &Sessions, store: &MessageStore) {
+        for (number, entry) in self.subscriptions.iter_from(0) {
+            assert!(number < self.subscriptions.next, "subscription {number} was given out");
+            let durable = entry.asks.is_durable();
+            let queue = store.queues.at(entry.queue);
+            let role = Role::Subscription { number, durable };
+            assert_eq!(queue.role, role, "subscription {number} has a queue of its own");
+            let keeper = entry.keeper.map(|slot| sessions.at(slot));
+            let is_kept = keeper.is_some_and(|session| session.owned.keeps.contains(&number));
+            assert_eq!(is_kept, entry.keeper.is_some(), "who keeps {number} knows it");
+            let is_used = is_kept || !queue.delivery.consumers.is_empty();
+            let ends = entry.asks.ends();
+            let is_ending = entry.ends_at.is_some();
+            assert!(!is_ending || !is_used, "{number} ends only once it is unused");
+            let may_be_alone = ends.is_none() || is_ending;
+            assert!(is_used || may_be_alone, "somebody uses {number}");
+            let is_pattern = !matches!(entry.source, Source::Topic(_));
+            assert_eq!(is_pattern, entry.asks.matching != Matching::Name, "the source of {number}");
+            assert!(durable || entry.record_bytes == 0, "only what lasts has a record");
+            let named = entry.asks.name.as_ref().map(|name| self.subscriptions.find(name));
+            assert!(named.is_none_or(|found| found == Some(number)), "{number} has its name");
+        }
+        let roles = store.queues.iter().map(|(_, queue)| queue.role);
+        let of_subscriptions = roles.filter(|role| matches!(role, Role::Subscription { .. }));
+        assert_eq!(of_subscriptions.count(), self.subscriptions.len(), "each has a queue");
+    }
+
+    /// Producers and transactions point to destinations, which count them.
+    pub(crate) fn check_targets(&self, sessions: &Sessions, store: &MessageStore) {
+        let mut producers: BTreeMap<Target, u64> = BTreeMap::new();
+        let mut uncommitted: BTreeMap<Target, u64> = BTreeMap::new();
+        for (_, session) in sessions.iter() {
+            for target in session.links.producers.values() {
+                *producers.entry(*target).or_default() += 1;
+            }
+            let transactions = session.transactions.open.values();
+            for target in transactions.flat_map(|transaction| transaction.targets()) {
+                *uncommitted.entry(target).or_default() += 1;
+            }
+        }
+        let queues = store.queues.iter().map(|(slot, queue)| {
+            (Target::Queue(slot), queue.usage.producers, queue.usage.uncommitted)
+        });
+        let topics = self
+            .topics
+            .iter()
+            .map(|(slot, topic)| (Target::Topic(slot), topic.producers, topic.uncommitted));
+        for (target, opened, held) in queues.chain(topics) {
+            assert_eq!(producers.remove(&target).unwrap_or(0), opened, "producers of {target:?}");
+            assert_eq!(uncommitted.remove(&target).unwrap_or(0), held, "parts for {target:?}");
+        }
+        assert!(producers.is_empty() && uncommitted.is_empty(), "what is pointed to exists");
+    }
+}

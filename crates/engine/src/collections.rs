@@ -1,0 +1,6 @@
+//! Containers that the parts share.
+
+pub(crate) mod order_set;
+pub(crate) mod pages;
+pub(crate) mod pattern_tree;
+pub(crate) mod slab;

@@ -1,0 +1,287 @@
+//! The names that senders give their messages, so that one that is sent again is not stored again.
+//!
+//! A name counts for one destination, and for a while: the oldest are forgotten when their window
+//! is over or when there are too many. It is as durable as what was stored under it: its record is
+//! in the same frame, and lives on without that message, in snapshots while its window lasts. So
+//! whoever could have been told that a message is stored is told so again, after a crash too.
+//!
+//! A fingerprint stands beside the name: who sends another message under it has made a mistake, and
+//! would be told that it is stored. It is refused.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+
+use model::{
+    DependsOn, Destination, Durability, MessageId, Nanos, NewMessage, QueueName, Reply, limits,
+};
+use records::{RecordView, SendIdView};
+
+use crate::Effects;
+use crate::context::Context;
+use crate::directory::Directory;
+use crate::directory::targets::Target;
+use crate::log::Log;
+use crate::store::MessageStore;
+use crate::store::drafting::Drafted;
+
+/// A sender's name for a message, at its destination.
+pub(crate) type SendKey = (Destination, Arc<str>);
+
+/// All names that are remembered.
+#[derive(Debug)]
+pub(crate) struct SendIds {
+    /// For how long.
+    window: Nanos,
+    /// How many.
+    count_max: usize,
+    /// What they take of memory, and may.
+    bytes: u64,
+    bytes_max: u64,
+    /// The oldest first.
+    seen: BTreeMap<Age, DedupEntry>,
+    pub(crate) ages: BTreeMap<SendKey, Age>,
+    /// The number of the next one.
+    next: u64,
+}
+
+/// When a name was seen, and its number among all: those that come later are greater.
+pub(crate) type Age = (Nanos, u64);
+
+/// A name and what it stands for.
+#[derive(Debug)]
+pub(crate) struct DedupEntry {
+    pub(crate) key: SendKey,
+    pub(crate) first: First,
+    /// The size of its record; zero where it is in memory only.
+    pub(crate) record_bytes: u64,
+}
+
+/// What came of the message that was sent first under a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct First {
+    /// The first that was stored; `None`: nobody took it.
+    pub(crate) message: Option<MessageId>,
+    /// How many were stored.
+    pub(crate) copies: u32,
+    /// What its answer waited for.
+    pub(crate) after: DependsOn,
+    /// What tells it from another message; not known of those that older versions stored.
+    pub(crate) fingerprint: Option<u64>,
+}
+
+/// What came of a message that was sent before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SentBefore {
+    /// It is the same.
+    Same(First),
+    /// Another one was, and who is told so waits for this.
+    Other(DependsOn),
+}
+
+/// A name whose message is drafted.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) key: SendKey,
+    pub(crate) message: Option<MessageId>,
+    pub(crate) copies: u32,
+    pub(crate) fingerprint: u64,
+    pub(crate) record_bytes: u64,
+}
+
+impl First {
+    /// The answer to it, and to all that are sent again.
+    pub(crate) fn reply(&self) -> Reply {
+        self.message.map_or(Reply::Done, |message| Reply::Stored { message })
+    }
+}
+
+impl SendIds {
+    pub(crate) const fn new(window: Nanos, count_max: usize, bytes_max: u64) -> Self {
+        Self {
+            window,
+            count_max,
+            bytes: 0,
+            bytes_max,
+            seen: BTreeMap::new(),
+            ages: BTreeMap::new(),
+            next: 1,
+        }
+    }
+
+    /// Bytes of memory that they take.
+    pub(crate) const fn memory_bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What came of it, if it was seen and not too long ago.
+    pub(crate) fn find(&self, key: &SendKey, now: Nanos) -> Option<&First> {
+        let age = self.ages.get(key)?;
+        self.seen.get(age).filter(|_| self.is_remembered(*age, now)).map(|seen| &seen.first)
+    }
+
+    pub(crate) fn is_remembered(&self, (at, _): Age, now: Nanos) -> bool {
+        now < at + self.window
+    }
+
+    /// All from this age on, the oldest first.
+    pub(crate) fn iter_from(&self, age: Age) -> impl Iterator<Item = (Age, &DedupEntry)> {
+        self.seen.range(age..).map(|(age, seen)| (*age, seen))
+    }
+
+    /// The number of the next one.
+    pub(crate) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Who has no room for names remembers none.
+    pub(crate) fn is_on(&self) -> bool {
+        self.window > Nanos::ZERO && self.count_max > 0
+    }
+
+    pub(crate) fn insert(&mut self, at: Nanos, seen: DedupEntry) {
+        let age = (at, self.next);
+        self.next += 1;
+        self.bytes += seen.memory_bytes();
+        let before = self.ages.insert(seen.key.clone(), age);
+        assert!(before.is_none(), "a name is entered once");
+        self.seen.insert(age, seen);
+    }
+
+    pub(crate) fn remove(&mut self, age: Age) -> Option<DedupEntry> {
+        let seen = self.seen.remove(&age)?;
+        self.bytes -= seen.memory_bytes();
+        let was_there = self.ages.remove(&seen.key);
+        assert_eq!(was_there, Some(age), "a name is known by its age");
+        Some(seen)
+    }
+
+    /// The oldest, if it is one too many or too old.
+    pub(crate) fn superfluous(&self, now: Nanos) -> Option<Age> {
+        let age = *self.seen.first_key_value()?.0;
+        let is_full = self.seen.len() > self.count_max || self.bytes > self.bytes_max;
+        (is_full || !self.is_remembered(age, now)).then_some(age)
+    }
+
+    pub(crate) fn check(&self, last_moment: Nanos) {
+        assert_eq!(self.seen.len(), self.ages.len(), "each name has an age");
+        assert!(self.seen.len() <= self.count_max, "no more names than may be");
+        let bytes = self.seen.values().map(DedupEntry::memory_bytes).sum::<u64>();
+        assert_eq!(bytes, self.bytes, "bytes of names");
+        assert!(bytes <= self.bytes_max, "no more names than there is memory for");
+        for (age, seen) in &self.seen {
+            assert_eq!(self.ages.get(&seen.key), Some(age), "a name is known by its age");
+            assert!(age.0 <= last_moment && age.1 < self.next, "a name was seen in the past");
+            assert!(seen.key.1.len() <= limits::SEND_ID_BYTES_MAX, "names are short");
+        }
+    }
+}
+
+impl SendIds {
+    /// What its sender calls a message, if that is to be remembered.
+    pub(crate) fn send_key(
+        &self,
+        target: Target,
+        new: &NewMessage,
+        directory: &Directory,
+        store: &MessageStore,
+    ) -> Option<SendKey> {
+        match target {
+            Target::Queue(slot) => {
+                let id = new.send_id.as_ref().filter(|_| self.is_on())?;
+                let name = store.queues.at(slot).name.clone();
+                Some((Destination::Queue(name), Arc::clone(id)))
+            }
+            Target::Topic(slot) => self.topic_send_key(&directory.topics.at(slot).name, new),
+        }
+    }
+
+    /// The same of a message that is published.
+    pub(crate) fn topic_send_key(&self, topic: &QueueName, new: &NewMessage) -> Option<SendKey> {
+        let id = new.send_id.as_ref().filter(|_| self.is_on())?;
+        Some((Destination::Topic(topic.clone()), Arc::clone(id)))
+    }
+
+    /// What came of the message when it was sent before.
+    pub(crate) fn sent_before(
+        &self,
+        key: Option<&SendKey>,
+        new: &NewMessage,
+        store: &mut MessageStore,
+        context: &Context,
+    ) -> Option<SentBefore> {
+        let key = key?;
+        store.took_steps(1);
+        let first = *self.find(key, store.latest)?;
+        let is_same = first.fingerprint.is_none_or(|it| it == context.fingerprint(new));
+        Some(if is_same { SentBefore::Same(first) } else { SentBefore::Other(first.after) })
+    }
+
+    /// Whether it was sent before.
+    pub(crate) fn was_sent(&self, key: Option<&SendKey>, store: &MessageStore) -> bool {
+        key.is_some_and(|key| self.find(key, store.latest).is_some())
+    }
+}
+
+impl Context {
+    /// What tells a message from another one under the same name.
+    pub(crate) fn fingerprint(&self, new: &NewMessage) -> u64 {
+        (self.formats.fingerprint)(new.format, &new.body)
+    }
+}
+
+impl MessageStore {
+    /// Appends the record of a message's name behind those of what came of the message, which has
+    /// left room for it. In memory only where all that came of it is.
+    pub(crate) fn draft_send_id(
+        &self,
+        key: Option<SendKey>,
+        new: &NewMessage,
+        drafted: &[Drafted],
+        log: &mut Log,
+        context: &Context,
+        effects: &mut Effects,
+    ) -> Option<Sent> {
+        let key = key?;
+        let message = drafted.first().map(|(id, _)| *id);
+        let copies = u32::try_from(drafted.len()).unwrap_or(u32::MAX);
+        let level = drafted.iter().map(|(_, message)| message.durability).max();
+        let level = level.unwrap_or(Durability::None);
+        let fingerprint = context.fingerprint(new);
+        let mut sent = Sent { key, message, copies, fingerprint, record_bytes: 0 };
+        if let Some(message) = message.filter(|_| level != Durability::None) {
+            let view = view_of(&sent.key, message, copies, self.latest, Some(fingerprint));
+            let placed = log.store(&RecordView::SendId(view), level, effects);
+            let placed = placed.expect("invariant: the message was stored with room beside it");
+            sent.record_bytes = placed.bytes.into();
+        }
+        Some(sent)
+    }
+}
+
+impl DedupEntry {
+    /// Bytes of memory that it takes.
+    fn memory_bytes(&self) -> u64 {
+        SEEN_BYTES + self.key.1.len() as u64
+    }
+
+    /// As a record says it; `None` where it is in memory only.
+    pub(crate) fn view(&self, (at, _): Age) -> Option<SendIdView<'_>> {
+        let First { message, copies, fingerprint, .. } = self.first;
+        let message = message.filter(|_| self.record_bytes > 0)?;
+        Some(view_of(&self.key, message, copies, at, fingerprint))
+    }
+}
+
+fn view_of(
+    (to, id): &SendKey,
+    message: MessageId,
+    copies: u32,
+    at: Nanos,
+    fingerprint: Option<u64>,
+) -> SendIdView<'_> {
+    let to_topic = matches!(to, Destination::Topic(_));
+    SendIdView { to_topic, to: to.name().as_str(), id, message, copies, at, fingerprint }
+}
+
+/// A name in memory, with its places in the indexes, but for its text. Measured.
+const SEEN_BYTES: u64 = 400;

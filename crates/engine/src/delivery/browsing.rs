@@ -1,0 +1,76 @@
+//! Consumers that look at the ready messages of a queue, from the first to the last, and change
+//! nothing.
+//!
+//! Such a consumer has a place in the queue's order. It is shown what stands behind that, in steps
+//! of so many messages; who has seen all is shown what comes behind its place later. What comes
+//! before it, it does not see. A pause does not concern it.
+
+use model::{MessageId, Nanos, limits};
+use selector::Selector;
+
+use crate::delivery::feeding::Interest;
+use crate::delivery::matching::looks_of;
+use crate::ids::ConsumerKey;
+use crate::sessions::Sessions;
+use crate::store::MessageStore;
+use crate::store::timers::Timer;
+
+/// How far a consumer has looked.
+#[derive(Debug)]
+pub(crate) struct Browsing {
+    pub(crate) selector: Option<Selector>,
+    /// The next (priority, order) to look at.
+    pub(crate) next: (u32, i64),
+    /// When it goes on with what was too much for one step.
+    pub(crate) resumes: Option<Nanos>,
+}
+
+/// Why a step of looking ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The consumer may have no more.
+    Full,
+    /// Nothing stands behind its place.
+    End,
+    /// It is enough for one step.
+    Tired,
+    /// A body that it would look into is away.
+    Awaits(MessageId),
+}
+
+impl Browsing {
+    pub(crate) fn new(selector: Option<Selector>) -> Self {
+        Self { selector, next: (0, i64::MIN), resumes: None }
+    }
+}
+
+impl Sessions {
+    /// How many messages a consumer looks at in one step: fewer by a selector that takes long.
+    pub(crate) fn looks_at_once(&self, key: ConsumerKey) -> usize {
+        limits::SCAN_MESSAGES_MAX / self.browsed_by(key).map_or(1, looks_of).max(1)
+    }
+
+    pub(crate) fn browsed_by(&self, key: ConsumerKey) -> Option<&Selector> {
+        match &self.feed(key)?.interest {
+            Interest::Browse(browsing) => browsing.selector.as_ref(),
+            Interest::Take { .. } => None,
+        }
+    }
+
+    /// A consumer stops looking, for now: until its turn comes again, there is more, or it may have
+    /// more.
+    pub(crate) fn rest(&mut self, key: ConsumerKey, stop: Stop, store: &mut MessageStore) {
+        let resumes = (stop == Stop::Tired).then_some(store.latest);
+        let Some(feed) = self.feed_mut(key) else { return };
+        let is_idle = stop == Stop::End && feed.is_hungry();
+        let Interest::Browse(browsing) = &mut feed.interest else { return };
+        let before = core::mem::replace(&mut browsing.resumes, resumes);
+        let browsers = &mut store.queues.at_mut(feed.queue).delivery.browsers;
+        if is_idle {
+            browsers.insert(key);
+        } else {
+            browsers.remove(&key);
+        }
+        store.timers.change(Timer::Browse(key), before, resumes);
+    }
+}

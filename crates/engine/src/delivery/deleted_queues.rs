@@ -1,0 +1,83 @@
+//! Queues that are gone: deleted temporary ones, and those of subscriptions that ended.
+//!
+//! Nobody finds such a queue, and what it holds is forgotten in steps, a message each time its
+//! timer fires: so the end of a queue with a million messages stalls nobody. What a session holds
+//! stays held and goes when it comes back. None of this is journalled: memory-only messages never
+//! are, and those of a durable subscription went with its Unsubscribed record.
+
+use alloc::boxed::Box;
+
+use model::{DependsOn, MessageId, QueueFull, Reply};
+
+use crate::Effects;
+use crate::admission::Admission;
+use crate::ids::{ConsumerKey, QueueSlot};
+use crate::sessions::Sessions;
+use crate::store::MessageStore;
+use crate::store::message::{Message, State};
+use crate::store::queue::Role;
+
+impl MessageStore {
+    /// Its deletion was journalled as the end of a subscription.
+    pub(crate) fn went_with_subscription(&self, id: MessageId) -> bool {
+        let message = self.living(id);
+        message.is_journalled() && self.queues.at(message.queue).is_leaving()
+    }
+
+    /// Whether it was in a list that is over, and is about to be deleted.
+    pub(crate) fn is_doomed(&self, id: MessageId) -> bool {
+        let message = self.living(id);
+        let queue = self.queues.at(message.queue);
+        message.state() == State::Ready && queue.is_doomed(message.priority, message.order(id))
+    }
+
+    /// Whether it was in a list that is over, be that noticed or not.
+    pub(crate) fn is_of_list_over(&self, id: MessageId) -> bool {
+        let message = self.living(id);
+        let is_ended = self.queues.at(message.queue).is_ended(self.latest);
+        (is_ended && message.state() == State::Ready) || self.is_doomed(id)
+    }
+
+    /// Whoever looks by its number finds a message unless its queue is gone, or its list.
+    pub(crate) fn find(&self, id: MessageId) -> Option<&Message> {
+        let message = self.messages.get(id.0)?;
+        let is_gone = self.is_of_list_over(id);
+        (!is_gone && !self.queues.at(message.queue).is_leaving()).then_some(message)
+    }
+
+    /// Whoever changes something by its number reaches a message of a queue that is not gone. What
+    /// a subscription holds is its consumers' alone.
+    pub(crate) fn reach(&self, id: MessageId) -> Option<&Message> {
+        let message = self.messages.get(id.0)?;
+        match self.queues.at(message.queue).role {
+            Role::Named | Role::Temporary(_) => Some(message),
+            Role::Subscription { .. } | Role::Leaving => None,
+        }
+    }
+}
+
+impl Admission {
+    pub(crate) fn orphan_queue(
+        &mut self,
+        key: ConsumerKey,
+        slot: QueueSlot,
+        full: Option<&QueueFull>,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+        effects: &mut Effects,
+    ) {
+        if self.close_feed(key, sessions, store).is_some() {
+            let (link, full) = (key.link, full.cloned().map(Box::new));
+            let reply = match full {
+                Some(full) => Reply::ConsumerCutOff { link, full },
+                None => Reply::ConsumerClosed { link },
+            };
+            effects.reply(sessions.at(key.session).identity.id, DependsOn::NOTHING, reply);
+            return;
+        }
+        let Some(consumer) = sessions.consumer_mut(key) else { return };
+        consumer.watched.remove(&slot);
+        let ticket = consumer.wait.map(|wait| wait.ticket);
+        self.end_watch(key, slot, ticket, store);
+    }
+}

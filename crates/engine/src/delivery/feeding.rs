@@ -1,0 +1,320 @@
+//! Consumers with a limit: each is given messages until it has had as many as it allows.
+//!
+//! What such a consumer gets it holds for no certain time, until it settles it or its session
+//! ends. Those of one queue take turns: the one that was served least recently is served first. A
+//! consumer keeps its place while it has no credit, so that one which polls loses no turn by it.
+//! They wait at the queue, or at the view of their selector, in one line with those who receive one
+//! by one, whose place is that of the moment at which they began to wait.
+//!
+//! Who drains its limit is told once nothing more is there for it. It is not told before what is
+//! over has gone and its view is made, for until then there may be something.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use model::{LinkId, Nanos, Reply};
+
+use crate::Effects;
+use crate::admission::Admission;
+use crate::delivery::browsing::Browsing;
+use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
+use crate::log::Log;
+use crate::sessions::Sessions;
+use crate::store::MessageStore;
+use crate::store::dispatch::DispatchList;
+use crate::store::queue::Queue;
+use crate::store::timers::Timer;
+
+/// A consumer with a limit.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    pub(crate) queue: QueueSlot,
+    pub(crate) interest: Interest,
+    /// How many messages it may have had since it was opened.
+    pub(crate) limit: u64,
+    /// How many it has had.
+    pub(crate) delivered: u64,
+    /// How many bytes of bodies it may have had before it gets another one.
+    pub(crate) bytes_limit: u64,
+    /// How many it has had, unless it browses.
+    pub(crate) bytes: u64,
+    /// It is to be told when nothing more is there for it.
+    pub(crate) draining: bool,
+}
+
+/// What a consumer may have had since it was opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allowance {
+    pub(crate) messages: u64,
+    /// Of bodies.
+    pub(crate) bytes: u64,
+}
+
+/// What a consumer wants of its queue.
+#[derive(Debug)]
+pub(crate) enum Interest {
+    /// To hold messages: those of the view of this selector, or any.
+    Take { view: Option<Arc<str>>, turn: Turn },
+    /// To look at them.
+    Browse(Browsing),
+}
+
+/// When a consumer is served, of all that wait.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Turn {
+    /// Its place: given when it first waited, and anew whenever it is served.
+    pub(crate) place: Option<u64>,
+    /// Its ticket in the line while it waits. Its place, or an earlier one while it waits alone.
+    pub(crate) ticket: Option<u64>,
+}
+
+impl Feed {
+    /// It may have more.
+    pub(crate) fn is_hungry(&self) -> bool {
+        self.delivered < self.limit && self.bytes < self.bytes_limit
+    }
+
+    /// It may have more messages, and is given none before it may have more bytes.
+    pub(crate) fn is_held_back(&self) -> bool {
+        self.delivered < self.limit && self.bytes >= self.bytes_limit
+    }
+
+    /// Its place among those who wait.
+    pub(crate) fn ticket(&self) -> Option<u64> {
+        match self.interest {
+            Interest::Take { turn, .. } => turn.ticket,
+            Interest::Browse(_) => None,
+        }
+    }
+
+    fn turn_mut(&mut self) -> Option<&mut Turn> {
+        match &mut self.interest {
+            Interest::Take { turn, .. } => Some(turn),
+            Interest::Browse(_) => None,
+        }
+    }
+
+    /// The selector by which it takes messages.
+    pub(crate) fn view(&self) -> Option<&Arc<str>> {
+        match &self.interest {
+            Interest::Take { view, .. } => view.as_ref(),
+            Interest::Browse(_) => None,
+        }
+    }
+}
+
+impl Queue {
+    /// Where those wait who want messages of this view.
+    fn dispatch_of(&mut self, view: Option<&Arc<str>>) -> &mut DispatchList {
+        let Some(text) = view else { return &mut self.delivery.dispatch };
+        let view =
+            self.delivery.views.get_mut(text).expect("invariant: a view stays with its consumers");
+        &mut view.dispatch
+    }
+}
+
+impl Sessions {
+    /// Whether this link is open as a consumer of either kind.
+    pub(crate) fn is_consumer(&self, key: ConsumerKey) -> bool {
+        self.feed(key).is_some() || self.consumer(key).is_some()
+    }
+
+    /// The consumers of a session may have no more than they have had, and nobody is told.
+    pub(crate) fn stop_feeding(&mut self, by: SessionSlot, store: &mut MessageStore) {
+        let links: Vec<LinkId> = self.at(by).links.feeds.keys().copied().collect();
+        store.took_steps(links.len());
+        for link in links {
+            let key = ConsumerKey { session: by, link };
+            let Some(feed) = self.feed_mut(key) else { continue };
+            feed.draining = false;
+            feed.limit = feed.delivered;
+            let slot = feed.queue;
+            self.line_up(key, store);
+            store.queues.at_mut(slot).delivery.draining.remove(&key);
+        }
+    }
+
+    /// A consumer got a message, which counts for so many bytes: the others are before it now.
+    pub(crate) fn fed(
+        &mut self,
+        key: ConsumerKey,
+        charge: u64,
+        store: &mut MessageStore,
+        log: &Log,
+        effects: &mut Effects,
+    ) {
+        let Some(feed) = self.feed_mut(key) else { return };
+        assert!(feed.is_hungry(), "only who may have more is given more");
+        feed.delivered += 1;
+        feed.bytes += charge;
+        if let Some(turn) = feed.turn_mut() {
+            turn.place = Some(store.next.ticket);
+            store.next.ticket += 1;
+        }
+        if feed.is_hungry() {
+            self.line_up_behind(key, store);
+        } else {
+            self.line_up(key, store);
+            self.end_drain(key, store, log, effects);
+        }
+    }
+
+    /// Lets a consumer wait if it may have more and be gone from the line if not.
+    pub(crate) fn line_up(&mut self, key: ConsumerKey, store: &mut MessageStore) {
+        let Some(feed) = self.feed_mut(key) else { return };
+        let (is_hungry, slot) = (feed.is_hungry(), feed.queue);
+        let Interest::Take { view, turn } = &mut feed.interest else { return };
+        match turn.ticket {
+            None if is_hungry => {
+                let place = *turn.place.get_or_insert(store.next.ticket);
+                store.next.ticket = store.next.ticket.max(place + 1);
+                turn.ticket = turn.place;
+                let view = view.clone();
+                self.seat_lone(slot, store);
+                store.queues.at_mut(slot).dispatch_of(view.as_ref()).wait(place, key);
+                store.totals.waiting += 1;
+            }
+            Some(ticket) if !is_hungry => {
+                store.queues.at_mut(slot).dispatch_of(view.as_ref()).stop_waiting(ticket);
+                turn.ticket = None;
+                store.totals.waiting -= 1;
+            }
+            _ => {}
+        }
+    }
+
+    /// Lets a consumer that waits do so at its new place, behind all others. One that waits alone
+    /// need not move before another comes.
+    fn line_up_behind(&mut self, key: ConsumerKey, store: &mut MessageStore) {
+        let Some(feed) = self.feed_mut(key) else { return };
+        let Interest::Take { view, turn: Turn { place: Some(place), ticket: Some(ticket) } } =
+            &mut feed.interest
+        else {
+            return;
+        };
+        let queue = store.queues.at_mut(feed.queue);
+        if queue.delivery.views.is_empty() && queue.delivery.dispatch.waiting().len() == 1 {
+            return;
+        }
+        let dispatch = queue.dispatch_of(view.as_ref());
+        dispatch.stop_waiting(*ticket);
+        dispatch.wait(*place, key);
+        *ticket = *place;
+    }
+
+    /// Another is about to wait at this queue: who waits there alone takes its own place.
+    pub(crate) fn seat_lone(&mut self, slot: QueueSlot, store: &mut MessageStore) {
+        let dispatch = &mut store.queues.at_mut(slot).delivery.dispatch;
+        let waiting = dispatch.waiting();
+        let Some((ticket, key)) = waiting.first_key_value().filter(|_| waiting.len() == 1) else {
+            return;
+        };
+        let (ticket, key) = (*ticket, *key);
+        let turn = self.feed_mut(key).and_then(Feed::turn_mut);
+        if let Some(turn) = turn
+            && let Some(place) = turn.place.filter(|place| *place != ticket)
+        {
+            turn.ticket = Some(place);
+            dispatch.stop_waiting(ticket);
+            dispatch.wait(place, key);
+        }
+    }
+
+    /// Tells those who drain that nothing more is there for them, if that is certain.
+    pub(crate) fn end_drains(
+        &mut self,
+        slot: QueueSlot,
+        store: &mut MessageStore,
+        log: &Log,
+        effects: &mut Effects,
+    ) {
+        let Some(queue) = store.queues.get(slot) else { return };
+        let is_unsure = queue.is_expiring(store.latest) && queue.delivery.pause.is_none();
+        if queue.delivery.draining.is_empty() || is_unsure {
+            return;
+        }
+        let draining: Vec<_> = queue.delivery.draining.iter().copied().collect();
+        store.took_steps(draining.len());
+        for key in draining {
+            self.end_drain(key, store, log, effects);
+        }
+    }
+
+    /// Tells a consumer that drains that it has had all; its limit is what it had. Like a wait that
+    /// ends: that nothing is there may be so by a change that is not durable yet.
+    pub(crate) fn end_drain(
+        &mut self,
+        key: ConsumerKey,
+        store: &mut MessageStore,
+        log: &Log,
+        effects: &mut Effects,
+    ) {
+        let Some(feed) = self.feed_mut(key) else { return };
+        // Who is held back hears when it may have more again, or there is no more.
+        if !feed.draining || feed.is_held_back() {
+            return;
+        }
+        feed.draining = false;
+        feed.limit = feed.delivered;
+        let (slot, delivered) = (feed.queue, feed.delivered);
+        self.line_up(key, store);
+        store.queues.at_mut(slot).delivery.draining.remove(&key);
+        let reply = Reply::Drained { link: key.link, delivered };
+        effects.reply(self.at(key.session).identity.id, log.after_all(), reply);
+    }
+}
+
+impl Admission {
+    /// Forgets a consumer with a limit; what it holds stays held. Gives the queue it was at, which
+    /// may now be idle; `None` when it was not there.
+    pub(crate) fn close_feed(
+        &mut self,
+        key: ConsumerKey,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) -> Option<QueueSlot> {
+        let feed = sessions.feed_mut(key)?;
+        feed.limit = feed.delivered;
+        sessions.line_up(key, store);
+        let feed = sessions.at_mut(key.session).links.feeds.remove(&key.link)?;
+        let queue = store.queues.at_mut(feed.queue);
+        queue.delivery.draining.remove(&key);
+        queue.delivery.browsers.remove(&key);
+        let was_known = queue.delivery.consumers.remove(&key);
+        assert!(was_known, "a queue knows its consumers");
+        match feed.interest {
+            Interest::Take { view: Some(view), .. } => queue.part_view(&view),
+            Interest::Take { view: None, .. } => {}
+            Interest::Browse(browsing) => {
+                store.timers.change(Timer::Browse(key), browsing.resumes, None);
+            }
+        }
+        sessions.release_groups(key, feed.queue, store);
+        self.may_have_caught_up(feed.queue, store);
+        Some(feed.queue)
+    }
+}
+
+impl MessageStore {
+    /// What was over went otherwise than by time: who drains hears soon if nothing else is there.
+    pub(crate) fn end_drains_later(&mut self, slot: QueueSlot) {
+        if self.queues.get(slot).is_some_and(|queue| !queue.delivery.draining.is_empty()) {
+            self.resume_later(slot);
+        }
+    }
+
+    /// A step left something to do, a delivery or a view: the queue goes on with it, by time, at
+    /// once.
+    pub(crate) fn resume_later(&mut self, slot: QueueSlot) {
+        self.resume_at(slot, self.latest);
+    }
+
+    /// The same; of what is due the earliest is first.
+    pub(crate) fn resume_at(&mut self, slot: QueueSlot, at: Nanos) {
+        let queue = self.queues.at_mut(slot);
+        if queue.delivery.resumes.is_none() {
+            queue.delivery.resumes = Some(at);
+            self.timers.change(Timer::Resume(slot), None, Some(at));
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Consumers: what they watch, how they wait, and how a message is leased to them.
+//!
+//! A consumer waits only while none of its watched queues could serve it. So whenever a queue gets
+//! a ready message, loses its pause or gains a waiting consumer, it is enough to serve this queue.
+//!
+//! A receive looks at each watched queue's first message, and one that waits is entered in each:
+//! the cost grows with the queues that the one consumer watches, with nothing else.
+
+use model::{DependsOn, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, limits};
+
+use crate::Effects;
+use crate::admission::Admission;
+use crate::delivery::views::View;
+use crate::directory::Directory;
+use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
+use crate::log::Log;
+use crate::outcome::Outcome;
+use crate::sessions::{Sessions, Wait};
+use crate::store::MessageStore;
+use crate::store::timers::Timer;
+
+/// What a receive asks for beside a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    /// How long it waits.
+    pub(crate) wait: Option<Nanos>,
+    /// How long before the session's first lease ends it is given up.
+    pub(crate) margin: Nanos,
+    /// How long the message is leased; `None`: as long as that says.
+    pub(crate) lease: Option<Nanos>,
+}
+
+impl Directory {
+    pub(crate) fn watch(
+        &self,
+        by: SessionSlot,
+        link: LinkId,
+        name: QueueName,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) -> Outcome {
+        let key = ConsumerKey { session: by, link };
+        if sessions.feed(key).is_some() {
+            return Outcome::refused(Refusal::LinkInUse);
+        }
+        let watched = sessions.consumer(key).map_or(0, |consumer| consumer.watched.len());
+        let known = store.queues.find(name.as_str());
+        if known.is_some_and(|slot| sessions.watches(key, slot)) {
+            return Outcome::reply(DependsOn::NOTHING, Reply::Done);
+        }
+        if watched >= limits::CONSUMER_QUEUES_MAX {
+            return Outcome::refused(Refusal::TooManyWatched);
+        }
+        let slot = match self.queue_to_consume(by, name, store) {
+            Ok(slot) => slot,
+            Err(refusal) => return Outcome::refused(refusal),
+        };
+        let consumer = sessions.at_mut(by).links.consumers.entry(link).or_default();
+        consumer.watched.insert(slot);
+        let wait = consumer.wait;
+        store.queues.at_mut(slot).delivery.consumers.insert(key);
+        if let Some(wait) = wait {
+            sessions.wait_at(slot, wait.ticket, key, store);
+        }
+        Outcome::reply(DependsOn::NOTHING, Reply::Done).waking(slot)
+    }
+}
+
+impl Sessions {
+    pub(crate) fn cancel_receive(
+        &mut self,
+        by: SessionSlot,
+        link: LinkId,
+        store: &mut MessageStore,
+        log: &Log,
+    ) -> Outcome {
+        if self.end_wait(ConsumerKey { session: by, link }, store) {
+            return Outcome::reply(log.after_all(), Reply::TimedOut { link: Some(link) });
+        }
+        Outcome::NOTHING
+    }
+
+    /// Ends a wait with this reply. That nothing was ready may be so by a change that is not
+    /// durable yet: whoever takes an empty queue for a finished one must not see what a crash
+    /// undoes.
+    pub(crate) fn give_up(
+        &mut self,
+        key: ConsumerKey,
+        reply: Reply,
+        store: &mut MessageStore,
+        log: &Log,
+        effects: &mut Effects,
+    ) {
+        let was_waiting = self.end_wait(key, store);
+        assert!(was_waiting, "only who waits gives up");
+        effects.reply(self.at(key.session).identity.id, log.after_all(), reply);
+    }
+
+    /// Forgets a closing session that holds nothing any more.
+    pub(crate) fn end_close(&mut self, slot: SessionSlot) {
+        if self.at(slot).holds_nothing() {
+            self.close(slot);
+        }
+    }
+
+    fn watches(&self, key: ConsumerKey, slot: QueueSlot) -> bool {
+        self.consumer(key).is_some_and(|consumer| consumer.watched.contains(&slot))
+    }
+
+    pub(crate) fn begin_wait(
+        &mut self,
+        key: ConsumerKey,
+        wanted: Wanted,
+        store: &mut MessageStore,
+    ) {
+        let Wanted { wait, margin, lease } = wanted;
+        let ticket = store.next.ticket;
+        store.next.ticket += 1;
+        let until = wait.map(|span| store.latest + span);
+        let session = self.at_mut(key.session);
+        let Some(consumer) = session.links.consumers.get_mut(&key.link) else { return };
+        consumer.wait = Some(Wait { ticket, until, margin, lease });
+        let watched = core::mem::take(&mut consumer.watched);
+        if margin != Nanos::ZERO {
+            session.links.margins.insert(key.link);
+        }
+        let margin_begins = session.margin_begins(key.link, session.first_lease());
+        store.took_steps(watched.len());
+        for slot in &watched {
+            self.wait_at(*slot, ticket, key, store);
+        }
+        if let Some(consumer) = self.consumer_mut(key) {
+            consumer.watched = watched;
+        }
+        store.timers.change(Timer::Wait(key), None, until);
+        store.timers.change(Timer::Margin(key), None, margin_begins);
+        store.totals.waiting += 1;
+    }
+
+    fn wait_at(
+        &mut self,
+        slot: QueueSlot,
+        ticket: u64,
+        key: ConsumerKey,
+        store: &mut MessageStore,
+    ) {
+        self.seat_lone(slot, store);
+        store.queues.at_mut(slot).delivery.dispatch.wait(ticket, key);
+    }
+
+    /// False when it did not wait.
+    pub(crate) fn end_wait(&mut self, key: ConsumerKey, store: &mut MessageStore) -> bool {
+        let Some(wait) = self.consumer(key).and_then(|consumer| consumer.wait) else {
+            return false;
+        };
+        let session = self.at_mut(key.session);
+        let margin_begins = session.margin_begins(key.link, session.first_lease());
+        session.links.margins.remove(&key.link);
+        if let Some(consumer) = session.links.consumers.get_mut(&key.link) {
+            consumer.wait = None;
+            for &queue in &consumer.watched {
+                store.queues.at_mut(queue).delivery.dispatch.stop_waiting(wait.ticket);
+            }
+            let left = consumer.watched.len();
+            store.took_steps(left);
+        }
+        store.timers.change(Timer::Wait(key), wait.until, None);
+        store.timers.change(Timer::Margin(key), margin_begins, None);
+        store.totals.waiting -= 1;
+        true
+    }
+
+    /// There may be something for the consumer though there seems to be nothing.
+    pub(crate) fn is_unsure(&self, key: ConsumerKey, store: &MessageStore) -> bool {
+        let Some(consumer) = self.consumer(key) else { return false };
+        let mut queues = consumer.watched.iter().map(|slot| store.queues.at(*slot));
+        queues.any(|queue| queue.delivery.pause.is_none() && queue.is_expiring(store.latest))
+    }
+
+    /// The next message of all that a consumer watches.
+    pub(crate) fn most_urgent(&self, key: ConsumerKey, store: &MessageStore) -> Option<MessageId> {
+        let watched = &self.consumer(key)?.watched;
+        let (_, order) = watched
+            .iter()
+            .filter_map(|slot| store.queues.at(*slot).next_ready(store.latest))
+            .min()?;
+        Some(store.message_of(order))
+    }
+
+    pub(crate) fn lease_ends_within(
+        &self,
+        holder: SessionSlot,
+        margin: Nanos,
+        store: &MessageStore,
+    ) -> bool {
+        let first = self.at(holder).first_lease();
+        margin != Nanos::ZERO && first.is_some_and(|until| until <= store.latest + margin)
+    }
+}
+
+impl Admission {
+    /// Whether nobody consumes from a queue, or sees to its bounds: there is nobody to serve.
+    pub(crate) fn is_unattended(&self, slot: QueueSlot, store: &MessageStore) -> bool {
+        !self.is_bounded
+            && store.queues.get(slot).is_none_or(|queue| queue.delivery.consumers.is_empty())
+    }
+
+    /// Takes a consumer, and its place if it waits, from a queue.
+    pub(crate) fn end_watch(
+        &mut self,
+        key: ConsumerKey,
+        slot: QueueSlot,
+        ticket: Option<u64>,
+        store: &mut MessageStore,
+    ) {
+        let queue = store.queues.at_mut(slot);
+        let was_known = queue.delivery.consumers.remove(&key);
+        assert!(was_known, "a queue knows its consumers");
+        if let Some(ticket) = ticket {
+            queue.delivery.dispatch.stop_waiting(ticket);
+        }
+        self.may_have_caught_up(slot, store);
+    }
+}
+
+impl MessageStore {
+    /// The next message of a queue and who gets it.
+    pub(crate) fn next_match(&self, slot: QueueSlot) -> Option<(ConsumerKey, MessageId)> {
+        let queue = self.queues.get(slot)?;
+        if queue.is_held_up(self.latest) {
+            return None;
+        }
+        let choosy = queue.delivery.views.values().filter_map(View::next);
+        let first =
+            choosy.chain(queue.delivery.dispatch.next()).min_by_key(|(ticket, _, _)| *ticket);
+        let (_, key, (_, order)) = first?;
+        Some((key, self.message_of(order)))
+    }
+}

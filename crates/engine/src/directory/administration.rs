@@ -1,0 +1,42 @@
+//! What operators ask: to look at messages and subscriptions without touching them, and to clear
+//! up. What deletes is in `purging.rs`, what moves in `move_messages.rs`.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use model::{Page, PageEnd, Reply, Shown, SubscriptionStatistics};
+
+use crate::directory::Directory;
+use crate::log::Log;
+use crate::outcome::Outcome;
+use crate::store::MessageStore;
+
+impl Log {
+    pub(crate) fn reply_page(&self, messages: Vec<Shown>, next: Option<PageEnd>) -> Outcome {
+        let page = Box::new(Page { messages, next });
+        Outcome::reply(self.after_all(), Reply::Page(page))
+    }
+}
+
+impl Directory {
+    pub(crate) fn list_subscriptions(&self, store: &mut MessageStore, log: &Log) -> Outcome {
+        store.took_steps(2 * self.subscriptions.len());
+        let all = self.subscriptions.iter_from(0);
+        let listed = all.filter(|(_, entry)| self.owner_of_source(entry.source).is_none());
+        let mut all: Vec<_> = listed.collect();
+        all.sort_by(|(_, a), (_, b)| {
+            (&a.asks.topic, &a.asks.name).cmp(&(&b.asks.topic, &b.asks.name))
+        });
+        let all = all.into_iter().map(|(number, entry)| {
+            let queue = store.queues.at(entry.queue);
+            SubscriptionStatistics {
+                subscription: entry.asks.clone(),
+                number,
+                ready: queue.index.counts.ready,
+                leased: queue.index.counts.leased,
+                consumers: queue.delivery.consumers.len() as u64,
+            }
+        });
+        Outcome::reply(log.after_all(), Reply::Subscriptions(all.collect()))
+    }
+}

@@ -1,0 +1,222 @@
+//! Rules that operators give queues while the broker runs. They are by name, like the configured
+//! ones, and go before them: whether or not there is such a queue, and whatever becomes of it.
+//!
+//! They hold at once. Who waits for a place is looked at again; what a queue holds beyond bounds
+//! that have become narrower stays until something is sent there.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::ops::Bound;
+
+use model::{Durability, OwnPolicy, QueueName, QueuePolicy, Refusal, Reply, StatedPolicy, limits};
+use records::{OwnPolicyView, RecordView, encode, encoded_bytes};
+
+use crate::Effects;
+use crate::admission::Admission;
+use crate::admission::departure_rate::Drain;
+use crate::context::Context;
+use crate::directory::Directory;
+use crate::directory::targets::is_reserved;
+use crate::ids::QueueSlot;
+use crate::log::Log;
+use crate::outcome::Outcome;
+use crate::recovery::snapshot::snapshot_bytes_of_record;
+use crate::store::MessageStore;
+use crate::store::queue::{Queue, Role};
+
+/// All of them, by name.
+#[derive(Debug, Default)]
+pub(crate) struct OwnPolicies(pub(crate) BTreeMap<QueueName, Own>);
+
+#[derive(Debug)]
+pub(crate) struct Own {
+    pub(crate) policy: OwnPolicy,
+    /// The size of its record; zero where it has none.
+    pub(crate) record_bytes: u64,
+}
+
+/// How far a snapshot has come with them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PolicyCursor {
+    last: Option<QueueName>,
+    done: bool,
+}
+
+impl PolicyCursor {
+    pub(crate) const fn is_done(&self) -> bool {
+        self.done
+    }
+}
+
+impl OwnPolicies {
+    pub(crate) fn of(&self, name: &QueueName) -> OwnPolicy {
+        self.0.get(name).map(|own| own.policy).unwrap_or_default()
+    }
+
+    fn after(&self, name: Option<&QueueName>) -> impl Iterator<Item = (&QueueName, &Own)> {
+        let from = name.map_or(Bound::Unbounded, Bound::Excluded);
+        self.0.range::<QueueName, _>((from, Bound::Unbounded))
+    }
+
+    /// What they may take in a snapshot.
+    pub(crate) fn snapshot_bytes(&self) -> u64 {
+        self.0.values().map(|own| snapshot_bytes_of_record(own.record_bytes)).sum()
+    }
+}
+
+impl Directory {
+    /// The rules of every queue of that name, or of the subscriptions of a topic.
+    pub(crate) fn policy_for(&self, name: &QueueName) -> QueuePolicy {
+        let configured = self.queue_policies.of(name);
+        self.own_policies.0.get(name).map_or(configured, |own| own.policy.over(configured))
+    }
+
+    pub(crate) fn stated_policy(
+        &self,
+        name: &QueueName,
+        store: &MessageStore,
+        log: &Log,
+    ) -> Outcome {
+        let configured = match store.queues.find(name.as_str()) {
+            Some(slot) if store.queues.at(slot).role != Role::Named => store.queues.at(slot).policy,
+            _ => self.queue_policies.of(name),
+        };
+        let own = self.own_policies.of(name);
+        let stated = StatedPolicy { holds: own.over(configured), own, configured };
+        Outcome::reply(log.after_all(), Reply::Policy(Box::new(stated)))
+    }
+
+    pub(crate) fn list_policies(
+        &self,
+        after: Option<&QueueName>,
+        max: usize,
+        store: &mut MessageStore,
+        log: &Log,
+    ) -> Outcome {
+        let all = self.own_policies.after(after).take(max);
+        let all: Vec<_> = all.map(|(name, own)| (name.clone(), Box::new(own.policy))).collect();
+        store.took_steps(all.len());
+        Outcome::reply(log.after_all(), Reply::OwnPolicies(all))
+    }
+
+    pub(crate) fn may_give(
+        &self,
+        name: &QueueName,
+        own: OwnPolicy,
+        is_new: bool,
+    ) -> Result<(), Refusal> {
+        if own.is_empty() {
+            return Ok(());
+        }
+        if is_reserved(name) {
+            return Err(Refusal::NoSuchDestination);
+        }
+        if own.over(self.queue_policies.of(name)).bounds.are_at_odds() {
+            return Err(Refusal::PolicyAtOdds);
+        }
+        if is_new && self.own_policies.0.len() >= limits::OWN_POLICIES_MAX {
+            return Err(Refusal::TooManyPolicies);
+        }
+        Ok(())
+    }
+
+    /// The queue of that name, and those of the subscriptions of that topic or pattern.
+    pub(crate) fn queues_called(
+        &self,
+        name: &QueueName,
+        store: &mut MessageStore,
+    ) -> Vec<QueueSlot> {
+        let named = store.queues.find(name.as_str());
+        let named = named.filter(|slot| store.queues.at(*slot).role == Role::Named);
+        let topic = self.topics.find(name.as_str()).map(|slot| self.topics.at(slot));
+        let numbers = topic.iter().flat_map(|topic| &topic.subscriptions);
+        let subscribed = numbers.map(|number| self.subscriptions.at(*number).queue);
+        let patterns = self.subscriptions.patterns_called(name).map(|entry| entry.queue);
+        let all: Vec<_> = named.into_iter().chain(subscribed).chain(patterns).collect();
+        store.took_steps(all.len() + self.subscriptions.patterns_count());
+        all
+    }
+
+    /// Shows the next ones; says how many were visited.
+    pub(crate) fn snapshot_policies(
+        &self,
+        cursor: &mut PolicyCursor,
+        chunk_max: usize,
+        out: &mut Vec<u8>,
+        context: &Context,
+    ) -> usize {
+        // What memory alone keeps is in no snapshot.
+        cursor.done |= context.key_level() == Durability::None;
+        let mut count = 0;
+        while !cursor.done && count < chunk_max {
+            let next = self.own_policies.after(cursor.last.as_ref()).next();
+            cursor.done = next.is_none();
+            if let Some((name, own)) = next {
+                let view = OwnPolicyView { name: name.as_str(), own: own.policy };
+                encode(&RecordView::OwnPolicy(view), out);
+                cursor.last = Some(name.clone());
+                count += 1;
+            }
+        }
+        count
+    }
+
+    /// The rules of a queue are those that its name has.
+    ///
+    /// # Panics
+    /// When they are not.
+    pub(crate) fn check_policy(&self, queue: &Queue) {
+        let policy = match queue.role {
+            Role::Named => Role::Named.rules(self.policy_for(&queue.name)),
+            Role::Subscription { .. } => {
+                QueuePolicy { kept: false, ..self.policy_for(&queue.name) }
+            }
+            Role::Temporary(_) => QueuePolicy::default(),
+            Role::Leaving => return,
+        };
+        assert_eq!(queue.policy, policy, "the rules of {}", queue.name);
+    }
+}
+
+impl Log {
+    /// The record of them, if there is room for it; to say that there are none needs none. Gives
+    /// its size.
+    pub(crate) fn store_policy(
+        &mut self,
+        name: &QueueName,
+        own: OwnPolicy,
+        context: &Context,
+        effects: &mut Effects,
+    ) -> Result<u64, Refusal> {
+        let level = context.key_level();
+        if level == Durability::None {
+            return Ok(0);
+        }
+        let record = RecordView::OwnPolicy(OwnPolicyView { name: name.as_str(), own });
+        if own.is_empty() {
+            self.append(&record, level, effects);
+        } else {
+            self.store(&record, level, effects).map_err(|_| Refusal::StoreFull)?;
+        }
+        Ok(encoded_bytes(&record))
+    }
+}
+
+impl Admission {
+    /// A queue has these rules from now on; whether it stays without messages is not for them to
+    /// say.
+    pub(crate) fn adopt(&mut self, slot: QueueSlot, policy: QueuePolicy, store: &mut MessageStore) {
+        let queue = store.queues.at_mut(slot);
+        let before = queue.policy;
+        queue.policy = queue.role.rules(QueuePolicy { kept: before.kept, ..policy });
+        if before.bounds.target_age != policy.bounds.target_age {
+            queue.admission.drain = Drain::default();
+        }
+        if before.bounds.is_bounded() {
+            queue.admission.line.bound = before.bounds.first();
+        }
+        queue.spare_what_is_there();
+        self.made_place(slot, store);
+    }
+}

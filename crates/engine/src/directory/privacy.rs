@@ -1,0 +1,76 @@
+//! The privacy of a session: the queues and topics that go with it, whose names only those are
+//! told to whom it wants to be answered by. Others send there, and see nothing of it, not even by
+//! the number of a message.
+
+use model::{AdminCommand, MessageId, QueueName};
+
+use crate::directory::Directory;
+use crate::directory::subscriptions::Source;
+use crate::ids::{QueueSlot, SessionSlot};
+use crate::store::MessageStore;
+use crate::store::queue::Role;
+
+impl Directory {
+    pub(crate) fn hides_from_operator(
+        &self,
+        by: SessionSlot,
+        command: &AdminCommand,
+        store: &MessageStore,
+    ) -> bool {
+        match command {
+            AdminCommand::Browse { queue, .. }
+            | AdminCommand::Purge { queue, .. }
+            | AdminCommand::Delete { queue }
+            | AdminCommand::MoveMessages { from: queue, .. } => self.hides_queue(by, queue, store),
+            AdminCommand::Show { message } => self.hides_message(by, *message, store),
+            _ => false,
+        }
+    }
+
+    /// Whether a queue is private to another session.
+    pub(crate) fn hides_queue(
+        &self,
+        by: SessionSlot,
+        queue: &QueueName,
+        store: &MessageStore,
+    ) -> bool {
+        store.queues.find(queue.as_str()).is_some_and(|slot| self.is_of_another(by, slot, store))
+    }
+
+    pub(crate) fn hides_message(
+        &self,
+        by: SessionSlot,
+        id: MessageId,
+        store: &MessageStore,
+    ) -> bool {
+        store.find(id).is_some_and(|message| self.is_of_another(by, message.queue, store))
+    }
+
+    pub(crate) fn is_of_another(
+        &self,
+        by: SessionSlot,
+        slot: QueueSlot,
+        store: &MessageStore,
+    ) -> bool {
+        self.owner_of(slot, store).is_some_and(|owner| owner != by)
+    }
+
+    /// The session that a queue is private to, as that of a subscription to a topic which is.
+    fn owner_of(&self, slot: QueueSlot, store: &MessageStore) -> Option<SessionSlot> {
+        match store.queues.at(slot).role {
+            Role::Temporary(owner) => Some(owner),
+            Role::Subscription { number, .. } => {
+                self.owner_of_source(self.subscriptions.get(number)?.source)
+            }
+            Role::Named | Role::Leaving => None,
+        }
+    }
+
+    /// The session that a topic is private to.
+    pub(crate) fn owner_of_source(&self, source: Source) -> Option<SessionSlot> {
+        match source {
+            Source::Topic(slot) => self.topics.at(slot).temporary,
+            Source::Words | Source::Glob => None,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! When subscriptions end by themselves: with their last consumer, or with the session of that, at
+//! once or some time later.
+//!
+//! What keeps a subscription goes first; then its time begins, unless somebody consumes from it
+//! again. A durable one that was found in the log has nobody: its time begins when the process
+//! knows what time it is, for a client cannot come while there is no server.
+
+use alloc::vec::Vec;
+
+use model::{Expiry, Keeper, Nanos, Refusal, Subscription, limits};
+use records::VARINT_BYTES_MAX;
+
+use crate::directory::Directory;
+use crate::directory::subscriptions::Entry;
+use crate::ids::SessionSlot;
+use crate::log::Log;
+use crate::sessions::Sessions;
+use crate::store::MessageStore;
+use crate::store::timers::Timer;
+
+impl Sessions {
+    /// Whether a session may keep what is asked for beside what it keeps.
+    pub(crate) fn may_keep(&self, by: SessionSlot, asked: &Subscription) -> Result<(), Refusal> {
+        let session = self.at(by);
+        let is_kept = asked.ends().is_some_and(|expiry| expiry.with == Keeper::Session);
+        let count = session.owned.keeps.len() + session.owned.temporary.len();
+        let is_too_much = is_kept && count >= limits::SESSION_TEMPORARY_MAX;
+        if is_too_much { Err(Refusal::TooManyTemporary) } else { Ok(()) }
+    }
+}
+
+impl Directory {
+    /// Whether the log has room to say that a subscription ends otherwise than it did.
+    pub(crate) fn may_restate(
+        &self,
+        number: u64,
+        expiry: Option<Expiry>,
+        log: &Log,
+    ) -> Result<(), Refusal> {
+        let Entry { asks, record_bytes, .. } = self.subscriptions.at(number);
+        let is_written = *record_bytes > 0 && asks.expiry != expiry;
+        let has_room = record_bytes + VARINT_BYTES_MAX as u64 <= log.room_left();
+        if is_written && !has_room { Err(Refusal::StoreFull) } else { Ok(()) }
+    }
+
+    pub(crate) fn begin_to_end(&mut self, number: u64, ends_at: Nanos, store: &mut MessageStore) {
+        store.timers.change(Timer::Unused(number), None, Some(ends_at));
+        self.subscriptions.at_mut(number).ends_at = Some(ends_at);
+    }
+
+    /// Nobody consumes after a start: the time of each that has one begins with the clock.
+    pub(crate) fn recover_expiries(&mut self, store: &mut MessageStore) {
+        let entries = self.subscriptions.iter_from(0);
+        let ending = entries.filter(|(_, entry)| entry.asks.ends().is_some());
+        let numbers: Vec<u64> = ending.map(|(number, _)| number).collect();
+        for number in numbers {
+            self.subscriptions.at_mut(number).is_recovered = true;
+            self.begin_to_end(number, store.latest, store);
+        }
+    }
+}

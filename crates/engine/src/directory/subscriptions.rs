@@ -1,0 +1,350 @@
+//! Subscriptions of topics: each has a queue of its own, into which a copy of every message that
+//! it takes goes when that is published.
+//!
+//! A named subscription belongs to a client, or to all; a durable one is a record of the log and
+//! lives until it is unsubscribed. Any other goes with its last consumer. Numbers are given once
+//! and never again, for records of messages name subscriptions by them.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use model::{
+    Matching, Nanos, QueueName, Refusal, Reply, Subscription, SubscriptionName, glob, limits, words,
+};
+use selector::Selector;
+
+use crate::collections::pattern_tree::{Found, PatternTree};
+use crate::directory::Directory;
+use crate::directory::patterns::LOOKS_PER_STEP;
+use crate::directory::topics::TopicSlot;
+use crate::ids::{QueueSlot, SessionSlot};
+use crate::log::Log;
+use crate::outcome::Outcome;
+use crate::store::MessageStore;
+
+/// All subscriptions, by number and by name.
+#[derive(Debug)]
+pub(crate) struct Subscriptions {
+    numbers: BTreeMap<u64, Entry>,
+    names: BTreeMap<SubscriptionName, u64>,
+    /// Those of patterns of words.
+    tree: PatternTree,
+    /// Those of globs.
+    globs: BTreeSet<u64>,
+    /// How many are of patterns of either kind.
+    patterns: usize,
+    /// The weight of the globs, and of the selectors of those of patterns of words.
+    globs_weight: usize,
+    selectors_weight: usize,
+    /// Bytes that all their selectors take of memory.
+    selectors_bytes: u64,
+    /// The number of the next one.
+    pub(crate) next: u64,
+}
+
+/// A subscription that is there.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) asks: Box<Subscription>,
+    pub(crate) selector: Option<Selector>,
+    pub(crate) source: Source,
+    /// Where its messages are.
+    pub(crate) queue: QueueSlot,
+    /// The size of its record; zero where it has none.
+    pub(crate) record_bytes: u64,
+    /// The session that keeps it.
+    pub(crate) keeper: Option<SessionSlot>,
+    /// When it ends, since nothing keeps it.
+    pub(crate) ends_at: Option<Nanos>,
+    /// Its time begins when a clock is known: it was found in the log.
+    pub(crate) is_recovered: bool,
+}
+
+/// What a subscription takes messages of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Topic(TopicSlot),
+    /// All topics whose names match the words of what it asks for.
+    Words,
+    /// All topics whose names match it as a glob.
+    Glob,
+}
+
+/// What has to be done so that a consumer gets the subscription it asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// It is there as asked.
+    This(u64),
+    /// There is none.
+    New,
+    /// There is one of that name, but of another topic or selector.
+    Instead(u64),
+}
+
+impl Subscriptions {
+    pub(crate) const fn new() -> Self {
+        Self {
+            numbers: BTreeMap::new(),
+            names: BTreeMap::new(),
+            tree: PatternTree::new(),
+            globs: BTreeSet::new(),
+            patterns: 0,
+            globs_weight: 0,
+            selectors_weight: 0,
+            selectors_bytes: 0,
+            next: 1,
+        }
+    }
+
+    pub(crate) fn insert(&mut self, number: u64, entry: Entry) {
+        if let Some(name) = entry.asks.name.clone() {
+            let before = self.names.insert(name, number);
+            assert!(before.is_none(), "a name is of one subscription");
+        }
+        self.patterns += usize::from(!matches!(entry.source, Source::Topic(_)));
+        match entry.source {
+            Source::Topic(_) => {}
+            Source::Words => {
+                self.tree.insert(&entry.asks.topic, number);
+                self.selectors_weight += weight_of(entry.selector.as_ref());
+            }
+            Source::Glob => {
+                self.globs.insert(number);
+                self.globs_weight += glob_weight(&entry.asks.topic);
+            }
+        }
+        self.selectors_bytes += selector_bytes(&entry.asks);
+        let before = self.numbers.insert(number, entry);
+        assert!(before.is_none(), "a number is of one subscription");
+        self.next = self.next.max(number + 1);
+    }
+
+    pub(crate) fn remove(&mut self, number: u64) -> Option<Entry> {
+        let entry = self.numbers.remove(&number)?;
+        self.patterns -= usize::from(!matches!(entry.source, Source::Topic(_)));
+        match entry.source {
+            Source::Topic(_) => {}
+            Source::Words => {
+                self.tree.remove(&entry.asks.topic, number);
+                self.selectors_weight -= weight_of(entry.selector.as_ref());
+            }
+            Source::Glob => {
+                self.globs.remove(&number);
+                self.globs_weight -= glob_weight(&entry.asks.topic);
+            }
+        }
+        self.selectors_bytes -= selector_bytes(&entry.asks);
+        if let Some(name) = &entry.asks.name {
+            self.names.remove(name);
+        }
+        Some(entry)
+    }
+
+    pub(crate) fn find(&self, name: &SubscriptionName) -> Option<u64> {
+        self.names.get(name).copied()
+    }
+
+    pub(crate) fn get(&self, number: u64) -> Option<&Entry> {
+        self.numbers.get(&number)
+    }
+
+    pub(crate) fn at_mut(&mut self, number: u64) -> &mut Entry {
+        let entry = self.numbers.get_mut(&number);
+        entry.expect("invariant: who has a number of a subscription knows that it is there")
+    }
+
+    pub(crate) fn at(&self, number: u64) -> &Entry {
+        self.get(number).expect("invariant: a topic knows subscriptions that are there")
+    }
+
+    /// All from this number on, ascending.
+    pub(crate) fn iter_from(&self, number: u64) -> impl Iterator<Item = (u64, &Entry)> {
+        self.numbers.range(number..).map(|(number, entry)| (*number, entry))
+    }
+
+    /// Those of globs, the oldest first.
+    pub(crate) fn globs(&self) -> impl Iterator<Item = &Entry> {
+        self.globs.iter().map(|number| self.at(*number))
+    }
+
+    /// Those of patterns of words that the name of a topic matches.
+    pub(crate) fn matching_words(&self, topic: &str) -> Found {
+        self.tree.find(topic)
+    }
+
+    /// Those of patterns that are called so.
+    pub(crate) fn patterns_called(&self, name: &QueueName) -> impl Iterator<Item = &Entry> {
+        let globs = self.globs().filter(move |entry| entry.asks.topic == *name);
+        let words = self.tree.called(name).into_iter().map(|number| self.at(number));
+        globs.chain(words)
+    }
+
+    /// Whether another pattern would make each message take too long, by its own weight and that of
+    /// its selector, beside all but one that goes for it.
+    fn has_room_for(&self, asked: &Subscription, selector: usize, but: Option<&Entry>) -> bool {
+        let same = but.filter(|entry| entry.asks.matching == asked.matching);
+        let before = same.map_or(0, |entry| pattern_weight(&entry.asks));
+        let before_selector = same.map_or(0, |entry| weight_of(entry.selector.as_ref()));
+        let (all, selectors) = match asked.matching {
+            Matching::Name => return true,
+            Matching::Words => (self.tree.weight(), self.selectors_weight - before_selector),
+            Matching::Glob => (self.globs_weight, 0),
+        };
+        all - before + pattern_weight(asked) <= limits::PATTERNS_WEIGHT_MAX
+            && selectors + selector <= limits::SELECTORS_WEIGHT_MAX
+    }
+
+    /// Bytes of memory that their selectors take, but for short ones: queues are counted by
+    /// themselves.
+    pub(crate) const fn selectors_bytes(&self) -> u64 {
+        self.selectors_bytes
+    }
+
+    pub(crate) const fn patterns_count(&self) -> usize {
+        self.patterns
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.numbers.len()
+    }
+}
+
+impl Entry {
+    fn is_as(&self, asked: &Subscription) -> bool {
+        self.asks.topic == asked.topic
+            && self.asks.matching == asked.matching
+            && self.asks.selector == asked.selector
+            && self.asks.without == asked.without
+    }
+}
+
+impl Directory {
+    /// It reflects the last change of it, which may not be durable yet.
+    pub(crate) fn find_subscription(&self, name: &SubscriptionName, log: &Log) -> Outcome {
+        let Some(number) = self.subscriptions.find(name) else { return log.not_found() };
+        let reply = Reply::Subscription(self.subscriptions.at(number).asks.clone());
+        Outcome::reply(log.after_all(), reply)
+    }
+
+    /// What has to be done for it, unless others prevent it.
+    pub(crate) fn wanted(
+        &self,
+        asked: &Subscription,
+        store: &MessageStore,
+    ) -> Result<Wanted, Refusal> {
+        let known = asked.name.as_ref().and_then(|name| self.subscriptions.find(name));
+        let Some(number) = known else { return Ok(Wanted::New) };
+        let entry = self.subscriptions.at(number);
+        let fits = entry.is_as(asked);
+        let may_join = asked.shared && fits;
+        let in_use = self.has_consumers(number, store) && !may_join;
+        if in_use || entry.asks.shared != asked.shared {
+            return Err(Refusal::SubscriptionInUse);
+        }
+        Ok(if fits { Wanted::This(number) } else { Wanted::Instead(number) })
+    }
+
+    pub(crate) fn may_subscribe(
+        &self,
+        slot: Option<TopicSlot>,
+        asked: &Subscription,
+        replaced: Option<u64>,
+        record_bytes: u64,
+        store: &MessageStore,
+        log: &Log,
+    ) -> Result<(), Refusal> {
+        let replaced = replaced.map(|number| self.subscriptions.at(number));
+        let is_of_topic = |entry: &&Entry| matches!(entry.source, Source::Topic(_));
+        let topic = slot.map(|slot| self.topics.at(slot));
+        if topic.is_some_and(|topic| topic.temporary.is_some()) && asked.is_durable() {
+            return Err(Refusal::NoSuchDestination);
+        }
+        let others = self.subscriptions.len() - usize::from(replaced.is_some());
+        let (beside, most) = match topic {
+            Some(topic) => {
+                let is_same = |entry: &&Entry| slot.map(Source::Topic) == Some(entry.source);
+                let same = replaced.filter(is_same);
+                let beside = topic.subscriptions.len() - usize::from(same.is_some());
+                (beside, limits::TOPIC_SUBSCRIPTIONS_MAX)
+            }
+            None => {
+                let same = replaced.filter(|entry| !is_of_topic(entry));
+                let beside = self.subscriptions.patterns_count() - usize::from(same.is_some());
+                (beside, limits::PATTERN_SUBSCRIPTIONS_MAX)
+            }
+        };
+        let before = replaced.map_or(0, |entry| selector_bytes(&entry.asks));
+        let grows = replaced.is_none() || selector_bytes(asked) > before;
+        let is_crowded = grows && self.subscriptions_crowd(store);
+        if is_crowded || others >= limits::SUBSCRIPTIONS_MAX || beside >= most {
+            return Err(Refusal::TooManySubscriptions);
+        }
+        if record_bytes > log.room_left() {
+            return Err(Refusal::StoreFull);
+        }
+        Ok(())
+    }
+
+    /// Whether each message may be held against a pattern, and a selector of this weight, as well.
+    pub(crate) fn may_select(
+        &self,
+        slot: Option<TopicSlot>,
+        asked: &Subscription,
+        weight: usize,
+        replaced: Option<u64>,
+    ) -> Result<(), Refusal> {
+        let replaced = replaced.map(|number| self.subscriptions.at(number));
+        let has_room = self.subscriptions.has_room_for(asked, weight, replaced);
+        let Some(slot) = slot else {
+            return if has_room { Ok(()) } else { Err(Refusal::TooManySelectors) };
+        };
+        let same = replaced.filter(|entry| entry.source == Source::Topic(slot));
+        let before = same.map_or(0, |entry| weight_of(entry.selector.as_ref()));
+        let all = self.topics.at(slot).selectors_weight - before + weight;
+        let is_too_much = weight > before && all > limits::SELECTORS_WEIGHT_MAX;
+        if is_too_much { Err(Refusal::TooManySelectors) } else { Ok(()) }
+    }
+
+    /// Whether there is no memory for another one.
+    pub(crate) fn subscriptions_crowd(&self, store: &MessageStore) -> bool {
+        store.queues.is_crowded_beside(self.subscriptions.selectors_bytes())
+    }
+
+    pub(crate) fn has_consumers(&self, number: u64, store: &MessageStore) -> bool {
+        !store.queues.at(self.subscriptions.at(number).queue).delivery.consumers.is_empty()
+    }
+}
+
+impl Source {
+    /// That of a subscription of a pattern.
+    pub(crate) fn of_pattern(matching: Matching) -> Self {
+        if matching == Matching::Glob { Self::Glob } else { Self::Words }
+    }
+}
+
+pub(crate) fn weight_of(selector: Option<&Selector>) -> usize {
+    selector.map_or(0, Selector::weight)
+}
+
+/// Steps that it takes at most to hold a name against a pattern.
+fn pattern_weight(asks: &Subscription) -> usize {
+    match asks.matching {
+        Matching::Name => 0,
+        Matching::Words => words::parts(asks.topic.as_str()).map_or(0, |it| words::weight(&it)),
+        Matching::Glob => glob_weight(&asks.topic),
+    }
+}
+
+fn glob_weight(pattern: &QueueName) -> usize {
+    let most = limits::QUEUE_NAME_BYTES_MAX;
+    1 + glob::comparisons_max(pattern.as_str().as_bytes(), most) / LOOKS_PER_STEP
+}
+
+/// What its selector takes of memory, but for a short one.
+fn selector_bytes(asks: &Subscription) -> u64 {
+    let text = asks.selector.as_ref().map_or(0, |text| text.len());
+    (text.saturating_sub(SELECTOR_BYTES_USUAL) * limits::SELECTOR_MEMORY_FACTOR) as u64
+}
+
+/// Bytes of a selector's text that count as part of the queue.
+const SELECTOR_BYTES_USUAL: usize = 64;

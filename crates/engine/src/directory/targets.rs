@@ -1,0 +1,120 @@
+//! Where producers and transactions point to: a queue or a topic, which they keep alive.
+
+use model::{Destination, QueueName, Refusal, limits};
+
+use crate::directory::Directory;
+use crate::directory::topics::TopicSlot;
+use crate::ids::{QueueSlot, SessionSlot};
+use crate::store::MessageStore;
+use crate::store::queue::Role;
+
+/// A destination that exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Target {
+    Queue(QueueSlot),
+    Topic(TopicSlot),
+}
+
+impl Directory {
+    /// The destination of that name, made now if it is to be.
+    pub(crate) fn target(
+        &mut self,
+        to: Destination,
+        store: &mut MessageStore,
+    ) -> Result<Target, Refusal> {
+        match to {
+            Destination::Queue(name) => self.find_or_create(name, store).map(Target::Queue),
+            Destination::Topic(name) => self.find_or_create_topic(name).map(Target::Topic),
+        }
+    }
+
+    /// The queue of that name, made now if it is to be.
+    pub(crate) fn find_or_create(
+        &self,
+        name: QueueName,
+        store: &mut MessageStore,
+    ) -> Result<QueueSlot, Refusal> {
+        if let Some(slot) = store.queues.find(name.as_str()) {
+            return Ok(slot);
+        }
+        if is_reserved(&name) {
+            return Err(Refusal::NoSuchDestination);
+        }
+        store.queues.takes_another()?;
+        let policy = self.policy_for(&name);
+        Ok(store.queues.create(name, policy))
+    }
+
+    /// The topic of that name, made now if it is to be.
+    pub(crate) fn find_or_create_topic(&mut self, name: QueueName) -> Result<TopicSlot, Refusal> {
+        if let Some(slot) = self.topics.find(name.as_str()) {
+            return Ok(slot);
+        }
+        if is_reserved(&name) {
+            return Err(Refusal::NoSuchDestination);
+        }
+        self.topics.takes_another()?;
+        Ok(self.topics.create(name, None))
+    }
+
+    /// The queue of that name for a consumer of this session. A temporary one is for consumers of
+    /// the session that made it; others may send there.
+    pub(crate) fn queue_to_consume(
+        &self,
+        by: SessionSlot,
+        name: QueueName,
+        store: &mut MessageStore,
+    ) -> Result<QueueSlot, Refusal> {
+        let slot = self.find_or_create(name, store)?;
+        match store.queues.at(slot).role {
+            Role::Temporary(owner) if owner != by => Err(Refusal::OfAnotherSession),
+            _ => Ok(slot),
+        }
+    }
+
+    /// Whether consumers of this session may subscribe to a topic: see
+    /// [`Directory::queue_to_consume`].
+    pub(crate) fn may_consume_topic(&self, by: SessionSlot, topic: &QueueName) -> bool {
+        let slot = self.topics.find(topic.as_str());
+        let owner = slot.and_then(|slot| self.topics.at(slot).temporary);
+        owner.is_none_or(|owner| owner == by)
+    }
+
+    /// It was deleted, and only who points to it still knows it.
+    pub(crate) fn is_gone(&self, target: Target, store: &MessageStore) -> bool {
+        match target {
+            Target::Queue(slot) => store.queues.at(slot).is_leaving(),
+            Target::Topic(slot) => self.topics.at(slot).leaving,
+        }
+    }
+
+    /// How many producers point to it.
+    pub(crate) fn producers_of<'e>(
+        &'e mut self,
+        target: Target,
+        store: &'e mut MessageStore,
+    ) -> &'e mut u64 {
+        match target {
+            Target::Queue(slot) => &mut store.queues.at_mut(slot).usage.producers,
+            Target::Topic(slot) => &mut self.topics.at_mut(slot).producers,
+        }
+    }
+
+    /// How many messages open transactions hold for it.
+    pub(crate) fn uncommitted_of<'e>(
+        &'e mut self,
+        target: Target,
+        store: &'e mut MessageStore,
+    ) -> &'e mut u64 {
+        match target {
+            Target::Queue(slot) => &mut store.queues.at_mut(slot).usage.uncommitted,
+            Target::Topic(slot) => &mut self.topics.at_mut(slot).uncommitted,
+        }
+    }
+}
+
+/// Names of temporary destinations are the engine's to give: one that is gone never becomes a queue
+/// that collects for ever what its late senders send.
+pub(crate) fn is_reserved(name: &QueueName) -> bool {
+    name.as_str().starts_with(limits::TEMPORARY_PREFIX)
+}

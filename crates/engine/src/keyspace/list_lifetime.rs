@@ -1,0 +1,132 @@
+//! When a list goes: at its deadline, all at once for whoever looks, and in steps for the log.
+//!
+//! When the time of a list is over, its ready messages are *doomed*: they leave the ready set all
+//! at once, so that nobody finds them, and are deleted one by one, by a timer that is due at once.
+//! What is stored from then on is a new list. The log knows the deadline; from when it was reached
+//! until the last message is deleted it also knows which messages are over, so that a crash in
+//! between brings back neither an old message nor takes a new one.
+//!
+//! The lifetime of a list changes in many ways, as when its last message is leased to somebody.
+//! Each leaves the name among those to be stated, and before its frame ends the log is told.
+
+use alloc::vec::Vec;
+
+use model::{Nanos, QueueName};
+use records::{DeadlineView, Over};
+
+use crate::ids::QueueSlot;
+use crate::keyspace::Keyspace;
+use crate::log::Log;
+use crate::store::MessageStore;
+use crate::store::message::State;
+use crate::store::queue::{Counts, ListLifetime, Role};
+use crate::store::timers::Timer;
+
+impl Keyspace {
+    /// The last doomed message of a queue is gone.
+    pub(crate) fn doom_is_done(&mut self, slot: QueueSlot, store: &mut MessageStore) {
+        let at = store.queues.at(slot).index.lifetime.at;
+        self.change_lifetime(slot, ListLifetime { at, over: None }, store);
+    }
+
+    /// A list that was empty only while one element took another's place keeps its deadline.
+    pub(crate) fn keep_deadline(
+        &mut self,
+        slot: QueueSlot,
+        at: Option<Nanos>,
+        store: &mut MessageStore,
+    ) {
+        let queue = store.queues.at(slot);
+        if queue.index.lifetime.at != at && queue.is_list() {
+            let over = queue.index.lifetime.over;
+            self.change_lifetime(slot, ListLifetime { at, over }, store);
+        }
+    }
+
+    /// Sets the lifetime of a list; the log is told before the frame ends.
+    pub(crate) fn change_lifetime(
+        &mut self,
+        slot: QueueSlot,
+        lifetime: ListLifetime,
+        store: &mut MessageStore,
+    ) {
+        let queue = store.queues.at_mut(slot);
+        let before = core::mem::replace(&mut queue.index.lifetime, lifetime);
+        let name = queue.name.clone();
+        let bytes = |lifetime| snapshot_bytes(&name, lifetime);
+        store.totals.snapshot_bytes = store.totals.snapshot_bytes + bytes(lifetime) - bytes(before);
+        store.timers.change(Timer::End(slot), before.at, lifetime.at);
+        if lifetime == ListLifetime::default() {
+            self.limited.remove(&name);
+        } else {
+            self.limited.insert(name.clone());
+        }
+        self.unstated.insert(name);
+    }
+
+    /// The log was just told the lifetime of the list of that name.
+    pub(crate) fn lifetime_is_stated(&mut self, name: &QueueName) {
+        self.unstated.remove(name);
+        self.stale.remove(name);
+    }
+
+    /// Whether the log knows another lifetime of the list of this queue than it has.
+    pub(crate) fn is_stale(&self, slot: QueueSlot, store: &MessageStore) -> bool {
+        self.stale.contains(&store.queues.at(slot).name)
+    }
+
+    /// Dooms those ready messages of a queue that are over, as the log has it.
+    pub(crate) fn doom_again(&mut self, slot: QueueSlot, over: Over, store: &mut MessageStore) {
+        let queue = store.queues.at(slot);
+        let is_over =
+            |place: &(u32, i64)| over.has(place.1, store.living(store.message_of(place.1)).created);
+        let doomed: Vec<_> = queue.delivery.dispatch.ready().iter().filter(is_over).collect();
+        for (priority, order) in doomed {
+            self.doom_one(slot, priority, order, store);
+        }
+    }
+
+    fn doom_one(&mut self, slot: QueueSlot, priority: u32, order: i64, store: &mut MessageStore) {
+        let id = store.message_of(order);
+        let entry = store.queues.at(slot).entry_of(id, store.living(id));
+        let mut one = Counts::default();
+        one.add(State::Ready, priority);
+        let queue = store.queues.at_mut(slot);
+        let forgets_at = queue.forgets_at();
+        queue.delivery.dispatch.remove(entry);
+        queue.index.doomed.insert(priority, order);
+        queue.index.counts.doom_some(&one);
+        store.totals.counts.doom_some(&one);
+        store.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
+        if queue.index.counts.ready == 0 {
+            self.list_ended(slot, store);
+        }
+    }
+}
+
+impl MessageStore {
+    /// What the log is to know of the list of that name.
+    pub(crate) fn lifetime_view<'a>(&self, name: &'a QueueName) -> DeadlineView<'a> {
+        let slot = self.queues.find(name.as_str());
+        let queue = slot.map(|slot| self.queues.at(slot)).filter(|queue| queue.role == Role::Named);
+        let ListLifetime { at, over } = queue.map(|queue| queue.index.lifetime).unwrap_or_default();
+        DeadlineView { name: name.as_str(), of_value: false, at, over }
+    }
+}
+
+impl Log {
+    /// Whether the log has room for the place of one that is spared. What is kept for deleting is
+    /// not for that.
+    pub(crate) fn may_say_where(&self) -> bool {
+        self.takes_change() && !self.is_scarce()
+    }
+}
+
+/// What the lifetime of a list may take in a snapshot.
+pub(crate) fn snapshot_bytes(name: &QueueName, lifetime: ListLifetime) -> u64 {
+    let is_default = lifetime == ListLifetime::default();
+    if is_default { 0 } else { (name.as_str().len() + LIFETIME_BYTES_MAX) as u64 }
+}
+
+/// What a KeyDeadline record has beside the name, and its share of what a chunk costs.
+const LIFETIME_BYTES_MAX: usize = 2 + 2 + 8 + 8 + 9 + 9 + 8;

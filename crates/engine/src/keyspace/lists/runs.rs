@@ -1,0 +1,63 @@
+//! Runs: what a client asked several times, one behind the other, done as one command and one frame
+//! where that comes to the same.
+//!
+//! It does where nothing could come between: nobody consumes from the queue or waits for its
+//! elements, nothing bounds it or protects what is popped, and all finds its room. Anything else is
+//! asked for command by command.
+
+use alloc::boxed::Box;
+
+use model::{Command, DependsOn, ListCommand, QueueName, Reply, limits};
+
+use crate::admission::Admission;
+use crate::outcome::Outcome;
+use crate::store::MessageStore;
+use crate::store::queue::Queue;
+
+/// What each command of a run costs of [`limits::COMMAND_STEPS`], which is about what it takes.
+pub(crate) const STEPS: usize = limits::COMMAND_STEPS / 2;
+
+/// Bytes that a run takes or looks at, with what exceeds them: so many may be added to what a peer
+/// has not read yet before that is looked at again.
+pub(crate) const SHOWN_BYTES_MAX: usize = 64 * 1024;
+
+impl Admission {
+    /// Whether nobody but who asks has to do with the elements of a list.
+    pub(crate) fn is_quiet(&self, name: &QueueName, store: &MessageStore) -> bool {
+        match store.queues.find(name.as_str()) {
+            Some(slot) => store.queues.at(slot).is_quiet(),
+            None => !self.is_bounded,
+        }
+    }
+}
+
+impl MessageStore {
+    pub(crate) fn protects_popped(&self, name: &QueueName) -> bool {
+        let slot = self.queues.find(name.as_str());
+        slot.is_some_and(|slot| self.queues.at(slot).policy.pop_lease.is_some())
+    }
+}
+
+impl Queue {
+    fn is_quiet(&self) -> bool {
+        let is_consumed = !self.delivery.consumers.is_empty() || self.waiting_count() > 0;
+        !self.policy.bounds.is_bounded() && !is_consumed && self.admission.line.tickets.is_empty()
+    }
+}
+
+impl Outcome {
+    /// Nothing is done of a run.
+    pub(crate) fn apart(run: ListCommand) -> Self {
+        Self::reply(DependsOn::NOTHING, Reply::Apart(Box::new(run)))
+    }
+}
+
+/// A command that is a run, or the command.
+pub(crate) fn as_run(command: Command) -> Result<ListCommand, Command> {
+    match command {
+        Command::List(run @ (ListCommand::PushEach { .. } | ListCommand::PopEach { .. })) => {
+            Ok(run)
+        }
+        command => Err(command),
+    }
+}

@@ -1,0 +1,103 @@
+//! Commands on lists that wait for an element.
+//!
+//! Such a command stands as a consumer of its own in each of its queues, in one line with all who
+//! wait there: who waits longest is served first. It gets what it asked for once, after the command
+//! that brought it has ended, in the same frame where that has room, and is a consumer no more.
+//! Where one command brought something to several queues, they give in the order in which they got
+//! it. Where the log has no room left for what one call may append, the rest is served in the next.
+
+use alloc::boxed::Box;
+
+use model::{Command, DependsOn, Nanos};
+
+use crate::Effects;
+use crate::delivery::receiving::Wanted;
+use crate::ids::{ConsumerKey, LIST_LINK, QueueSlot, SessionSlot};
+use crate::keyspace::lists::{MoveArgs, PopArgs};
+use crate::outcome::Outcome;
+use crate::sessions::{Consumer, Sessions};
+use crate::store::MessageStore;
+
+/// A command that waits.
+#[derive(Debug)]
+pub(crate) struct Popping {
+    pub(crate) asked: Asked,
+    /// What its answer waits for whatever that is.
+    pub(crate) floor: DependsOn,
+}
+
+/// What it asked for.
+#[derive(Clone, Debug)]
+pub(crate) enum Asked {
+    /// Elements, of the list that gets some first.
+    Elements(PopArgs),
+    /// That one is moved.
+    Move(MoveArgs),
+}
+
+impl Sessions {
+    /// What a command was answered, from the output `first` on, waits for this too; and so does
+    /// what it will be answered, if it waits.
+    pub(crate) fn raise_answers(
+        &mut self,
+        by: SessionSlot,
+        floor: DependsOn,
+        first: usize,
+        effects: &mut Effects,
+    ) {
+        if floor == DependsOn::NOTHING {
+            return;
+        }
+        let key = ConsumerKey { session: by, link: LIST_LINK };
+        if let Some(popping) = self.consumer_mut(key).and_then(|it| it.popping.as_mut()) {
+            popping.floor = floor;
+        }
+        let id = self.at(by).identity.id;
+        for output in effects.outputs.iter_mut().skip(first).filter(|it| it.session == id) {
+            output.after = output.after.and(floor);
+        }
+    }
+
+    pub(crate) fn is_popping(&self, key: ConsumerKey) -> bool {
+        self.consumer(key).is_some_and(|consumer| consumer.popping.is_some())
+    }
+
+    pub(crate) fn wait_in(
+        &mut self,
+        by: SessionSlot,
+        queues: &[QueueSlot],
+        asked: Asked,
+        wait: Option<Nanos>,
+        store: &mut MessageStore,
+    ) -> Outcome {
+        let key = ConsumerKey { session: by, link: LIST_LINK };
+        let consumer = Consumer {
+            watched: queues.iter().copied().collect(),
+            wait: None,
+            popping: Some(Box::new(Popping { asked, floor: DependsOn::NOTHING })),
+        };
+        for &queue in queues {
+            store.queues.at_mut(queue).delivery.consumers.insert(key);
+        }
+        self.at_mut(by).links.consumers.insert(key.link, consumer);
+        let lease = None;
+        self.begin_wait(key, Wanted { wait, margin: Nanos::ZERO, lease }, store);
+        Outcome::NOTHING
+    }
+}
+
+/// No protocol may use the link that commands on lists wait as.
+pub(crate) const fn is_for_list_link(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::OpenConsumer { link: LIST_LINK, .. }
+            | Command::Subscribe { link: LIST_LINK, .. }
+            | Command::SubscribePattern { link: LIST_LINK, .. }
+            | Command::CloseConsumer { link: LIST_LINK }
+            | Command::Credit { link: LIST_LINK, .. }
+            | Command::Watch { link: LIST_LINK, .. }
+            | Command::Unwatch { link: LIST_LINK, .. }
+            | Command::Receive { link: LIST_LINK, .. }
+            | Command::CancelReceive { link: LIST_LINK }
+    )
+}

@@ -1,0 +1,232 @@
+//! Small values by name, and what is counted about them.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
+use core::cmp::Ordering;
+use core::ops::Bound;
+
+use model::{Nanos, QueueName, Refusal, limits};
+
+use crate::keyspace::Keyspace;
+use crate::store::MessageStore;
+use crate::store::timers::Timer;
+
+/// All small values.
+#[derive(Debug, Default)]
+pub(crate) struct Values {
+    names: BTreeMap<Filed, Value>,
+    /// Those that go at some moment, by when.
+    deadlines: BTreeSet<(Nanos, QueueName)>,
+    /// Of the names and the values.
+    bytes: usize,
+}
+
+/// A name as it stands in the index, in the order of names: its first bytes lie beside it, so that
+/// looking one up among many reads few names where they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Filed {
+    /// The most significant first; zeros, which no name has, behind a short one.
+    head: [u64; HEAD_BYTES / 8],
+    name: QueueName,
+}
+
+impl Filed {
+    fn of(name: &QueueName) -> Self {
+        let (mut bytes, text) = ([0; HEAD_BYTES], name.as_str().as_bytes());
+        bytes.iter_mut().zip(text).for_each(|(byte, of_name)| *byte = *of_name);
+        let (words, _) = bytes.as_chunks();
+        let mut head = [0; HEAD_BYTES / 8];
+        head.iter_mut().zip(words).for_each(|(word, bytes)| *word = u64::from_be_bytes(*bytes));
+        Self { head, name: name.clone() }
+    }
+
+    /// What of it does not lie in the index, if there is any.
+    fn rest(&self) -> Option<&[u8]> {
+        let rest = self.name.as_str().as_bytes().get(HEAD_BYTES..);
+        rest.filter(|rest| !rest.is_empty())
+    }
+}
+
+impl Ord for Filed {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.head.cmp(&other.head).then_with(|| self.rest().cmp(&other.rest()))
+    }
+}
+
+impl PartialOrd for Filed {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// A small value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Value {
+    pub(crate) bytes: Arc<[u8]>,
+    /// When it goes.
+    pub(crate) at: Option<Nanos>,
+}
+
+impl Values {
+    /// The value of this name whose time is not over.
+    pub(crate) fn get(&self, name: &QueueName, now: Nanos) -> Option<&Value> {
+        self.stored(name).filter(|value| value.at.is_none_or(|at| at > now))
+    }
+
+    /// The same, be its time over or not.
+    pub(crate) fn stored(&self, name: &QueueName) -> Option<&Value> {
+        self.names.get(&Filed::of(name))
+    }
+
+    /// Whether there is one, be its time over or not.
+    pub(crate) fn holds(&self, name: &QueueName) -> bool {
+        self.stored(name).is_some()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Those that are still there though their time is over.
+    pub(crate) fn due(&self, now: Nanos) -> impl Iterator<Item = &QueueName> {
+        self.deadlines.iter().take_while(move |(at, _)| *at <= now).map(|(_, name)| name)
+    }
+
+    /// The next that goes, and when.
+    pub(crate) fn first_deadline(&self) -> Option<&(Nanos, QueueName)> {
+        self.deadlines.first()
+    }
+
+    /// All behind this name, ascending; all where none is given.
+    pub(crate) fn iter_after(
+        &self,
+        name: Option<&QueueName>,
+    ) -> impl Iterator<Item = (&QueueName, &Value)> {
+        let from = name.map_or(Bound::Unbounded, |name| Bound::Excluded(Filed::of(name)));
+        self.names.range((from, Bound::Unbounded)).map(|(filed, value)| (&filed.name, value))
+    }
+
+    /// Bytes of memory that they take.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        (self.bytes + self.names.len() * VALUE_BYTES) as u64
+    }
+
+    /// Whether a value may be set beside the others, or instead of the one of its name, where all
+    /// may take so much memory.
+    pub(crate) fn takes(
+        &self,
+        name: &QueueName,
+        bytes: usize,
+        memory_max: u64,
+    ) -> Result<(), Refusal> {
+        let before = self.stored(name).map_or(0, |value| cost(name, value.bytes.len()));
+        let all = self.bytes - before + cost(name, bytes);
+        let count = self.names.len() + usize::from(before == 0);
+        let memory = (all + count * VALUE_BYTES) as u64;
+        let fits = memory <= memory_max
+            && bytes <= limits::VALUE_BYTES_MAX
+            && all <= limits::VALUES_BYTES_MAX
+            && count <= limits::VALUES_MAX;
+        if fits { Ok(()) } else { Err(Refusal::TooManyValues) }
+    }
+
+    /// What they may take in a snapshot.
+    pub(crate) fn snapshot_bytes(&self) -> u64 {
+        (self.bytes + self.names.len() * PICTURE_BYTES_MAX) as u64
+    }
+
+    /// Gives what was there.
+    pub(crate) fn insert(&mut self, name: &QueueName, value: Value) -> Option<Value> {
+        let (bytes, at) = (value.bytes.len(), value.at);
+        let before = self.names.insert(Filed::of(name), value);
+        before.iter().for_each(|before| self.discount(name, before));
+        self.bytes += cost(name, bytes);
+        self.deadlines.extend(at.map(|at| (at, name.clone())));
+        before
+    }
+
+    pub(crate) fn remove(&mut self, name: &QueueName) -> Option<Value> {
+        let value = self.names.remove(&Filed::of(name))?;
+        self.discount(name, &value);
+        Some(value)
+    }
+
+    /// This was the value of that name.
+    fn discount(&mut self, name: &QueueName, value: &Value) {
+        self.bytes -= cost(name, value.bytes.len());
+        if let Some(at) = value.at {
+            let was_known = self.deadlines.remove(&(at, name.clone()));
+            assert!(was_known, "a value's deadline is known");
+        }
+    }
+
+    /// Verifies what is counted.
+    pub(crate) fn check(&self) {
+        let bytes = self.names.iter().map(|(filed, value)| cost(&filed.name, value.bytes.len()));
+        assert_eq!(bytes.sum::<usize>(), self.bytes, "bytes of values");
+        let all = self.names.iter();
+        let deadlines = all.filter_map(|(filed, value)| Some((value.at?, &filed.name)));
+        let known = |(at, name): (Nanos, &QueueName)| {
+            assert!(self.deadlines.contains(&(at, name.clone())), "the deadline of {name}");
+        };
+        let count = deadlines.map(known).count();
+        assert_eq!(count, self.deadlines.len(), "deadlines of values");
+    }
+}
+
+impl MessageStore {
+    pub(crate) fn hidden_list(&self, name: &QueueName) -> bool {
+        let slot = self.queues.find(name.as_str());
+        slot.is_some_and(|slot| self.queues.at(slot).is_list())
+    }
+}
+
+impl Keyspace {
+    pub(crate) fn change_values<T>(
+        &mut self,
+        change: impl FnOnce(&mut Values) -> T,
+        store: &mut MessageStore,
+    ) -> T {
+        let first = |values: &Values| values.first_deadline().map(|(at, _)| *at);
+        let before = first(&self.values);
+        let result = change(&mut self.values);
+        store.timers.change(Timer::Values, before, first(&self.values));
+        result
+    }
+}
+
+/// What a value counts for.
+fn cost(name: &QueueName, bytes: usize) -> usize {
+    name.as_str().len() + bytes
+}
+
+/// Bytes of a name that lie in the index.
+const HEAD_BYTES: usize = 24;
+
+/// A value in memory, with its places in the indexes, but for its name and its bytes. Measured.
+const VALUE_BYTES: usize = 256;
+
+/// What a value's record has beside name and value, and its share of what a chunk costs.
+const PICTURE_BYTES_MAX: usize = 2 + 2 + 4 + 8 + 8;
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::String;
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn names_stand_in_their_own_order() {
+        let heads = ["", "a", "b", "\u{e9}", "abcdefg", "abcdefgh", "abcdefghijklmnopqrstuvw"];
+        let tails = ["x", "y", "xy", "z", "zz", "\u{10ffff}", " "];
+        let texts = heads.iter().flat_map(|head| tails.map(|tail| String::from(*head) + tail));
+        let names: Vec<_> = texts.map(|text| QueueName::new(&text).unwrap()).collect();
+        assert!(names.iter().any(|name| name.as_str().len() > HEAD_BYTES));
+        for one in &names {
+            for other in &names {
+                assert_eq!(Filed::of(one).cmp(&Filed::of(other)), one.cmp(other), "{one} {other}");
+            }
+        }
+    }
+}

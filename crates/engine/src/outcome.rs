@@ -1,0 +1,76 @@
+//! What a command or a timer comes to.
+
+use model::{DependsOn, Refusal, Reply};
+
+use crate::delivery::woken::Woken;
+use crate::ids::QueueSlot;
+
+/// What a command or a timer comes to: what to answer, and which queues got a ready message or a
+/// consumer who could take one. The caller hears first, then those who wait are served.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) answer: Option<(DependsOn, Reply)>,
+    pub(crate) woken: Woken,
+}
+
+impl Outcome {
+    pub(crate) const NOTHING: Self = Self { answer: None, woken: Woken::NONE };
+
+    pub(crate) const fn reply(after: DependsOn, reply: Reply) -> Self {
+        Self { answer: Some((after, reply)), woken: Woken::NONE }
+    }
+
+    /// A refusal that reflects nothing that could be undone: it never waits.
+    pub(crate) const fn refused(refusal: Refusal) -> Self {
+        Self::reply(DependsOn::NOTHING, Reply::Refused(refusal))
+    }
+
+    /// What its sender calls a message is the name of another one, of which it hears by this.
+    pub(crate) const fn reused(after: DependsOn) -> Self {
+        Self::reply(after, Reply::Refused(Refusal::SendIdReused))
+    }
+
+    /// It is told no sooner than that is durable.
+    pub(crate) fn waiting_for(mut self, after: DependsOn) -> Self {
+        if let Some((own, _)) = &mut self.answer {
+            *own = own.and(after);
+        }
+        self
+    }
+
+    pub(crate) fn waking(mut self, queue: QueueSlot) -> Self {
+        self.woken.add(queue);
+        self
+    }
+
+    /// What it answers, if it does so now.
+    pub(crate) fn into_answer(self) -> Option<(DependsOn, Reply)> {
+        self.answer
+    }
+
+    /// It wakes what another wakes.
+    pub(crate) fn waking_as(self, other: &Self) -> Self {
+        self.waking_all(other.woken.iter())
+    }
+
+    /// What it answers, which is left to the caller.
+    pub(crate) fn take_answer(&mut self) -> Option<(DependsOn, Reply)> {
+        self.answer.take()
+    }
+
+    /// It answers so.
+    pub(crate) fn answering(self, after: DependsOn, reply: Reply) -> Self {
+        Self { answer: Some((after, reply)), ..self }
+    }
+
+    pub(crate) fn waking_all(mut self, queues: impl IntoIterator<Item = QueueSlot>) -> Self {
+        self.woken.extend(queues);
+        self
+    }
+
+    /// Nothing was woken before.
+    pub(crate) fn waking_just(self, woken: Woken) -> Self {
+        assert_eq!(self.woken.count(), 0, "what is woken is told once");
+        Self { woken, ..self }
+    }
+}

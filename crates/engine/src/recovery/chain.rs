@@ -1,0 +1,43 @@
+//! Chains of frames in recovery: none of their records takes effect before the last frame is there.
+//!
+//! A chain whose last frame is missing was cut off by a crash and never confirmed. What follows
+//! then was written later, and is no continuation: it names no chain, or one that begins elsewhere.
+
+use alloc::vec::Vec;
+
+use model::Lsn;
+use records::RecordError;
+
+use crate::recovery::Recovery;
+
+/// The frames of a chain so far.
+#[derive(Debug)]
+pub(crate) struct HeldChain {
+    first: Lsn,
+    /// Each with its other records.
+    pub(crate) frames: Vec<(Lsn, Vec<u8>)>,
+}
+
+impl HeldChain {
+    fn last(&self) -> Lsn {
+        self.frames.last().map_or(self.first, |(lsn, _)| *lsn)
+    }
+}
+
+impl Recovery {
+    /// What is held was cut off.
+    pub(crate) fn drop_chain(&mut self) {
+        self.chains_cut += u64::from(self.chain.take().is_some());
+    }
+
+    /// The chain that begins at `first`, whose next frame is `lsn`.
+    pub(crate) fn chain_of(&mut self, lsn: Lsn, first: Lsn) -> Result<HeldChain, RecordError> {
+        if first == lsn {
+            self.drop_chain();
+            return Ok(HeldChain { first, frames: Vec::new() });
+        }
+        let held = self.chain.take();
+        let fits = held.filter(|held| held.first == first && held.last().next() == lsn);
+        fits.ok_or(RecordError::Invalid("chain"))
+    }
+}

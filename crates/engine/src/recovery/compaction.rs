@@ -1,0 +1,130 @@
+//! Storing anew what lives of an old frame, so that its place in the log can be used again.
+
+use alloc::sync::Arc;
+
+use model::{Durability, Lsn, MessageId};
+use records::{CopiesDraft, Envelope, RecordView};
+
+use crate::bodies::Bodies;
+use crate::bodies::groups::Group;
+use crate::log::{Log, Placed};
+use crate::store::MessageStore;
+use crate::store::message::{Message, Stored};
+use crate::{Effects, Grown};
+
+impl Bodies {
+    /// A record of so many bytes says how a message stands: so much more may its own record take
+    /// when it is stored anew. That record has the message's number, its times, its format and its
+    /// body already, and the other says all else, the name of another queue too.
+    pub(crate) fn note_growth(
+        &mut self,
+        id: MessageId,
+        changed_bytes: u32,
+        store: &mut MessageStore,
+    ) -> Option<Grown> {
+        let message = store.living_mut(id);
+        let bytes = message.grow(changed_bytes);
+        let (lsn, group) = (message.location, message.group());
+        if group != 0 {
+            self.groups.grow(group, bytes);
+        }
+        (bytes > 0).then_some(Grown { lsn, bytes })
+    }
+
+    /// The new record cannot be read back yet: its body is here until then.
+    pub(crate) fn bring_restated(&mut self, id: MessageId, body: &[u8], store: &mut MessageStore) {
+        if self.sharing.here(store.living(id)).is_none() {
+            self.bring(store.body_name(id), Arc::from(body), store);
+        }
+    }
+
+    pub(crate) fn restate_message(
+        &mut self,
+        id: MessageId,
+        body: &[u8],
+        store: &mut MessageStore,
+        log: &mut Log,
+        effects: &mut Effects,
+    ) -> Placed {
+        // Not `living`: the log is borrowed beside it.
+        let message = store.messages.get(id.0).expect("invariant: what is restated lives");
+        let envelope = Envelope { group: 0, ..store.queues.envelope_of(id, message) };
+        let record = RecordView::Message { envelope, body };
+        let placed = log.append(&record, message.durability, effects);
+        self.move_records(&[id], 0, placed, store, effects);
+        placed
+    }
+
+    /// Again with one body, and as a group that is named by the first that lives.
+    pub(crate) fn restate_copies(
+        &mut self,
+        first: MessageId,
+        living: &[MessageId],
+        body: &[u8],
+        store: &mut MessageStore,
+        log: &mut Log,
+        effects: &mut Effects,
+    ) -> Placed {
+        let mut draft = CopiesDraft::default();
+        let mut level = Durability::None;
+        for &id in living {
+            let message = store.living(id);
+            draft.push(&store.queues.envelope_of(id, message));
+            level = level.max(message.durability);
+        }
+        let record = RecordView::Shared { copies: draft.copies(), body };
+        let placed = log.append(&record, level, effects);
+        self.move_records(living, first.0, placed, store, effects);
+        placed
+    }
+
+    /// What is counted for the record that has stored it.
+    pub(crate) fn live_bytes_of(&self, message: &Message) -> u64 {
+        let group = self.groups.get(message.group());
+        group.map_or_else(|| message.live_bytes(), Group::live_bytes)
+    }
+
+    /// These messages are in another record now, which stores them as this group; their body is
+    /// here.
+    fn move_records(
+        &mut self,
+        ids: &[MessageId],
+        group: u64,
+        to: Placed,
+        store: &mut MessageStore,
+        effects: &mut Effects,
+    ) {
+        let first = ids.first().map(|id| store.living(*id));
+        let body = first.and_then(|first| self.sharing.here(first)).map(Arc::clone);
+        let body = body.expect("invariant: what is stored anew is here");
+        for id in ids {
+            let Some(message) = store.messages.get(id.0) else { continue };
+            self.groups.release(message, effects);
+            if let Some(name) = message.shared() {
+                self.part_from_body(name, store);
+            }
+        }
+        for id in ids {
+            let Some(mut message) = store.messages.remove(id.0) else { continue };
+            let shared = message.shared().is_some();
+            message.set_placed(group, to);
+            if shared {
+                message.body = Stored::Here(Arc::clone(&body));
+            }
+            if group != 0 {
+                self.groups.join(group, to);
+                self.share_body(&mut message, MessageId(group), store);
+            } else if shared {
+                self.account(*id, &message, store);
+            }
+            store.messages.insert(id.0, message);
+        }
+    }
+}
+
+impl MessageStore {
+    pub(crate) fn lives_at(&self, id: MessageId, lsn: Lsn) -> Option<&Message> {
+        let message = self.messages.get(id.0)?;
+        (message.is_journalled() && message.location == lsn).then_some(message)
+    }
+}

@@ -1,0 +1,535 @@
+//! One message as the engine keeps it, and where it can stand.
+//!
+//! ```text
+//!                  put
+//!                   │      receive, lease
+//!   delay ends ┌────▼───┐ ───────────────▶ ┌────────┐
+//!  ┌──────────▶│ Ready  │                  │ Leased │──▶ gone: delete (from any state)
+//!  │   kick    └────────┘ ◀─────────────── └────────┘
+//!  │            ▲          release, lease    │    │
+//!  │            │ kick     ends, close       │    │
+//!  │       ┌────┴───┐          bury          │    │
+//!  │       │ Buried │ ◀──────────────────────┘    │
+//!  │       └────────┘                             │
+//!  │       ┌─────────┐      release with delay    │
+//!  └───────┤ Delayed │ ◀──────────────────────────┘
+//!          └─────────┘ ◀── put with delay
+//! ```
+//! A lease by the message's number takes it out of Delayed and Buried too. Held is like Leased, but
+//! for the time: a consumer with a limit holds what it got until it settles it or is gone.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::num::NonZeroU64;
+
+use model::{
+    DeadReason, DependsOn, Durability, Format, Lsn, MessageGroup, MessageId, MessageState, Nanos,
+    QueueName,
+};
+use records::{Counters, DeadView, Envelope, Place, Standing, StoredState, place_of};
+
+use crate::bodies::memory::{Keeper, Kept};
+use crate::ids::{QueueSlot, SessionSlot};
+use crate::log::Placed;
+use crate::store::dispatch::GroupNumber;
+
+/// A million of these lie in memory, each with a body of its own: see the size below.
+#[derive(Debug)]
+pub(crate) struct Message {
+    pub(crate) body: Stored,
+    pub(crate) created: Nanos,
+    pub(crate) lease: Nanos,
+    /// The frame with its Message record. Where nothing is journalled [`Lsn::ZERO`], or, as a
+    /// number of the same size, where the spill has its body: see [`Message::kept`], or the name
+    /// of the body that it shares: see [`Message::shared`].
+    pub(crate) location: Lsn,
+    /// The last frame about it, or that it came with, since the process started.
+    pub(crate) changed: Lsn,
+    /// When its delay or lease ends, or its place among the buried.
+    moment: u64,
+    /// What most messages never have.
+    history: Option<Box<History>>,
+    pub(crate) queue: QueueSlot,
+    pub(crate) priority: u32,
+    pub(crate) delivered: u32,
+    /// The size of the Message record at `location`.
+    pub(crate) record_bytes: u32,
+    holder: SessionSlot,
+    kind: Kind,
+    pub(crate) durability: Durability,
+    pub(crate) format: Format,
+    /// In recovery: the body was not seen in the log yet.
+    pub(crate) body_missing: bool,
+}
+
+/// The body of a message.
+#[derive(Clone, Debug)]
+pub(crate) enum Stored {
+    /// It.
+    Here(Arc<[u8]>),
+    /// Only the log or the spill has it, or it is shared and [`crate::bodies::sharing`] has it; it
+    /// has so many bytes at most.
+    Elsewhere { bytes: u32, shared: bool },
+}
+
+impl Stored {
+    /// Only the log has it, or the spill.
+    pub(crate) const fn away(bytes: u32) -> Self {
+        Self::Elsewhere { bytes, shared: false }
+    }
+
+    /// It, if it is here.
+    pub(crate) const fn here(&self) -> Option<&Arc<[u8]>> {
+        match self {
+            Self::Here(body) => Some(body),
+            Self::Elsewhere { .. } => None,
+        }
+    }
+
+    /// How many bytes it has, at most.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Here(body) => body.len(),
+            Self::Elsewhere { bytes, .. } => *bytes as usize,
+        }
+    }
+}
+
+/// The allocator rounds up to 16 here: 96 for this, 128 for a body of 100, 8 for the pointer in the
+/// page and under 1 for indexes make 233 bytes a message.
+const _: () = assert!(size_of::<Message>() <= 88);
+
+/// Where a message stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Ready,
+    Delayed { until: Nanos },
+    Leased { holder: SessionSlot, until: Nanos },
+    Held { holder: SessionSlot, since: Nanos },
+    Buried { order: u64 },
+}
+
+impl State {
+    /// As statistics show it, and when its delay or lease ends.
+    pub(crate) const fn shown(self) -> (MessageState, Nanos) {
+        match self {
+            Self::Ready => (MessageState::Ready, Nanos::ZERO),
+            Self::Delayed { until } => (MessageState::Delayed, until),
+            Self::Leased { until, .. } => (MessageState::Leased, until),
+            Self::Held { .. } => (MessageState::Leased, Nanos::ZERO),
+            Self::Buried { .. } => (MessageState::Buried, Nanos::ZERO),
+        }
+    }
+
+    /// The session that has it.
+    pub(crate) const fn holder(self) -> Option<SessionSlot> {
+        match self {
+            Self::Leased { holder, .. } | Self::Held { holder, .. } => Some(holder),
+            Self::Ready | Self::Delayed { .. } | Self::Buried { .. } => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Ready,
+    Delayed,
+    Leased,
+    Held,
+    Buried,
+}
+
+/// What a message that was stored without delay and is deleted at its first delivery never has.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    pub(crate) delay: Nanos,
+    /// Zero: the message's id.
+    order: i64,
+    pub(crate) expired: u32,
+    pub(crate) released: u32,
+    pub(crate) buried: u32,
+    pub(crate) kicked: u32,
+    pub(crate) failed: u32,
+    pub(crate) expires: Option<Nanos>,
+    pub(crate) dead: Option<Box<Dead>>,
+    /// See [`Envelope::group`].
+    pub(crate) group: u64,
+    /// The topic that it was published to, where its subscription is of a pattern.
+    pub(crate) topic: Option<QueueName>,
+    /// What its body says.
+    message_group: Option<MessageGroup>,
+    /// It is delayed only until there is room for it to become a dead letter.
+    set_aside: bool,
+    /// Its record at its location may name another queue.
+    pub(crate) moved: bool,
+    /// By how much its record at its location would be larger now.
+    grown_bytes: u32,
+    /// When it was taken out of its delay or from the buried last, since the process started.
+    available: Nanos,
+}
+
+/// How it came to be among the dead letters: see [`model::DeadLetter`].
+#[derive(Debug)]
+pub(crate) struct Dead {
+    pub(crate) reason: DeadReason,
+    pub(crate) from: QueueName,
+    /// The number of the subscription that it was taken from, if it was one's.
+    pub(crate) subscription: Option<u64>,
+    pub(crate) at: Nanos,
+    pub(crate) attempts: u32,
+}
+
+impl Message {
+    /// A message as a record describes it, not yet in the log.
+    pub(crate) fn new(envelope: &Envelope<'_>, queue: QueueSlot, body: Stored) -> Self {
+        let mut message = Self {
+            body,
+            created: envelope.created,
+            lease: envelope.lease,
+            location: Lsn::ZERO,
+            changed: Lsn::ZERO,
+            moment: 0,
+            history: None,
+            queue,
+            priority: 0,
+            delivered: 0,
+            record_bytes: 0,
+            holder: SessionSlot(0),
+            kind: Kind::Ready,
+            durability: envelope.durability,
+            format: envelope.format,
+            body_missing: false,
+        };
+        message.assume(envelope.message, &envelope.standing);
+        if envelope.group != 0 {
+            message.history_mut().group = envelope.group;
+        }
+        message
+    }
+
+    /// Takes over all that a record says about what can change.
+    pub(crate) fn assume(&mut self, id: MessageId, standing: &Standing<'_>) {
+        self.priority = standing.priority;
+        self.set_delay(standing.delay);
+        self.set_order(id, standing.order);
+        self.set_counters(standing.counters);
+        self.set_expiry(standing.expires);
+        self.set_dead(standing.dead);
+        self.set_state(match standing.state {
+            StoredState::Ready => State::Ready,
+            StoredState::Delayed { until } => State::Delayed { until },
+            StoredState::Buried { order } => State::Buried { order },
+        });
+    }
+
+    pub(crate) fn set_state(&mut self, state: State) {
+        (self.kind, self.moment) = match state {
+            State::Ready => (Kind::Ready, 0),
+            State::Delayed { until } => (Kind::Delayed, until.0),
+            State::Leased { holder, until } => {
+                self.holder = holder;
+                (Kind::Leased, until.0)
+            }
+            State::Held { holder, since } => {
+                self.holder = holder;
+                (Kind::Held, since.0)
+            }
+            State::Buried { order } => (Kind::Buried, order),
+        };
+    }
+
+    /// Changes its state in the course of things.
+    pub(crate) fn move_to(&mut self, state: State, now: Nanos) {
+        let available = match (self.state(), state) {
+            (_, State::Delayed { .. } | State::Buried { .. }) => Nanos::ZERO,
+            (State::Delayed { until }, _) => until.min(now),
+            (State::Buried { .. }, _) => now,
+            _ => Nanos::ZERO,
+        };
+        if available > self.available_since() {
+            self.history_mut().available = available;
+        }
+        self.set_state(state);
+    }
+
+    /// Since when it was neither delayed nor buried.
+    pub(crate) fn available_since(&self) -> Nanos {
+        let available = self.history.as_ref().map_or(Nanos::ZERO, |history| history.available);
+        self.created.max(available)
+    }
+
+    pub(crate) fn set_delay(&mut self, delay: Nanos) {
+        if delay != self.delay() {
+            self.history_mut().delay = delay;
+        }
+    }
+
+    pub(crate) fn set_order(&mut self, id: MessageId, order: i64) {
+        if order != self.order(id) {
+            self.history_mut().order = if order == place_of(id) { 0 } else { order };
+        }
+    }
+
+    pub(crate) fn set_expiry(&mut self, expires: Option<Nanos>) {
+        if expires != self.expires() {
+            self.history_mut().expires = expires;
+        }
+    }
+
+    fn set_dead(&mut self, dead: Option<DeadView<'_>>) {
+        if let Some(dead) = dead {
+            // What is in the log was a name when it was written; another is not one of ours.
+            let from = QueueName::new(dead.from).ok();
+            self.history_mut().dead = from.map(|from| {
+                let DeadView { reason, subscription, at, attempts, .. } = dead;
+                Box::new(Dead { reason, from, subscription, at, attempts })
+            });
+        } else if self.dead().is_some() {
+            self.history_mut().dead = None;
+        }
+    }
+
+    /// Its record is there now, and has stored it as one of this group, as it stands.
+    pub(crate) fn set_placed(&mut self, group: u64, placed: Placed) {
+        (self.location, self.record_bytes) = (placed.lsn, placed.bytes);
+        if group != self.group() {
+            self.history_mut().group = group;
+        }
+        if let Some(history) = &mut self.history {
+            (history.grown_bytes, history.moved) = (0, false);
+        }
+    }
+
+    /// It is no dead letter any more, and no delivery of it has failed.
+    pub(crate) fn revive(&mut self) {
+        if let Some(history) = &mut self.history {
+            (history.dead, history.failed) = (None, 0);
+        }
+    }
+
+    /// See [`crate::RecordView::Changed`].
+    pub(crate) fn is_moved(&self) -> bool {
+        self.history.as_ref().is_some_and(|history| history.moved || history.dead.is_some())
+    }
+
+    /// Whether its record may not say all there is.
+    pub(crate) const fn has_history(&self) -> bool {
+        self.history.is_some()
+    }
+
+    pub(crate) fn history_mut(&mut self) -> &mut History {
+        self.history.get_or_insert_default()
+    }
+
+    pub(crate) fn state(&self) -> State {
+        match self.kind {
+            Kind::Ready => State::Ready,
+            Kind::Delayed => State::Delayed { until: Nanos(self.moment) },
+            Kind::Leased => State::Leased { holder: self.holder, until: Nanos(self.moment) },
+            Kind::Held => State::Held { holder: self.holder, since: Nanos(self.moment) },
+            Kind::Buried => State::Buried { order: self.moment },
+        }
+    }
+
+    /// What waits for all that the log holds about it. One that is in memory only may have come
+    /// with a frame all the same, and a frame is written when it is as durable as it asks.
+    pub(crate) fn after(&self) -> DependsOn {
+        match self.durability {
+            Durability::None if self.changed == Lsn::ZERO => DependsOn::NOTHING,
+            level => DependsOn::new(self.changed, level.max(Durability::Written)),
+        }
+    }
+
+    pub(crate) fn body_bytes(&self) -> u64 {
+        self.body.len() as u64
+    }
+
+    pub(crate) fn is_journalled(&self) -> bool {
+        self.durability != Durability::None
+    }
+
+    /// Its own body as memory keeps it, unless that is shared.
+    pub(crate) fn kept(&self) -> Option<Kept<'_>> {
+        let (frame, spilled) = match self.location {
+            lsn if self.is_journalled() => (Some(lsn), None),
+            Lsn(place) => (None, NonZeroU64::new(place)),
+        };
+        let kept = Kept { stored: &self.body, keeper: Keeper::Queue(self.queue), frame, spilled };
+        self.shared().is_none().then_some(kept)
+    }
+
+    /// The spill has its body there, or nothing of it any more.
+    pub(crate) fn set_spilled(&mut self, place: Option<NonZeroU64>) {
+        assert!(self.shared().is_none(), "what is shared lies where all find it");
+        self.location = Lsn(place.map_or(0, NonZeroU64::get));
+    }
+
+    /// The name of the body that it shares with others.
+    pub(crate) fn shared(&self) -> Option<MessageId> {
+        let is_shared = matches!(self.body, Stored::Elsewhere { shared: true, .. });
+        let name = || if self.is_journalled() { self.group() } else { self.location.0 };
+        is_shared.then(|| MessageId(name()))
+    }
+
+    /// Its body is from now on the one of that name. Gives what it had.
+    pub(crate) fn share(&mut self, name: MessageId) -> Stored {
+        let bytes = u32::try_from(self.body.len()).unwrap_or(u32::MAX);
+        if self.is_journalled() {
+            assert_eq!(self.group(), name.0, "what one record stored has one body");
+        } else {
+            self.location = Lsn(name.0);
+        }
+        core::mem::replace(&mut self.body, Stored::Elsewhere { bytes, shared: true })
+    }
+
+    /// The delay that was last asked for it.
+    pub(crate) fn delay(&self) -> Nanos {
+        self.history.as_ref().map_or(Nanos::ZERO, |history| history.delay)
+    }
+
+    /// Its place among ready messages of its priority.
+    pub(crate) fn order(&self, id: MessageId) -> i64 {
+        match &self.history {
+            Some(history) if history.order != 0 => history.order,
+            _ => place_of(id),
+        }
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        let delivered = self.delivered;
+        self.history.as_ref().map_or(Counters { delivered, ..Counters::default() }, |history| {
+            Counters {
+                delivered,
+                expired: history.expired,
+                released: history.released,
+                buried: history.buried,
+                kicked: history.kicked,
+                failed: history.failed,
+            }
+        })
+    }
+
+    /// When its time is over.
+    pub(crate) fn expires(&self) -> Option<Nanos> {
+        self.history.as_ref()?.expires
+    }
+
+    /// The topic that it was published to, where its subscription is of a pattern.
+    pub(crate) fn topic(&self) -> Option<&QueueName> {
+        self.history.as_ref()?.topic.as_ref()
+    }
+
+    /// The group whose messages go to one consumer at a time.
+    pub(crate) fn message_group(&self) -> Option<MessageGroup> {
+        self.history.as_ref()?.message_group
+    }
+
+    /// The number of that group.
+    pub(crate) fn group_number(&self) -> GroupNumber {
+        self.message_group().map(MessageGroup::number)
+    }
+
+    /// It belongs to this group. It is in no index.
+    pub(crate) fn set_message_group(&mut self, group: Option<MessageGroup>) {
+        if group != self.message_group() {
+            self.history_mut().message_group = group;
+        }
+    }
+
+    /// It is delayed, since one of its deliveries has to be repeated, and nothing of its group may
+    /// overtake it.
+    pub(crate) fn awaits_redelivery(&self) -> bool {
+        let is_set_aside = self.history.as_ref().is_some_and(|history| history.set_aside);
+        self.kind == Kind::Delayed && self.delivered > 0 && !is_set_aside
+    }
+
+    /// Whether its group need not wait for it while it is delayed. Asked only of one in a group.
+    pub(crate) fn set_aside(&mut self, set_aside: bool) {
+        if self.message_group().is_some() {
+            self.history_mut().set_aside = set_aside;
+        }
+    }
+
+    /// Why it is among the dead letters, if it is.
+    pub(crate) fn dead(&self) -> Option<&Dead> {
+        self.history.as_ref()?.dead.as_deref()
+    }
+
+    /// See [`Envelope::group`].
+    pub(crate) fn group(&self) -> u64 {
+        self.history.as_ref().map_or(0, |history| history.group)
+    }
+
+    /// What was counted for its record, unless it shares that with others: more than it takes there
+    /// where more is to be said by now.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        let grown = self.history.as_ref().map_or(0, |history| history.grown_bytes);
+        u64::from(self.record_bytes) + u64::from(grown)
+    }
+
+    /// A record of so many bytes says how it stands, and all of that is to be stored anew with it.
+    /// Gives by how much more it has grown than was known.
+    pub(crate) fn grow(&mut self, changed_bytes: u32) -> u64 {
+        let grown = &mut self.history_mut().grown_bytes;
+        let more = changed_bytes.saturating_sub(*grown);
+        *grown += more;
+        more.into()
+    }
+
+    /// It has no record any more, since that frame.
+    pub(crate) fn keep_in_memory(&mut self, since: Lsn) {
+        self.set_placed(0, Placed { lsn: Lsn::ZERO, bytes: 0 });
+        (self.durability, self.changed) = (Durability::None, since);
+    }
+
+    /// What the log is told about it: a lease is not journalled.
+    pub(crate) fn standing(&self, id: MessageId) -> Standing<'_> {
+        Standing {
+            priority: self.priority,
+            delay: self.delay(),
+            state: match self.state() {
+                State::Ready | State::Leased { .. } | State::Held { .. } => StoredState::Ready,
+                State::Delayed { until } => StoredState::Delayed { until },
+                State::Buried { order } => StoredState::Buried { order },
+            },
+            order: self.order(id),
+            counters: self.counters(),
+            expires: self.expires(),
+            dead: self.dead().map(|dead| DeadView {
+                reason: dead.reason,
+                from: dead.from.as_str(),
+                subscription: dead.subscription,
+                at: dead.at,
+                attempts: dead.attempts,
+            }),
+        }
+    }
+
+    pub(crate) fn envelope<'a>(&'a self, id: MessageId, place: Place<'a>) -> Envelope<'a> {
+        Envelope {
+            message: id,
+            place,
+            format: self.format,
+            group: self.group(),
+            durability: self.durability,
+            created: self.created,
+            lease: self.lease,
+            standing: self.standing(id),
+        }
+    }
+
+    fn set_counters(&mut self, counters: Counters) {
+        if counters == self.counters() {
+            return;
+        }
+        self.delivered = counters.delivered;
+        if counters != self.counters() {
+            let history = self.history_mut();
+            history.expired = counters.expired;
+            history.released = counters.released;
+            history.buried = counters.buried;
+            history.kicked = counters.kicked;
+            history.failed = counters.failed;
+        }
+    }
+}

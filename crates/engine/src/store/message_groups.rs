@@ -1,0 +1,299 @@
+//! Message groups: one consumer at a time receives the messages of a group, in their order.
+//!
+//! A consumer with a limit that is given a message of a group owns the group in this queue until
+//! it is closed or the group ends with a message that says so. A consumer that receives one by one
+//! owns nothing, but has the group for as long as it holds the message. A group that a consumer
+//! gave up while its session still holds messages of it goes to another consumer only of that
+//! session, until all of them are settled. So no two sessions hold messages of one group at once,
+//! unless one asked for a message by its number.
+//!
+//! A message that waits for its redelivery holds up its group, so that none overtakes it. One that
+//! its sender delayed does not, nor does one that was buried, or that waits for room to become a
+//! dead letter.
+//!
+//! Commands on lists know no groups: they take what is at an end.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use model::{MessageId, SessionId};
+
+use crate::delivery::feeding::Interest;
+use crate::ids::{ConsumerKey, QueueSlot};
+use crate::sessions::Sessions;
+use crate::store::MessageStore;
+use crate::store::dispatch::Entry;
+use crate::store::message::{Message, State};
+use crate::store::queue::Queue;
+
+/// Who may take the messages of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Anybody,
+    Only(ConsumerKey),
+    Nobody,
+}
+
+/// The groups of a queue of which there is something to know.
+#[derive(Debug, Default)]
+pub(crate) struct MessageGroups {
+    groups: BTreeMap<u16, Group>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Group {
+    owner: Owner,
+    /// Messages of it that somebody leases or holds.
+    held: u32,
+    /// Messages of it that wait for their redelivery.
+    hidden: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Owner {
+    #[default]
+    Nobody,
+    Consumer(ConsumerKey),
+    /// A session that holds messages of the group, whose consumer gave the group up. Not its slot,
+    /// which another session may have while somebody else holds a message of the group.
+    Session(SessionId),
+}
+
+impl Group {
+    const fn access(&self) -> Access {
+        match self.owner {
+            _ if self.hidden > 0 => Access::Nobody,
+            Owner::Consumer(key) => Access::Only(key),
+            Owner::Nobody if self.held == 0 => Access::Anybody,
+            Owner::Nobody | Owner::Session(_) => Access::Nobody,
+        }
+    }
+
+    /// Its owner gives it up.
+    const fn release(&mut self, session: SessionId) {
+        self.owner = if self.held > 0 { Owner::Session(session) } else { Owner::Nobody };
+    }
+
+    /// A message of it came into this state, or left it.
+    fn count(&mut self, kind: Kind, by: i32) {
+        let count = match kind {
+            Kind::Held => &mut self.held,
+            Kind::Hidden => &mut self.hidden,
+        };
+        *count = count.checked_add_signed(by).expect("invariant: a message counts once");
+        if self.held == 0 && matches!(self.owner, Owner::Session(_)) {
+            self.owner = Owner::Nobody;
+        }
+    }
+}
+
+/// How a message in a certain state counts for its group.
+#[derive(Clone, Copy)]
+enum Kind {
+    Held,
+    Hidden,
+}
+
+impl Kind {
+    fn of(message: &Message) -> Option<Self> {
+        match message.state() {
+            State::Leased { .. } | State::Held { .. } => Some(Self::Held),
+            State::Delayed { .. } if message.awaits_redelivery() => Some(Self::Hidden),
+            State::Ready | State::Delayed { .. } | State::Buried { .. } => None,
+        }
+    }
+}
+
+impl MessageGroups {
+    /// One group, of which one message is held.
+    #[cfg(test)]
+    pub(crate) fn held_once(number: u16) -> Self {
+        let group = Group { held: 1, ..Group::default() };
+        Self { groups: BTreeMap::from([(number, group)]) }
+    }
+
+    /// A ready message with who may take it; `None`: no message belongs to a group.
+    pub(crate) fn entry(groups: Option<&Self>, id: MessageId, message: &Message) -> Entry {
+        let place = (message.priority, message.order(id));
+        let Some(groups) = groups else { return Entry::of_none(place) };
+        let group = message.group_number();
+        let known = group.and_then(|number| groups.groups.get(&number));
+        Entry { place, group, access: known.map_or(Access::Anybody, Group::access) }
+    }
+}
+
+impl Queue {
+    /// A ready message of it, as its lists keep it.
+    pub(crate) fn entry_of(&self, id: MessageId, message: &Message) -> Entry {
+        MessageGroups::entry(self.delivery.groups.as_deref(), id, message)
+    }
+
+    /// Changes a group; says whether consumers that wait may take something by that.
+    fn change_group(&mut self, number: u16, change: impl FnOnce(&mut Group)) -> bool {
+        let groups = self.delivery.groups.get_or_insert_default();
+        let mut group = groups.groups.get(&number).copied().unwrap_or_default();
+        let from = group.access();
+        change(&mut group);
+        if group == Group::default() {
+            groups.groups.remove(&number);
+        } else {
+            groups.groups.insert(number, group);
+        }
+        let to = group.access();
+        if from == to {
+            return false;
+        }
+        let mut may_serve = false;
+        for list in self.dispatch_lists_mut() {
+            let has_ready = list.change_access(Some(number), from, to);
+            may_serve |= has_ready && to != Access::Nobody && !list.waiting().is_empty();
+        }
+        may_serve
+    }
+
+    /// The first message that belongs to a group is about to come.
+    fn begin_groups(&mut self) {
+        if self.delivery.groups.is_none() {
+            self.delivery.groups = Some(MessageGroups::default().into());
+            self.dispatch_lists_mut().for_each(|list| list.begin_groups());
+        }
+    }
+
+    /// Forgets all about groups where there is nothing to know.
+    fn end_groups_if_unused(&mut self) {
+        let is_unused = |groups: &MessageGroups| groups.groups.is_empty();
+        if self.delivery.dispatch.ready().first().is_none()
+            && self.delivery.groups.as_ref().is_some_and(|groups| is_unused(groups))
+        {
+            self.delivery.groups = None;
+            self.dispatch_lists_mut().for_each(|list| list.end_groups());
+        }
+    }
+
+    /// The numbers of the groups whose owner is this.
+    fn groups_of(&self, owner: Owner) -> Vec<u16> {
+        let groups = self.delivery.groups.iter().flat_map(|groups| &groups.groups);
+        groups.filter(|(_, group)| group.owner == owner).map(|(number, _)| *number).collect()
+    }
+}
+
+impl Sessions {
+    /// Panics unless what is known of groups is what follows from all messages and consumers.
+    pub(crate) fn check_message_groups(&self, store: &MessageStore) {
+        let mut expected = BTreeMap::<(QueueSlot, u16), Group>::new();
+        for (_, message) in store.messages.iter_from(0) {
+            if let (Some(number), Some(kind)) = (message.group_number(), Kind::of(message)) {
+                expected.entry((message.queue, number)).or_default().count(kind, 1);
+            }
+        }
+        for (slot, queue) in store.queues.iter() {
+            for list in queue.dispatch_lists() {
+                list.check(|(_, order)| {
+                    let id = store.message_of(order);
+                    queue.entry_of(id, store.living(id))
+                });
+            }
+            let groups = queue.delivery.groups.iter().flat_map(|groups| &groups.groups);
+            for (number, group) in groups {
+                let counted = expected.remove(&(slot, *number)).unwrap_or_default();
+                let counts = |group: &Group| (group.held, group.hidden);
+                assert_eq!(counts(group), counts(&counted), "group {number} of {}", queue.name);
+                assert_ne!(*group, Group::default(), "a group is known for something");
+                if let Owner::Consumer(key) = group.owner {
+                    let feed = self.feed(key).filter(|feed| feed.queue == slot);
+                    assert!(feed.is_some(), "a consumer owns groups of its queue");
+                }
+            }
+        }
+        assert!(expected.is_empty(), "each group is known that is held or hidden");
+    }
+
+    /// A consumer with a limit was given a message: it owns the group of that.
+    pub(crate) fn own_group(&self, key: ConsumerKey, id: MessageId, store: &mut MessageStore) {
+        let message = store.living(id);
+        let Some(of_message) = message.message_group() else { return };
+        let slot = message.queue;
+        let session = self.at(key.session).identity.id;
+        let may_serve = store.queues.at_mut(slot).change_group(of_message.number(), |group| {
+            group.owner = Owner::Consumer(key);
+            if of_message.is_ending() {
+                group.release(session);
+            }
+        });
+        assert!(!may_serve || !of_message.is_ending(), "a message that is held keeps its group");
+    }
+
+    /// A consumer takes over the groups that its session still has of a consumer that went.
+    pub(crate) fn inherit_groups(
+        &self,
+        key: ConsumerKey,
+        slot: QueueSlot,
+        store: &mut MessageStore,
+    ) {
+        let session = self.at(key.session).identity.id;
+        let queue = store.queues.at_mut(slot);
+        for number in queue.groups_of(Owner::Session(session)) {
+            queue.change_group(number, |group| group.owner = Owner::Consumer(key));
+        }
+    }
+
+    /// A consumer goes: another one of its session takes its groups over; else they are free once
+    /// all that the session holds of them is settled.
+    pub(crate) fn release_groups(
+        &self,
+        key: ConsumerKey,
+        slot: QueueSlot,
+        store: &mut MessageStore,
+    ) {
+        let heir = self.at(key.session).links.feeds.iter().find(|(link, feed)| {
+            **link != key.link
+                && feed.queue == slot
+                && matches!(feed.interest, Interest::Take { .. })
+        });
+        let heir = heir.map(|(link, _)| ConsumerKey { link: *link, ..key });
+        let session = self.at(key.session).identity.id;
+        let queue = store.queues.at_mut(slot);
+        let mut may_serve = false;
+        for number in queue.groups_of(Owner::Consumer(key)) {
+            may_serve |= queue.change_group(number, |group| match heir {
+                Some(heir) if group.held > 0 => group.owner = Owner::Consumer(heir),
+                _ => group.release(session),
+            });
+        }
+        queue.end_groups_if_unused();
+        if may_serve {
+            store.resume_later(slot);
+        }
+    }
+}
+
+impl MessageStore {
+    /// A message is about to enter the index of its state: it counts for its group.
+    pub(crate) fn enter_group(&mut self, id: MessageId) {
+        let message = self.living(id);
+        let Some(group) = message.message_group() else { return };
+        let (slot, kind) = (message.queue, Kind::of(message));
+        let queue = self.queues.at_mut(slot);
+        queue.begin_groups();
+        if let Some(kind) = kind {
+            let may_serve = queue.change_group(group.number(), |group| group.count(kind, 1));
+            assert!(!may_serve, "one more that is held or hidden frees no group");
+        }
+    }
+
+    /// A message has left the index of its state, where it counted for its group. Whoever may take
+    /// what is behind it is served by time, at once.
+    pub(crate) fn leave_group(&mut self, id: MessageId) {
+        let message = self.living(id);
+        let Some(group) = message.message_group() else { return };
+        let (slot, kind) = (message.queue, Kind::of(message));
+        let queue = self.queues.at_mut(slot);
+        let may_serve = kind
+            .is_some_and(|kind| queue.change_group(group.number(), |group| group.count(kind, -1)));
+        queue.end_groups_if_unused();
+        self.living_mut(id).set_aside(false);
+        if may_serve {
+            self.resume_later(slot);
+        }
+    }
+}

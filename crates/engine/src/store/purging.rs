@@ -1,0 +1,17 @@
+//! Deleting what waits in a queue, and the queue with it, so many messages a call as fit into one
+//! frame.
+
+use model::Reply;
+
+use crate::log::Log;
+use crate::outcome::Outcome;
+
+impl Log {
+    /// The answer to what has changed all that it could.
+    pub(crate) fn outcome_of(&self, reply: Reply) -> Outcome {
+        match reply {
+            Reply::Refused(refusal) => Outcome::refused(refusal),
+            reply => Outcome::reply(self.after_all(), reply),
+        }
+    }
+}

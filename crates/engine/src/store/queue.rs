@@ -1,0 +1,539 @@
+//! Queues: the messages of each by state, who waits for them, and what is counted.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
+use core::ops::Bound;
+
+use model::{MessageId, Nanos, QueueName, QueuePolicy, Refusal, limits};
+use records::{Envelope, Over, Place, RecordView};
+
+use crate::admission::departure_rate::Drain;
+use crate::admission::wait_lists::WaitList;
+use crate::bodies::memory::ResidentBodies;
+use crate::collections::order_set::OrderSet;
+use crate::collections::slab::Slab;
+use crate::delivery::views::View;
+use crate::directory::policy::QueuePolicies;
+use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
+use crate::store::dispatch::{DispatchList, ReadyPlace};
+use crate::store::message::{Message, State};
+use crate::store::message_groups::MessageGroups;
+
+#[derive(Debug)]
+pub(crate) struct Queue {
+    /// Its own, or that of the topic which it takes messages of.
+    pub(crate) name: QueueName,
+    pub(crate) role: Role,
+    pub(crate) policy: QueuePolicy,
+    pub(crate) index: QueueIndex,
+    pub(crate) delivery: QueueDelivery,
+    pub(crate) bodies: QueueBodies,
+    pub(crate) admission: QueueAdmission,
+    pub(crate) usage: QueueUsage,
+}
+
+/// The messages of a queue by state, but for the ready ones, which [`QueueDelivery`] orders.
+#[derive(Debug, Default)]
+pub(crate) struct QueueIndex {
+    pub(crate) counts: Counts,
+    /// Members of an expired list: no consumer gets them, they are deleted in steps.
+    pub(crate) doomed: OrderSet,
+    pub(crate) lifetime: ListLifetime,
+    /// By when the delay ends.
+    pub(crate) delayed: BTreeSet<(Nanos, MessageId)>,
+    /// By the place each took when it was buried.
+    pub(crate) buried: BTreeMap<u64, MessageId>,
+    /// Messages that no session holds and that have a time to live, by its end.
+    pub(crate) expiring: BTreeSet<(Nanos, MessageId)>,
+}
+
+/// The ready messages of a queue, and the consumers that wait for them.
+#[derive(Debug, Default)]
+pub(crate) struct QueueDelivery {
+    /// Ready messages, and the consumers that wait for any of them.
+    pub(crate) dispatch: DispatchList,
+    /// The message groups; `None`: no message belongs to one.
+    pub(crate) groups: Option<Box<MessageGroups>>,
+    /// Ready messages that match a selector, by the text of the selector.
+    pub(crate) views: BTreeMap<Arc<str>, View>,
+    pub(crate) consumers: BTreeSet<ConsumerKey>,
+    /// Consumers that want to know when there is nothing for them.
+    pub(crate) draining: BTreeSet<ConsumerKey>,
+    /// Browsers that have seen all messages and want to see more.
+    pub(crate) browsers: BTreeSet<ConsumerKey>,
+    /// When a delivery that was too much for one step goes on.
+    pub(crate) resumes: Option<Nanos>,
+    pub(crate) pause: Option<Pause>,
+}
+
+/// The bytes of a queue's bodies.
+#[derive(Debug, Default)]
+pub(crate) struct QueueBodies {
+    pub(crate) residents: ResidentBodies,
+    /// Bytes of the bodies of all its messages, resident or not.
+    pub(crate) body_bytes: u64,
+}
+
+/// Sends that wait for a place in a queue, and how far the queue is beyond its bounds.
+#[derive(Debug, Default)]
+pub(crate) struct QueueAdmission {
+    /// Sends that wait for a place.
+    pub(crate) line: WaitList,
+    /// Messages beyond the bounds were there before the bounds were so narrow, or were recovered:
+    /// they stay until another message comes.
+    pub(crate) spares: bool,
+    /// The queue held more than its bounds when its consumers came, and has not been within them
+    /// since.
+    pub(crate) catches_up: bool,
+    /// How fast messages leave it, where that is asked.
+    pub(crate) drain: Drain,
+}
+
+/// Uses that keep a queue alive, and its totals.
+#[derive(Debug, Default)]
+pub(crate) struct QueueUsage {
+    pub(crate) producers: u64,
+    /// Messages for it in open transactions.
+    pub(crate) uncommitted: u64,
+    /// Messages of it that open transactions settle.
+    pub(crate) settling: u64,
+    pub(crate) messages_total: u64,
+    pub(crate) deleted_total: u64,
+    pub(crate) paused_total: u64,
+}
+
+/// What a queue is to the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Found by its name.
+    Named,
+    /// Found by its name, until it is deleted or its session ends.
+    Temporary(SessionSlot),
+    /// Holds the messages of the subscription of this number.
+    Subscription { number: u64, durable: bool },
+    /// Found by nobody any more: its messages are forgotten in steps, those that are held when
+    /// they come back.
+    Leaving,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pause {
+    pub(crate) asked: Nanos,
+    pub(crate) until: Nanos,
+}
+
+/// How many messages stand where; kept with every step, never counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Ready ones of a priority below [`URGENT_BELOW`].
+    pub(crate) urgent: u64,
+    pub(crate) ready: u64,
+    pub(crate) delayed: u64,
+    pub(crate) leased: u64,
+    pub(crate) buried: u64,
+    /// Those that were ready when the time of their list was over.
+    pub(crate) doomed: u64,
+}
+
+/// When the ready messages of a queue, as a list, go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ListLifetime {
+    /// At that moment, all that are there then.
+    pub(crate) at: Option<Nanos>,
+    /// A list that was there before is over, and these of its messages are still to be deleted.
+    pub(crate) over: Option<Over>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Queues {
+    slots: Slab<Queue>,
+    names: BTreeMap<QueueName, QueueSlot>,
+    /// How many there may be.
+    pub(crate) count_max: usize,
+    /// The same with those of subscriptions, which take as much memory.
+    slots_max: u64,
+}
+
+impl Role {
+    /// What rules by its name come to.
+    pub(crate) const fn rules(self, policy: QueuePolicy) -> QueuePolicy {
+        match self {
+            Self::Subscription { .. } => policy,
+            _ => QueuePolicy { bounds: policy.bounds.of_queue(), ..policy },
+        }
+    }
+}
+
+impl Queue {
+    fn new(name: QueueName, policy: QueuePolicy, role: Role) -> Self {
+        Self {
+            name,
+            role,
+            policy: role.rules(policy),
+            index: QueueIndex::default(),
+            delivery: QueueDelivery::default(),
+            bodies: QueueBodies::default(),
+            admission: QueueAdmission::default(),
+            usage: QueueUsage::default(),
+        }
+    }
+
+    /// The number of the subscription whose messages it holds.
+    pub(crate) const fn subscription(&self) -> Option<u64> {
+        match self.role {
+            Role::Subscription { number, .. } => Some(number),
+            Role::Named | Role::Temporary(_) | Role::Leaving => None,
+        }
+    }
+
+    /// Where its messages are, in the terms of records.
+    pub(crate) fn place(&self) -> Place<'_> {
+        match self.role {
+            Role::Subscription { number, .. } => Place::Subscription(number),
+            Role::Named | Role::Temporary(_) | Role::Leaving => Place::Queue(self.name.as_str()),
+        }
+    }
+
+    /// What is stored in it is never journalled, whatever its sender asks.
+    pub(crate) fn is_memory_only(&self) -> bool {
+        match self.role {
+            Role::Named | Role::Subscription { durable: true, .. } => false,
+            Role::Temporary(_) | Role::Subscription { durable: false, .. } | Role::Leaving => true,
+        }
+    }
+
+    pub(crate) fn is_named(&self) -> bool {
+        matches!(self.role, Role::Named | Role::Temporary(_))
+    }
+
+    /// A message comes into it.
+    pub(crate) fn came_one(&mut self) {
+        self.usage.messages_total += 1;
+        self.admission.spares = false;
+    }
+
+    /// It has a name, and ready messages.
+    pub(crate) fn is_list(&self) -> bool {
+        self.role == Role::Named && self.index.counts.ready > 0
+    }
+
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.role == Role::Leaving
+    }
+
+    /// When the next of its messages is to be forgotten: at once, while there is one of a list that
+    /// is over, or one that nobody holds in a queue that is leaving.
+    pub(crate) fn forgets_at(&self) -> Option<Nanos> {
+        let is_left = self.is_leaving() && self.index.counts.sum() > self.index.counts.leased;
+        (is_left || self.index.counts.doomed > 0).then_some(Nanos::ZERO)
+    }
+
+    /// Whether the list of this name ended at `now` or before, and that was not noticed yet.
+    pub(crate) fn is_ended(&self, now: Nanos) -> bool {
+        self.index.lifetime.at.is_some_and(|at| at <= now)
+    }
+
+    /// Whether this place among the ready is that of a message of a list that is over.
+    pub(crate) fn is_doomed(&self, priority: u32, order: i64) -> bool {
+        self.index.counts.doomed > 0 && self.index.doomed.contains(priority, order)
+    }
+
+    /// The place of the message to deliver next to a consumer that owns no group; none while
+    /// nothing may be delivered.
+    pub(crate) fn next_ready(&self, now: Nanos) -> Option<ReadyPlace> {
+        if self.is_held_up(now) { None } else { self.delivery.dispatch.first_free() }
+    }
+
+    /// Nothing is delivered while it is paused, and before what is over has gone.
+    pub(crate) fn is_held_up(&self, now: Nanos) -> bool {
+        self.delivery.pause.is_some() || self.is_expiring(now)
+    }
+
+    /// Messages whose time is over are still in it.
+    pub(crate) fn is_expiring(&self, now: Nanos) -> bool {
+        self.first_expiry().is_some_and(|at| at <= now) || self.is_ended(now)
+    }
+
+    /// When the time of the first message is over.
+    pub(crate) fn first_expiry(&self) -> Option<Nanos> {
+        self.index.expiring.first().map(|(at, _)| *at)
+    }
+
+    /// How many consumers wait for a message of it.
+    pub(crate) fn waiting_count(&self) -> u64 {
+        self.dispatch_lists().map(|line| line.waiting().len() as u64).sum()
+    }
+
+    /// Its own, and those of its views.
+    pub(crate) fn dispatch_lists(&self) -> impl Iterator<Item = &DispatchList> {
+        core::iter::once(&self.delivery.dispatch)
+            .chain(self.delivery.views.values().map(|view| &view.dispatch))
+    }
+
+    /// See [`Queue::dispatch_lists`].
+    pub(crate) fn dispatch_lists_mut(&mut self) -> impl Iterator<Item = &mut DispatchList> {
+        core::iter::once(&mut self.delivery.dispatch)
+            .chain(self.delivery.views.values_mut().map(|view| &mut view.dispatch))
+    }
+
+    /// When the first delay ends.
+    pub(crate) fn first_delay(&self) -> Option<Nanos> {
+        self.index.delayed.first().map(|(until, _)| *until)
+    }
+
+    /// When the pause ends.
+    pub(crate) fn pause_ends(&self) -> Option<Nanos> {
+        self.delivery.pause.map(|pause| pause.until)
+    }
+
+    /// Nothing points to it, and nothing else keeps it.
+    pub(crate) fn is_idle(&self) -> bool {
+        let stays = match self.role {
+            Role::Named => self.policy.kept,
+            Role::Temporary(_) | Role::Subscription { .. } => true,
+            Role::Leaving => false,
+        };
+        let pointed = self.usage.producers + self.usage.uncommitted + self.index.counts.sum();
+        !stays
+            && pointed == 0
+            && self.delivery.consumers.is_empty()
+            && self.admission.line.tickets.is_empty()
+    }
+}
+
+impl Counts {
+    pub(crate) fn add(&mut self, state: State, priority: u32) {
+        *self.of(state) += 1;
+        if state == State::Ready && priority < URGENT_BELOW {
+            self.urgent += 1;
+        }
+    }
+
+    pub(crate) fn subtract(&mut self, state: State, priority: u32, doomed: bool) {
+        let count = if doomed { &mut self.doomed } else { self.of(state) };
+        assert!(*count > 0, "a message leaves a state that none is in");
+        *count -= 1;
+        if state == State::Ready && priority < URGENT_BELOW && !doomed {
+            self.urgent -= 1;
+        }
+    }
+
+    /// How many messages there are.
+    pub(crate) fn sum(&self) -> u64 {
+        self.ready + self.delayed + self.leased + self.buried + self.doomed
+    }
+
+    /// All that is ready belongs to a list that is over. Gives how many that are.
+    pub(crate) fn doom(&mut self) -> Self {
+        let (urgent, ready) = (self.urgent, self.ready);
+        (self.urgent, self.ready) = (0, 0);
+        self.doomed += ready;
+        Self { urgent, ready, ..Self::default() }
+    }
+
+    /// So many are over in one of the queues that this sums.
+    pub(crate) fn doom_some(&mut self, doomed: &Self) {
+        self.urgent -= doomed.urgent;
+        self.ready -= doomed.ready;
+        self.doomed += doomed.ready;
+    }
+
+    pub(crate) fn plus(&self, other: &Self) -> Self {
+        Self {
+            urgent: self.urgent + other.urgent,
+            ready: self.ready + other.ready,
+            delayed: self.delayed + other.delayed,
+            leased: self.leased + other.leased,
+            buried: self.buried + other.buried,
+            doomed: self.doomed + other.doomed,
+        }
+    }
+
+    fn of(&mut self, state: State) -> &mut u64 {
+        match state {
+            State::Ready => &mut self.ready,
+            State::Delayed { .. } => &mut self.delayed,
+            State::Leased { .. } | State::Held { .. } => &mut self.leased,
+            State::Buried { .. } => &mut self.buried,
+        }
+    }
+}
+
+impl Queues {
+    /// Those that exist from the start. All may take half of so much memory, but for their
+    /// messages.
+    pub(crate) fn new(policies: &QueuePolicies, memory_limit: u64) -> Self {
+        let (slots, names) = (Slab::new(), BTreeMap::new());
+        let slots_max = memory_limit / 2 / QUEUE_BYTES;
+        let mut queues = Self { slots, names, count_max: limits::QUEUES_MAX, slots_max };
+        for (name, policy) in policies.kept() {
+            queues.create(name.clone(), policy);
+        }
+        queues
+    }
+
+    pub(crate) fn create(&mut self, name: QueueName, policy: QueuePolicy) -> QueueSlot {
+        self.create_named(name, policy, Role::Named)
+    }
+
+    /// A queue of this name that goes with a session.
+    pub(crate) fn create_temporary(&mut self, name: QueueName, by: SessionSlot) -> QueueSlot {
+        self.create_named(name, QueuePolicy::default(), Role::Temporary(by))
+    }
+
+    /// The queue of a subscription, which has no name of its own.
+    pub(crate) fn create_subscription(
+        &mut self,
+        topic: QueueName,
+        number: u64,
+        durable: bool,
+        policy: QueuePolicy,
+    ) -> QueueSlot {
+        let role = Role::Subscription { number, durable };
+        QueueSlot(self.slots.insert(Queue::new(topic, policy, role)))
+    }
+
+    fn create_named(&mut self, name: QueueName, policy: QueuePolicy, role: Role) -> QueueSlot {
+        let slot = QueueSlot(self.slots.insert(Queue::new(name.clone(), policy, role)));
+        let before = self.names.insert(name, slot);
+        assert!(before.is_none(), "a queue is created once");
+        slot
+    }
+
+    /// From now on nobody finds it.
+    pub(crate) fn begin_leaving(&mut self, slot: QueueSlot) {
+        let queue = self.at_mut(slot);
+        assert!(!queue.is_leaving(), "a queue leaves once");
+        assert!(queue.delivery.consumers.is_empty(), "a queue leaves when its consumers are gone");
+        let role = core::mem::replace(&mut queue.role, Role::Leaving);
+        let name = queue.name.clone();
+        if matches!(role, Role::Named | Role::Temporary(_)) {
+            self.names.remove(&name);
+        }
+    }
+
+    /// Forgets a queue that nothing points to.
+    pub(crate) fn remove(&mut self, slot: QueueSlot) {
+        let queue = self.slots.remove(slot.0).expect("invariant: only an existing queue is idle");
+        assert!(
+            queue.is_idle() && queue.delivery.dispatch.waiting().is_empty(),
+            "only an idle queue goes"
+        );
+        assert!(queue.index.lifetime == ListLifetime::default(), "an idle queue is no list");
+        assert!(
+            queue.delivery.views.is_empty() && queue.index.expiring.is_empty(),
+            "an idle queue is empty"
+        );
+        if queue.role == Role::Named {
+            self.names.remove(&queue.name);
+        }
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<QueueSlot> {
+        self.names.get(name).copied()
+    }
+
+    pub(crate) fn get(&self, slot: QueueSlot) -> Option<&Queue> {
+        self.slots.get(slot.0)
+    }
+
+    pub(crate) fn at(&self, slot: QueueSlot) -> &Queue {
+        self.slots.get(slot.0).expect("invariant: who points to a queue keeps it alive")
+    }
+
+    pub(crate) fn at_mut(&mut self, slot: QueueSlot) -> &mut Queue {
+        self.slots.get_mut(slot.0).expect("invariant: who points to a queue keeps it alive")
+    }
+
+    /// What the log is told about a message that has changed.
+    pub(crate) fn change_of<'a>(&'a self, id: MessageId, message: &'a Message) -> RecordView<'a> {
+        let moved = message.is_moved().then(|| self.at(message.queue).place());
+        RecordView::Changed { message: id, standing: message.standing(id), moved }
+    }
+
+    /// All about a message but its body.
+    pub(crate) fn envelope_of<'a>(&'a self, id: MessageId, message: &'a Message) -> Envelope<'a> {
+        message.envelope(id, self.at(message.queue).place())
+    }
+
+    /// All by slot.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (QueueSlot, &Queue)> {
+        self.slots.iter().map(|(slot, queue)| (QueueSlot(slot), queue))
+    }
+
+    /// All behind this name, ascending; all where none is given.
+    pub(crate) fn names_after(&self, name: Option<&QueueName>) -> impl Iterator<Item = &QueueName> {
+        self.entries_after(name).map(|(name, _)| name)
+    }
+
+    /// The same, and where each is.
+    pub(crate) fn entries_after(
+        &self,
+        name: Option<&QueueName>,
+    ) -> impl Iterator<Item = (&QueueName, QueueSlot)> {
+        let from = name.map_or(Bound::Unbounded, Bound::Excluded);
+        let entries = self.names.range::<QueueName, _>((from, Bound::Unbounded));
+        entries.map(|(name, slot)| (name, *slot))
+    }
+
+    /// The same of those that anybody may see: temporary ones are in no list.
+    pub(crate) fn listed_after(
+        &self,
+        name: Option<&QueueName>,
+    ) -> impl Iterator<Item = (&QueueName, QueueSlot)> {
+        const PREFIX: &str = limits::TEMPORARY_PREFIX;
+        let name = name.map(QueueName::as_str);
+        let from = name.map_or(Bound::Unbounded, Bound::Excluded);
+        let before = name.is_none_or(|name| name < PREFIX);
+        let before = before.then(|| self.names.range::<str, _>((from, Bound::Excluded(PREFIX))));
+        let from = match name {
+            Some(name) if name >= BEHIND_TEMPORARY => Bound::Excluded(name),
+            _ => Bound::Included(BEHIND_TEMPORARY),
+        };
+        let behind = self.names.range::<str, _>((from, Bound::Unbounded));
+        before.into_iter().flatten().chain(behind).map(|(name, slot)| (name, *slot))
+    }
+
+    /// Those that are lists, by name.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = (QueueSlot, &QueueName)> {
+        let all = self.names.iter().map(|(name, slot)| (*slot, name));
+        all.filter(|(slot, _)| self.at(*slot).is_list())
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Bytes of memory that they take, but for their messages.
+    pub(crate) const fn memory_bytes(&self) -> u64 {
+        self.slots.len() as u64 * QUEUE_BYTES
+    }
+
+    /// Whether there may be another one.
+    pub(crate) fn takes_another(&self) -> Result<(), Refusal> {
+        if self.count() >= self.count_max {
+            return Err(Refusal::TooManyQueues { max: self.count_max });
+        }
+        if self.slots.len() as u64 >= self.slots_max {
+            return Err(Refusal::TooManyQueues { max: self.slots_max as usize });
+        }
+        Ok(())
+    }
+
+    /// Whether there is no memory for another of a subscription, beside what these take themselves:
+    /// they leave half to others.
+    pub(crate) const fn is_crowded_beside(&self, bytes: u64) -> bool {
+        self.slots.len() as u64 + bytes / QUEUE_BYTES >= self.slots_max / 2
+    }
+}
+
+/// A queue in memory, with a short name, its place in the index of names and the first leaves of
+/// its own indexes, as the operating system sees it.
+const QUEUE_BYTES: u64 = 1_280;
+
+/// Ready messages below this priority count as urgent in statistics.
+pub(crate) const URGENT_BELOW: u32 = 1024;
+
+/// The first name behind those that begin as temporary ones do: `/` is followed by `0`.
+const BEHIND_TEMPORARY: &str = "temporary0";

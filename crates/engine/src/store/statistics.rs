@@ -1,0 +1,94 @@
+//! Looking without touching: peeks, statistics, lists.
+//!
+//! Nobody may see what a crash could undo: what shows one message waits for that message, what
+//! shows counts or an absence waits for all that was changed.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use model::{MessageId, MessageStatistics, Nanos, QueueName, QueueStatistics, Reply};
+
+use crate::ids::QueueSlot;
+use crate::log::Log;
+use crate::outcome::Outcome;
+use crate::store::MessageStore;
+
+impl MessageStore {
+    pub(crate) fn message_statistics(&self, id: MessageId, log: &Log) -> Outcome {
+        let Some(message) = self.find(id) else { return log.not_found() };
+        let (state, until) = message.state().shown();
+        let counters = message.counters();
+        let statistics = MessageStatistics {
+            message: id,
+            queue: self.queues.at(message.queue).name.clone(),
+            state,
+            priority: message.priority,
+            age: self.latest.since(message.created),
+            delay: message.delay(),
+            lease: message.lease,
+            time_left: until.since(self.latest),
+            delivered: counters.delivered,
+            expired: counters.expired,
+            released: counters.released,
+            buried: counters.buried,
+            kicked: counters.kicked,
+        };
+        let reply = Reply::MessageStatistics(Box::new(statistics));
+        Outcome::reply(log.after_all(), reply)
+    }
+
+    pub(crate) fn queue_statistics(&self, name: &QueueName, log: &Log) -> Outcome {
+        let Some(slot) = self.queues.find(name.as_str()) else { return log.not_found() };
+        let reply = Reply::QueueStatistics(Box::new(self.statistics_of(slot)));
+        Outcome::reply(log.after_all(), reply)
+    }
+
+    pub(crate) fn broker_statistics(&self, log: &Log) -> Outcome {
+        let reply = Reply::BrokerStatistics(Box::new(self.statistics()));
+        Outcome::reply(log.after_all(), reply)
+    }
+
+    pub(crate) fn list_queues(&mut self, log: &Log) -> Outcome {
+        self.took_steps(self.queues.count());
+        let names = self.queues.listed_after(None).map(|(name, _)| name.clone()).collect();
+        Outcome::reply(log.after_all(), Reply::Queues(names))
+    }
+
+    /// Looks at those of the page, however many there are.
+    pub(crate) fn page_of_queues(
+        &mut self,
+        after: Option<&QueueName>,
+        max: usize,
+        log: &Log,
+    ) -> Outcome {
+        let page = self.queues.listed_after(after).take(max);
+        let page: Vec<_> = page.map(|(_, slot)| self.statistics_of(slot)).collect();
+        self.took_steps(page.len());
+        Outcome::reply(log.after_all(), Reply::QueuePage(page))
+    }
+
+    fn statistics_of(&self, slot: QueueSlot) -> QueueStatistics {
+        let queue = self.queues.at(slot);
+        QueueStatistics {
+            queue: queue.name.clone(),
+            urgent: queue.index.counts.urgent,
+            ready: queue.index.counts.ready,
+            leased: queue.index.counts.leased,
+            delayed: queue.index.counts.delayed,
+            buried: queue.index.counts.buried,
+            messages_total: queue.usage.messages_total,
+            producers: queue.usage.producers,
+            consumers: queue.delivery.consumers.len() as u64,
+            waiting: queue.waiting_count(),
+            deleted_total: queue.usage.deleted_total,
+            paused_total: queue.usage.paused_total,
+            pause: queue.delivery.pause.map_or(Nanos::ZERO, |pause| pause.asked),
+            body_bytes: queue.bodies.body_bytes,
+            paced: queue.admission.line.tickets.len() as u64,
+            pause_left: queue
+                .delivery
+                .pause
+                .map_or(Nanos::ZERO, |pause| pause.until.since(self.latest)),
+        }
+    }
+}
