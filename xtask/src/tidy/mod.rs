@@ -4,6 +4,7 @@ mod edges;
 mod layout;
 mod links;
 mod pages;
+mod parts;
 mod retired;
 pub(crate) mod words;
 
@@ -24,13 +25,14 @@ pub(crate) struct Finding {
 /// A rule: its name and its check.
 type Rule = (&'static str, fn(&House) -> Vec<Finding>);
 
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 13] = [
     ("crates import only whom they may", edges::check),
     ("engine, journal and broker use no protocol's words", words::protocol_words),
     ("the journal uses no words of queues", words::queue_words),
     ("only the disk and the allocator are unsafe", words::unsafe_code),
     ("only the disk crate syncs", words::syncs),
     ("leftovers name an issue", words::leftovers),
+    ("parts of the engine do not know the engine", parts::check),
     ("retired names stay away", retired::check),
     ("lines are at most 100 columns", layout::columns),
     ("lines of pages are at most 120 columns", pages::columns),

@@ -48,6 +48,13 @@ fn words_are_found_where_they_do_not_belong() {
 }
 
 #[test]
+fn parts_that_know_the_engine_are_found() {
+    let text = "use crate::engine::Engine;\nimpl Engine {}\nimpl EngineOptions {}\n";
+    assert_eq!(lines(parts::check, "crates/engine/src/store.rs", text), [1, 2]);
+    assert_eq!(lines(parts::check, "crates/engine/src/commands/keys.rs", text), [0; 0]);
+}
+
+#[test]
 fn unsafe_code_and_syncs_are_found_outside_the_disk() {
     let text = "// fsync is unsafe to retry\nunsafe { libc::fsync(fd) };\nfile.sync_data()?;\n";
     assert_eq!(lines(words::unsafe_code, "crates/server/src/x.rs", text), [2]);

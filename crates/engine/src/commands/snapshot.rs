@@ -6,11 +6,11 @@ use model::{LiveRecords, Lsn, MessageId, Nanos};
 use records::{RecordError, RecordView, Records, encode};
 
 use crate::Effects;
+use crate::directory::own_policies::PolicyCursor;
 use crate::engine::Engine;
-use crate::keys::KeyCursor;
+use crate::keyspace::KeyCursor;
 use crate::log::unrecorded_bytes_max;
-use crate::own_policies::PolicyCursor;
-use crate::snapshot::{EXTENSION_BYTES_MAX, PICTURE_BYTES_MAX, SnapshotCursor};
+use crate::recovery::snapshot::{EXTENSION_BYTES_MAX, PICTURE_BYTES_MAX, SnapshotCursor};
 
 impl Engine {
     /// Begins a snapshot: frames after [`Engine::last_lsn`] of now are to be replayed on it.
@@ -73,12 +73,6 @@ impl Engine {
             || subscription.is_some_and(|(number, _)| number < cursor.end_subscription)
             || send_id.is_some_and(|((_, number), _)| number < cursor.end_send_id)
             || message.is_some_and(|(number, _)| number < end)
-    }
-
-    /// What a record of so many bytes may take in a snapshot, if there is one, of a subscription or
-    /// of a send id.
-    pub(crate) fn snapshot_bytes_of_record(record_bytes: u64) -> u64 {
-        if record_bytes == 0 { 0 } else { record_bytes + CHUNK_SHARE_BYTES }
     }
 }
 
@@ -173,9 +167,6 @@ impl Engine {
         true
     }
 }
-
-/// A record's share of what a chunk costs.
-const CHUNK_SHARE_BYTES: u64 = 8;
 
 /// What a snapshot begins with: its header and the records of numbers.
 const FIXED_BYTES: u64 = 4096 + 64;

@@ -1,0 +1,155 @@
+//! A picture of all journalled messages, taken in small chunks while traffic goes on.
+//!
+//! The picture is fuzzy: each message is shown as it is when its turn comes. Two rules make it
+//! exact again. Replay starts at the frames after the snapshot's *begin*, so it repeats every
+//! change that any part of the picture might lack; and records hold whole states, so that
+//! repeating one that the picture already shows does no harm. What is stored after the begin is
+//! not visited: its Message record is among those frames.
+
+use alloc::vec::Vec;
+
+use model::{Format, Lsn, MessageId};
+use records::{RecordView, SubscriptionView, encode};
+
+use crate::dedup::{Age, SendIds};
+use crate::directory::Directory;
+use crate::directory::own_policies::PolicyCursor;
+use crate::keyspace::KeyCursor;
+use crate::store::MessageStore;
+use crate::store::message::Message;
+
+/// How far a snapshot has come.
+#[derive(Clone, Debug)]
+pub struct SnapshotCursor {
+    pub(crate) keys: KeyCursor,
+    pub(crate) policies: PolicyCursor,
+    /// The next subscription to visit.
+    pub(crate) next_subscription: u64,
+    /// Subscriptions from here on were made after the snapshot began.
+    pub(crate) end_subscription: u64,
+    /// The next send id to visit.
+    pub(crate) next_send_id: Age,
+    /// Send ids from here on were seen after the snapshot began.
+    pub(crate) end_send_id: u64,
+    /// The next message to visit.
+    pub(crate) next: u64,
+    /// Messages from here on were stored after the snapshot began.
+    pub(crate) end: u64,
+    /// The Sequence record is written.
+    pub(crate) begun: bool,
+    /// Messages, subscriptions and keys that one chunk visits at most; bounds how long it keeps
+    /// others waiting (1,000 take about 100 µs). May be changed at any time; simulations like it
+    /// small.
+    pub chunk_messages_max: usize,
+}
+
+impl MessageStore {
+    /// A message came or went.
+    pub(crate) fn snapshot_changed(&mut self, message: &Message, came: bool) {
+        let bytes = self.snapshot_bytes_of(message);
+        let sum = &mut self.totals.snapshot_bytes;
+        *sum = if came { *sum + bytes } else { *sum - bytes };
+    }
+
+    /// What the message may take in a snapshot.
+    pub(crate) fn snapshot_bytes_of(&self, message: &Message) -> u64 {
+        if !message.is_journalled() {
+            return 0;
+        }
+        let name = self.queues.at(message.queue).name.as_str().len() as u64;
+        let dead = message.dead().map(|dead| DEAD_BYTES_MAX + dead.from.as_str().len() as u64);
+        let extended = if message.format == Format::RAW { 0 } else { EXTENSION_BYTES_MAX };
+        PICTURE_BYTES_MAX + name + dead.unwrap_or(0) + extended
+    }
+
+    /// What went with its subscription is not shown.
+    pub(crate) fn snapshot_message(&self, id: MessageId, message: &Message, out: &mut Vec<u8>) {
+        if !message.is_journalled() || self.queues.at(message.queue).is_leaving() {
+            return;
+        }
+        assert!(message.location > Lsn::ZERO, "a journalled message is in the log");
+        let envelope = self.queues.envelope_of(id, message);
+        let (location, record_bytes) = (message.location, message.record_bytes);
+        encode(&RecordView::Located { envelope, location, record_bytes }, out);
+    }
+
+    pub(crate) fn sequence(&self) -> RecordView<'static> {
+        RecordView::Sequence {
+            next_message: self.next.message,
+            next_buried: self.next.buried,
+            latest: self.latest,
+        }
+    }
+}
+
+impl Directory {
+    /// Shows the next subscriptions, before all messages; says how many were visited.
+    pub(crate) fn snapshot_subscriptions(
+        &self,
+        cursor: &mut SnapshotCursor,
+        chunk_max: usize,
+        out: &mut Vec<u8>,
+    ) -> usize {
+        let end = cursor.end_subscription;
+        let visited = self.subscriptions.iter_from(cursor.next_subscription);
+        let visited = visited.take_while(|(number, _)| *number < end).take(chunk_max);
+        let mut count = 0;
+        for (number, entry) in visited {
+            cursor.next_subscription = number + 1;
+            count += 1;
+            if entry.record_bytes == 0 {
+                continue;
+            }
+            if let Some(view) = SubscriptionView::of(number, &entry.asks) {
+                encode(&RecordView::Subscribed(view), out);
+            }
+        }
+        count
+    }
+}
+
+impl SendIds {
+    /// Shows the next send ids that are remembered; says how many were visited.
+    pub(crate) fn snapshot_send_ids(
+        &self,
+        cursor: &mut SnapshotCursor,
+        chunk_max: usize,
+        out: &mut Vec<u8>,
+        store: &MessageStore,
+    ) -> usize {
+        let end = cursor.end_send_id;
+        let visited = self.iter_from(cursor.next_send_id);
+        let visited = visited.take_while(|((_, number), _)| *number < end).take(chunk_max);
+        let mut count = 0;
+        for (age, seen) in visited {
+            cursor.next_send_id = (age.0, age.1 + 1);
+            count += 1;
+            if let Some(view) = seen.view(age)
+                && self.is_remembered(age, store.latest)
+            {
+                encode(&RecordView::SendId(view), out);
+            }
+        }
+        count
+    }
+}
+
+/// A Located record without its queue's name, with numbers as large as they come in practice, and
+/// its share of what a chunk costs.
+pub(crate) const PICTURE_BYTES_MAX: u64 = 104;
+
+/// What records of messages that came with a format have beside: that, an expiry, the numbers of a
+/// subscription and of a group.
+pub(crate) const EXTENSION_BYTES_MAX: u64 = 24;
+
+/// What is said of a dead letter, without the name of where it is from.
+const DEAD_BYTES_MAX: u64 = 24;
+
+/// The most bytes that the record of a subscription or of a deduplication id takes in a snapshot.
+/// Zero, if there is no record.
+pub(crate) const fn snapshot_bytes_of_record(record_bytes: u64) -> u64 {
+    if record_bytes == 0 { 0 } else { record_bytes + CHUNK_SHARE_BYTES }
+}
+
+/// A record's share of what a chunk costs.
+const CHUNK_SHARE_BYTES: u64 = 8;

@@ -1,0 +1,33 @@
+//! The engine consists of parts: commands drive them, and no part knows the whole.
+
+use super::Finding;
+use super::words::code_of;
+use crate::house::{House, TextFile};
+
+const ENGINE: &str = "crates/engine/src/";
+
+/// Files that may hold methods of the whole engine, and import it.
+fn knows_the_whole(file: &TextFile) -> bool {
+    let path = file.path.strip_prefix(ENGINE).unwrap_or_default();
+    let is_root = ["engine.rs", "engine_test.rs", "consequences.rs", "lib.rs"].contains(&path);
+    is_root || path.starts_with("commands")
+}
+
+/// Methods of `Engine` are in `engine.rs`, `consequences.rs` and `commands/`; no other file of the
+/// engine imports it or its commands.
+pub(super) fn check(house: &House) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in house.under(ENGINE, ".rs").filter(|file| !knows_the_whole(file)) {
+        for (number, line) in file.lines() {
+            let code = code_of(line);
+            if code.starts_with("impl Engine ") {
+                findings.push(Finding::new(&file.path, number, "impl Engine belongs to commands/"));
+            }
+            if code.contains("crate::engine::") || code.contains("crate::commands::") {
+                let what = "a part takes other parts as arguments, not the engine";
+                findings.push(Finding::new(&file.path, number, what));
+            }
+        }
+    }
+    findings
+}
