@@ -1,5 +1,5 @@
 //! Replays what the fuzzer found worth keeping of one target: the tests that share the bodies of
-//! targets do so. How to add to it: docs/inside/long-runs.md.
+//! targets do so. How to add to it: docs/inside/testing.md.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;

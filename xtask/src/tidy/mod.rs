@@ -1,5 +1,6 @@
 //! The rules of the house that a compiler does not hold. `cargo test -p xtask` runs them too.
 
+mod counts;
 mod edges;
 mod layout;
 mod links;
@@ -38,6 +39,7 @@ const RULES: [Rule; 13] = [
     ("lines of pages are at most 120 columns", pages::columns),
     ("lines end without spaces, files with a line end", layout::line_ends),
     ("files and functions stay short", layout::lengths),
+    ("pages tell the counts of tests", counts::check),
     ("links lead somewhere", links::check),
 ];
 

@@ -74,6 +74,20 @@ fn wide_lines_of_pages_are_found() {
 }
 
 #[test]
+fn wrong_counts_of_pages_are_found() {
+    let page = |count: usize| {
+        let kinds = ["Rust tests", "engine scripts", "protocol scripts", "simulator tests"];
+        let others = ["fuzz targets", "corpus inputs", "cases", "golden directories"];
+        let rows =
+            kinds.iter().chain(&others).map(|kind| format!("| {kind} | x | {count} | y |\n"));
+        rows.collect::<String>()
+    };
+    assert_eq!(lines(counts::check, "docs/inside/testing.md", &page(0)), [0; 0]);
+    assert_eq!(lines(counts::check, "docs/inside/testing.md", &page(1)).len(), 8);
+    assert_eq!(lines(counts::check, "docs/inside/testing.md", ""), [0; 8]);
+}
+
+#[test]
 fn retired_names_in_code_are_found() {
     let text = "fn is() {} // Lack\nstruct Lack; // Lack\nlet lacking = 1;\n";
     assert_eq!(lines(retired::check, "crates/x/src/x.rs", text), [2]);
