@@ -122,9 +122,14 @@ fn links_to_nothing_are_found() {
     let there = std::env::temp_dir().join("dunlin-tidy-link");
     fs::write(&there, "").expect("a temporary file");
     let text = "[a](dunlin-tidy-link) [b](missing.md#part) [c](https://example.org)\n\
-                ```\n[d](in/code)\n```\n";
+                ```\n[d](in/code)\n```\n## A part: of it\n[e](#a-part-of-it) [f](#other)\n\
+                `crates/missing.rs` `crates/*.rs` `other/missing.rs`\n";
     assert_eq!(
         find(links::check, "README.md", text),
-        [(1, "missing.md does not exist".to_owned())]
+        [
+            (1, "missing.md does not exist".to_owned()),
+            (6, "#other does not exist".to_owned()),
+            (7, "crates/missing.rs does not exist".to_owned()),
+        ]
     );
 }
