@@ -46,7 +46,7 @@ pub(crate) enum Client {
     /// Send a message to a queue
     #[command(after_help = SEND_HELP)]
     Send(Send),
-    /// Receive messages; each is deleted once it was written to standard output
+    /// Receive messages; each is deleted once it is written to standard output
     #[command(after_help = RECEIVE_HELP)]
     Receive(Receive),
     /// List the queues
@@ -61,10 +61,10 @@ pub(crate) enum Client {
     /// Move messages from one queue to another
     #[command(after_help = MOVE_HELP)]
     Move(MoveMessages),
-    /// Delete the messages of a queue that nobody holds
+    /// Delete the messages of a queue, but those that a consumer holds
     #[command(after_help = PURGE_HELP)]
     Purge(Purge),
-    /// Look at the rules of queues, or give a queue rules of its own while the broker runs
+    /// Show the rules of queues, or set rules while the broker runs
     #[command(after_help = POLICY_HELP)]
     Policy {
         #[command(subcommand)]
@@ -92,9 +92,9 @@ pub(crate) struct ServerAt {
 /// Settings of `send`.
 #[derive(Debug, Args)]
 pub(crate) struct Send {
-    /// Where to
+    /// The target queue
     pub(crate) queue: String,
-    /// The message; - or nothing: what comes from standard input
+    /// The message; without it, or with -, standard input is the message
     #[arg(conflicts_with = "lines")]
     pub(crate) body: Option<String>,
     /// Each line of standard input is a message
@@ -103,28 +103,28 @@ pub(crate) struct Send {
     /// How durable: persistent (as the store is set), none, written or synced
     #[arg(long, value_name = "LEVEL")]
     pub(crate) persistence: Option<String>,
-    /// 0 to 9, which is the most urgent [default: 4]
+    /// Priority from 0 to 9; 9 is the most urgent [default: 4]
     #[arg(long, value_name = "N")]
     pub(crate) priority: Option<u8>,
-    /// Hide it for so long, such as 5s
+    /// Hide it for this time, such as 5s
     #[arg(long, value_name = "DURATION")]
     pub(crate) delay: Option<String>,
-    /// After so long it is a dead letter
+    /// Time to live: it becomes a dead letter after this time
     #[arg(long, value_name = "DURATION")]
     pub(crate) ttl: Option<String>,
     /// Its group: one consumer at a time receives the messages of a group, in their order
     #[arg(long, value_name = "NAME")]
     pub(crate) group: Option<String>,
-    /// A property that selectors and JMS clients see; numbers, true and false are such. All of them
-    /// together may have some 12 KiB
+    /// A property that selectors and JMS clients see; numbers, true and false keep their type. All
+    /// together have at most 12 KiB
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse::property)]
     pub(crate) property: Vec<(String, String)>,
-    /// Your own name for it: sent again, it is stored once. With --lines that of each line is
-    /// KEY#NUMBER. The broker remembers names for 5 minutes, the latest 100,000, unless told
-    /// otherwise (--send-id-window, --send-ids-max)
+    /// Deduplication id: a message that is sent again under it is stored once. With --lines each
+    /// line has KEY#NUMBER. The broker remembers the latest 100,000 ids for 5 minutes by default
+    /// (--send-id-window, --send-ids-max)
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
-    /// What it is, such as text/plain, which JMS clients get as a text message
+    /// Content type, such as text/plain, which JMS clients receive as a text message
     #[arg(long, value_name = "TYPE")]
     pub(crate) content_type: Option<String>,
     #[command(flatten)]
@@ -134,26 +134,26 @@ pub(crate) struct Send {
 /// Settings of `receive`.
 #[derive(Debug, Args)]
 pub(crate) struct Receive {
-    /// Where from
+    /// The source queue
     pub(crate) queue: String,
-    /// Go on until a signal comes
+    /// Receive until a signal comes
     #[arg(long, conflicts_with_all = ["count", "wait", "keep"])]
     pub(crate) follow: bool,
-    /// With --follow: wait for the broker where it is not there, or goes, and go on once it is
-    /// back; what was written and could not be acknowledged comes again
+    /// With --follow: wait for an absent broker and go on once it is back; messages that were
+    /// written and not acknowledged come again
     #[arg(long, requires = "follow")]
     pub(crate) reconnect: bool,
-    /// How many
+    /// Number of messages
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) count: u64,
-    /// How long to wait for each [default: not at all]
+    /// Time to wait for each message [default: no wait]
     #[arg(long, value_name = "DURATION", value_parser = parse::duration)]
     pub(crate) wait: Option<Duration>,
-    /// How long the broker waits for the acknowledgement [default: 30s]
+    /// Time that the broker waits for the acknowledgement [default: 30s]
     #[arg(long, value_name = "DURATION")]
     pub(crate) lease: Option<String>,
-    /// Give everything back at the end instead of deleting it; what is kept for longer than its
-    /// lease comes again meanwhile
+    /// Return all messages at the end instead of deleting them; a message whose lease ends before
+    /// that comes again
     #[arg(long)]
     pub(crate) keep: bool,
     #[command(flatten)]
@@ -163,15 +163,15 @@ pub(crate) struct Receive {
 /// Settings of `browse`.
 #[derive(Debug, Args)]
 pub(crate) struct Browse {
-    /// Whose messages
+    /// The queue
     pub(crate) queue: String,
-    /// Only those that match, in the words of JMS: "region = 'EU' AND n > 5"
+    /// Only messages that match this JMS selector: "region = 'EU' AND n > 5"
     #[arg(long)]
     pub(crate) selector: Option<String>,
-    /// Only those in this state: ready, leased, delayed or buried
+    /// Only messages in this state: ready, leased, delayed or buried
     #[arg(long)]
     pub(crate) state: Option<String>,
-    /// The most messages
+    /// Number of messages at most
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) max: usize,
     #[command(flatten)]
@@ -181,14 +181,14 @@ pub(crate) struct Browse {
 /// Settings of `move`.
 #[derive(Debug, Args)]
 pub(crate) struct MoveMessages {
-    /// Where from
+    /// The source queue
     pub(crate) from: String,
-    /// Where to
+    /// The target queue
     pub(crate) to: String,
-    /// Only those that match
+    /// Only messages that match this selector
     #[arg(long)]
     pub(crate) selector: Option<String>,
-    /// The most messages [default: all]
+    /// Number of messages at most [default: all]
     #[arg(long, value_name = "N")]
     pub(crate) max: Option<u64>,
     #[command(flatten)]
@@ -198,12 +198,12 @@ pub(crate) struct MoveMessages {
 /// Settings of `purge`.
 #[derive(Debug, Args)]
 pub(crate) struct Purge {
-    /// Whose messages
+    /// The queue
     pub(crate) queue: String,
-    /// Only those that match
+    /// Only messages that match this selector
     #[arg(long)]
     pub(crate) selector: Option<String>,
-    /// Only those in this state: ready, delayed or buried
+    /// Only messages in this state: ready, delayed or buried
     #[arg(long)]
     pub(crate) state: Option<String>,
     /// Do not ask
@@ -220,28 +220,28 @@ pub(crate) enum QueuePolicy {
         #[command(flatten)]
         server: ServerAt,
     },
-    /// Show the rules of a queue, and where each is from
+    /// Show the rules of a queue and the origin of each
     Show {
-        /// Whose; also of one that is not there
+        /// The queue; it need not exist
         queue: String,
         #[command(flatten)]
         server: ServerAt,
     },
     /// Give a queue rules of its own, or change some of them
     Set {
-        /// Whose; the subscriptions of a topic of that name have them too
+        /// The queue, or the topic whose subscriptions get the rules
         queue: String,
-        /// Each as --queue of serve takes it, such as max-messages=1000; none is no bound
+        /// A rule as in --queue of serve, such as max-messages=1000; none removes a bound
         #[arg(required = true, value_name = "SETTING=VALUE", value_parser = parse::rule_setting)]
         rules: Vec<QueueRule>,
         #[command(flatten)]
         server: ServerAt,
     },
-    /// Take a queue's own rules away, so that what is configured holds again
+    /// Remove a queue's own rules, so that the configured ones hold again
     Reset {
-        /// Whose
+        /// The queue
         queue: String,
-        /// Only these, such as max-messages [default: all]
+        /// A rule, such as max-messages [default: all]
         #[arg(value_name = "SETTING", value_parser = parse::rule_key)]
         rules: Vec<RuleKey>,
         #[command(flatten)]
@@ -251,41 +251,41 @@ pub(crate) enum QueuePolicy {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Dead {
-    /// List the dead letters: why each is one, and where it was
+    /// List the dead letters with their reason and origin
     Ls {
-        /// Where they are parked
+        /// The queue of dead letters
         #[arg(long, value_name = "NAME", env = "DUNLIN_DEAD_LETTER_QUEUE", default_value = "DLQ")]
         queue: String,
         #[command(flatten)]
         server: ServerAt,
     },
-    /// Show one message whole
+    /// Show one message with its body
     Show {
-        /// Its number
+        /// Number of the message
         id: u64,
         #[command(flatten)]
         server: ServerAt,
     },
-    /// Send dead letters where they came from, as if they had never failed
+    /// Return dead letters to their origin, as if they had never failed
     Replay(Replay),
 }
 
 /// Settings of `dead replay`.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
-    /// The number of one
+    /// Number of one dead letter
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     pub(crate) id: Option<u64>,
-    /// All of them
+    /// All dead letters
     #[arg(long)]
     pub(crate) all: bool,
-    /// To this queue instead
+    /// Return them to this queue instead
     #[arg(long, value_name = "QUEUE")]
     pub(crate) to: Option<String>,
-    /// Only those that match
+    /// Only messages that match this selector
     #[arg(long)]
     pub(crate) selector: Option<String>,
-    /// Where they are parked
+    /// The queue of dead letters
     #[arg(long, value_name = "NAME", env = "DUNLIN_DEAD_LETTER_QUEUE", default_value = "DLQ")]
     pub(crate) queue: String,
     #[command(flatten)]
@@ -294,7 +294,7 @@ pub(crate) struct Replay {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Journal {
-    /// Recover as `serve` would, change nothing, and say what was found or what is wrong
+    /// Recover as `serve` would, change nothing, and report messages or damage
     ///
     /// Only reads, so a copy or a read-only file system will do. Refused while a server uses the
     /// directory, since it changes the files that would be read; no server can start meanwhile.
@@ -302,25 +302,23 @@ pub(crate) enum Journal {
         /// Its directory
         dir: PathBuf,
     },
-    /// Say what is wrong with a directory that is refused, and what going on without it would lose
+    /// Report why a directory is refused, and the loss of going on without the missing part
     ///
     /// Mends a lost, damaged or older control file (epoch), and a log whose last file is lost or
-    /// older than the others: with --accept-loss the log goes on where the files that are there
-    /// end. Look for the right files first, since what is gone is gone for good then; and keep a
-    /// copy.
-    /// Damage inside of the log, and files that were cut, are not mended: salvage copies what is
-    /// left of such a directory.
+    /// older than the others: with --accept-loss the log goes on where the present files end. Look
+    /// for the right files first, and keep a copy. Damage inside the log and cut files are not
+    /// mended: salvage copies the rest of such a directory.
     Repair {
         /// Its directory
         dir: PathBuf,
-        /// Do it; without this nothing is changed
+        /// Go on with that loss; without this flag nothing is changed
         #[arg(long)]
         accept_loss: bool,
         /// One JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Copy everything but damaged records into a new directory, and name what is lost
+    /// Copy everything but damaged records into a new directory, and name each loss
     ///
     /// For a directory whose log is damaged, or cut, so that neither serve nor repair takes it. DIR
     /// is only read. The new directory is complete once it has its name; start the broker with
@@ -336,7 +334,7 @@ pub(crate) enum Journal {
         #[arg(long)]
         json: bool,
     },
-    /// Print everything that can be read, whatever is damaged
+    /// Print every readable record, also of a damaged directory
     ///
     /// Only reads, as verify does.
     Dump {
@@ -346,7 +344,7 @@ pub(crate) enum Journal {
         #[arg(long)]
         json: bool,
     },
-    /// Tell what each file of the log is kept for: what lives in it, and whose oldest message
+    /// Report the reason why each file of the log is kept, and its oldest message
     ///
     /// Of a directory it only reads, as verify does, and it is refused while a server uses it. A
     /// running broker is asked by HTTP.
@@ -368,9 +366,9 @@ pub(crate) struct Serve {
     pub(crate) data: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) policy: Policy,
-    /// Serve PROTOCOL (amqp, beanstalkd, redis or http) at ADDRESS, which is HOST:PORT (port 0
-    /// picks one) or unix:PATH, with ,mode=0660 and ,group=NAME where these are to be others
-    /// [default: all on their usual ports of localhost: 127.0.0.1 and ::1]
+    /// Serve PROTOCOL (amqp, beanstalkd, redis or http) at ADDRESS: HOST:PORT (port 0: a free one)
+    /// or unix:PATH with optional ,mode=0660 and ,group=NAME [default: all on their usual ports of
+    /// localhost: 127.0.0.1 and ::1]
     #[arg(
         long,
         value_name = "PROTOCOL=ADDRESS",
@@ -379,8 +377,8 @@ pub(crate) struct Serve {
         value_parser = listen::listen
     )]
     pub(crate) listen: Option<Vec<ListenItem>>,
-    /// Serve PROTOCOL at an ADDRESS where other machines reach it, or let the listener that is
-    /// there: nobody is asked who they are, and everybody can read, send and delete messages
+    /// Allow a listener at an ADDRESS that other machines reach. Clients are not authenticated:
+    /// each can read, send and delete messages
     #[arg(
         long,
         value_name = "[PROTOCOL=]ADDRESS",
@@ -389,7 +387,7 @@ pub(crate) struct Serve {
         value_parser = listen::insecure_listen
     )]
     pub(crate) insecure_listen: Option<Vec<ListenItem>>,
-    /// The same for all listeners
+    /// Allow all listeners at such addresses
     #[arg(
         long,
         env = "DUNLIN_INSECURE",
@@ -398,8 +396,8 @@ pub(crate) struct Serve {
         value_parser = clap::builder::BoolishValueParser::new()
     )]
     pub(crate) insecure: Option<bool>,
-    /// Start though the machine's clock is more than 7 days ahead of the journal and messages or
-    /// keys would end by it: the clock is right
+    /// Start although the machine's clock is more than 7 days ahead of the journal and messages or
+    /// keys would expire: the clock is right
     #[arg(
         long,
         env = "DUNLIN_ACCEPT_CLOCK",
@@ -408,9 +406,9 @@ pub(crate) struct Serve {
         value_parser = clap::builder::BoolishValueParser::new()
     )]
     pub(crate) accept_clock: Option<bool>,
-    /// Names by which HTTP requests may call the broker, beside addresses and localhost: a name
-    /// such as broker.example, .example.com for all below it, or * for any, which lets a web page
-    /// whose owner points a name here read and delete messages
+    /// Host names that HTTP requests may use, beside addresses and localhost: broker.example,
+    /// .example.com for all names below it, or * for any. With * a web page whose owner points a
+    /// name here can read and delete messages
     #[arg(
         long,
         value_name = "NAME",
@@ -422,23 +420,22 @@ pub(crate) struct Serve {
     /// Read settings from a TOML file; flags and variables overrule it
     #[arg(long, value_name = "FILE", env = "DUNLIN_CONFIG")]
     pub(crate) config: Option<PathBuf>,
-    /// Largest body of a message, at most 16 MiB, and a 32nd of --memory-limit [default: 65535 by
-    /// beanstalkd, else as much as that]
+    /// Largest body of a message, at most 16 MiB and a 32nd of --memory-limit [default: that; 65535
+    /// by beanstalkd]
     #[arg(long, value_name = "BYTES", env = "DUNLIN_MAX_MESSAGE_BYTES", value_parser = parse::size)]
     pub(crate) max_message_bytes: Option<usize>,
-    /// Rules of a queue, as NAME:release-order=back|front, NAME:attempts-max=N (failed deliveries
-    /// until a message is a dead letter; 0: any number),
-    /// NAME:dead-letters=park-persistent|park|drop (what is not persistent is deleted, is a dead
-    /// letter as well, or all are deleted), NAME:pop-lease=TIME (an element popped by the Redis
-    /// protocol comes back if its connection ends within that time and before its next command),
-    /// NAME:max-messages=N, NAME:max-bytes=N (what it may hold, or each subscription of a topic of
-    /// that name), NAME:when-full=pace|reject|drop-oldest|dead-letter|disconnect (pace: who sends
-    /// waits; disconnect: a topic's subscriber that does not read is disconnected, a queue
-    /// rejects), NAME:target-age=TIME (senders are paced so that messages wait no longer),
-    /// NAME:redelivery-delay=TIME (a message that failed or was released is hidden for so long),
-    /// NAME:redelivery-factor=N (it grows so with each failed delivery), NAME:redelivery-max=TIME
-    /// (the longest delay; none: ten times the first) or NAME:redelivery-jitter=N (share of the
-    /// delay, 0 to 1, by which it varies); NAME * is for all others
+    /// Rules of a queue (* for all others): NAME:release-order=back|front; NAME:attempts-max=N
+    /// (failed deliveries until a message is a dead letter; 0: any number);
+    /// NAME:dead-letters=park-persistent|park|drop (memory-only messages are deleted, or parked
+    /// too, or all are deleted); NAME:pop-lease=TIME (an element popped over Redis returns if its
+    /// connection ends within that time and before its next command); NAME:max-messages=N and
+    /// NAME:max-bytes=N (bounds of the queue, or of each subscription of a topic);
+    /// NAME:when-full=pace|reject|drop-oldest|dead-letter|disconnect (pace: a send waits;
+    /// disconnect: a slow subscriber is disconnected, a queue rejects); NAME:target-age=TIME
+    /// (senders wait so that messages wait no longer); NAME:redelivery-delay=TIME (a failed or
+    /// released message is hidden); NAME:redelivery-factor=N (growth with each failed delivery);
+    /// NAME:redelivery-max=TIME (the longest delay; none: ten times the first);
+    /// NAME:redelivery-jitter=N (share of the delay, 0 to 1, by which it varies)
     #[arg(
         long,
         value_name = "NAME:SETTING",
@@ -455,12 +452,12 @@ pub(crate) struct Serve {
         value_parser = parse::queue_name
     )]
     pub(crate) dead_letter_queue: Option<QueueName>,
-    /// Side of a list by the Redis protocol that is the head of the queue, where other protocols
-    /// receive: left or right [default: right, so that LPUSH sends and RPOP receives]
+    /// Side of a Redis list that is the head of the queue, from which other protocols receive: left
+    /// or right [default: right, so that LPUSH sends and RPOP receives]
     #[arg(long, value_name = "SIDE", env = "DUNLIN_LIST_HEAD", value_parser = parse::list_head)]
     pub(crate) list_head: Option<Side>,
-    /// Remember the names that senders give their messages for so long, so that what is sent again
-    /// is stored once; never: not at all [default: 5m]
+    /// Remember deduplication ids for this time, so that a repeated send is stored once; never: not
+    /// at all [default: 5m]
     #[arg(
         long,
         value_name = "DURATION",
@@ -468,7 +465,7 @@ pub(crate) struct Serve {
         value_parser = parse::send_id_window
     )]
     pub(crate) send_id_window: Option<Duration>,
-    /// Remember at most so many of these names, the latest [default: 100000]
+    /// Remember at most this many deduplication ids, the latest [default: 100000]
     #[arg(
         long,
         value_name = "N",
@@ -476,8 +473,7 @@ pub(crate) struct Serve {
         value_parser = parse::send_ids_max
     )]
     pub(crate) send_ids_max: Option<usize>,
-    /// Refuse what waits for a place in a full queue when nothing that waits there has gone on for
-    /// so long [default: 30s]
+    /// Refuse blocked sends once their wait list has stood still for this time [default: 30s]
     #[arg(
         long,
         value_name = "DURATION",
@@ -502,25 +498,24 @@ pub(crate) struct Tuning {
     /// Bytes of a journal segment, the unit in which disk space comes free [default: 16777216]
     #[arg(long, value_name = "BYTES", env = "DUNLIN_SEGMENT_BYTES", value_parser = parse::bytes)]
     pub(crate) segment_bytes: Option<u64>,
-    /// Bytes that the data directory may take on the device, such as 500M or 10G: at the limit it
-    /// takes only what deletes, until there is room again [default: as many as there are]
+    /// Bytes that the data directory may take on the device, such as 500M or 10G: at the limit only
+    /// settling and deleting go on [default: no limit]
     #[arg(long, value_name = "BYTES", env = "DUNLIN_DISK_LIMIT", value_parser = parse::bytes)]
     pub(crate) disk_limit: Option<u64>,
-    /// Bytes of memory that messages and connections may take, such as 256M or 4G, 64M at least:
-    /// beyond it bodies leave memory for the data directory, and what would still not fit is
-    /// refused [default: a quarter of the machine's, or of what its cgroup leaves the process]
+    /// Bytes of memory for messages and connections, such as 256M or 4G, 64M at least: beyond it
+    /// bodies page out to the data directory, then sends wait and are refused [default: a quarter
+    /// of the machine's memory, or of its control group's]
     #[arg(long, value_name = "BYTES", env = "DUNLIN_MEMORY_LIMIT", value_parser = parse::memory)]
     pub(crate) memory_limit: Option<u64>,
-    /// Connections that may be open, and ten more for HTTP from this machine. For one more, one
-    /// that has sent no command gives way; where there is none it is closed [default: 10000]
+    /// Connections that may be open, and ten more for HTTP from this machine. Beyond, the oldest
+    /// that has sent no command closes; if there is none, the new one does [default: 10000]
     #[arg(long, value_name = "N", env = "DUNLIN_MAX_CONNECTIONS")]
     pub(crate) max_connections: Option<usize>,
     /// Bytes that a client may leave unread before its commands wait [default: 1048576]
     #[arg(long, value_name = "BYTES", env = "DUNLIN_MAX_OUTPUT_BYTES", value_parser = parse::size)]
     pub(crate) max_output_bytes: Option<usize>,
-    /// Bytes in the buffers of all clients; beyond them who holds the most is closed. And of what
-    /// requests and answers of HTTP hold; beyond them who sends waits
-    /// [default: 268435456]
+    /// Bytes in the buffers of all clients; beyond, the connection that holds the most is closed.
+    /// As many for requests and answers of HTTP; beyond, senders wait [default: 268435456]
     #[arg(
         long,
         value_name = "BYTES",
@@ -528,7 +523,7 @@ pub(crate) struct Tuning {
         value_parser = parse::size
     )]
     pub(crate) max_buffered_bytes: Option<usize>,
-    /// Close a connection that leaves a command half sent for so long, or never [default: 60s]
+    /// Close a connection that leaves a command half sent for this time; or never [default: 60s]
     #[arg(
         long,
         value_name = "DURATION",
@@ -536,8 +531,8 @@ pub(crate) struct Tuning {
         value_parser = Limit::parse
     )]
     pub(crate) half_sent_timeout: Option<Limit>,
-    /// Close a connection that is silent for so long, or never; who waits for an answer, or has
-    /// subscribed by the Redis protocol, is not silent [default: never]
+    /// Close a connection that is silent for this time; or never. A connection that waits for an
+    /// answer, or has subscribed over Redis, is not silent [default: never]
     #[arg(
         long,
         value_name = "DURATION",
@@ -545,8 +540,8 @@ pub(crate) struct Tuning {
         value_parser = Limit::parse
     )]
     pub(crate) idle_timeout: Option<Limit>,
-    /// Close a connection of HTTP that has no request open for so long, or never: longer than a
-    /// proxy or load balancer in front keeps it [default: 75s]
+    /// Close an HTTP connection without an open request after this time; or never. It must exceed
+    /// the keep-alive of a proxy in front [default: 75s]
     #[arg(
         long,
         value_name = "DURATION",
@@ -569,11 +564,11 @@ impl Limit {
 /// How durable a stored message is.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct Policy {
-    /// Keep messages in a journal, or none of them over a restart [default: journal]
+    /// Keep messages in a journal, or in memory only [default: journal]
     #[arg(long, value_name = "journal|none", env = "DUNLIN_STORE", value_parser = parse::store)]
     pub(crate) store: Option<Store>,
-    /// When the journal is flushed: before each confirmation, at least every DURATION, or when the
-    /// operating system likes [default: always]
+    /// When the journal is synced: before each confirmation, at least every DURATION, or by the
+    /// operating system alone [default: always]
     #[arg(
         long,
         value_name = "always|never|DURATION",
@@ -585,11 +580,11 @@ pub(crate) struct Policy {
 
 const EXIT_STATUS: &str = "\
 Exit status:
-  0    it went as asked; a server was stopped in good order (SIGTERM, SIGINT)
-  1    it failed; the message says why and what to do
+  0    done; a server stopped in good order (SIGTERM, SIGINT)
+  1    failed; the message names cause and remedy
   2    wrong usage or settings
-  3    there is nothing: no such queue or message, or no message came in time
-  74   the journal could not be written; nothing was confirmed after that
+  3    no such queue or message, or no message came in time
+  74   the journal could not be written; later commands were not confirmed
   130  stopped at once by a second SIGINT";
 
 const SEND_HELP: &str = "\
@@ -604,12 +599,11 @@ Examples:
 Exit status: 0 it is stored, 1 it is not known to be, 2 wrong usage";
 
 const RECEIVE_HELP: &str = "\
-Each message is written with a line end, and acknowledged once that is out: with those that came
-with it, up to 64, or after 0.1 s. Should it be killed before that, they come again. SIGINT and
-SIGTERM end it within a second, and what was not written by then is given back, as is what cannot be
-written: a full disk, a pipe that nobody reads, a descriptor that is open for reading only. Where
-standard output was closed when it started (>&-) the system puts /dev/null there, which takes
-everything: what is received then is gone.
+Each message is written with a line end, and acknowledged after that: with those that came with
+it, up to 64, or after 0.1 s. If it is killed before, they come again. SIGINT and SIGTERM end it
+within a second; unwritten messages are returned, also if standard output takes nothing (a full
+disk, a closed pipe). A standard output that was closed at the start (>&-) is /dev/null, so
+received messages are lost.
 
 Examples:
   dunlin receive mail --wait 20s
@@ -631,22 +625,20 @@ Exit status: 0 these are all that match, be it none, 1 it failed, 2 wrong usage 
 is no such queue";
 
 const MOVE_HELP: &str = "\
-Only what is ready is moved. It goes in steps: should it be broken off, what was moved stays so, and
-asked again it does the rest.
+Only ready messages are moved, in steps: if it is interrupted, run it again for the rest.
 
 Exit status: 0 done, be it that nothing matched, 1 it failed, 2 wrong usage or selector, 3 there is
 no such queue";
 
 const PURGE_HELP: &str = "\
-It asks first, where somebody sits at a terminal. It goes in steps: should it be broken off, what
-was deleted stays so, and asked again it does the rest.
+It asks first at a terminal. It deletes in steps: if it is interrupted, run it again for the rest.
 
-Exit status: 0 done, be it that nothing matched, 1 it failed or who was asked did not say yes, 2
+Exit status: 0 done, be it that nothing matched, 1 it failed or was declined, 2
 wrong usage or selector, 3 there is no such queue";
 
 const POLICY_HELP: &str = "\
-What is set holds at once and over restarts, and goes before what is configured. Who waits for a
-place is looked at again; a bound that becomes narrower deletes nothing before something is sent.
+Rules hold at once and over restarts, and override configured ones. Blocked sends are checked again;
+a narrower bound deletes nothing before the next send.
 
 Examples:
   dunlin policy set mail max-messages=1000 when-full=reject
@@ -685,11 +677,11 @@ Once all listeners accept, one line an address and then `ready` go to standard o
   listening beanstalkd [::1]:11300
   ready
 
-Nobody is asked who they are. So all listeners are on loopback or Unix sockets; another address is
+Clients are not authenticated. So all listeners are on loopback or Unix sockets; another address is
 refused, unless --insecure-listen names it.
 
 Signals: SIGTERM or SIGINT stops in good order, a second SIGINT at once; SIGUSR1 drains: from
-then on it refuses what would be stored; SIGHUP writes the counters to the log.
+then on it refuses new messages; SIGHUP writes the counters to the log.
 
 Examples:
   dunlin serve
@@ -709,7 +701,7 @@ Examples:
   dunlin journal dump --json ./dunlin-data | jq 'select(.kind == \"segment\")'
   dunlin journal explain http://127.0.0.1:8422
 
-What a file of the log is kept for:
+Reasons why a file of the log is kept:
   writing      the log goes on in it
   live         records in it still matter
   large-batch  the same, and it is too large to be compacted with the settings of today

@@ -13,18 +13,18 @@ pub(crate) enum Bench {
     /// Drive a beanstalkd server, this one or another, with jobs
     #[command(after_help = JOBS_HELP)]
     Jobs(BenchJobs),
-    /// What transactions and the disk cost a sender: {store none, always, periodic} x {transacted,
-    /// not} x {persistent, not}
+    /// Cost of transactions and the disk for a sender: {store none, always, periodic} x
+    /// {transacted, not} x {persistent, not}
     #[command(after_help = MATRIX_HELP)]
     Matrix(BenchMatrix),
-    /// Whether commits are shared: transactions by 1 to 200 clients, then readers beside a writer
+    /// Group commit: transactions by 1 to 200 clients, then readers beside a writer
     #[command(after_help = TRANSACTIONS_HELP)]
     Transactions(BenchTransactions),
-    /// How long messages travel while a producer saturates the broker, by queue and topic
+    /// Travel time of messages while a producer saturates the broker, by queue and topic
     #[command(after_help = TRAVEL_TIME_HELP)]
     TravelTime(BenchTravelTime),
-    /// What delivery mode, transactions, acknowledgement, subscriptions, selectors, sizes and
-    /// kinds of bodies cost
+    /// Cost of delivery mode, transactions, acknowledgement, subscriptions, selectors, sizes and
+    /// kinds of bodies
     #[command(after_help = FACTORS_HELP)]
     Factors(BenchFactors),
 }
@@ -48,16 +48,16 @@ pub(crate) struct BenchJobs {
     /// Commands that each connection may have unanswered
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(in crate::bench) pipeline: usize,
-    /// What to do: put, put-delete, release or all
+    /// The load: put, put-delete, release or all
     #[arg(long, value_name = "MODE", default_value = "put-delete")]
     pub(in crate::bench) mode: bench::jobs::Mode,
-    /// After how many releases mode release stops [default: twice the jobs]
+    /// Releases after which mode release stops [default: twice the jobs]
     #[arg(long, value_name = "N")]
     pub(in crate::bench) releases: Option<u64>,
     /// Print the figures as JSON
     #[arg(long)]
     pub(in crate::bench) json: bool,
-    /// Where the server of this process keeps its temporary directory [default: the system's]
+    /// Folder for the temporary directory of the server in this process [default: the system's]
     #[arg(long, value_name = "DIR", conflicts_with = "target")]
     pub(in crate::bench) data: Option<PathBuf>,
     #[command(flatten)]
@@ -72,7 +72,7 @@ pub(crate) struct Against {
     /// brokers are started in this process, on temporary directories
     #[arg(long, value_name = "URL")]
     pub(in crate::bench) target: Option<bench::Target>,
-    /// Where the brokers of this process keep their temporary directories [default: the system's];
+    /// Folder for the temporary directories of brokers in this process [default: the system's];
     /// with --target: a directory on that broker's disk, to measure the disk
     #[arg(long, value_name = "DIR")]
     pub(in crate::bench) data: Option<PathBuf>,
@@ -96,13 +96,13 @@ pub(crate) struct BenchMatrix {
     /// Messages of a transaction
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(in crate::bench) commit_every: usize,
-    /// How often each cell is measured; the median counts
+    /// Rounds of each cell; the median counts
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(in crate::bench) rounds: usize,
     /// Clients at once in the comparison at the end
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(in crate::bench) clients: usize,
-    /// How long each half of that comparison takes
+    /// Time for each half of that comparison
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     pub(in crate::bench) seconds: Duration,
     #[command(flatten)]
@@ -112,19 +112,19 @@ pub(crate) struct BenchMatrix {
 /// Settings of `bench transactions`.
 #[derive(Debug, Args)]
 pub(crate) struct BenchTransactions {
-    /// How many clients at once, one number after the other
+    /// Numbers of concurrent clients, one after the other
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,2,10,20,100,200")]
     pub(in crate::bench) clients: Vec<usize>,
     /// Messages of a transaction
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(in crate::bench) operations: usize,
-    /// Every so manieth transaction is rolled back
+    /// One in N transactions is rolled back
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(in crate::bench) roll_back_every: u64,
     /// Length of each body
     #[arg(long, value_name = "BYTES", default_value_t = 100)]
     pub(in crate::bench) body: usize,
-    /// How long each number of clients is measured
+    /// Time for each number of clients
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     pub(in crate::bench) seconds: Duration,
     /// Clients that look through a queue while one writes; 0: none
@@ -139,7 +139,7 @@ pub(crate) struct BenchTransactions {
 /// Settings of `bench travel-time`.
 #[derive(Debug, Args)]
 pub(crate) struct BenchTravelTime {
-    /// How long the producer sends in each case
+    /// Time that the producer sends in each case
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     pub(in crate::bench) seconds: Duration,
     /// Length of each body
@@ -157,7 +157,7 @@ pub(crate) struct BenchTravelTime {
 /// Settings of `bench factors`.
 #[derive(Debug, Args)]
 pub(crate) struct BenchFactors {
-    /// How long the producer sends with each factor
+    /// Time that the producer sends with each factor
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub(in crate::bench) seconds: Duration,
     /// Length of each body, but for those that are 10 and 100 times as long
@@ -192,7 +192,7 @@ holds nothing persistent should cost no sync. With --target there are four cells
 the broker has. At the end many clients send at once, a message each at a time: what durability
 costs where commits are shared.
 
-Some 15 seconds; SIGINT ends it early, with what was measured so far.
+Some 15 seconds; SIGINT ends it early, with the figures so far.
 
 Examples:
   dunlin bench matrix
@@ -208,7 +208,7 @@ rolled back. TPS counts commits. Where clients share flushes it rises with them;
 has one of its own it stays as it is with one. Then readers look at the first hundred messages of a
 queue, again and again, while one client writes.
 
-Some 20 seconds; SIGINT ends it early, with what was measured so far.
+Some 20 seconds; SIGINT ends it early, with the figures so far.
 
 Examples:
   dunlin bench transactions
@@ -224,7 +224,7 @@ tenth to tenth of what was sent. Each message is acknowledged by itself. Then a 
 backlog, by itself and beside such a producer; core for core is by what a message taken costs the
 processor, for producer, consumer and broker share it.
 
-Some 20 seconds; SIGINT ends it early, with what was measured so far.
+Some 20 seconds; SIGINT ends it early, with the figures so far.
 
 Examples:
   dunlin bench travel-time
@@ -240,7 +240,7 @@ names; its price is how many percent fewer messages get through, below 0 there a
 acknowledged` and `a hundred acknowledged` wait for the broker's word that it is safe, `lazily` does
 not: JMS's AUTO_ACKNOWLEDGE, CLIENT_ACKNOWLEDGE and DUPS_OK_ACKNOWLEDGE.
 
-Some 20 seconds; SIGINT ends it early, with what was measured so far.
+Some 20 seconds; SIGINT ends it early, with the figures so far.
 
 Examples:
   dunlin bench factors
