@@ -31,7 +31,7 @@ use crate::token::Token;
 
 /// A connection that wants to be served.
 #[derive(Debug)]
-pub struct Guest {
+pub struct NewConnection {
     /// Where its peer is; `None`: it came by a socket in the file system.
     pub peer: Option<SocketAddr>,
     /// Its peer is on this machine.
@@ -41,13 +41,13 @@ pub struct Guest {
 }
 
 /// The place of a connection; dropping it leaves it to others.
-pub trait Seat: Send + Sync + 'static {
+pub trait ConnectionPermit: Send + Sync + 'static {
     /// A request has come on it.
-    fn speak(&self);
+    fn note_request(&self);
 }
 
-impl Seat for () {
-    fn speak(&self) {}
+impl ConnectionPermit for () {
+    fn note_request(&self) {}
 }
 
 /// Sessions of the engine for tasks of the same process. Every answer comes when the log is as
@@ -56,7 +56,7 @@ pub trait Gateway: Clone + Send + Sync + 'static {
     /// What a subscriber of a topic reads from; dropping it ends the subscription.
     type Events: Events;
     /// That a connection is open.
-    type Seat: Seat;
+    type ConnectionPermit: ConnectionPermit;
 
     /// The present moment by the engine's clock, by which messages expire.
     fn now(&self) -> Nanos;
@@ -65,7 +65,7 @@ pub trait Gateway: Clone + Send + Sync + 'static {
     fn wall_time(&self, time: Nanos) -> Nanos;
 
     /// A place for one more connection; `None`: there are too many.
-    fn admit(&self, guest: Guest) -> Option<Self::Seat>;
+    fn admit(&self, connection: NewConnection) -> Option<Self::ConnectionPermit>;
 
     /// Does these one after the other.
     ///

@@ -53,9 +53,10 @@ mod unique;
 pub use app::Options;
 pub use departure::Asker;
 pub use gateway::{
-    Broker, Events, Figures, Following, Gateway, GatewayClient, GatewayError, GatewayOptions,
-    GatewayState, Guest, Leased, QueueFigures, REQUESTS_MAX, Readiness, RequestQueue, Sample, Seat,
-    SegmentFigures, Settling, Step, Summary, TRANSACTIONS_MAX, WINDOW, Wanted, Work,
+    Broker, ConnectionPermit, Events, Figures, Following, Gateway, GatewayClient, GatewayError,
+    GatewayOptions, GatewayState, Leased, NewConnection, QueueFigures, REQUESTS_MAX, Readiness,
+    RequestQueue, Sample, SegmentFigures, Settling, Step, Summary, TRANSACTIONS_MAX, WINDOW,
+    Wanted, Work,
 };
 pub use origin::{AllowedHost, NotAHost};
 pub use serve::{Stage, serve, serve_stream};

@@ -19,7 +19,7 @@ use crate::activity::{Activity, Overdue};
 use crate::app::{App, Options, Peer};
 use crate::departure::{Asker, Socket};
 use crate::event_budget::Hangup;
-use crate::gateway::{Gateway, Guest, Seat as _};
+use crate::gateway::{ConnectionPermit as _, Gateway, NewConnection};
 use crate::guard::guarded;
 use crate::half_sent::ReadTimeout;
 use crate::open::Asking;
@@ -94,15 +94,18 @@ async fn accept<G: Gateway>(listener: Listener, app: App<G>, mut stage: watch::R
             continue;
         };
         let (over_loopback, hangup) = (socket.is_local(), Hangup::default());
-        let guest =
-            Guest { peer: address, is_local: over_loopback, hangup: Arc::downgrade(&hangup) };
+        let connection = NewConnection {
+            peer: address,
+            is_local: over_loopback,
+            hangup: Arc::downgrade(&hangup),
+        };
         // Closed at once where there are too many, as by every protocol.
-        let Some(seat) = app.gateway.admit(guest) else { continue };
+        let Some(permit) = app.gateway.admit(connection) else { continue };
         let (app, stage) = (app.clone(), stage.clone());
         let (socket, asker) = Socket::new(socket);
         let gone = socket.gone(asker.clone());
         let peer = Peer { over_loopback, hangup, asker };
-        connections.spawn(converse(socket, peer, Some(seat), gone, app, stage));
+        connections.spawn(converse(socket, peer, Some(permit), gone, app, stage));
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
@@ -112,7 +115,7 @@ async fn accept<G: Gateway>(listener: Listener, app: App<G>, mut stage: watch::R
 async fn converse<G: Gateway>(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     peer: Peer,
-    seat: Option<G::Seat>,
+    permit: Option<G::ConnectionPermit>,
     gone: impl Future<Output = ()>,
     app: App<G>,
     mut stage: watch::Receiver<Stage>,
@@ -126,7 +129,7 @@ async fn converse<G: Gateway>(
         asking: app.open.connection(),
         app,
         peer,
-        seat,
+        permit,
         untaken: Arc::clone(&untaken),
         activity: Arc::clone(&activity),
     };
@@ -178,7 +181,7 @@ struct Answerer<G: Gateway> {
     app: App<G>,
     peer: Peer,
     /// Kept until the connection ends.
-    seat: Option<G::Seat>,
+    permit: Option<G::ConnectionPermit>,
     asking: Asking,
     untaken: Arc<SendTimeout>,
     activity: Arc<Activity>,
@@ -189,8 +192,8 @@ impl<G: Gateway> Answerer<G> {
         &self,
         request: Request<Incoming>,
     ) -> impl Future<Output = Result<Response<Pieces>, Infallible>> + use<G> {
-        if let Some(seat) = &self.seat {
-            seat.speak();
+        if let Some(permit) = &self.permit {
+            permit.note_request();
         }
         let open = self.activity.open();
         let by_http2 = request.version() == Version::HTTP_2;

@@ -16,10 +16,10 @@ use rustix::net::{SendFlags, send};
 
 use crate::buffered::{Buffered, Held};
 use crate::config::Limits;
+use crate::connection_permits::ConnectionPermit;
 use crate::events::EventSet;
 use crate::outgoing::Outgoing;
 use crate::peer::{Peer, ProtocolState, name_of};
-use crate::seats::Seat;
 use crate::wrong_protocol::Head;
 
 /// A peer, as far as the server knows it.
@@ -27,7 +27,7 @@ use crate::wrong_protocol::Head;
 pub(crate) struct Connection {
     id: SessionId,
     socket: Arc<OwnedFd>,
-    seat: Seat,
+    permit: ConnectionPermit,
     peer: Peer,
     outgoing: Outgoing,
     /// The socket may hold bytes that were not read.
@@ -113,13 +113,13 @@ impl Connection {
         id: SessionId,
         socket: Arc<OwnedFd>,
         peer: Peer,
-        seat: Seat,
+        permit: ConnectionPermit,
         now: Nanos,
     ) -> Self {
         Self {
             id,
             socket,
-            seat,
+            permit,
             peer,
             outgoing: Outgoing::default(),
             readable: true,
@@ -257,8 +257,8 @@ impl Connection {
         }
         let (before, is_held) = (self.outgoing.len(), self.outgoing.is_held());
         let command = self.peer.poll_command(now, commons, &mut self.outgoing);
-        if self.seat.is_silent() && self.peer.has_spoken() {
-            self.seat.speak();
+        if self.permit.is_silent() && self.peer.has_spoken() {
+            self.permit.note_command();
         }
         if command.is_some() || self.outgoing.len() > before {
             // It has ended: what is half sent now is another.
@@ -513,8 +513,13 @@ mod tests {
             socket.set_nonblocking(true).unwrap();
             let (socket, mut commons) = (OwnedFd::from(socket), ProtocolState::idle());
             let session = Peer::new(protocol, ID, &socket, &mut commons, Nanos(0));
-            let connection =
-                Connection::new(ID, Arc::new(socket), session, Seat::of_test(), Nanos(0));
+            let connection = Connection::new(
+                ID,
+                Arc::new(socket),
+                session,
+                ConnectionPermit::of_test(),
+                Nanos(0),
+            );
             let mut line = Self { peer, connection, commons };
             if protocol == Protocol::Beanstalkd {
                 // Its producer and its consumer.
@@ -758,7 +763,8 @@ mod tests {
         let id = SessionId(1);
         let socket = Arc::new(OwnedFd::from(socket));
         let protocol = Peer::new(Protocol::Beanstalkd, id, &socket, &mut commons, Nanos(0));
-        let mut connection = Connection::new(id, socket, protocol, Seat::of_test(), Nanos(0));
+        let mut connection =
+            Connection::new(id, socket, protocol, ConnectionPermit::of_test(), Nanos(0));
         let limits = Limits::default();
         let most = nanos(limits.half_sent.unwrap());
         let mut sends_at = |bytes: &[u8], seconds| {

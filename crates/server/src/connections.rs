@@ -112,8 +112,8 @@ mod tests {
 
     use super::*;
     use crate::config::Protocol;
+    use crate::connection_permits::ConnectionPermit;
     use crate::peer::{Peer, ProtocolState};
-    use crate::seats::Seat;
 
     fn insert(connections: &mut Connections) -> SessionId {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -122,7 +122,8 @@ mod tests {
         let id = connections.next_id();
         let socket = Arc::new(OwnedFd::from(socket));
         let peer = Peer::new(Protocol::Beanstalkd, id, &socket, &mut commons, Nanos::ZERO);
-        let connection = Connection::new(id, socket, peer, Seat::of_test(), Nanos::ZERO);
+        let connection =
+            Connection::new(id, socket, peer, ConnectionPermit::of_test(), Nanos::ZERO);
         connections.insert(id, connection);
         id
     }

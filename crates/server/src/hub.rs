@@ -17,13 +17,13 @@ use model::{Lsn, Nanos, SessionId, WallClock};
 use crate::buffered::Buffered;
 use crate::clock::Clock;
 use crate::config::Limits;
+use crate::connection_permits::{ConnectionPermit, ConnectionPermits, Exit, Origin};
 use crate::core::{Core, Transfer};
 use crate::counters::Counters;
 use crate::facts::JournalGauges;
 use crate::log::Complaint;
 use crate::mailbox::Mailbox;
 use crate::memory::receives_max;
-use crate::seats::{Exit, Origin, Seat, Seats};
 use crate::wrong_protocol::Advice;
 use crate::{Failure, Log};
 
@@ -58,8 +58,8 @@ pub(crate) struct Hub {
     gauges: Arc<JournalGauges>,
     /// What the gateway's tasks ask for.
     pub(crate) requests: Arc<RequestQueue>,
-    /// Who may have a connection.
-    pub(crate) seats: Arc<Seats>,
+    /// Connections that may be open.
+    pub(crate) permits: Arc<ConnectionPermits>,
     pub(crate) buffered: Buffered,
     /// What requests and answers of HTTP hold.
     pub(crate) http_bytes: Arc<AtomicUsize>,
@@ -155,7 +155,7 @@ impl Hub {
             ended: Condvar::new(),
             requests,
             gauges,
-            seats: Seats::new(limits.connections),
+            permits: ConnectionPermits::new(limits.connections),
             buffered: Buffered::new(limits.buffered_bytes),
             http_bytes: Arc::default(),
             disk,
@@ -170,17 +170,18 @@ impl Hub {
         }
     }
 
-    /// A seat for a connection, unless all are taken, which is logged.
+    /// A permit for a connection, unless connections that gave commands have all of them, which is
+    /// logged.
     pub(crate) fn admit(
         &self,
         now: Nanos,
         peer: Option<SocketAddr>,
         exit: Exit,
         is_operator: bool,
-    ) -> Option<Seat> {
-        let seats_max = self.seats.seats_max();
-        let admission = self.seats.admit(Origin::of(peer), exit, is_operator);
-        let why = format_args!("{seats_max} are open (--max-connections)");
+    ) -> Option<ConnectionPermit> {
+        let connections_max = self.permits.connections_max();
+        let admission = self.permits.admit(Origin::of(peer), exit, is_operator);
+        let why = format_args!("{connections_max} are open (--max-connections)");
         match admission.as_ref().map(|admission| admission.gave_way) {
             Some(None) => {}
             None => {
@@ -193,7 +194,7 @@ impl Hub {
                 complaint.line(self.log, now, format_args!("{what}, since others come: {why}"));
             }
         }
-        admission.map(|admission| admission.seat)
+        admission.map(|admission| admission.permit)
     }
 
     /// Logs that a client speaks the wrong protocol.
@@ -532,7 +533,7 @@ impl Hub {
             journal: core.broker.counters(),
             disk: self.disk.as_ref().map(RealDisk::counters).unwrap_or_default(),
             latencies: core.latencies.clone(),
-            connections: self.seats.open(),
+            connections: self.permits.open(),
             buffered_bytes: self.buffered.bytes(),
             memory_limit: self.memory_limit,
             memory_bytes: core.broker.memory_bytes() + self.connections_bytes() as u64,

@@ -18,11 +18,11 @@ use rustix::net::{
 
 use crate::address::{Address, Endpoint, Listen, Listening, UnixSocket};
 use crate::config::Protocol;
+use crate::connection_permits::Exit;
 use crate::error::StartError;
 use crate::hub::Hub;
 use crate::log::Complaint;
 use crate::mailbox::Arrival;
-use crate::seats::Exit;
 use crate::socket_file::SocketFile;
 
 /// A place that is listened on.
@@ -232,14 +232,15 @@ impl Acceptor {
         now: Nanos,
     ) {
         let socket = Arc::new(socket);
-        let Some(seat) = hub.admit(now, peer, Exit::Socket(Arc::downgrade(&socket)), false) else {
+        let Some(permit) = hub.admit(now, peer, Exit::Socket(Arc::downgrade(&socket)), false)
+        else {
             return;
         };
         // A socket that is gone already will tell when it is read; one of the file system has no
         // such option.
         let _ = sockopt::set_tcp_nodelay(&socket, true);
         let reactor = self.reactor_for(protocol, hub.reactors());
-        hub.mailbox(reactor).deliver(Arrival { socket, protocol, seat });
+        hub.mailbox(reactor).deliver(Arrival { socket, protocol, permit });
     }
 
     /// Which of so many reactors serves the next connection of this protocol.

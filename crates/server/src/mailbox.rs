@@ -13,7 +13,7 @@ use rustix::io::{Errno, read, retry_on_intr, write};
 use tokio::sync::Notify;
 
 use crate::config::Protocol;
-use crate::seats::Seat;
+use crate::connection_permits::ConnectionPermit;
 
 /// The mailbox of one reactor, or of the gateway.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ enum Waker {
 pub(crate) struct Arrival {
     pub(crate) socket: Arc<OwnedFd>,
     pub(crate) protocol: Protocol,
-    pub(crate) seat: Seat,
+    pub(crate) permit: ConnectionPermit,
 }
 
 /// The events that wake a sleeping reactor.

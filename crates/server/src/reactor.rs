@@ -330,7 +330,7 @@ impl<'a> Reactor<'a> {
     /// look whether they have it. False: nobody more is closed here in this turn.
     fn evict(&mut self) -> bool {
         let hub = self.hub;
-        let mean = hub.buffered.mean(hub.seats.open());
+        let mean = hub.buffered.mean(hub.permits.open());
         let fullest = self.connections.fullest().filter(|connection| connection.held() >= mean);
         let Some(connection) = fullest else {
             let others =

@@ -38,7 +38,7 @@ impl Reactor<'_> {
     }
 
     fn open_arrivals(&mut self, core: &mut Core) {
-        for Arrival { socket, protocol, seat } in std::mem::take(&mut self.lists.arrivals) {
+        for Arrival { socket, protocol, permit } in std::mem::take(&mut self.lists.arrivals) {
             let session = self.connections.next_id();
             if self.is_stopping() || self.event_set.watch_socket(&socket, session).is_err() {
                 // Too late, or no memory for it: as if there were too many.
@@ -47,7 +47,7 @@ impl Reactor<'_> {
             core.broker.open_session(session);
             core.broker.name_session(session, name_of(protocol, &socket));
             let peer = Peer::new(protocol, session, &socket, &mut core.commons, self.now);
-            let connection = Connection::new(session, socket, peer, seat, self.now);
+            let connection = Connection::new(session, socket, peer, permit, self.now);
             let connection = self.connections.insert(session, connection);
             self.lists.attend(session, connection.marks());
         }

@@ -17,10 +17,10 @@ use model::StorePolicy;
 use super::*;
 use crate::by_hand::{fresh_hub, journal_hub, run_chores, write_all, write_handed};
 use crate::config::Protocol;
+use crate::connection_permits::{Exit, Origin};
 use crate::events::EventSet;
 use crate::mailbox::Arrival;
 use crate::reactor::READ_BYTES_PER_TURN;
-use crate::seats::{Exit, Origin};
 use crate::{Config, Limits, Log};
 
 /// One reactor of a broker in memory, whose turns are taken by the test.
@@ -63,8 +63,8 @@ impl<'a> Turns<'a> {
         let hub = self.reactor.hub;
         let theirs = Arc::new(OwnedFd::from(theirs));
         let exit = Exit::Socket(Arc::downgrade(&theirs));
-        let seat = hub.seats.admit(Origin::Local, exit, false).unwrap().seat;
-        hub.mailbox(0).deliver(Arrival { socket: theirs, protocol, seat });
+        let permit = hub.permits.admit(Origin::Local, exit, false).unwrap().permit;
+        hub.mailbox(0).deliver(Arrival { socket: theirs, protocol, permit });
         self.turn();
         Client { socket }
     }
@@ -95,7 +95,7 @@ impl<'a> Turns<'a> {
     }
 
     fn open(&self) -> usize {
-        self.reactor.hub.seats.open()
+        self.reactor.hub.permits.open()
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use engine::{Effects, Engine, EngineOptions};
 use http_api::{
-    Events, Figures, Gateway, GatewayError, Guest, Leased, Readiness, SegmentFigures, Settling,
-    Step, Token, Wanted, Work,
+    Events, Figures, Gateway, GatewayError, Leased, NewConnection, Readiness, SegmentFigures,
+    Settling, Step, Token, Wanted, Work,
 };
 use model::{
     AdminCommand, Command, Delivery, MessageId, Nanos, QueueName, Reply, SessionId, Settlement,
@@ -112,7 +112,7 @@ fn settle(message: MessageId, settling: Settling) -> Command {
 
 impl Gateway for Ours {
     type Events = Silence;
-    type Seat = ();
+    type ConnectionPermit = ();
 
     fn wall_time(&self, time: Nanos) -> Nanos {
         time
@@ -122,7 +122,7 @@ impl Gateway for Ours {
         self.0.lock().unwrap().now
     }
 
-    fn admit(&self, _: Guest) -> Option<()> {
+    fn admit(&self, _: NewConnection) -> Option<()> {
         Some(())
     }
 

@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use http_api::{
-    Figures, Following, GatewayClient, GatewayError, Guest, Leased, Readiness, SegmentFigures,
-    Token, WINDOW, Wanted, Work,
+    Figures, Following, GatewayClient, GatewayError, Leased, NewConnection, Readiness,
+    SegmentFigures, Token, WINDOW, Wanted, Work,
 };
 use model::{Nanos, QueueName, Reply, limits};
 
+use crate::connection_permits::{ConnectionPermit, Exit};
 use crate::gateway_thread::figures;
 use crate::hub::{Hub, Phase};
-use crate::seats::{self, Exit};
 
 /// A way into the server for tasks of this process. Cloning is cheap.
 #[derive(Clone)]
@@ -28,7 +28,7 @@ impl Gateway {
 
 impl http_api::Gateway for Gateway {
     type Events = Following;
-    type Seat = Seat;
+    type ConnectionPermit = HttpPermit;
 
     fn now(&self) -> Nanos {
         self.hub.now()
@@ -38,10 +38,10 @@ impl http_api::Gateway for Gateway {
         self.hub.wall_clock.wall_time(time)
     }
 
-    fn admit(&self, Guest { peer, is_local, hangup }: Guest) -> Option<Seat> {
+    fn admit(&self, NewConnection { peer, is_local, hangup }: NewConnection) -> Option<HttpPermit> {
         let now = self.hub.clock.now();
-        let seat = self.hub.admit(now, peer, Exit::Task(hangup), is_local)?;
-        Some(Seat(Mutex::new(seat)))
+        let permit = self.hub.admit(now, peer, Exit::Task(hangup), is_local)?;
+        Some(HttpPermit(Mutex::new(permit)))
     }
 
     async fn ask(&self, work: Work) -> Result<Vec<Reply>, GatewayError> {
@@ -88,10 +88,10 @@ impl http_api::Gateway for Gateway {
 }
 
 /// One of the connections that may be open.
-pub(crate) struct Seat(Mutex<seats::Seat>);
+pub(crate) struct HttpPermit(Mutex<ConnectionPermit>);
 
-impl http_api::Seat for Seat {
-    fn speak(&self) {
-        self.0.lock().expect("invariant: nobody panics with a seat").speak();
+impl http_api::ConnectionPermit for HttpPermit {
+    fn note_request(&self) {
+        self.0.lock().expect("invariant: no thread panics with a permit").note_command();
     }
 }

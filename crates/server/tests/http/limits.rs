@@ -233,7 +233,7 @@ fn draining_refuses_sends_and_says_that_it_is_not_ready() {
     assert_eq!(http.ask(&format!("DELETE /leases/{lease}")).status, 204);
 }
 
-/// Ten seats are kept for operators, who ask by HTTP from this machine.
+/// Ten connections are for operators, who ask by HTTP from this machine.
 #[test]
 fn too_many_connections_are_closed() {
     let limits = Limits { connections: 2, ..Limits::default() };

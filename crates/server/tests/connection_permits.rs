@@ -1,4 +1,4 @@
-//! Who gets a connection where all seats are taken.
+//! Which clients get a connection where as many are open as may be.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
@@ -11,11 +11,11 @@ use common::patience::until;
 use common::{Client, amqp_too, memory, redis_too, start};
 use server::{Config, Limits, Listen, Protocol, Running};
 
-const SEATS: usize = 20;
+const CONNECTIONS_MAX: usize = 20;
 
-/// Beanstalkd, AMQP, Redis and HTTP, with so many seats.
+/// Beanstalkd, AMQP, Redis and HTTP, with so few connections.
 fn crowded() -> (Running, Vec<SocketAddr>) {
-    let limits = Limits { connections: SEATS, ..Limits::default() };
+    let limits = Limits { connections: CONNECTIONS_MAX, ..Limits::default() };
     let mut config = redis_too(amqp_too(Config { limits, ..memory() }));
     config.listen.push(Listen { protocol: Protocol::Http, ..config.listen[0].clone() });
     let server = start(config);
@@ -38,12 +38,12 @@ fn is_served(address: SocketAddr, index: usize) -> bool {
 }
 
 #[test]
-fn silent_connections_keep_nobody_out() {
+fn silent_connections_give_way() {
     for silent in 0..4 {
         let (server, addresses) = crowded();
         let connect = |_| TcpStream::connect(addresses[silent]).unwrap();
-        let held: Vec<_> = (0..2 * SEATS).map(connect).collect();
-        until("all seats are taken", || server.counters().connections >= SEATS);
+        let held: Vec<_> = (0..2 * CONNECTIONS_MAX).map(connect).collect();
+        until("all permits are taken", || server.counters().connections >= CONNECTIONS_MAX);
         for (index, address) in addresses.iter().enumerate() {
             assert!(is_served(*address, index), "protocol {index} beside silent ones of {silent}");
         }
@@ -54,31 +54,32 @@ fn silent_connections_keep_nobody_out() {
 
 /// Bytes that are no command do not count.
 #[test]
-fn half_a_command_keeps_no_seat() {
+fn half_a_command_keeps_no_permit() {
     let (server, addresses) = crowded();
     let half = |index: usize| {
         let mut socket = TcpStream::connect(addresses[index]).unwrap();
         socket.write_all(if index == 0 { b"nonsense\r\nput" } else { b"*1\r\n$4\r\nPI" }).unwrap();
         socket
     };
-    let _held: Vec<_> = (0..2 * SEATS).map(|it| half(if it % 2 == 0 { 0 } else { 2 })).collect();
-    until("all seats are taken", || server.counters().connections >= SEATS);
+    let _held: Vec<_> =
+        (0..2 * CONNECTIONS_MAX).map(|it| half(if it % 2 == 0 { 0 } else { 2 })).collect();
+    until("all permits are taken", || server.counters().connections >= CONNECTIONS_MAX);
     assert!(is_served(addresses[0], 0) && is_served(addresses[2], 2));
 }
 
 #[test]
-fn operators_have_seats_of_their_own() {
+fn operators_have_permits_of_their_own() {
     let (server, addresses) = crowded();
-    let mut spoken: Vec<_> = (0..SEATS).map(|_| Client::new(addresses[2])).collect();
+    let mut spoken: Vec<_> = (0..CONNECTIONS_MAX).map(|_| Client::new(addresses[2])).collect();
     for client in &mut spoken {
         assert_eq!(client.ask("PING"), "+PONG");
     }
     for (index, address) in addresses.iter().enumerate().take(3) {
-        assert!(!is_served(*address, index), "all seats are taken");
+        assert!(!is_served(*address, index), "all permits are taken");
     }
     assert!(is_served(addresses[3], 3), "but those of operators");
     for client in &mut spoken {
-        assert_eq!(client.ask("PING"), "+PONG", "nobody gave way");
+        assert_eq!(client.ask("PING"), "+PONG", "no client gave way");
     }
     drop(spoken);
     until("all are closed", || server.counters().connections == 0);

@@ -1,8 +1,8 @@
-//! Seats: how many connections there may be, and who gives way where all seats are taken.
+//! How many connections may be open, and which one gives way to a new one.
 //!
-//! A connection that has sent no command costs its peer nothing, and kept for long it keeps others
-//! out. So, where no seat is free, the oldest of these gives way to one that comes, of the address
-//! that has the most of them; who has sent a command keeps the seat. Ten more seats are there for
+//! A connection that has sent no command costs its peer nothing, and keeps others out. So where no
+//! permit is free, such a connection gives way to a new one: the oldest of the peer that has the
+//! most of them. A connection that has sent a command keeps its permit. Ten more permits are for
 //! operators: for HTTP from this machine.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,24 +15,24 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use rustix::net::{Shutdown, shutdown};
 use tokio::sync::Notify;
 
-/// All seats of a server.
+/// All permits of a server.
 #[derive(Debug)]
-pub(crate) struct Seats {
-    seats_max: usize,
+pub(crate) struct ConnectionPermits {
+    connections_max: usize,
     /// Connections that are open.
     open: AtomicUsize,
-    silent: Mutex<Silent>,
+    silent: Mutex<SilentConnections>,
 }
 
-/// A connection's; dropping it leaves it to others.
+/// The permit of one connection; dropping it frees it.
 #[derive(Debug)]
-pub(crate) struct Seat {
-    seats: Arc<Seats>,
+pub(crate) struct ConnectionPermit {
+    permits: Arc<ConnectionPermits>,
     /// Until its first command.
     silence: Option<(Origin, u64)>,
 }
 
-/// Where a connection comes from, as far as it counts: of IPv6 a network of 64 bits is one peer's.
+/// The peer that a connection counts for. A network of 64 bits of IPv6 is one peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
     /// A socket in the file system.
@@ -50,7 +50,7 @@ pub(crate) enum Exit {
 
 /// Connections that have sent no command, oldest first.
 #[derive(Debug, Default)]
-struct Silent {
+struct SilentConnections {
     next: u64,
     by_origin: BTreeMap<Origin, BTreeMap<u64, Exit>>,
     /// How many each origin has.
@@ -59,16 +59,16 @@ struct Silent {
     leaving: usize,
 }
 
-/// Who is let in, and who had to give way.
+/// A permit, and the peer whose connection gave way for it.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    pub(crate) seat: Seat,
+    pub(crate) permit: ConnectionPermit,
     pub(crate) gave_way: Option<Origin>,
 }
 
-impl Seats {
-    pub(crate) fn new(seats_max: usize) -> Arc<Self> {
-        Arc::new(Self { seats_max, open: AtomicUsize::new(0), silent: Mutex::default() })
+impl ConnectionPermits {
+    pub(crate) fn new(connections_max: usize) -> Arc<Self> {
+        Arc::new(Self { connections_max, open: AtomicUsize::new(0), silent: Mutex::default() })
     }
 
     /// Connections that are open.
@@ -76,12 +76,12 @@ impl Seats {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// So many there may be, beside those of operators.
-    pub(crate) const fn seats_max(&self) -> usize {
-        self.seats_max
+    /// Connections that may be open, besides those of operators.
+    pub(crate) const fn connections_max(&self) -> usize {
+        self.connections_max
     }
 
-    /// A seat for one more connection; `None`: all are taken by those who have sent commands.
+    /// A permit for one more connection. `None`: connections that sent commands have all of them.
     pub(crate) fn admit(
         self: &Arc<Self>,
         origin: Origin,
@@ -91,9 +91,9 @@ impl Seats {
         let mut silent = self.silent();
         let open = self.open.load(Ordering::Relaxed);
         let mut gave_way = None;
-        if open >= self.seats_max {
+        if open >= self.connections_max {
             gave_way = silent.dismiss_one();
-            let most = self.seats_max + if is_operator { OPERATOR_SEATS } else { 0 };
+            let most = self.connections_max + if is_operator { OPERATOR_CONNECTIONS } else { 0 };
             if gave_way.is_none() && open >= most {
                 return None;
             }
@@ -101,45 +101,49 @@ impl Seats {
         self.open.fetch_add(1, Ordering::Relaxed);
         let silence = Some((origin, silent.insert(origin, exit)));
         drop(silent);
-        Some(Admission { seat: Seat { seats: Arc::clone(self), silence }, gave_way })
+        Some(Admission {
+            permit: ConnectionPermit { permits: Arc::clone(self), silence },
+            gave_way,
+        })
     }
 
-    fn silent(&self) -> MutexGuard<'_, Silent> {
-        self.silent.lock().expect("invariant: nobody panics with the seats")
+    fn silent(&self) -> MutexGuard<'_, SilentConnections> {
+        self.silent.lock().expect("invariant: no thread panics with the permits")
     }
 }
 
-impl Seat {
-    /// It has sent a command.
-    pub(crate) fn speak(&mut self) {
+impl ConnectionPermit {
+    /// The connection has sent a command.
+    pub(crate) fn note_command(&mut self) {
         if let Some((origin, number)) = self.silence.take() {
-            self.seats.silent().remove(origin, number);
+            self.permits.silent().remove(origin, number);
         }
     }
 
-    /// Whether it has sent none.
+    /// Whether the connection has sent no command.
     pub(crate) const fn is_silent(&self) -> bool {
         self.silence.is_some()
     }
 }
 
 #[cfg(test)]
-impl Seat {
-    /// The only one.
+impl ConnectionPermit {
+    /// The only permit of a test.
     pub(crate) fn of_test() -> Self {
-        let admission = Seats::new(1).admit(Origin::Local, Exit::Socket(Weak::new()), false);
-        admission.unwrap().seat
+        let admission =
+            ConnectionPermits::new(1).admit(Origin::Local, Exit::Socket(Weak::new()), false);
+        admission.unwrap().permit
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        self.speak();
-        self.seats.open.fetch_sub(1, Ordering::Relaxed);
+        self.note_command();
+        self.permits.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Silent {
+impl SilentConnections {
     fn insert(&mut self, origin: Origin, exit: Exit) -> u64 {
         let number = self.next;
         self.next += 1;
@@ -150,14 +154,14 @@ impl Silent {
         number
     }
 
-    /// It is silent no longer, or gone.
+    /// A connection has sent a command, or is gone.
     fn remove(&mut self, origin: Origin, number: u64) {
         if self.take(origin, Some(number)).is_none() {
             self.leaving = self.leaving.saturating_sub(1);
         }
     }
 
-    /// Takes this one, or the oldest, of an origin.
+    /// Takes this connection of an origin, or its oldest.
     fn take(&mut self, origin: Origin, number: Option<u64>) -> Option<Exit> {
         let own = self.by_origin.get_mut(&origin)?;
         let number = number.or_else(|| own.keys().next().copied())?;
@@ -172,7 +176,7 @@ impl Silent {
         Some(exit)
     }
 
-    /// Asks one to end. It ends soon; until then so many may sit beside those who came for them.
+    /// Asks one to end. Until it has ended it is open beside the one that came for it.
     fn dismiss_one(&mut self) -> Option<Origin> {
         if self.leaving >= LEAVING_MAX {
             return None;
@@ -187,7 +191,7 @@ impl Silent {
 impl Exit {
     fn ask(&self) {
         match self {
-            // One that is gone meanwhile has left.
+            // Nothing to do: the connection is gone.
             Self::Socket(socket) => {
                 if let Some(socket) = socket.upgrade() {
                     let _ = shutdown(socket, Shutdown::Both);
@@ -225,8 +229,8 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Seats beside the others, for those who have to find out why these are taken.
-pub(crate) const OPERATOR_SEATS: usize = 10;
+/// Permits besides the others, for an operator who has to find out why these are taken.
+pub(crate) const OPERATOR_CONNECTIONS: usize = 10;
 
 /// Connections that were asked to end and may not have yet.
 const LEAVING_MAX: usize = 512;
@@ -239,67 +243,73 @@ mod tests {
         Origin::V4(Ipv4Addr::new(10, 0, 0, last))
     }
 
-    /// One that is told by a bell when it has to go.
-    fn admit(seats: &Arc<Seats>, last: u8) -> Option<(Seat, Arc<Notify>)> {
-        let bell = Arc::new(Notify::new());
-        let exit = Exit::Task(Arc::downgrade(&bell));
-        Some((seats.admit(origin(last), exit, false)?.seat, bell))
+    /// A connection that learns by a notification when it has to end.
+    fn admit(
+        permits: &Arc<ConnectionPermits>,
+        last: u8,
+    ) -> Option<(ConnectionPermit, Arc<Notify>)> {
+        let exit_asked = Arc::new(Notify::new());
+        let exit = Exit::Task(Arc::downgrade(&exit_asked));
+        Some((permits.admit(origin(last), exit, false)?.permit, exit_asked))
     }
 
-    fn was_asked(bell: &Notify) -> bool {
+    fn was_asked(exit_asked: &Notify) -> bool {
         use std::task::{Context, Poll, Waker};
-        let rung = std::pin::pin!(bell.notified());
+        let rung = std::pin::pin!(exit_asked.notified());
         rung.poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
     }
 
     #[test]
     fn silent_connections_give_way_by_address() {
-        let seats = Seats::new(6);
-        let mut few: Vec<_> = (0..2).map(|_| admit(&seats, 1).unwrap()).collect();
-        let many: Vec<_> = (0..4).map(|_| admit(&seats, 2).unwrap()).collect();
-        few.push(admit(&seats, 3).unwrap());
-        assert!(was_asked(&many[0].1), "the oldest of those who have the most");
-        assert!(many[1..].iter().chain(&few).all(|(_, bell)| !was_asked(bell)));
+        let permits = ConnectionPermits::new(6);
+        let mut few: Vec<_> = (0..2).map(|_| admit(&permits, 1).unwrap()).collect();
+        let many: Vec<_> = (0..4).map(|_| admit(&permits, 2).unwrap()).collect();
+        few.push(admit(&permits, 3).unwrap());
+        assert!(was_asked(&many[0].1), "the oldest of the peer that has the most");
+        assert!(many[1..].iter().chain(&few).all(|(_, exit_asked)| !was_asked(exit_asked)));
         drop(many);
-        assert_eq!(seats.open(), 3);
-        assert_eq!(seats.silent().leaving, 0);
+        assert_eq!(permits.open(), 3);
+        assert_eq!(permits.silent().leaving, 0);
     }
 
     #[test]
-    fn commands_keep_their_seats() {
-        let seats = Seats::new(3);
-        let mut all: Vec<_> = (0..3).map(|last| admit(&seats, last).unwrap()).collect();
-        all.iter_mut().for_each(|(seat, _)| seat.speak());
-        assert!(admit(&seats, 9).is_none());
-        assert!(all.iter().all(|(seat, bell)| !seat.is_silent() && !was_asked(bell)));
+    fn commands_keep_their_permits() {
+        let permits = ConnectionPermits::new(3);
+        let mut all: Vec<_> = (0..3).map(|last| admit(&permits, last).unwrap()).collect();
+        all.iter_mut().for_each(|(permit, _)| permit.note_command());
+        assert!(admit(&permits, 9).is_none());
+        assert!(
+            all.iter().all(|(permit, exit_asked)| !permit.is_silent() && !was_asked(exit_asked))
+        );
         all.pop();
-        assert!(admit(&seats, 9).is_some());
-        assert_eq!(seats.open(), 2);
+        assert!(admit(&permits, 9).is_some());
+        assert_eq!(permits.open(), 2);
     }
 
     #[test]
-    fn seats_are_kept_for_operators() {
-        let seats = Seats::new(1);
-        let (mut first, _bell) = admit(&seats, 1).unwrap();
-        first.speak();
-        let operator = || seats.admit(Origin::Local, Exit::Task(Weak::new()), true);
-        let mut operators: Vec<_> = (0..OPERATOR_SEATS).map(|_| operator().unwrap()).collect();
-        operators.iter_mut().for_each(|it| it.seat.speak());
+    fn operators_have_permits_of_their_own() {
+        let permits = ConnectionPermits::new(1);
+        let (mut first, _bell) = admit(&permits, 1).unwrap();
+        first.note_command();
+        let operator = || permits.admit(Origin::Local, Exit::Task(Weak::new()), true);
+        let mut operators: Vec<_> =
+            (0..OPERATOR_CONNECTIONS).map(|_| operator().unwrap()).collect();
+        operators.iter_mut().for_each(|it| it.permit.note_command());
         assert!(operator().is_none());
         operators.clear();
-        assert!(admit(&seats, 2).is_none());
+        assert!(admit(&permits, 2).is_none());
         drop(first);
-        assert!(admit(&seats, 2).is_some());
+        assert!(admit(&permits, 2).is_some());
     }
 
     #[test]
-    fn connections_that_do_not_end_hold_their_seats() {
-        let seats = Seats::new(100);
-        let all: Vec<_> = (0..100 + LEAVING_MAX).map(|_| admit(&seats, 1).unwrap()).collect();
-        assert!(admit(&seats, 1).is_none(), "until one has ended");
+    fn connections_hold_permits_until_they_end() {
+        let permits = ConnectionPermits::new(100);
+        let all: Vec<_> = (0..100 + LEAVING_MAX).map(|_| admit(&permits, 1).unwrap()).collect();
+        assert!(admit(&permits, 1).is_none(), "until one has ended");
         drop(all);
-        assert_eq!((seats.open(), seats.silent().leaving), (0, 0));
-        assert!(seats.silent().by_origin.is_empty() && seats.silent().counts.is_empty());
+        assert_eq!((permits.open(), permits.silent().leaving), (0, 0));
+        assert!(permits.silent().by_origin.is_empty() && permits.silent().counts.is_empty());
     }
 
     #[test]
