@@ -1,4 +1,4 @@
-//! Answers on their way to tasks, held until the log is durable enough.
+//! Answers on their way to tasks. Each is held until the log is as durable as it depends on.
 
 use input::Held;
 use model::{Delivery, DependsOn, Durability, Durable, Lsn, Reply, WallClock};
@@ -7,8 +7,8 @@ use tokio::sync::{mpsc, oneshot};
 use crate::gateway::request_queue::{ReceiveReply, WorkReply};
 use crate::{GatewayError, Leased, Token};
 
-/// What an answer waits for that was made of several replies: each level by itself, since a frame
-/// that was to be written only may never be synced.
+/// The frames that an answer of several replies depends on: each level by itself, since nothing may
+/// ever sync a frame that had to be written only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waits {
     written: Lsn,
@@ -24,7 +24,7 @@ impl Waits {
         }
     }
 
-    /// What is to be waited for next, and what remains then.
+    /// The dependency to wait for next, and the rest.
     fn split(self) -> (DependsOn, Self) {
         if self.synced > Lsn::ZERO {
             let rest = Self { synced: Lsn::ZERO, ..self };
@@ -34,7 +34,7 @@ impl Waits {
     }
 }
 
-/// An answer and its addressee.
+/// An answer and the task that waits for it.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Work(WorkReply, Result<Vec<Reply>, GatewayError>),
@@ -64,7 +64,7 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// Answers that tell moments by this clock.
+    /// Answers give moments by this clock.
     pub(crate) fn new(clock: WallClock) -> Self {
         Self { held: Held::new(), clock }
     }
@@ -74,7 +74,8 @@ impl Answers {
         self.held.push(after, (rest, answer));
     }
 
-    /// Sends what the log is durable enough for; gives the leases that nobody was there to take.
+    /// Sends the answers that the log is durable enough for. Returns the leases of those whose task
+    /// is gone.
     pub(crate) fn release(&mut self, durable: Durable) -> Vec<Token> {
         self.held.advance(durable);
         let mut untaken = Vec::new();
@@ -94,12 +95,12 @@ impl Answers {
     }
 }
 
-/// Who is gone needs no answer, but what was leased for it goes back.
+/// Sends an answer. Where its task is gone, it returns the leases that the answer has.
 fn send(answer: Answer) -> Vec<Token> {
     match answer {
         Answer::Work(to, result) => drop(to.send(result)),
         Answer::Followed(to, result) => drop(to.send(result)),
-        // The credit leaves no more under way than there is room for.
+        // Credit keeps the events under way within the capacity of the channel.
         Answer::Event(to, delivery) => drop(to.try_send(delivery)),
         Answer::Received(to, result) => {
             let untaken = to.send(result).err().and_then(Result::ok).unwrap_or_default();
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_waits_for_each_level_by_itself() {
+    fn answer_waits_for_each_level() {
         let mut answers = Answers::new(WallClock::default());
         let (to, mut from) = oneshot::channel();
         let mut both = Waits::default();
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_takes_is_given_back() {
+    fn untaken_leases_are_returned() {
         let mut answers = Answers::new(WallClock::default());
         let (to, from) = oneshot::channel();
         drop(from);

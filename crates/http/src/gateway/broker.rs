@@ -1,4 +1,4 @@
-//! What the gateway asks of a broker.
+//! The interface of a broker to the gateway.
 
 use std::sync::Arc;
 
@@ -40,8 +40,8 @@ pub trait Broker {
     /// Ends a session through no fault of its own: none of its leases counts as a failed delivery.
     fn dismiss_session(&mut self, session: SessionId, outputs: &mut Vec<Output>);
 
-    /// Gives a command. Adds to `outputs` what it says to sessions of the gateway, first the reply
-    /// to the command unless that comes later.
+    /// Gives a command. Adds its outputs for sessions of the gateway to `outputs`. The reply comes
+    /// before the outputs that the command causes, or later in [`Broker::poll_output`].
     fn handle(&mut self, session: SessionId, command: Command, outputs: &mut Vec<Output>);
 
     /// The next output for a session of the gateway that another thread caused.

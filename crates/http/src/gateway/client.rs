@@ -10,7 +10,7 @@ use crate::gateway::followers::{ToFollower, WINDOW_BYTES};
 use crate::gateway::request_queue::{Request, RequestQueue, Ticket};
 use crate::{Asker, Events, GatewayError, Leased, Token, Wanted, Work};
 
-/// A way into the broker for tasks of this process. Cloning is cheap.
+/// A handle to the gateway for tasks of this process. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct GatewayClient {
     requests: Arc<RequestQueue>,
@@ -20,7 +20,7 @@ pub struct GatewayClient {
 }
 
 impl GatewayClient {
-    /// One whose followers may leave so many messages unread before they get no more.
+    /// Its followers may leave so many messages unread before they get no more.
     pub fn new(requests: Arc<RequestQueue>, unread_max: usize) -> Self {
         Self { requests, tickets: Arc::default(), unread_max }
     }
@@ -71,24 +71,26 @@ impl GatewayClient {
     }
 }
 
-/// A work or a receive that waits. Whoever drops it gets nothing, and loses nothing for others.
+/// A work or a receive that waits. A task that drops it gets nothing, and takes nothing from other
+/// clients.
 struct Waiting<'a, T> {
     requests: &'a RequestQueue,
     ticket: Ticket,
     answer: Option<oneshot::Receiver<Result<T, GatewayError>>>,
-    /// What becomes of an answer that came too late.
+    /// Handles an answer that came too late.
     untaken: fn(&RequestQueue, T),
 }
 
 impl<T> Waiting<'_, T> {
-    /// Who leaves is answered as soon as it need not wait.
+    /// Waits for the answer. Once the asker has left, the gateway answers as soon as it can
+    /// without a wait.
     async fn end(mut self, asker: &Asker) -> Result<T, GatewayError> {
         let answer = self.answer.as_mut().expect("invariant: it is waited for once");
         let result = tokio::select! {
             biased;
             result = &mut *answer => result,
             () = asker.left() => {
-                // Never refused: it ends something that was let in.
+                // Never refused: it ends a request that was admitted.
                 let _ = self.requests.push(Request::Abandon(self.ticket));
                 answer.await
             }
@@ -106,7 +108,7 @@ impl<T> Drop for Waiting<'_, T> {
         if let Ok(Ok(answer)) = answer.try_recv() {
             (self.untaken)(self.requests, answer);
         }
-        // Never refused: it ends something that was let in.
+        // Never refused: it ends a request that was admitted.
         let _ = self.requests.push(Request::Abandon(self.ticket));
     }
 }
@@ -129,7 +131,7 @@ impl Events for Following {
         self.taken_bytes += event.charge;
         let many = self.events.max_capacity() as u64 / 4;
         if self.taken >= many || self.taken_bytes >= WINDOW_BYTES / 4 {
-            // Never refused: it belongs to something that was let in.
+            // Never refused: it belongs to a request that was admitted.
             let _ = self.requests.push(Request::Took(self.ticket, self.taken, self.taken_bytes));
             (self.taken, self.taken_bytes) = (0, 0);
         }
@@ -143,7 +145,7 @@ impl Events for Following {
 
 impl Drop for Following {
     fn drop(&mut self) {
-        // Never refused: it ends something that was let in.
+        // Never refused: it ends a request that was admitted.
         let _ = self.requests.push(Request::Leave(self.ticket));
     }
 }

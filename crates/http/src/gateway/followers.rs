@@ -1,4 +1,4 @@
-//! Who follows a topic: each a session of its own with a private subscription.
+//! Followers of topics. Each has a session of its own, with a private subscription.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -14,18 +14,18 @@ use crate::gateway::answers::{Answer, Waits};
 use crate::gateway::request_queue::Ticket;
 use crate::gateway::state::{GatewayState, Turn};
 
-/// Those who follow.
+/// All followers.
 #[derive(Debug, Default)]
 pub(crate) struct Followers {
     by_session: BTreeMap<SessionId, Follower>,
     sessions: BTreeMap<Ticket, SessionId>,
-    /// Was handed on, and is to be deleted.
+    /// Messages that were handed on, to be deleted.
     taken: Vec<(SessionId, MessageId)>,
-    /// Lost their subscription.
+    /// Followers that lost their subscription.
     cut_off: Vec<Ticket>,
 }
 
-/// Where a follower's messages go, and why there are no more, if that is to be told.
+/// The channel of a follower's messages, and the reason for its end where the client has to know.
 #[derive(Clone, Debug)]
 pub(crate) struct ToFollower {
     pub(crate) messages: mpsc::Sender<Delivery>,
@@ -40,12 +40,12 @@ struct Follower {
     limit: u64,
     got_bytes: u64,
     bytes_limit: u64,
-    /// Since when its credit is used up.
+    /// The moment at which its credit was used up.
     slow_since: Option<Nanos>,
 }
 
 impl Followers {
-    /// The engine says something to a follower.
+    /// Takes in an output for a follower.
     pub(crate) fn note(&mut self, session: SessionId, now: Nanos, reply: Reply) -> Option<Answer> {
         let follower = self.by_session.get_mut(&session)?;
         let delivery = match reply {
@@ -67,7 +67,7 @@ impl Followers {
         Some(Answer::Event(follower.to.messages.clone(), *delivery))
     }
 
-    /// When the first of those who do not read is given up.
+    /// When the first follower that does not read loses its session.
     pub(crate) fn deadline(&self) -> Option<Nanos> {
         let since = self.by_session.values().filter_map(|follower| follower.slow_since).min();
         since.map(|since| since + SLOW_MAX)
@@ -80,7 +80,7 @@ impl Followers {
         slow.map(|follower| follower.ticket).collect()
     }
 
-    /// Whether there is something to settle, or somebody to let go.
+    /// Whether there are messages to delete, or followers to end.
     pub(crate) fn has_taken(&self) -> bool {
         !self.taken.is_empty() || !self.cut_off.is_empty()
     }
@@ -101,7 +101,7 @@ impl GatewayState {
     ) {
         let session = self.open_session(turn);
         turn.broker.name_session(session, "http".into());
-        // It never has more under way than its channel has room for.
+        // Its messages under way always fit into its channel.
         let limit = to.messages.max_capacity() as u64;
         let follower = Follower {
             ticket,
@@ -133,7 +133,7 @@ impl GatewayState {
         self.answers.push(waits, Answer::Followed(reply, result));
     }
 
-    /// A follower took so many more, of so many bytes.
+    /// A follower has read `count` messages more, of so many bytes.
     pub(crate) fn took(&mut self, turn: &mut Turn<'_>, ticket: Ticket, count: u64, bytes: u64) {
         let Some(session) = self.followers.sessions.get(&ticket).copied() else { return };
         let Some(follower) = self.followers.by_session.get_mut(&session) else { return };
@@ -149,7 +149,7 @@ impl GatewayState {
         self.call_as(turn, session, Command::Credit { link: LINK, limit, bytes, drain: false });
     }
 
-    /// Deletes what was handed on, and lets those go who lost their subscription.
+    /// Deletes one message that was handed on, or ends one follower that lost its subscription.
     pub(crate) fn settle_taken(&mut self, turn: &mut Turn<'_>) {
         if let Some(ticket) = self.followers.cut_off.pop() {
             return self.stop_following(turn, ticket);
@@ -163,7 +163,7 @@ impl GatewayState {
         self.call_as(turn, session, Command::Settle { message, settlement, transaction: None });
     }
 
-    /// Gives up those who read nothing for too long: what waits for them costs memory.
+    /// Ends followers that read nothing for too long: their messages take memory.
     pub(crate) fn drop_slow(&mut self, turn: &mut Turn<'_>) {
         for ticket in self.followers.slow(turn.now) {
             self.stop_following(turn, ticket);
@@ -176,7 +176,7 @@ impl GatewayState {
         self.dismiss(turn, session);
     }
 
-    /// Nothing of a follower's session is anybody's answer but its deliveries.
+    /// Takes in an output for the session of a follower. Only deliveries become answers.
     pub(crate) fn note_follower(
         &mut self,
         session: SessionId,
@@ -195,11 +195,11 @@ impl GatewayState {
 /// The one consumer of a follower's session.
 const LINK: LinkId = LinkId(0);
 
-/// Messages that a follower may leave unread before it gets no more.
+/// Messages that a follower may leave unread. It gets no more until it reads.
 pub const WINDOW: usize = 64;
 
-/// Bytes of them, beyond which one more is the last.
+/// Bytes of them. The message that exceeds them is the last.
 pub(crate) const WINDOW_BYTES: u64 = 1024 * 1024;
 
-/// How long a follower may leave so many unread.
+/// How long a follower may go without credit.
 const SLOW_MAX: Nanos = Nanos::from_secs(10);

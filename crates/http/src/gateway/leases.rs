@@ -1,5 +1,5 @@
-//! Which leases the gateway's clients hold: by a token, not by the message alone, since the same
-//! session may lease a message again when its former lease is over.
+//! The leases that clients of HTTP hold. A token names a lease. The message alone does not: the
+//! same session may lease it again once its former lease is over.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ impl Leases {
         Self { by_message: BTreeMap::new(), by_end: BTreeSet::new(), instance, given: 0 }
     }
 
-    /// A message was leased until then.
+    /// Notes the lease of a message until `ends`. Returns its token.
     pub(crate) fn insert(&mut self, delivery: &Delivery, ends: Nanos) -> Token {
         self.given += 1;
         let token = Token { message: delivery.message, nonce: mixed(self.instance ^ self.given) };
@@ -48,7 +48,7 @@ impl Leases {
         (lease.nonce == token.nonce).then_some(*lease)
     }
 
-    /// It starts anew.
+    /// The lease of a message lasts until `ends` now.
     pub(crate) fn extend(&mut self, message: MessageId, ends: Nanos) {
         if let Some(lease) = self.by_message.get_mut(&message) {
             self.by_end.remove(&(lease.ends, message));
@@ -57,14 +57,14 @@ impl Leases {
         }
     }
 
-    /// It is over.
+    /// The lease of a message is over.
     pub(crate) fn remove(&mut self, message: MessageId) {
         if let Some(lease) = self.by_message.remove(&message) {
             self.by_end.remove(&(lease.ends, message));
         }
     }
 
-    /// Those that ended by time are over.
+    /// Removes the leases whose time is over.
     pub(crate) fn expire(&mut self, now: Nanos) {
         while let Some((ends, message)) = self.by_end.first().copied()
             && ends <= now
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_for_one_lease_of_a_message() {
+    fn token_names_one_lease() {
         let mut leases = Leases::new(7);
         let first = leases.insert(&delivery(1), Nanos(10));
         assert!(leases.find(first).is_some());
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_is_over_when_its_time_is_and_not_before() {
+    fn lease_ends_at_its_time() {
         let mut leases = Leases::new(7);
         let token = leases.insert(&delivery(1), Nanos(10));
         leases.expire(Nanos(9));

@@ -1,4 +1,4 @@
-//! The receives of the gateway's session, each a link of its own while it lasts.
+//! Receives of HTTP. Each is a link of the session of all leases while it lasts.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,15 +9,15 @@ use crate::gateway::request_queue::{ReceiveReply, Ticket};
 use crate::gateway::state::{GatewayState, Turn};
 use crate::{GatewayError, Leased, Wanted};
 
-/// Those that wait or collect more.
+/// The receives that wait, or collect more messages.
 #[derive(Debug)]
 pub(crate) struct Receives {
-    /// So many may be.
+    /// Receives that may wait at once.
     most: usize,
     by_link: BTreeMap<LinkId, Receiving>,
     links: BTreeMap<Ticket, LinkId>,
     free: Vec<LinkId>,
-    /// Have got something or ended: to be asked on or answered.
+    /// Receives that got a message or ended. They ask for more, or are answered.
     due: VecDeque<LinkId>,
 }
 
@@ -33,14 +33,14 @@ struct Receiving {
 }
 
 impl Receiving {
-    /// What is there already is taken as well, as far as one answer reaches.
+    /// Whether it takes one more message that is ready, within the limits of one answer.
     fn wants_more(&self) -> bool {
         !self.is_over && self.got.len() < self.wanted.max && self.got_bytes < ANSWER_BYTES
     }
 }
 
 impl Receives {
-    /// None yet, and `most` of them at once.
+    /// Holds at most `most` receives at once.
     pub(crate) fn new(most: usize) -> Self {
         let (by_link, links) = (BTreeMap::new(), BTreeMap::new());
         Self { most, by_link, links, free: Vec::new(), due: VecDeque::new() }
@@ -64,7 +64,7 @@ impl Receives {
         link
     }
 
-    /// The engine says something about a link.
+    /// Takes in a message for a link, or its end.
     pub(crate) fn note(&mut self, link: LinkId, after: DependsOn, leased: Option<Leased>) {
         let Some(receiving) = self.by_link.get_mut(&link) else { return };
         receiving.waits.add(after);
@@ -78,7 +78,7 @@ impl Receives {
         self.due.push_back(link);
     }
 
-    /// How long those of a link are leased.
+    /// How long messages of a link are leased.
     pub(crate) fn lease_of(&self, link: LinkId) -> Nanos {
         self.by_link.get(&link).map_or(Nanos::ZERO, |receiving| receiving.wanted.lease)
     }
@@ -87,7 +87,7 @@ impl Receives {
         !self.due.is_empty()
     }
 
-    /// All that wait.
+    /// The links of all receives.
     fn waiting(&self) -> Vec<LinkId> {
         self.by_link.keys().copied().collect()
     }
@@ -123,21 +123,21 @@ impl GatewayState {
         self.ask_for(turn, link, wait, lease);
     }
 
-    /// Who waited is gone.
+    /// The task that waited is gone.
     pub(crate) fn abandon_receive(&mut self, turn: &mut Turn<'_>, ticket: Ticket) {
         if let Some(link) = self.receives.links.get(&ticket).copied() {
             self.call(turn, Command::CancelReceive { link });
         }
     }
 
-    /// Ends all waiting: the server stops.
+    /// Ends all receives: the server stops.
     pub(crate) fn end_waits(&mut self, turn: &mut Turn<'_>) {
         for link in self.receives.waiting() {
             self.call(turn, Command::CancelReceive { link });
         }
     }
 
-    /// Asks on for the next receive that has got something, or answers it.
+    /// Asks for one message more for the next receive that got one, or answers it.
     pub(crate) fn go_on_receiving(&mut self, turn: &mut Turn<'_>) {
         let Some(link) = self.receives.due.pop_front() else { return };
         let Some(receiving) = self.receives.by_link.get(&link) else { return };
@@ -154,15 +154,15 @@ impl GatewayState {
         self.call(turn, Command::Receive { link, wait, margin: Nanos::ZERO, lease });
     }
 
-    fn end_receive(&mut self, link: LinkId, after: DependsOn, trouble: Option<GatewayError>) {
+    fn end_receive(&mut self, link: LinkId, after: DependsOn, error: Option<GatewayError>) {
         let Some(mut receiving) = self.receives.by_link.remove(&link) else { return };
         self.receives.links.remove(&receiving.ticket);
         self.receives.free.push(link);
         receiving.waits.add(after);
-        let result = trouble.map_or(Ok(receiving.got), Err);
+        let result = error.map_or(Ok(receiving.got), Err);
         self.answers.push(receiving.waits, Answer::Received(receiving.reply, result));
     }
 }
 
-/// Bytes of messages after which an answer gets no more of them.
+/// Bytes of messages in an answer. The message that exceeds them is the last.
 const ANSWER_BYTES: usize = 1024 * 1024;

@@ -9,39 +9,39 @@ use tokio::sync::{Notify, oneshot};
 use crate::gateway::followers::ToFollower;
 use crate::{GatewayError, Leased, Token, Wanted, Work};
 
-/// Who gets what became of some work.
+/// The channel for the answer to a work.
 pub(crate) type WorkReply = oneshot::Sender<Result<Vec<Reply>, GatewayError>>;
-/// Who gets what was received.
+/// The channel for the answer to a receive.
 pub(crate) type ReceiveReply = oneshot::Sender<Result<Vec<Leased>, GatewayError>>;
 
-/// Tells one work, receive or follower of this process from all others.
+/// The number of a work, a receive or a follower. This process uses each once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket(pub(crate) u64);
 
-/// What a task asks of the gateway loop.
+/// One request of a task.
 #[derive(Debug)]
 pub(crate) enum Request {
     Work(Ticket, Work, WorkReply),
     Receive(Ticket, Wanted, ReceiveReply),
-    /// Whoever waited for this work or receive is gone, or waits no longer.
+    /// The task of this work or receive is gone, or waits no longer.
     Abandon(Ticket),
-    /// Nobody saw these.
+    /// No client has seen these leases.
     GiveBack(Vec<Token>),
     Follow(Ticket, QueueName, ToFollower, oneshot::Sender<Result<(), GatewayError>>),
-    /// A follower took so many more messages, of so many bytes.
+    /// A follower has read so many messages more, of so many bytes.
     Took(Ticket, u64, u64),
     /// A follower is gone.
     Leave(Ticket),
 }
 
 impl Request {
-    /// Whether it comes of one that was let in before, which then always ends.
+    /// Whether it follows a request that was admitted, which can so always end.
     const fn follows_another(&self) -> bool {
         matches!(self, Self::Abandon(_) | Self::GiveBack(_) | Self::Took(..) | Self::Leave(_))
     }
 }
 
-/// The requests that wait.
+/// Requests that wait for the gateway.
 #[derive(Debug, Default)]
 pub struct RequestQueue {
     state: Mutex<State>,
@@ -52,12 +52,12 @@ pub struct RequestQueue {
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<Request>,
-    /// Of these, those that a limit counts.
+    /// How many of these the limit counts.
     counted: usize,
 }
 
 impl RequestQueue {
-    /// Leaves a request.
+    /// Adds a request.
     ///
     /// # Errors
     /// [`GatewayError::Busy`]: [`REQUESTS_MAX`] wait.
@@ -74,10 +74,10 @@ impl RequestQueue {
         Ok(())
     }
 
-    /// What nobody took is ready again.
+    /// Returns leases that no client has seen: their messages are ready again.
     pub fn give_back(&self, tokens: Vec<Token>) {
         if !tokens.is_empty() {
-            // Never refused: it ends something that was let in.
+            // Never refused: it ends a request that was admitted.
             let _ = self.push(Request::GiveBack(tokens));
         }
     }
@@ -98,7 +98,7 @@ impl RequestQueue {
         Arc::clone(&self.waker)
     }
 
-    /// Ends once it was woken since the last time.
+    /// Waits until it is woken, or was since the last call.
     pub async fn woken(&self) {
         self.waker.notified().await;
     }
@@ -106,8 +106,8 @@ impl RequestQueue {
 
 const POISONED: &str = "invariant: no thread panics while it holds the queue";
 
-/// Requests that may wait for the broker; one more is refused. They wait only while the log stalls
-/// or tens of thousands ask at once.
+/// Requests that may wait for the broker; one more is refused. They wait only while the log stalls,
+/// or where tens of thousands come at once.
 pub const REQUESTS_MAX: usize = 10_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the gateway loop keeps, and how it steps the broker while it holds the lock.
+//! The state of the gateway, and how it serves requests in a turn with the broker.
 
 use model::{Command, DependsOn, Draining, Durable, Nanos, Output, Reply, SessionId, WallClock};
 
@@ -11,7 +11,7 @@ use crate::gateway::request_queue::{Request, RequestQueue};
 use crate::gateway::works::Works;
 use crate::{GatewayError, Leased, Token};
 
-/// How a gateway is set up.
+/// The options of a gateway.
 #[derive(Clone, Debug)]
 pub struct GatewayOptions {
     /// Differs between processes, so that a token of one fits no lease of another.
@@ -20,16 +20,16 @@ pub struct GatewayOptions {
     pub receives_max: usize,
     /// Transactions without leases that may be open at once; one more is refused.
     pub transactions_max: usize,
-    /// Answers tell moments by this clock.
+    /// Answers give moments by this clock.
     pub wall_clock: WallClock,
     /// Sends are refused once it has begun.
     pub draining: Draining,
 }
 
-/// The gateway's own sessions, and who waits for them.
+/// The state of the gateway: its sessions, and the requests under way.
 #[derive(Debug)]
 pub struct GatewayState {
-    /// Sessions that were opened so far.
+    /// How many sessions it has opened.
     sessions: u64,
     session: SessionId,
     asking: SessionId,
@@ -40,7 +40,7 @@ pub struct GatewayState {
     pub(crate) answers: Answers,
     pub(crate) draining: Draining,
     stopping: bool,
-    /// Of one command; kept for its memory.
+    /// Outputs of one command. Kept for its memory.
     outputs: Vec<Output>,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Turn<'a> {
 }
 
 impl GatewayState {
-    /// Opens the sessions of all leases, and of what operators ask.
+    /// Opens two sessions: one for all leases and one for the commands of operators.
     pub fn open(options: GatewayOptions, broker: &mut dyn Broker) -> Self {
         let GatewayOptions { instance, receives_max, transactions_max, .. } = options;
         let (session, asking) = (broker.session_id(1), broker.session_id(2));
@@ -89,7 +89,7 @@ impl GatewayState {
         }
     }
 
-    /// Opens a session more.
+    /// Opens one more session.
     pub(crate) fn open_session(&mut self, turn: &mut Turn<'_>) -> SessionId {
         self.sessions += 1;
         let session = turn.broker.session_id(self.sessions);
@@ -102,21 +102,21 @@ impl GatewayState {
         self.session
     }
 
-    /// The session of what operators ask.
+    /// The session of the commands of operators.
     pub(crate) const fn asking(&self) -> SessionId {
         self.asking
     }
 
-    /// Whether nobody may wait any longer.
+    /// Whether the server stops, so that no request may wait.
     pub(crate) const fn is_stopping(&self) -> bool {
         self.stopping
     }
 
-    /// Serves what has come, in about so many steps of the broker. What settles the leases of one
-    /// transaction is done in one turn.
+    /// Serves requests in about so many steps of the broker. All settlements of one transaction are
+    /// done in one turn.
     pub fn step(&mut self, broker: &mut dyn Broker, requests: &RequestQueue, steps_max: u64) {
         let turn = &mut Turn::new(broker, steps_max);
-        // What others caused comes before what the requests cause now.
+        // Outputs that other threads caused come before those that the requests cause now.
         while let Some(output) = turn.broker.poll_output() {
             self.note(turn, output);
         }
@@ -127,7 +127,7 @@ impl GatewayState {
         while turn.goes_on() && (self.go_on(turn) || self.grant_next(turn, requests)) {}
     }
 
-    /// When the gateway wants a turn though nothing happens: a follower has read too little.
+    /// When the gateway needs a turn even if nothing happens: a follower has read too little.
     pub fn deadline(&self) -> Option<Nanos> {
         self.followers.deadline()
     }
@@ -142,12 +142,12 @@ impl GatewayState {
         self.works.is_postponed()
     }
 
-    /// The broker may take now what it did not.
+    /// Tries postponed work again.
     pub fn resume_postponed(&mut self) {
         self.works.resume_postponed();
     }
 
-    /// Whether there is more to do than the last turn did.
+    /// Whether the last turn left something to do.
     pub fn is_behind(&self, requests: &RequestQueue) -> bool {
         self.has_begun() || !requests.is_empty()
     }
@@ -156,7 +156,7 @@ impl GatewayState {
         self.receives.has_due() || self.works.is_going_on() || self.followers.has_taken()
     }
 
-    /// Goes on with something that began before; tells whether there was any.
+    /// Goes on with one request that has begun. `false`: there is none.
     fn go_on(&mut self, turn: &mut Turn<'_>) -> bool {
         let has_begun = self.has_begun();
         if self.followers.has_taken() {
@@ -198,18 +198,18 @@ impl GatewayState {
         true
     }
 
-    /// The server stops: nobody waits any longer.
+    /// The server stops: all requests that wait are answered.
     pub fn stop_waits(&mut self, broker: &mut dyn Broker) {
         let turn = &mut Turn::new(broker, 0);
         self.stopping = true;
         self.end_waits(turn);
-        self.stop_paced();
+        self.stop_blocked();
         for ticket in self.followers.tickets() {
             self.stop_following(turn, ticket);
         }
     }
 
-    /// Ends the sessions, through no fault of those who hold leases.
+    /// Ends all sessions. No lease counts as a failed delivery.
     pub fn close(&mut self, broker: &mut dyn Broker) {
         let turn = &mut Turn::new(broker, 0);
         for session in self.works.take_sessions() {
@@ -219,14 +219,15 @@ impl GatewayState {
         self.dismiss(turn, self.session);
     }
 
-    /// Ends a session through no fault of its own.
+    /// Ends a session. None of its leases counts as a failed delivery.
     pub(crate) fn dismiss(&mut self, turn: &mut Turn<'_>, session: SessionId) {
         let mut outputs = std::mem::take(&mut self.outputs);
         turn.broker.dismiss_session(session, &mut outputs);
         self.note_all(turn, outputs);
     }
 
-    /// Answers what the log is durable enough for; gives what nobody was there to take.
+    /// Sends the answers that the log is durable enough for. Returns the leases of those whose task
+    /// is gone.
     pub fn release(&mut self, durable: Durable) -> Vec<Token> {
         self.answers.release(durable)
     }
@@ -246,7 +247,7 @@ impl GatewayState {
         );
     }
 
-    /// A command of the session of all leases, and its own reply.
+    /// Gives a command by the session of all leases. Returns its own reply.
     pub(crate) fn call(
         &mut self,
         turn: &mut Turn<'_>,
@@ -255,7 +256,7 @@ impl GatewayState {
         self.call_as(turn, self.session, command)
     }
 
-    /// The same for any session.
+    /// Gives a command by any session. Returns its own reply.
     pub(crate) fn call_as(
         &mut self,
         turn: &mut Turn<'_>,
@@ -265,7 +266,7 @@ impl GatewayState {
         let is_answered = !is_answered_later(&command);
         let mut outputs = std::mem::take(&mut self.outputs);
         turn.broker.handle(session, command, &mut outputs);
-        // The engine answers a command before it tells what came of it.
+        // The reply to a command comes before the outputs that it causes.
         let is_own = |it: &Output| it.session == session && !is_event(&it.reply);
         let own = is_answered.then(|| outputs.iter().position(is_own)).flatten();
         let reply = own.map(|index| outputs.remove(index));
@@ -275,7 +276,7 @@ impl GatewayState {
         reply.map(|Output { after, reply, .. }| (after, reply))
     }
 
-    /// Notes all of these, and keeps their memory.
+    /// Takes in outputs, and keeps the memory of the vector.
     fn note_all(&mut self, turn: &mut Turn<'_>, mut outputs: Vec<Output>) {
         for output in outputs.drain(..) {
             self.note(turn, output);
@@ -283,13 +284,13 @@ impl GatewayState {
         self.outputs = outputs;
     }
 
-    /// Something that is not the answer to a command just given.
+    /// Takes in an output that is not the reply to the last command.
     fn note(&mut self, turn: &mut Turn<'_>, output: Output) {
         let Output { session, after, reply } = output;
         let now = turn.now;
         turn.broker.note_awaited(after);
         match reply {
-            Reply::Late { ticket, reply } => self.note_admitted(ticket, after, *reply),
+            Reply::Late { ticket, reply } => self.note_unblocked(ticket, after, *reply),
             reply if self.works.awaits(session) && !is_event(&reply) => {
                 self.note_late(session, after, reply);
             }
@@ -308,7 +309,7 @@ impl GatewayState {
     }
 }
 
-/// Whether what comes of it names its link: any other reply is for a commit before it.
+/// Whether all outputs of a command name its link. Any other reply is for an earlier commit.
 const fn is_answered_later(command: &Command) -> bool {
     matches!(
         command,
@@ -316,7 +317,7 @@ const fn is_answered_later(command: &Command) -> bool {
     )
 }
 
-/// Whether it may come at any time, and says whom it concerns.
+/// Whether a reply may come at any time. It names its link or its ticket.
 const fn is_event(reply: &Reply) -> bool {
     matches!(
         reply,

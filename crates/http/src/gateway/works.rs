@@ -1,4 +1,4 @@
-//! Work of the gateway's tasks: commands one after the other, or a transaction.
+//! Works of tasks: each is steps one after the other, or a transaction.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,29 +12,29 @@ use crate::gateway::request_queue::{REQUESTS_MAX, Ticket, WorkReply};
 use crate::gateway::state::{GatewayState, Turn};
 use crate::{Asker, GatewayError, Settling, Step, Token, Work};
 
-/// What is under way.
+/// All works under way.
 #[derive(Debug)]
 pub(crate) struct Works {
-    /// Cut off where a turn ended.
+    /// The work that the end of a turn interrupted.
     begun: Option<Working>,
-    /// Commits, and commands of operators, whose answers come later, by session. There is one at
-    /// most of each: nothing in such an answer says what it is for.
+    /// Commits and commands of operators whose replies come later, by session. A session has one at
+    /// most: nothing in such a reply names its command.
     late: BTreeMap<SessionId, Working>,
-    /// What waits for a place in a queue or for memory, by the engine's ticket.
-    paced: BTreeMap<u64, Working>,
-    /// The same tickets by who asked.
-    paced_by_asker: BTreeMap<Ticket, u64>,
-    /// What waited for one, or for the log, and can go on.
+    /// Works that wait for a place in a queue or for memory, by the engine's ticket.
+    blocked: BTreeMap<u64, Working>,
+    /// The tickets of these, by the ticket of the request.
+    blocked_by_asker: BTreeMap<Ticket, u64>,
+    /// Works that waited for these or for the log, and can go on.
     admitted: VecDeque<Working>,
-    /// What adds to the log and goes on once that is not behind.
+    /// Works that add to the log, and go on once the log is not behind.
     postponed: VecDeque<Working>,
-    /// What goes on when the late answer of its session has come.
+    /// Works that go on once the late reply of their session has come.
     parked: BTreeMap<SessionId, VecDeque<Working>>,
-    /// Sessions of one transaction each.
+    /// Sessions that have one transaction each.
     sessions: BTreeSet<SessionId>,
-    /// How many of them there may be.
+    /// How many of them may be open.
     sessions_max: usize,
-    /// Those whose transaction has ended.
+    /// Sessions of these whose transaction has ended.
     ended: Vec<SessionId>,
     transactions: u64,
 }
@@ -43,16 +43,16 @@ pub(crate) struct Works {
 struct Working {
     ticket: Ticket,
     asker: Asker,
-    /// Whose commands these are: see [`GatewayState::session_for`].
+    /// The session that gives its commands: see [`GatewayState::session_for`].
     session: SessionId,
     steps: VecDeque<Step>,
     transaction: Option<TransactionId>,
     replies: Vec<Reply>,
     waits: Waits,
     reply: WorkReply,
-    /// Its leases have been looked at, and nothing may come between until they are settled.
+    /// Its leases were checked. No other command may come before they are settled.
     settles: bool,
-    /// It has asked for its commit.
+    /// It has given its commit.
     commits: bool,
     /// It has waited for the log.
     was_postponed: bool,
@@ -61,37 +61,37 @@ struct Working {
 }
 
 impl Working {
-    /// Whether nobody waits for it any longer.
+    /// Whether its task is gone, or waits no longer.
     fn is_abandoned(&self) -> bool {
         self.reply.is_closed() || self.asker.has_left()
     }
 
     /// Whether this is the first of a transaction's settlements.
-    fn is_to_settle(&self, step: &Step) -> bool {
+    fn begins_to_settle(&self, step: &Step) -> bool {
         self.transaction.is_some() && !self.settles && matches!(step, Step::Settle { .. })
     }
 }
 
-/// Whether work goes on after a step.
+/// How a work goes on after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pace {
+enum Progress {
     GoOn,
-    /// The step waits for a place in a queue.
+    /// The step waits for a place in a queue or for memory.
     Wait {
         ticket: u64,
     },
-    /// The step's answer comes later.
+    /// The reply to the step comes later.
     Late,
 }
 
 impl Works {
-    /// At most so many transactions without leases.
+    /// At most `transactions_max` transactions without leases may be open.
     pub(crate) const fn new(transactions_max: usize) -> Self {
         Self {
             begun: None,
             late: BTreeMap::new(),
-            paced: BTreeMap::new(),
-            paced_by_asker: BTreeMap::new(),
+            blocked: BTreeMap::new(),
+            blocked_by_asker: BTreeMap::new(),
             admitted: VecDeque::new(),
             postponed: VecDeque::new(),
             parked: BTreeMap::new(),
@@ -109,12 +109,12 @@ impl Works {
             || self.unparked().is_some()
     }
 
-    /// Whether a session is to be told something later.
+    /// Whether a late reply of this session is still to come.
     pub(crate) fn awaits(&self, session: SessionId) -> bool {
         self.late.contains_key(&session)
     }
 
-    /// A session whose parked work can go on. Two have any.
+    /// A session whose parked work can go on. Only two sessions ever have any.
     fn unparked(&self) -> Option<SessionId> {
         self.parked.keys().copied().find(|session| !self.awaits(*session))
     }
@@ -133,29 +133,29 @@ impl Works {
         first
     }
 
-    fn pace(&mut self, ticket: u64, working: Working) {
-        self.paced_by_asker.insert(working.ticket, ticket);
-        self.paced.insert(ticket, working);
+    fn block(&mut self, ticket: u64, working: Working) {
+        self.blocked_by_asker.insert(working.ticket, ticket);
+        self.blocked.insert(ticket, working);
     }
 
-    fn take_paced(&mut self, ticket: u64) -> Option<Working> {
-        let working = self.paced.remove(&ticket)?;
-        self.paced_by_asker.remove(&working.ticket);
+    fn take_blocked(&mut self, ticket: u64) -> Option<Working> {
+        let working = self.blocked.remove(&ticket)?;
+        self.blocked_by_asker.remove(&working.ticket);
         Some(working)
     }
 
-    /// The sessions of transactions, where all is to end.
+    /// Takes the sessions of transactions, to end them.
     pub(crate) fn take_sessions(&mut self) -> BTreeSet<SessionId> {
         self.ended.clear();
         std::mem::take(&mut self.sessions)
     }
 
-    /// Whether something waits until the log is not behind.
+    /// Whether works wait until the log is not behind.
     pub(crate) fn is_postponed(&self) -> bool {
         !self.postponed.is_empty()
     }
 
-    /// The log has gone on.
+    /// The log may take more: postponed works try again.
     pub(crate) fn resume_postponed(&mut self) {
         self.admitted.append(&mut self.postponed);
     }
@@ -169,7 +169,7 @@ impl GatewayState {
         work: Work,
         reply: WorkReply,
     ) {
-        // What settles is done also for who is gone: it tells what became of a message.
+        // A settlement is done even if its task is gone: it says what became of a message.
         if reply.is_closed() && work.steps.iter().any(|step| matches!(step, Step::Put { .. })) {
             return;
         }
@@ -196,7 +196,7 @@ impl GatewayState {
             return self.end_work(working, Err(GatewayError::LeaseOver(over)));
         }
         if work.atomic && stored_bytes(&working.steps) > turn.broker.uncommitted_max() {
-            // At once: none of it takes memory before.
+            // Refused before any of it takes memory.
             let refusal = Refusal::TransactionTooLarge;
             return self.end_work(working, Err(GatewayError::Refused(refusal)));
         }
@@ -206,16 +206,17 @@ impl GatewayState {
             working.transaction = Some(transaction);
             let begun = self.call_as(turn, session, Command::Begin { transaction });
             if let Some((_, Reply::Refused(_))) = begun {
-                // As many that settle leases as there may be wait for their commits.
+                // The session of all leases has as many open transactions as it may.
                 return self.end_work(working, Err(GatewayError::Busy));
             }
         }
         self.work_on(turn, working);
     }
 
-    /// Leases are settled by the session that has them. What operators ask is another's, so that
-    /// an answer that comes late keeps no settlement waiting; and a transaction without leases has
-    /// one to itself, so that however many wait for a place, others go on. `None`: too many do.
+    /// The session that gives the commands of a work. The session of all leases settles leases.
+    /// Commands of operators have another, so that their late replies delay no settlement. A
+    /// transaction without leases has a session of its own, so that others go on however many of
+    /// them wait for a place. `None`: too many of them are open.
     fn session_for(&mut self, turn: &mut Turn<'_>, work: &Work) -> Option<SessionId> {
         if work.steps.iter().any(|step| matches!(step, Step::Command(_))) {
             return Some(self.asking());
@@ -231,7 +232,7 @@ impl GatewayState {
         Some(session)
     }
 
-    /// Goes on with what was cut off, or waited for another's answer.
+    /// Goes on with one work that was interrupted or waited, or ends one session.
     pub(crate) fn go_on_working(&mut self, turn: &mut Turn<'_>) {
         if let Some(working) = self.works.begun.take() {
             return self.work_on(turn, working);
@@ -248,7 +249,7 @@ impl GatewayState {
         }
     }
 
-    /// The answer that comes later.
+    /// Takes in the late reply of a session.
     pub(crate) fn note_late(&mut self, session: SessionId, after: DependsOn, reply: Reply) {
         let Some(mut working) = self.works.late.remove(&session) else { return };
         if working.transaction.is_some() {
@@ -259,10 +260,10 @@ impl GatewayState {
         self.works.admitted.push_back(working);
     }
 
-    /// The answer to what was said to wait. Whom it is for may have been told that the server
-    /// stops.
-    pub(crate) fn note_admitted(&mut self, ticket: u64, after: DependsOn, reply: Reply) {
-        let Some(mut working) = self.works.take_paced(ticket) else { return };
+    /// Takes in the reply to a step that waited. Its work may be gone: answered because the
+    /// server stops.
+    pub(crate) fn note_unblocked(&mut self, ticket: u64, after: DependsOn, reply: Reply) {
+        let Some(mut working) = self.works.take_blocked(ticket) else { return };
         if working.commits {
             return self.committed(working, after, reply);
         }
@@ -271,7 +272,7 @@ impl GatewayState {
             Reply::Refused(refusal) if working.transaction.is_none() => {
                 return self.end_work(working, Err(GatewayError::Refused(refusal)));
             }
-            // Its transaction is still to be rolled back.
+            // `work_on` rolls its transaction back.
             Reply::Refused(refusal) => working.refused = Some(refusal),
             _ if working.transaction.is_some() => {}
             reply => working.replies.push(reply),
@@ -279,23 +280,23 @@ impl GatewayState {
         self.works.admitted.push_back(working);
     }
 
-    /// Nobody waits any longer: what the next start finds of it is what was stored.
-    pub(crate) fn stop_paced(&mut self) {
-        self.works.paced_by_asker.clear();
-        for (_, working) in std::mem::take(&mut self.works.paced) {
+    /// Answers all blocked works: the server stops. The next start finds what they stored.
+    pub(crate) fn stop_blocked(&mut self) {
+        self.works.blocked_by_asker.clear();
+        for (_, working) in std::mem::take(&mut self.works.blocked) {
             self.end_work(working, Err(GatewayError::Stopping));
         }
     }
 
-    /// Who waited is gone: what waits for a place or for memory is not done.
+    /// The task of a work is gone: a step that waits for a place or for memory is not done.
     pub(crate) fn abandon_work(&mut self, turn: &mut Turn<'_>, asker: Ticket) {
-        let Some(ticket) = self.works.paced_by_asker.get(&asker).copied() else { return };
-        let session = self.works.paced.get(&ticket).map(|working| working.session);
+        let Some(ticket) = self.works.blocked_by_asker.get(&asker).copied() else { return };
+        let session = self.works.blocked.get(&ticket).map(|working| working.session);
         let session = session.expect("invariant: who asked is known while it waits");
         self.call_as(turn, session, Command::CancelSend { ticket });
     }
 
-    /// A lease among these that is over, before anything is done.
+    /// The first lease of these steps that is over.
     fn over(&self, steps: &VecDeque<Step>) -> Option<Token> {
         tokens(steps).find(|token| self.leases.find(*token).is_none())
     }
@@ -313,10 +314,10 @@ impl GatewayState {
                 self.works.begun = Some(working);
                 return;
             }
-            if working.is_to_settle(&step) {
+            if working.begins_to_settle(&step) {
                 working.steps.push_front(step);
-                if let Err(trouble) = self.keep_leases(turn, &mut working) {
-                    return self.give_up(turn, working, trouble);
+                if let Err(error) = self.keep_leases(turn, &mut working) {
+                    return self.give_up(turn, working, error);
                 }
                 continue;
             }
@@ -329,13 +330,13 @@ impl GatewayState {
                 return self.postpone(turn, working);
             }
             match self.do_step(turn, &mut working, step) {
-                Ok(Pace::GoOn) => {}
-                Ok(Pace::Late) => {
+                Ok(Progress::GoOn) => {}
+                Ok(Progress::Late) => {
                     self.works.late.insert(working.session, working);
                     return;
                 }
-                Ok(Pace::Wait { ticket }) => return self.wait(turn, ticket, working),
-                Err(trouble) => return self.give_up(turn, working, trouble),
+                Ok(Progress::Wait { ticket }) => return self.wait(turn, ticket, working),
+                Err(error) => return self.give_up(turn, working, error),
             }
         }
         if working.transaction.is_some() {
@@ -345,12 +346,13 @@ impl GatewayState {
         self.end_work(working, Ok(replies));
     }
 
-    /// Looks whether all leases go on that are about to be settled: those settled before one that
-    /// is over would end with their transaction, each a failed attempt. Until all are settled, and
-    /// so held until it ends, nothing comes between: HTTP names 10,000 at most.
+    /// Checks that all leases last that a transaction is about to settle. Leases settled before one
+    /// that is over would end with their transaction, each as a failed delivery. No other command
+    /// comes until all are settled, and so held until the transaction ends. HTTP names at most
+    /// 10,000.
     ///
-    /// The engine is asked, for it may know of an end before the gateway does. It is by giving each
-    /// lease the time that it has.
+    /// The engine may know that a lease is over before the gateway does. So the gateway asks it: it
+    /// renews each lease for the time that it has left.
     fn keep_leases(
         &mut self,
         turn: &mut Turn<'_>,
@@ -371,19 +373,19 @@ impl GatewayState {
         Ok(())
     }
 
-    /// It goes on when there is a place or memory, unless the server stops or who asked is gone.
+    /// Blocks a work until there is a place or memory, unless the server stops or its task is gone.
     fn wait(&mut self, turn: &mut Turn<'_>, ticket: u64, working: Working) {
         if self.is_stopping() {
             return self.end_work(working, Err(GatewayError::Stopping));
         }
         let (asked, is_abandoned) = (working.ticket, working.is_abandoned());
-        self.works.pace(ticket, working);
+        self.works.block(ticket, working);
         if is_abandoned {
             self.abandon_work(turn, asked);
         }
     }
 
-    /// It goes on when the log has, unless as many wait for that as requests may.
+    /// Postpones a work until the log takes it, unless as many works wait as requests may.
     fn postpone(&mut self, turn: &mut Turn<'_>, mut working: Working) {
         if self.works.postponed.len() >= REQUESTS_MAX {
             return self.give_up(turn, working, GatewayError::Busy);
@@ -392,7 +394,7 @@ impl GatewayState {
         self.works.postponed.push_back(working);
     }
 
-    /// Whether a step adds to the log while that is behind.
+    /// Whether a step has to wait, for it adds to a log that is behind.
     fn has_to_wait(&self, turn: &Turn<'_>, working: &Working, step: &Step) -> bool {
         let broker = &*turn.broker;
         broker.holds_back()
@@ -412,7 +414,7 @@ impl GatewayState {
         turn: &mut Turn<'_>,
         working: &mut Working,
         step: Step,
-    ) -> Result<Pace, GatewayError> {
+    ) -> Result<Progress, GatewayError> {
         match step {
             Step::Put { to, message, count } => {
                 if count > 1 {
@@ -423,19 +425,19 @@ impl GatewayState {
             }
             Step::Settle { token, settling } => self.settle(turn, working, token, settling)?,
             Step::Command(command) => {
-                // Bodies that are shown may have to come back from the log.
+                // The log may have to be read for the bodies that these show.
                 let shows = matches!(command, Command::Admin(_) | Command::Peek(_));
                 match self.call_as(turn, working.session, command) {
                     Some((after, reply)) => {
                         working.waits.add(after);
                         working.replies.push(reply);
                     }
-                    None if shows => return Ok(Pace::Late),
+                    None if shows => return Ok(Progress::Late),
                     None => {}
                 }
             }
         }
-        Ok(Pace::GoOn)
+        Ok(Progress::GoOn)
     }
 
     fn put(
@@ -444,24 +446,24 @@ impl GatewayState {
         working: &mut Working,
         to: Destination,
         message: NewMessage,
-    ) -> Result<Pace, GatewayError> {
+    ) -> Result<Progress, GatewayError> {
         if self.draining.has_begun() {
             return Err(GatewayError::Draining);
         }
         let transaction = working.transaction;
         let put = Command::PutTo { to, message, transaction };
         let Some((after, reply)) = self.call_as(turn, working.session, put) else {
-            return Ok(Pace::GoOn);
+            return Ok(Progress::GoOn);
         };
         working.waits.add(after);
         match reply {
             Reply::Refused(refusal) => Err(GatewayError::Refused(refusal)),
-            Reply::Waits { ticket } => Ok(Pace::Wait { ticket }),
+            Reply::Waits { ticket } => Ok(Progress::Wait { ticket }),
             reply => {
                 if transaction.is_none() {
                     working.replies.push(reply);
                 }
-                Ok(Pace::GoOn)
+                Ok(Progress::GoOn)
             }
         }
     }
@@ -524,11 +526,11 @@ impl GatewayState {
         self.end_work(working, result);
     }
 
-    fn give_up(&mut self, turn: &mut Turn<'_>, working: Working, trouble: GatewayError) {
+    fn give_up(&mut self, turn: &mut Turn<'_>, working: Working, error: GatewayError) {
         if let Some(transaction) = working.transaction {
             self.call_as(turn, working.session, Command::Rollback { transaction });
         }
-        self.end_work(working, Err(trouble));
+        self.end_work(working, Err(error));
     }
 
     fn end_work(&mut self, working: Working, result: Result<Vec<Reply>, GatewayError>) {
@@ -539,11 +541,11 @@ impl GatewayState {
     }
 }
 
-/// Transactions without leases that may be open at once; one more is refused. As many as may wait
-/// for places in queues or for memory, and as may wait for the log.
+/// Transactions without leases that may be open at once; one more is refused. The sum of those that
+/// may wait for places or for memory, and those that may wait for the log.
 pub const TRANSACTIONS_MAX: usize = limits::PACED_SENDS_MAX + REQUESTS_MAX;
 
-/// Bytes of all bodies that a transaction is to store.
+/// Bytes of all bodies in these steps.
 fn stored_bytes(steps: &VecDeque<Step>) -> usize {
     let bytes = steps.iter().map(|step| match step {
         Step::Put { message, count, .. } => {
@@ -555,7 +557,7 @@ fn stored_bytes(steps: &VecDeque<Step>) -> usize {
     bytes.fold(0, usize::saturating_add)
 }
 
-/// The leases that are to be settled.
+/// The leases that these steps settle.
 fn tokens(steps: &VecDeque<Step>) -> impl Iterator<Item = Token> {
     steps.iter().filter_map(|step| match step {
         Step::Settle { token, .. } => Some(*token),
@@ -563,7 +565,8 @@ fn tokens(steps: &VecDeque<Step>) -> impl Iterator<Item = Token> {
     })
 }
 
-/// A settlement in the engine's words. In a transaction there are only those that it knows there.
+/// The command of a settlement. In a transaction there are only settlements that the engine knows
+/// there.
 fn command(
     message: MessageId,
     settling: Settling,

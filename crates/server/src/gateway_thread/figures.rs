@@ -1,4 +1,4 @@
-//! What the server counted, as metrics.
+//! The server's counters as metrics.
 
 use broker::{Explained, QueueShare};
 use hdrhistogram::Histogram;
@@ -7,7 +7,7 @@ use model::BrokerStatistics;
 
 use crate::counters::Counters;
 
-/// Everything that was counted, under its name.
+/// All metrics by their names.
 pub(crate) fn of(broker: BrokerStatistics, counters: &Counters) -> Figures {
     let latencies = &counters.latencies;
     let summaries = vec![
@@ -22,7 +22,7 @@ pub(crate) fn of(broker: BrokerStatistics, counters: &Counters) -> Figures {
     Figures { broker, samples: samples(counters), summaries }
 }
 
-/// A file of the log as it is told.
+/// The figures of one file of the log.
 pub(crate) fn of_segment(explained: Explained) -> SegmentFigures {
     let Explained { segment, queues, queues_count } = explained;
     let queue = |share: QueueShare| QueueFigures {

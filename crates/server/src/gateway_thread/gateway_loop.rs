@@ -1,5 +1,5 @@
-//! The gateway's own loop: a reactor without sockets, as a task of the runtime that its clients
-//! run on. See [`crate::reactor`] for the order of a turn, which is the same.
+//! The loop of the gateway: a reactor without sockets, as a task of the runtime of HTTP. Its turn
+//! has the order of [`crate::reactor`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,28 +14,28 @@ use crate::hub::{Hub, Phase};
 use crate::mailbox::Sleep;
 use crate::step::STEPS_PER_TURN;
 
-/// Steps the broker for the tasks of the gateway.
+/// Takes turns of the gateway: steps the broker and sends the answers.
 pub(crate) struct GatewayLoop {
     hub: Arc<Hub>,
     index: usize,
     requests: Arc<RequestQueue>,
     state: GatewayState,
     stage: watch::Sender<Stage>,
-    /// The broker took no commands when so many writes and chores were completed.
+    /// The broker was stalled when so many writes and chores had completed.
     stalled_at: Option<u64>,
-    /// And what some work adds was not taken when so many were.
+    /// Work was postponed when so many had completed.
     postponed_at: u64,
-    /// How many were completed when answers were released last.
+    /// How many had completed when answers were released last.
     completions: u64,
 }
 
 impl GatewayLoop {
-    /// Opens the session of all leases.
+    /// Opens the sessions of the gateway.
     pub(crate) fn new(hub: Arc<Hub>, stage: watch::Sender<Stage>) -> Self {
         Self::with_transactions(hub, stage, TRANSACTIONS_MAX)
     }
 
-    /// The same where so many transactions without leases may be open.
+    /// The same with this limit of open transactions without leases.
     fn with_transactions(
         hub: Arc<Hub>,
         stage: watch::Sender<Stage>,
@@ -67,7 +67,7 @@ impl GatewayLoop {
         }
     }
 
-    /// Serves until `closing` rings and all that was asked is answered, or the server has failed.
+    /// Serves until `closing` is notified and all requests are answered, or the server has failed.
     pub(crate) async fn run(mut self, closing: Arc<Notify>) {
         let mut is_closing = false;
         while !self.turn() {
@@ -77,18 +77,18 @@ impl GatewayLoop {
             }
             self.sleep(&closing, &mut is_closing).await;
         }
-        // Nobody rings for it any more.
+        // No thread wakes it from here on.
         self.hub.mailbox(self.index).awake();
     }
 
-    /// Whether all that was asked is answered.
+    /// Whether all requests are answered.
     fn is_done(&self) -> bool {
         !self.state.is_holding()
             && !self.state.is_postponed()
             && !self.state.is_behind(&self.requests)
     }
 
-    /// One turn; tells whether the server ended at once.
+    /// Takes one turn. `true`: the server has failed, and the loop ends at once.
     fn turn(&mut self) -> bool {
         let stage = stage_of(self.hub.phase());
         if stage == Stage::Halted {
@@ -134,14 +134,14 @@ impl GatewayLoop {
         self.requests.give_back(untaken);
     }
 
-    /// Whether a turn would do something although nothing new has come.
+    /// Whether a turn has something to do although nothing new has come.
     fn has_more(&self) -> bool {
         let stalled = self.stalled_at.is_some_and(|then| then == self.hub.completions());
         let resumes = self.state.is_postponed() && self.postponed_at != self.hub.completions();
         resumes || !stalled && self.state.is_behind(&self.requests)
     }
 
-    /// Waits for requests, mail, completed writes, slow followers and the end.
+    /// Waits for requests, mail, completed writes, slow followers or the end.
     async fn sleep(&mut self, closing: &Notify, is_closing: &mut bool) {
         let postpones = self.state.is_postponed();
         let holds = self.state.is_holding() || self.stalled_at.is_some() || postpones;
@@ -173,7 +173,7 @@ impl GatewayLoop {
     }
 }
 
-/// Nobody else would find out before the server stops, and all who ask would wait.
+/// No other thread would notice a panic before the server stops, and all clients would wait.
 impl Drop for GatewayLoop {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -190,7 +190,7 @@ const fn stage_of(phase: Phase) -> Stage {
     }
 }
 
-/// Ends after so long, or never.
+/// Ends after this span, or never.
 async fn pass(span: Option<Nanos>) {
     match span {
         Some(span) => tokio::time::sleep(Duration::from_nanos(span.0)).await,

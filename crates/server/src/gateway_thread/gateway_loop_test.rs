@@ -1,4 +1,4 @@
-//! The gateway turn by turn: what it answers when, and what becomes of what nobody waits for.
+//! The gateway turn by turn: when it answers, and what it does once a client is gone.
 
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
@@ -17,7 +17,7 @@ use crate::by_hand::{journal_hub_with, write_all, write_handed};
 use crate::connections::numbered_densely;
 use crate::gateway_thread::handle::Gateway;
 
-/// What is asked of the gateway, and the loop whose turns the test takes.
+/// A gateway whose turns the test takes.
 struct Turns {
     hub: Arc<Hub>,
     gateway_loop: GatewayLoop,
@@ -48,7 +48,7 @@ impl Turns {
         Self { hub, gateway_loop, gateway, data }
     }
 
-    /// The gateway of a hub whose core this thread has locked.
+    /// The broker of a hub whose core this thread has locked.
     fn broker<'a>(hub: &'a Hub, core: &'a mut crate::core::Core, now: Nanos) -> LockedBroker<'a> {
         LockedBroker::new(core, hub.mailboxes(), hub.reactors(), now)
     }
@@ -61,13 +61,13 @@ impl Turns {
         }
     }
 
-    /// Writes what there is, and lets the loop see it.
+    /// Writes all frames, and lets the loop see it.
     fn write(&mut self) {
         write_all(&self.hub);
         self.settle();
     }
 
-    /// Begins it and lets the loop do it; its end, if that is there when all is written.
+    /// Polls a future, takes turns and writes; returns its output.
     fn done<F: Future>(&mut self, future: F) -> F::Output {
         let mut future = pin!(future);
         assert!(poll(future.as_mut()).is_none());
@@ -76,7 +76,7 @@ impl Turns {
         poll(future).expect("it is answered")
     }
 
-    /// The same while nothing is written.
+    /// The same without a write.
     fn done_meanwhile<F: Future>(&mut self, future: F) -> F::Output {
         let mut future = pin!(future);
         assert!(poll(future.as_mut()).is_none());
@@ -84,7 +84,7 @@ impl Turns {
         poll(future).expect("it waits for nothing")
     }
 
-    /// The queue `q` holds one message, and has it.
+    /// The queue `q` may hold one message, and is full.
     fn fill_queue(&mut self) {
         let mut own = OwnPolicy::default();
         own.set(QueueRule::MessagesMax(Some(1)));
@@ -95,19 +95,19 @@ impl Turns {
         self.done(gateway.ask(Work::steps(vec![put_in_memory("q")]))).unwrap();
     }
 
-    /// What a reactor does when the server stops.
+    /// Answers all requests that wait, as when the server stops.
     fn stop_waits(&mut self) {
         let core = &mut *self.hub.lock();
         let now = self.hub.clock.now();
         self.gateway_loop.state.stop_waits(&mut Self::broker(&self.hub, core, now));
     }
 
-    /// What a reactor does.
+    /// Fires timers, as a reactor does.
     fn fire_timers(&self) {
         self.fire_timers_in(0);
     }
 
-    /// What it does when so many seconds have passed.
+    /// Fires timers as of so many seconds from now.
     fn fire_timers_in(&self, seconds: u64) {
         let core = &mut *self.hub.lock();
         let now = self.hub.clock.now() + Nanos::from_secs(seconds);
@@ -174,7 +174,7 @@ fn only(leased: Result<Vec<Leased>, GatewayError>) -> Leased {
 }
 
 #[test]
-fn an_answer_comes_when_the_log_is_durable_and_not_before() {
+fn answers_wait_for_the_log() {
     let mut turns = Turns::new("durable");
     let gateway = turns.gateway.clone();
     let mut stored = pin!(gateway.ask(put()));
@@ -195,7 +195,7 @@ fn an_answer_comes_when_the_log_is_durable_and_not_before() {
 }
 
 #[test]
-fn what_depends_on_nothing_durable_waits_for_nothing() {
+fn answers_from_memory_wait_for_nothing() {
     let mut turns = Turns::new("memory");
     let gateway = turns.gateway.clone();
     let stored = gateway.ask(Work::steps(vec![put_in_memory("q")]));
@@ -246,7 +246,7 @@ fn postponed_work_is_limited_like_requests() {
     const STEP: usize = 1_000;
     let mut turns = Turns::new("postponed");
     let gateway = turns.gateway.clone();
-    // All have one body.
+    // All puts share one body.
     let put = put_of(BYTES, 1);
     let mut puts = Vec::new();
     let mut ask = |turns: &mut Turns, count| {
@@ -269,18 +269,18 @@ fn postponed_work_is_limited_like_requests() {
 }
 
 #[test]
-fn what_nobody_waits_for_any_more_goes_back_uncounted() {
+fn leases_of_gone_clients_return_uncounted() {
     let mut turns = Turns::new("gone");
     let gateway = turns.gateway.clone();
     turns.done(gateway.ask(put())).unwrap();
-    // Gone while it waits for the log, which what it took does not see.
+    // The client goes while its answer waits for the log.
     let mut gone = Box::pin(gateway.receive(wanted(0)));
     assert!(poll(gone.as_mut()).is_none());
     turns.settle();
     drop(gone);
     turns.settle();
     assert_eq!(turns.ready(), 1);
-    // Gone after it was answered, before it looked.
+    // The client goes after it was answered, before it looked.
     let mut gone = Box::pin(gateway.receive(wanted(0)));
     assert!(poll(gone.as_mut()).is_none());
     turns.write();
@@ -289,7 +289,7 @@ fn what_nobody_waits_for_any_more_goes_back_uncounted() {
     assert_eq!(turns.ready(), 1);
     let leased = only(turns.done(gateway.receive(wanted(0))));
     assert_eq!(leased.delivery.failed, 0);
-    // Gone while nothing was there.
+    // The client goes while the queue is empty.
     let mut gone = Box::pin(gateway.receive(wanted(60)));
     assert!(poll(gone.as_mut()).is_none());
     turns.settle();
@@ -300,7 +300,7 @@ fn what_nobody_waits_for_any_more_goes_back_uncounted() {
 }
 
 #[test]
-fn no_more_receives_wait_than_may() {
+fn receives_are_limited() {
     let mut turns = Turns::with_memory("receives", Some(64 << 20));
     let most = turns.hub.receives_max();
     let gateway = turns.gateway.clone();
@@ -311,16 +311,16 @@ fn no_more_receives_wait_than_may() {
     }
     assert_eq!(turns.hub.lock().broker.statistics().waiting, most as u64);
     assert_eq!(turns.done(gateway.receive(wanted(60))).unwrap_err(), GatewayError::Busy);
-    // Who goes makes room.
+    // A receive that ends makes room.
     waiting.pop();
     turns.settle();
     assert_eq!(turns.done(gateway.receive(wanted(0))).unwrap().len(), 0);
 }
 
-/// Who waits takes no step of the broker, and has a time: where nothing else happens a reactor has
-/// to know of it.
+/// A send that waits takes no step of the broker, and has a deadline: a reactor has to know of it
+/// where nothing else happens.
 #[test]
-fn whoever_waits_for_memory_is_refused_in_time_though_nothing_happens() {
+fn sends_short_of_memory_time_out() {
     let mut turns = Turns::with_memory("quiet", Some(64 << 20));
     let gateway = turns.gateway.clone();
     let many = || {
@@ -347,10 +347,10 @@ fn whoever_waits_for_memory_is_refused_in_time_though_nothing_happens() {
 }
 
 #[test]
-fn large_commits_of_one_session_are_told_apart() {
+fn large_commits_get_their_own_replies() {
     let mut turns = Turns::new("large");
     let gateway = turns.gateway.clone();
-    // Each is more than a frame; the last is refused by its size.
+    // Each is more than one frame. The last is refused for its size.
     let work = |count| Work::atomic(vec![put_of(1_000, count)]);
     let mut commits: Vec<_> =
         [20_000, 20_001, 300_000].map(|count| Box::pin(gateway.ask(work(count)))).into();
@@ -378,7 +378,7 @@ fn large_commits_of_one_session_are_told_apart() {
 }
 
 #[test]
-fn however_many_transactions_wait_for_a_place_others_are_done() {
+fn blocked_transactions_delay_no_others() {
     const WAITING: usize = limits::SESSION_TRANSACTIONS_MAX + 1;
     let mut turns = Turns::with_transactions("crowded", WAITING + 1);
     let gateway = turns.gateway.clone();
@@ -404,7 +404,7 @@ fn however_many_transactions_wait_for_a_place_others_are_done() {
 }
 
 #[test]
-fn what_waits_for_a_place_is_not_done_when_who_asked_is_gone() {
+fn blocked_sends_of_gone_clients_are_cancelled() {
     let mut turns = Turns::new("left");
     let gateway = turns.gateway.clone();
     turns.fill_queue();
@@ -427,7 +427,7 @@ fn what_waits_for_a_place_is_not_done_when_who_asked_is_gone() {
     drop((first, second));
     turns.settle();
     assert_eq!(paced(&mut turns), 1);
-    // One that is gone before its turn does not line up.
+    // A client that goes before its turn does not queue.
     assert!(poll(pin!(gateway.ask(Work::atomic(steps)))).is_none());
     turns.settle();
     assert_eq!(paced(&mut turns), 1);
@@ -441,7 +441,7 @@ fn what_waits_for_a_place_is_not_done_when_who_asked_is_gone() {
 }
 
 #[test]
-fn who_would_wait_after_a_stop_began_is_told_that() {
+fn stop_refuses_requests_that_would_wait() {
     let mut turns = Turns::new("stopping");
     let gateway = turns.gateway.clone();
     turns.fill_queue();
@@ -455,9 +455,9 @@ fn who_would_wait_after_a_stop_began_is_told_that() {
     assert_eq!(following.err(), Some(GatewayError::Stopping));
 }
 
-/// The bodies are read by nobody here.
+/// No thread reads bodies here.
 #[test]
-fn who_waits_for_bodies_keeps_no_transaction_waiting() {
+fn browse_of_bodies_delays_no_transaction() {
     const MESSAGES: usize = 64;
     let mut turns = Turns::with_memory("away", Some(0));
     let gateway = turns.gateway.clone();
@@ -468,7 +468,7 @@ fn who_waits_for_bodies_keeps_no_transaction_waiting() {
     turns.done(gateway.ask(Work::steps(vec![put_in_memory("m")]))).unwrap();
     let wanted = Wanted { queue: QueueName::new("m").unwrap(), ..wanted(0) };
     let token = only(turns.done(gateway.receive(wanted))).token;
-    // Those that will be wanted first are here.
+    // The bodies that are needed first are in memory.
     let mut after = None;
     let _browse = loop {
         let (state, selector) = (None, None);
@@ -488,9 +488,9 @@ fn who_waits_for_bodies_keeps_no_transaction_waiting() {
     turns.done_meanwhile(gateway.ask(Work::atomic(vec![put(), accept]))).unwrap();
 }
 
-/// The engine had ended it when the gateway did not know: both look at clocks of their own.
+/// The engine ended a lease of which the gateway did not know: each has a clock of its own.
 #[test]
-fn leases_go_on_where_another_is_over() {
+fn lease_survives_transaction_with_expired_one() {
     let mut turns = Turns::new("over");
     let gateway = turns.gateway.clone();
     turns.done(gateway.ask(Work::steps(vec![put_of(1, 2)]))).unwrap();
@@ -505,9 +505,9 @@ fn leases_go_on_where_another_is_over() {
     turns.done(gateway.ask(Work::steps(vec![accept(held)]))).expect("it is still held");
 }
 
-/// More than a turn does: the last of these leases could end between two turns.
+/// These are more settlements than one turn has: the last lease could end between two turns.
 #[test]
-fn what_a_transaction_settles_is_settled_in_one_turn() {
+fn transaction_settles_in_one_turn() {
     const MESSAGES: usize = 6_000;
     let mut turns = Turns::new("settles");
     let gateway = turns.gateway.clone();
@@ -526,7 +526,7 @@ fn what_a_transaction_settles_is_settled_in_one_turn() {
 }
 
 #[test]
-fn the_end_gives_all_leases_back_uncounted() {
+fn close_returns_leases_uncounted() {
     let mut turns = Turns::new("end");
     let gateway = turns.gateway.clone();
     turns.done(gateway.ask(put())).unwrap();
@@ -536,7 +536,7 @@ fn the_end_gives_all_leases_back_uncounted() {
 }
 
 #[test]
-fn a_follower_that_reads_nothing_is_given_up() {
+fn follower_that_reads_nothing_is_ended() {
     let mut turns = Turns::new("slow");
     let gateway = turns.gateway.clone();
     let topic = || QueueName::new("t").unwrap();

@@ -1,4 +1,4 @@
-//! What HTTP asks of the server.
+//! The server as HTTP sees it.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use crate::connection_permits::{ConnectionPermit, Exit};
 use crate::gateway_thread::figures;
 use crate::hub::{Hub, Phase};
 
-/// A way into the server for tasks of this process. Cloning is cheap.
+/// A handle to the server for tasks of HTTP. Cloning is cheap.
 #[derive(Clone)]
 pub(crate) struct Gateway {
     hub: Arc<Hub>,
@@ -87,7 +87,7 @@ impl http_api::Gateway for Gateway {
     }
 }
 
-/// One of the connections that may be open.
+/// The permit of a connection of HTTP.
 pub(crate) struct HttpPermit(Mutex<ConnectionPermit>);
 
 impl http_api::ConnectionPermit for HttpPermit {

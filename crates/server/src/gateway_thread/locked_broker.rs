@@ -1,4 +1,4 @@
-//! The broker of the gateway while this thread holds the lock of the core.
+//! The broker as the gateway sees it, while this thread holds the lock of the core.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::mailbox::Mailbox;
 pub(crate) struct LockedBroker<'a> {
     core: &'a mut Core,
     mailboxes: &'a [Mailbox],
-    /// The gateway's place among the reactors.
+    /// The index of the gateway, behind those of the reactors.
     index: usize,
     now: Nanos,
 }
@@ -28,7 +28,7 @@ impl<'a> LockedBroker<'a> {
         Self { core, mailboxes, index, now }
     }
 
-    /// Takes what was said to the gateway, and mails the rest to the reactors.
+    /// Takes the outputs for the gateway, and mails the rest to the reactors.
     fn sort_outputs(&mut self, outputs: &mut Vec<Output>) {
         let index = self.index;
         let ours = |output: &mut Output| reactor_of(output.session) == index;

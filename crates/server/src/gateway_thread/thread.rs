@@ -1,4 +1,4 @@
-//! The thread that HTTP lives on: a runtime with the gateway's loop and all of HTTP's connections.
+//! The thread of HTTP: a runtime with the gateway's loop and all connections of HTTP.
 
 use std::io;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use crate::hub::Hub;
 use crate::listener::Listener;
 use crate::socket_file::SocketFile;
 
-/// What is to be served, once there is a thread.
+/// The listeners and options of HTTP, until the thread runs.
 pub(crate) struct HttpThread {
     runtime: Runtime,
     listeners: Vec<http_api::Listener>,
-    /// Files of the sockets among them: they go when the thread ends.
+    /// The files of Unix sockets among them. They are removed when the thread ends.
     files: Vec<SocketFile>,
     options: Options,
 }
 
 impl HttpThread {
-    /// Makes ready what the system may refuse.
+    /// Prepares the runtime and the listeners. The system may refuse these.
     pub(crate) fn new(listeners: Vec<Listener>, options: Options) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
         let entered = runtime.enter();
@@ -45,8 +45,7 @@ impl HttpThread {
         Ok(Self { runtime, listeners: ready, files, options })
     }
 
-    /// Serves until the server ends. What leases there are end with it, through no fault of those
-    /// who hold them.
+    /// Serves until the server ends. All leases of HTTP end then; none counts as a failed delivery.
     pub(crate) fn run(self, hub: &Arc<Hub>) {
         let Self { runtime, listeners, files: _files, options } = self;
         let _serving = hub.begin_to_serve();
@@ -73,7 +72,7 @@ mod tests {
     use crate::Config;
 
     #[test]
-    fn a_defect_of_the_pump_ends_the_server_and_not_only_the_pump() {
+    fn panic_of_the_loop_ends_the_server() {
         let config = Config { policy: StorePolicy::Memory, ..Config::default() };
         let hub = Arc::new(crate::server::build(&config, None).unwrap());
         let (stage, _seen) = watch::channel(Stage::Serving);
