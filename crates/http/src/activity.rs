@@ -1,5 +1,6 @@
-//! Whether a connection has a request open, has begun one, or neither, and since when: the last two
-//! have a time each. By HTTP/2 only open requests count; its frames are timed where they are read.
+//! The activity of a connection: it has a request open, has begun one, or neither, and since when.
+//! The last two have a timeout each. By HTTP/2 only open requests count: `half_sent` times its
+//! frames.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-/// What one connection does.
+/// The activity of one connection.
 #[derive(Debug)]
 pub(crate) struct Activity {
     phase: Mutex<Phase>,
@@ -16,24 +17,24 @@ pub(crate) struct Activity {
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// Nothing was asked or answered since then.
+    /// No request and no answer since then.
     Idle(Instant),
-    /// The head of a request is on its way since then.
+    /// A part of a request's head came then.
     Arriving(Instant),
-    /// So many requests are open.
+    /// Requests that are open.
     Busy(usize),
 }
 
-/// What a connection has done for too long.
+/// The timeout that a connection has exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overdue {
-    /// It asks nothing.
+    /// It has no request open.
     Idle,
-    /// It does not go on with the head of a request.
+    /// It does not complete the head of a request.
     HalfSent,
 }
 
-/// A request that is open, until it is dropped.
+/// An open request, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenRequest(Arc<Activity>);
 
@@ -56,7 +57,7 @@ impl Activity {
         OpenRequest(Arc::clone(self))
     }
 
-    /// Bytes have come, which belong to a request that is not open yet if none is.
+    /// Bytes have come. Where no request is open, they begin one.
     pub(crate) fn note_read(&self) {
         let mut phase = self.phase();
         if let Phase::Idle(_) = *phase {
@@ -82,7 +83,7 @@ impl Activity {
         self.changed.notify_one();
     }
 
-    /// Ends when the connection is idle, or has a head half sent, for so long; `None` is for ever.
+    /// Waits until the connection is idle, or has a head half sent, for so long. `None`: for ever.
     pub(crate) async fn overdue(
         &self,
         idle: Option<Duration>,
@@ -126,7 +127,7 @@ mod tests {
     const IDLE: Option<Duration> = Some(Duration::from_secs(75));
     const HALF_SENT: Option<Duration> = Some(Duration::from_secs(60));
 
-    /// After how many seconds of virtual time the connection is overdue, and how.
+    /// The seconds of virtual time after which a connection is overdue, and its timeout.
     async fn overdue(activity: &Activity) -> (u64, Overdue) {
         let begin = Instant::now();
         let overdue = activity.overdue(IDLE, HALF_SENT).await;

@@ -1,8 +1,8 @@
-//! Room for what requests and answers hold in memory, of all connections together.
+//! A budget of bytes that requests and answers of all connections hold in memory.
 //!
-//! Who finds none waits or is refused, as its caller decides. One at a time goes beyond: so what is
-//! larger than all of it is let in too, and of those who hold a part and wait for more there is
-//! always one who goes on.
+//! A request for bytes that are not free waits or is refused, as its caller decides. One permit at
+//! a time may go beyond the budget. So a request larger than the budget is admitted too, and of
+//! requests that hold a part and wait for more, one always goes on.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -16,7 +16,7 @@ use crate::memory_gauge::MemoryGauge;
 use crate::problem::{Problem, Result};
 use crate::slow_clients::SlowClients;
 
-/// So many bytes for all.
+/// The budget. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct ByteBudget {
     permits: Arc<Semaphore>,
@@ -24,17 +24,17 @@ pub(crate) struct ByteBudget {
     held_bytes: Arc<AtomicUsize>,
 }
 
-/// A part of it, until it is dropped.
+/// A part of a budget, until it is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Permit {
     permits: Option<OwnedSemaphorePermit>,
-    /// It may take any more.
+    /// It may go beyond the budget.
     beyond: Option<OwnedSemaphorePermit>,
     counted: Option<MemoryGauge>,
 }
 
 impl ByteBudget {
-    /// What is taken is counted in `held_bytes`.
+    /// A budget of so many bytes. `held_bytes` counts those that are taken.
     pub(crate) fn new(bytes_max: usize, held_bytes: &Arc<AtomicUsize>) -> Self {
         let permits = (bytes_max / PERMIT_BYTES).clamp(1, Semaphore::MAX_PERMITS);
         Self {
@@ -44,14 +44,14 @@ impl ByteBudget {
         }
     }
 
-    /// Room for so many bytes, at once or not at all.
+    /// Takes so many bytes, at once or not at all.
     pub(crate) fn take(&self, bytes: usize) -> Result<Permit> {
         let mut permit = Permit::default();
         self.extend(&mut permit, bytes)?;
         Ok(permit)
     }
 
-    /// Makes it room for so many bytes in all, at once or not at all.
+    /// Extends a permit to so many bytes in all, at once or not at all.
     pub(crate) fn extend(&self, permit: &mut Permit, bytes: usize) -> Result<()> {
         let permits = permit.lacks(bytes);
         if let Ok(permits) = Arc::clone(&self.permits).try_acquire_many_owned(permits) {
@@ -64,7 +64,7 @@ impl ByteBudget {
         Ok(())
     }
 
-    /// The same, as soon as others have left, which may take so long.
+    /// Extends a permit to so many bytes in all, once others have freed them; waits for `most`.
     pub(crate) async fn await_more(
         &self,
         permit: &mut Permit,
@@ -91,9 +91,9 @@ impl ByteBudget {
         permit.counted.get_or_insert_with(|| MemoryGauge::new(&self.held_bytes, 0)).set(bytes);
     }
 
-    /// The same bytes, which take room until the last who has them drops them. Of what was taken
-    /// for them before, what they do not need is left to others. A few need none, so that small
-    /// answers are given also where large ones are left unread.
+    /// The same bytes, with a permit until their last owner drops them. A permit larger than they
+    /// need shrinks. A few bytes need none, so that clients get small answers even where others
+    /// leave large ones unread.
     pub(crate) fn hold_in(&self, mut permit: Permit, bytes: Bytes) -> Result<Bytes> {
         if bytes.len() < FEW_BYTES {
             return Ok(bytes);
@@ -105,12 +105,12 @@ impl ByteBudget {
 }
 
 impl Permit {
-    /// For how many bytes it has a part of the room.
+    /// How many bytes of the budget it has.
     fn bytes(&self) -> usize {
         self.permits.as_ref().map_or(0, OwnedSemaphorePermit::num_permits) * PERMIT_BYTES
     }
 
-    /// How many permits it needs to have room for so many bytes.
+    /// How many permits of the semaphore it is short of for so many bytes.
     fn lacks(&self, bytes: usize) -> u32 {
         if self.beyond.is_some() {
             return 0;
@@ -134,18 +134,18 @@ impl Permit {
     }
 }
 
-/// Room for the bodies of requests, for which who finds none waits. What is small has room of its
-/// own: it does not wait for those who send much, and slowly.
+/// The budgets for bodies of requests, which wait for bytes. Small bodies have a budget of their
+/// own: they do not wait for large bodies that come slowly.
 #[derive(Clone, Debug)]
 pub(crate) struct ByteBudgets {
     pub(crate) small: ByteBudget,
     pub(crate) large: ByteBudget,
     pub(crate) wait_max: Duration,
-    /// Those who have a part and do not send on.
+    /// Clients that have a part of it and do not send on.
     pub(crate) silent: SlowClients,
 }
 
-/// A part of them, until it is dropped.
+/// The part of a body in them, until it is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct BodyPermit {
     small: Permit,
@@ -153,7 +153,7 @@ pub(crate) struct BodyPermit {
 }
 
 impl ByteBudgets {
-    /// Makes it room for so many bytes in all.
+    /// Extends a permit to so many bytes in all. It waits for them.
     pub(crate) async fn extend(&self, permit: &mut BodyPermit, bytes: usize) -> Result<()> {
         tokio::select! {
             biased;
@@ -171,7 +171,7 @@ impl ByteBudgets {
         Ok(())
     }
 
-    /// Room for so many bytes, at once or not at all.
+    /// Takes so many bytes, at once or not at all.
     pub(crate) fn take(&self, bytes: usize) -> Result<Permit> {
         if bytes <= SMALL_BYTES { self.small.take(bytes) } else { self.large.take(bytes) }
     }
@@ -190,10 +190,10 @@ impl AsRef<[u8]> for Held {
 
 const PERMIT_BYTES: usize = 512;
 
-/// The most that is small.
+/// A larger body is a large one.
 const SMALL_BYTES: usize = 64 * 1024;
 
-/// As few as these need no room.
+/// Fewer bytes need no permit.
 pub(crate) const FEW_BYTES: usize = 4096;
 
 #[cfg(test)]
@@ -207,7 +207,7 @@ mod tests {
     const LARGE: usize = 10 * PERMIT_BYTES;
 
     #[test]
-    fn room_is_taken_at_once_or_not_at_all_but_by_one() {
+    fn one_permit_goes_beyond_the_budget() {
         let budget = budget(LARGE);
         let mut first = budget.take(8 * PERMIT_BYTES - 1).unwrap();
         assert_eq!(first.bytes(), 8 * PERMIT_BYTES);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn of_those_who_hold_a_part_and_wait_one_always_goes_on() {
+    fn waiting_permits_never_deadlock() {
         let budget = budget(LARGE);
         let work = |budget: ByteBudget| async move {
             let mut permit = Permit::default();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sends_little_does_not_wait_for_those_who_send_much() {
+    fn small_bodies_pass_large_ones() {
         let budgets = ByteBudgets {
             small: budget(2 * SMALL_BYTES),
             large: budget(2 * SMALL_BYTES),
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_is_counted() {
+    fn taken_bytes_are_counted() {
         let all = Arc::new(AtomicUsize::new(0));
         let budget = ByteBudget::new(LARGE, &all);
         let held = || all.load(std::sync::atomic::Ordering::Relaxed);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_too_long_is_refused() {
+    fn long_wait_for_bytes_is_refused() {
         let budget = budget(LARGE);
         let (_all, _beyond) = (budget.take(LARGE).unwrap(), budget.take(1).unwrap());
         let mut permit = Permit::default();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_take_room_until_the_last_is_dropped() {
+    fn bytes_hold_their_permit_until_dropped() {
         let budget = budget(FEW_BYTES);
         let _beyond = budget.take(2 * FEW_BYTES).unwrap();
         let large = Bytes::from(vec![b'x'; FEW_BYTES]);
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_too_much_is_left_to_others() {
+    fn excess_of_a_permit_is_freed() {
         let budget = budget(4 * FEW_BYTES);
         let large = Bytes::from(vec![b'x'; FEW_BYTES]);
         let held = budget.hold_in(budget.take(4 * FEW_BYTES).unwrap(), large.clone()).unwrap();

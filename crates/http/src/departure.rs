@@ -1,9 +1,9 @@
-//! Clients that go away. hyper reads nothing while requests that came ahead fill its buffer, and
-//! would learn it only when it answers: so the socket is watched beside it.
+//! Clients that leave. While pipelined requests fill its buffer, hyper reads nothing, and would
+//! notice only when it answers. So a task watches the socket beside it.
 //!
-//! TCP does not tell a client that has closed its connection from one that only sends no more. In
-//! both cases its waits end, for nobody may be there to see what comes of them, and it gets no new
-//! lease; what does not wait is done and answered. A reset ends all.
+//! TCP does not tell a closed connection from one whose client only sends no more. In both cases
+//! the waits of the client end, for it may not be there to read their answers, and it gets no new
+//! lease. Requests that do not wait are done and answered. A reset ends all of them.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -17,8 +17,8 @@ use tokio::sync::Notify;
 
 use crate::socket::Stream;
 
-/// Whoever asks for something, and may go away before it is done. Clones are the same; the default
-/// never leaves.
+/// The client of a request, which may leave before it is answered. Clones are the same client. The
+/// default never leaves.
 #[derive(Clone, Debug, Default)]
 pub struct Asker(Option<Arc<State>>);
 
@@ -26,21 +26,21 @@ pub struct Asker(Option<Arc<State>>);
 struct State {
     has_left: AtomicBool,
     leaves: Notify,
-    /// By which it asks, where that can be looked at.
+    /// Its socket, where the state of that is known.
     socket: Option<Arc<Stream>>,
 }
 
 impl Asker {
-    /// One that never leaves.
+    /// A client that never leaves.
     pub(crate) const NOBODY: Self = Self(None);
 
-    /// One that may leave.
+    /// A client that may leave.
     #[must_use]
     pub fn new() -> Self {
         Self(Some(Arc::default()))
     }
 
-    /// It sends nothing more, and is to be kept waiting no longer. The default stays.
+    /// The client sends nothing more: its waits end. The default does not leave.
     pub fn leave(&self) {
         if let Some(state) = &self.0 {
             state.has_left.store(true, Ordering::Release);
@@ -48,13 +48,13 @@ impl Asker {
         }
     }
 
-    /// Whether it has left.
+    /// Whether the client has left.
     #[must_use]
     pub fn has_left(&self) -> bool {
         self.0.as_ref().is_some_and(|state| state.has_left.load(Ordering::Acquire))
     }
 
-    /// Looks whether it has left: it may have done so since the runtime was told of anything.
+    /// Asks the socket whether the client has left, which the runtime may not know yet.
     pub(crate) fn look(&self) -> bool {
         let socket = self.0.as_ref().and_then(|state| state.socket.as_ref());
         if socket.is_some_and(|socket| is_closed(socket)) {
@@ -63,12 +63,12 @@ impl Asker {
         self.has_left()
     }
 
-    /// Ends when it leaves.
+    /// Waits until the client leaves.
     pub async fn left(&self) {
         let Some(state) = &self.0 else { return std::future::pending().await };
         let leaves = state.leaves.notified();
         tokio::pin!(leaves);
-        // Before the look: what is told in between is heard.
+        // Before the check: a notification in between is not lost.
         leaves.as_mut().enable();
         if !self.has_left() {
             leaves.await;
@@ -88,34 +88,34 @@ impl PartialEq for Asker {
 
 impl Eq for Asker {}
 
-/// Whether a peer has closed at least its side.
+/// Whether the peer has closed at least its side.
 fn is_closed(socket: &Stream) -> bool {
     let mut socket = [PollFd::new(socket, PollFlags::RDHUP)];
-    // Without an answer nothing is known.
+    // A failed poll tells nothing.
     poll(&mut socket, Some(&Timespec::default())).is_ok_and(|count| count > 0)
 }
 
-/// A socket that one task uses while it is watched.
+/// A socket that one task uses while another watches it.
 #[derive(Debug)]
 pub(crate) struct Socket(Arc<Stream>);
 
 impl Socket {
-    /// The socket, and whoever asks by it.
+    /// The socket and its client.
     pub(crate) fn new(stream: Stream) -> (Self, Asker) {
         let stream = Arc::new(stream);
         let state = State { socket: Some(Arc::clone(&stream)), ..State::default() };
         (Self(stream), Asker(Some(Arc::new(state))))
     }
 
-    /// Tells `asker` to leave when it sends no more, and ends when it is gone: by a reset.
+    /// Lets `asker` leave once the peer sends no more. Ends at a reset.
     pub(crate) fn gone(&self, asker: Asker) -> impl Future<Output = ()> + use<> {
         let stream = Arc::clone(&self.0);
         async move {
-            // Of urgent data, which nobody sends, it is not told; that a side is closed it is.
+            // This wakes for a closed side, and for urgent data, which no client sends.
             let closed = stream.ready(Interest::PRIORITY | Interest::ERROR).await;
             asker.leave();
             if closed.is_ok_and(|ready| !ready.is_error()) {
-                // An error here is a runtime that ends.
+                // It fails only where the runtime ends.
                 let _ = stream.ready(Interest::ERROR).await;
             }
         }
@@ -169,7 +169,7 @@ impl AsyncWrite for Socket {
         Poll::Ready(Ok(()))
     }
 
-    /// It is closed where its connection ends, which is next.
+    /// The end of the connection, which is next, closes it.
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

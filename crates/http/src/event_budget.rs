@@ -1,11 +1,11 @@
-//! Room for events that followers of topics have not taken yet, of all of them together.
+//! A budget of bytes for events that followers of topics have not read yet, of all followers.
 //!
-//! Who finds none waits, and who took an event last goes first: so those who read are served,
-//! however many do not. While somebody waits, who has left an event for [`SILENT_MAX`] is closed:
-//! with the connection, for its buffers are where that event is.
+//! An event waits for bytes. The follower that read an event last goes first: so followers that
+//! read are served, however many do not. While an event waits, a follower that has left one unread
+//! for [`SILENT_MAX`] is closed, with its connection: the event is in its buffers.
 //!
-//! What waits takes memory too. As many bytes may wait as may be untaken, or a few events however
-//! large; then who is last in the line is refused, who took an event longest ago.
+//! Events that wait take memory too. As many bytes may wait as may be unread, or a few events of
+//! any size. Then the last follower in the line is refused: the one that read an event longest ago.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,28 +20,29 @@ use crate::byte_budget::FEW_BYTES;
 use crate::memory_gauge::MemoryGauge;
 use crate::slow_clients::{SILENT_MAX, Silence, SlowClients};
 
-/// So many bytes for all.
+/// The budget. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct EventBudget {
     state: Arc<Mutex<State>>,
     bytes_max: usize,
-    /// Those of whom an event was not taken.
+    /// Followers that have an event unread.
     silent: SlowClients,
     held_bytes: Arc<AtomicUsize>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Bytes of events that were not taken.
+    /// Bytes of unread events.
     bytes: usize,
-    /// What has happened so far, in numbers that grow.
+    /// A number that grows with each event.
     moments: u64,
     waiting: BTreeMap<Rank, Waiting>,
     /// Bytes of their events.
     waiting_bytes: usize,
 }
 
-/// Who took an event last comes first, and of those who never did who came first.
+/// The order of those that wait: the follower that read an event last comes first, and of those
+/// that never did the oldest.
 type Rank = (Reverse<u64>, u64);
 
 #[derive(Debug)]
@@ -51,23 +52,23 @@ struct Waiting {
     permit: oneshot::Sender<EventPermit>,
 }
 
-/// Too many wait.
+/// Too many bytes wait.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Crowded;
 
 /// Closes a connection.
 pub(crate) type Hangup = Arc<Notify>;
 
-/// One who follows.
+/// One follower.
 #[derive(Clone, Debug)]
 pub(crate) struct Follower {
     all: EventBudget,
     hangup: Hangup,
-    /// When it took an event.
+    /// When it read an event last.
     took: Arc<AtomicU64>,
 }
 
-/// Room for one event, until it was taken.
+/// The permit of one event, until the event is read.
 #[derive(Debug)]
 pub(crate) struct EventPermit {
     follower: Follower,
@@ -77,30 +78,30 @@ pub(crate) struct EventPermit {
 }
 
 impl EventBudget {
-    /// What is taken is counted in `held_bytes`.
+    /// A budget of so many bytes. `held_bytes` counts those that are taken.
     pub(crate) fn new(bytes_max: usize, held_bytes: &Arc<AtomicUsize>) -> Self {
         let held_bytes = Arc::clone(held_bytes);
         Self { state: Arc::default(), bytes_max, silent: SlowClients::new(SILENT_MAX), held_bytes }
     }
 
-    /// One more, by the connection that this closes.
+    /// A new follower. `hangup` is notified when its connection has to end.
     pub(crate) fn follower(&self, hangup: Hangup) -> Follower {
         Follower { all: self.clone(), hangup, took: Arc::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("invariant: nobody panics with the room")
+        self.state.lock().expect("invariant: no thread panics with the budget")
     }
 
-    /// Lets in who waits first, as far as there is room.
+    /// Gives permits in the order of the line, while bytes are free.
     fn grant(&self) {
         while let Some((to, permit)) = self.next_permit() {
-            // Whoever waits leaves the line before it lets go of what is sent here.
+            // A waiting event leaves the line before it drops the receiver of this.
             let _ = to.send(permit);
         }
     }
 
-    /// One whose event is larger than all goes alone.
+    /// The next permit. An event larger than the budget goes alone.
     fn next_permit(&self) -> Option<(oneshot::Sender<EventPermit>, EventPermit)> {
         let mut state = self.state();
         let first = state.waiting.first_entry()?;
@@ -134,18 +135,18 @@ impl State {
         Some(waiting)
     }
 
-    /// Those in the line whom it has no room for; the last first.
+    /// Refuses those at the end of the line that exceed what may wait.
     fn refuse_last(&mut self, bytes_max: usize) {
         while self.waiting.len() > WAITING_MIN && self.waiting_bytes > bytes_max {
             let Some(last) = self.waiting.last_key_value().map(|(rank, _)| *rank) else { return };
-            // It hears of it by the end of its channel.
+            // Its channel ends, which refuses it.
             self.leave(last);
         }
     }
 }
 
 impl Follower {
-    /// Room for an event of so many bytes, when there is some; a few need none.
+    /// A permit for an event of so many bytes, once they are free. A few bytes need none.
     pub(crate) async fn permit(&self, bytes: usize) -> Result<Option<EventPermit>, Crowded> {
         if bytes < FEW_BYTES {
             return Ok(None);
@@ -188,8 +189,7 @@ impl Drop for Line<'_> {
 }
 
 impl EventPermit {
-    /// The same bytes, which have it until the connection has let go of them, however many they
-    /// became.
+    /// The same bytes, with this permit until the connection drops them, however many they became.
     pub(crate) fn hold(mut self, bytes: Bytes) -> Bytes {
         let mut state = self.follower.all.state();
         state.bytes = state.bytes - self.bytes + bytes.len();
@@ -223,7 +223,7 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-/// So many may wait, however large their events are.
+/// So many events may wait, of any size.
 const WAITING_MIN: usize = 8;
 
 #[cfg(test)]
@@ -244,7 +244,7 @@ mod tests {
         }
     }
 
-    /// Within a runtime whose timers this never waits for.
+    /// Runs a test in a runtime, without a wait for its timers.
     fn patiently(test: impl FnOnce(EventBudget)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let _entered = runtime.enter();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn events_take_room_until_they_are_taken() {
+    fn events_hold_permits_until_read() {
         patiently(|followed| {
             let follower = followed.follower(Hangup::default());
             assert_eq!(
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn who_took_an_event_last_goes_first() {
+    fn latest_reader_goes_first() {
         patiently(|followed| {
             let [never, first, last] = [(); 3].map(|()| followed.follower(Hangup::default()));
             drop(permit(&first, ALL));
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn where_too_much_waits_who_took_an_event_longest_ago_is_refused() {
+    fn slowest_reader_is_refused_first() {
         patiently(|followed| {
             let [reader, other] = [(); 2].map(|()| followed.follower(Hangup::default()));
             drop(permit(&reader, ALL));
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_gone_waits_no_longer() {
+    fn dropped_wait_leaves_the_line() {
         patiently(|followed| {
             let follower = followed.follower(Hangup::default());
             let half = permit(&follower, FEW_BYTES).unwrap();
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn while_somebody_waits_who_left_an_event_longest_is_closed() {
+    fn longest_unread_event_closes_its_connection() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let followed = followed(Duration::ZERO);

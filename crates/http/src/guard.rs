@@ -1,7 +1,7 @@
-//! What every answer says to browsers, whoever asked for it.
+//! Headers for browsers in every answer, whichever client asked.
 //!
-//! A message may be a page with a script. Shown at its address it would run as this server's own,
-//! and could do all that a request can.
+//! A message may be a page with a script. A browser that showed it at its address would run the
+//! script as this server's own, which could do all that a request can.
 
 use hyper::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue,
@@ -10,7 +10,7 @@ use hyper::header::{
 
 use crate::body::Answer;
 
-/// The same answer, of which a browser runs nothing and gives nothing to another site.
+/// The same answer. A browser runs nothing of it, and gives nothing of it to another site.
 pub(crate) fn guarded(mut answer: Answer) -> Answer {
     let headers = answer.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));

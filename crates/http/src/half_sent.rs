@@ -1,9 +1,9 @@
-//! A stream whose peer goes on with what it has begun, or is given up: the first bytes, which say
-//! whether it speaks HTTP/1.1 or HTTP/2, and each frame of the latter. Heads of HTTP/1.1 are timed
-//! beside it (activity.rs) and bodies where they are read.
+//! A stream that ends where its peer sends a part and does not go on: of the first bytes, which say
+//! whether it speaks HTTP/1.1 or HTTP/2, and of each frame of HTTP/2. `activity` times heads of
+//! HTTP/1.1, and `body` times bodies.
 //!
-//! And one that takes what it is answered, or is given up: what it leaves unread has a part of the
-//! room that all answers share.
+//! The stream also ends where its peer reads nothing of an answer: unread answers take a part of
+//! the budget that all answers share.
 
 use std::io;
 use std::pin::Pin;
@@ -16,18 +16,18 @@ use tokio::time::{Sleep, sleep};
 
 use crate::activity::Activity;
 
-/// Reading ends with an error where something stays half sent for too long, and writing where
-/// nothing is taken for as long. It counts only while somebody waits for more: what lies unread
-/// here is not its peer's fault.
+/// A read fails where something stays half sent for too long, and a write where the peer takes
+/// nothing for as long. The time counts only while a read waits for more bytes: bytes that this
+/// server leaves unread are not the peer's fault.
 pub(crate) struct ReadTimeout<S> {
     stream: S,
     activity: Arc<Activity>,
-    /// How long something may stay half sent, or not taken, if not for ever.
+    /// How long something may stay half sent, or unread. `None`: for ever.
     most: Option<Duration>,
     progress: Progress,
-    /// When what is half sent now has been so for too long.
+    /// The deadline of what is half sent now.
     deadline: Option<Pin<Box<Sleep>>>,
-    /// When what is being written has not been taken for too long.
+    /// The deadline of the write that the peer does not take.
     untaken: Option<Pin<Box<Sleep>>>,
 }
 
@@ -37,7 +37,7 @@ impl<S> ReadTimeout<S> {
         Self { stream, activity, most, progress, deadline: None, untaken: None }
     }
 
-    /// Ends when the peer is to be given up.
+    /// Ends when the stream has to end.
     fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
         let Some(most) = self.most.filter(|_| self.progress.is_half_sent()) else {
             return Poll::Pending;
@@ -45,7 +45,7 @@ impl<S> ReadTimeout<S> {
         poll_over(&mut self.deadline, most, context)
     }
 
-    /// What came of a write: where nothing was taken, and for how long that has been so.
+    /// Passes on the result of a write. It fails where the peer has taken nothing for too long.
     fn taken(
         &mut self,
         written: Poll<io::Result<usize>>,
@@ -61,7 +61,7 @@ impl<S> ReadTimeout<S> {
     }
 }
 
-/// Ends with an error when so much time is over, which begins now if it has not yet.
+/// Fails once the deadline is over. Sets the deadline if there is none.
 fn poll_over(
     deadline: &mut Option<Pin<Box<Sleep>>>,
     most: Duration,
@@ -85,7 +85,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for ReadTimeout<S> {
         };
         let came = buffer.filled().get(before..).unwrap_or_default();
         if this.progress.advance(came) {
-            // What is half sent now is another.
+            // Another thing is half sent now.
             this.deadline = None;
         }
         if matches!(this.progress, Progress::Http1) && !came.is_empty() {
@@ -127,13 +127,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ReadTimeout<S> {
     }
 }
 
-/// How far the peer has come with what it sends.
+/// How far the peer has come with the bytes that it sends.
 enum Progress {
-    /// So many bytes came, all as HTTP/2 begins.
+    /// So many bytes came, all of them the beginning of HTTP/2.
     Undecided {
         seen: usize,
     },
-    /// Not our business: HTTP/1.1.
+    /// HTTP/1.1: timed elsewhere.
     Http1,
     Http2(Frames),
 }
@@ -147,7 +147,7 @@ impl Progress {
         }
     }
 
-    /// Takes note of what came; tells whether something was completed by it.
+    /// Notes bytes that came. Tells whether they completed something.
     fn advance(&mut self, came: &[u8]) -> bool {
         match self {
             Self::Undecided { seen } => {
@@ -171,14 +171,14 @@ impl Progress {
     }
 }
 
-/// Where frames of HTTP/2 begin and end; nothing else about them.
+/// Where frames of HTTP/2 begin and end. It knows nothing else of them.
 struct Frames {
     head: [u8; HEAD_BYTES],
-    /// How much of the head has come; all of it while there is more of its payload to come.
+    /// Bytes of the frame's head that have come: all of them while its payload comes.
     seen: usize,
     /// Bytes of the payload that have yet to come.
     left: usize,
-    /// Another frame has to follow: the first one after the preface, or the rest of a head.
+    /// Another frame has to follow: the first after the preface, or the rest of a head.
     is_more_due: bool,
 }
 
@@ -204,7 +204,7 @@ impl Frames {
         is_completed
     }
 
-    /// Takes a part of a frame, and gives what is behind that.
+    /// Takes a part of a frame. Returns the bytes behind it.
     fn take<'a>(&mut self, came: &'a [u8]) -> &'a [u8] {
         if self.seen == HEAD_BYTES {
             let (_, rest) = came.split_at(self.left.min(came.len()));
@@ -234,7 +234,7 @@ impl Frames {
     }
 }
 
-/// How a connection of HTTP/2 begins.
+/// The preface of a connection of HTTP/2.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Bytes of a frame before its payload.
@@ -249,7 +249,7 @@ mod tests {
     const HEADERS: &[u8] = &[0, 0, 1, 1, 0, 0, 0, 0, 1, 0x82];
     const CONTINUATION: &[u8] = &[0, 0, 1, 9, 4, 0, 0, 0, 1, 0x84];
 
-    /// Sends all as one, and each byte by itself.
+    /// Sends all bytes at once, and then one by one.
     fn is_half_sent(parts: &[&[u8]]) -> bool {
         let bytes = parts.concat();
         let mut at_once = Progress::Undecided { seen: 0 };
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_half_sent_is_known() {
+    fn half_sent_parts_are_known() {
         for half in [&b""[..], b"P", &PREFACE[..16], PREFACE] {
             assert!(is_half_sent(&[half]), "{half:?}");
         }
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_nothing_is_given_up() {
+    fn peer_that_reads_nothing_is_closed() {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_begins_anew_with_what_is_completed() {
+    fn completed_parts_restart_the_timeout() {
         let mut progress = Progress::Undecided { seen: 0 };
         assert!(!progress.advance(&PREFACE[..5]));
         assert!(!progress.advance(&PREFACE[5..]));

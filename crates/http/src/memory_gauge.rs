@@ -1,9 +1,9 @@
-//! What requests and answers take in memory, as operators are told of it.
+//! The memory of requests and answers, as metrics show it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A part of all those bytes, until it is dropped.
+/// A part of these bytes, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct MemoryGauge {
     all: Arc<AtomicUsize>,
@@ -16,7 +16,7 @@ impl MemoryGauge {
         Self { all: Arc::clone(all), bytes }
     }
 
-    /// It is so many now.
+    /// Sets how many bytes the part has now.
     pub(crate) fn set(&mut self, bytes: usize) {
         self.all.fetch_add(bytes, Ordering::Relaxed);
         self.all.fetch_sub(self.bytes, Ordering::Relaxed);
@@ -30,6 +30,6 @@ impl Drop for MemoryGauge {
     }
 }
 
-/// What a request takes beside its body while it is not answered, and a follower of a topic: by
-/// HTTP/2, where a hundred may wait on one connection, 20,000 receives took 7 KiB each.
+/// Bytes that a request takes besides its body while it is not answered; a follower of a topic as
+/// well. By HTTP/2, where a hundred may wait on one connection, 20,000 receives took 7 KiB each.
 pub(crate) const REQUEST_BYTES: usize = 7 * 1024;

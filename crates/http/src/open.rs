@@ -1,46 +1,46 @@
-//! Requests that are open, of all connections: each takes memory until it is answered, and by
-//! HTTP/2 one connection may have a hundred.
+//! Open requests of all connections. Each takes memory until it is answered, and one connection may
+//! have a hundred by HTTP/2.
 //!
-//! The fuller it is the fewer may one connection have. One it always has, so that whoever opens
-//! many keeps nobody out; and how many connections there may be is bounded elsewhere.
+//! The more are open, the fewer one connection may have. It may always have one, so that a client
+//! that opens many keeps no other out. The number of connections has a limit of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::memory_gauge::REQUEST_BYTES;
 
-/// So many of all.
+/// The limit of open requests. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Open {
     all: Arc<AtomicUsize>,
     most: usize,
 }
 
-/// What one connection has of them.
+/// The open requests of one connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Asking {
     open: Open,
     own: Arc<AtomicUsize>,
 }
 
-/// One that is open, until it is dropped.
+/// One open request, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Admitted(Asking);
 
 impl Open {
-    /// As many as have room in so many bytes.
+    /// As many requests as fit into so many bytes.
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self { all: Arc::default(), most: (bytes_max / REQUEST_BYTES).min(REQUESTS_MAX) }
     }
 
-    /// One more connection.
+    /// A new connection.
     pub(crate) fn connection(&self) -> Asking {
         Asking { open: self.clone(), own: Arc::default() }
     }
 }
 
 impl Asking {
-    /// One more request; `None`: for now it has as many as it may.
+    /// Opens one more request. `None`: the connection has as many as it may for now.
     pub(crate) fn admit(&self) -> Option<Admitted> {
         let free = self.open.most.saturating_sub(self.open.all.load(Ordering::Relaxed));
         let allowed = (free / FREE_SHARE).max(1);
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_more_are_open_the_fewer_may_one_connection_have() {
+    fn full_server_shortens_share_of_connections() {
         let open = Open::new(800 * REQUEST_BYTES);
         let all = || open.all.load(Ordering::Relaxed);
         let asking: Vec<_> = (0..1_000).map(|_| open.connection()).collect();

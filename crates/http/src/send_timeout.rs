@@ -1,8 +1,8 @@
-//! Answers that a peer does not take, of one connection by HTTP/2. Its windows let it leave them
-//! for as long as it likes, while the connection itself is as lively as ever by pings.
+//! The timeout of answers that a peer of HTTP/2 does not read. Its windows let it leave them unread
+//! for ever, while pings keep the connection alive.
 //!
-//! A body leaves in pieces. Whether it is asked for another, and the connection lets go of those
-//! that it has, tells how far its peer is with it; by HTTP/1.1 the stream tells that.
+//! A body leaves in pieces. The connection asks for the next piece, and drops the pieces that it
+//! has: both tell how far the peer is. By HTTP/1.1 the stream tells it.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -20,7 +20,7 @@ use crate::activity::OpenRequest;
 use crate::body::Body;
 use crate::open::Admitted;
 
-/// What one connection has not taken, since when.
+/// The parts of answers that one connection has not read, and since when.
 #[derive(Debug, Default)]
 pub(crate) struct SendTimeout {
     since: Mutex<Waits>,
@@ -30,11 +30,11 @@ pub(crate) struct SendTimeout {
 #[derive(Debug, Default)]
 struct Waits {
     count: u64,
-    /// As they came.
+    /// In the order in which they came.
     by_number: BTreeMap<u64, Instant>,
 }
 
-/// Something that waits for the peer, until it is dropped.
+/// A part that waits for the peer, until it is dropped.
 struct Wait {
     all: Arc<SendTimeout>,
     number: u64,
@@ -42,7 +42,7 @@ struct Wait {
 
 impl SendTimeout {
     fn waits(&self) -> MutexGuard<'_, Waits> {
-        self.since.lock().expect("invariant: nobody panics with what waits")
+        self.since.lock().expect("invariant: no thread panics with the waits")
     }
 
     fn wait(self: &Arc<Self>) -> Wait {
@@ -59,7 +59,7 @@ impl SendTimeout {
         self.waits().by_number.first_key_value().map(|(_, since)| *since)
     }
 
-    /// Ends when something has waited for so long, if that is not for ever.
+    /// Waits until a part has waited for so long. `None`: for ever.
     pub(crate) async fn reach(&self, most: Option<Duration>) {
         let Some(most) = most else { return std::future::pending().await };
         loop {
@@ -78,16 +78,16 @@ impl Drop for Wait {
     }
 }
 
-/// A body in pieces, each of which waits for its peer.
+/// A body in pieces. Each piece waits for the peer.
 pub(crate) struct Pieces {
     body: Body,
-    /// `None`: its connection tells by itself.
+    /// `None`: the stream of its connection tells it.
     untaken: Option<Arc<SendTimeout>>,
-    /// It was begun, and this is left of it.
+    /// The rest of the piece that was begun.
     rest: Bytes,
-    /// Until it is asked for more.
+    /// Dropped when the connection asks for more.
     wait: Option<Wait>,
-    /// Its request, which is open as long.
+    /// Its request, which is open until the body is dropped.
     _request: (Option<Admitted>, OpenRequest),
 }
 
@@ -152,7 +152,7 @@ impl HttpBody for Pieces {
     }
 }
 
-/// What a peer has to take within the time, or none of it counts as taken.
+/// Bytes of a piece. The peer has to read a whole piece within the timeout.
 const PIECE_BYTES: usize = 16 * 1024;
 
 #[cfg(test)]
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_waits_for_its_peer_until_all_pieces_are_taken() {
+    fn body_waits_until_all_pieces_are_read() {
         let untaken = Arc::new(SendTimeout::default());
         let bytes = Bytes::from(vec![b'x'; 2 * PIECE_BYTES + 1]);
         let mut pieces = Pieces::new(bytes.clone().into(), Some(Arc::clone(&untaken)), open());
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_has_nothing_to_say_waits_for_nobody() {
+    fn body_without_data_waits_for_no_peer() {
         let untaken = Arc::new(SendTimeout::default());
         let empty = Pieces::new(Body::Sent, Some(Arc::clone(&untaken)), open());
         let (_to, stream) = tokio::sync::mpsc::channel(1);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_something_for_too_long_is_found() {
+    fn overdue_part_is_found() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let untaken = Arc::new(SendTimeout::default());

@@ -1,5 +1,5 @@
-//! Those who hold what others wait for and do not go on: as long as somebody waits, one after the
-//! other is told to end, the longest silent first.
+//! Clients that hold bytes which others wait for, and do not go on. While a client waits, these end
+//! one after the other, the longest silent first.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -10,10 +10,10 @@ use tokio::sync::Notify;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
-/// All of them.
+/// All clients that are silent while they hold bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct SlowClients {
-    /// For how long they may be.
+    /// How long a client may be silent while others wait for its bytes.
     most: Duration,
     state: Arc<Mutex<State>>,
 }
@@ -24,10 +24,10 @@ struct State {
     ends: BTreeMap<Key, Arc<Notify>>,
 }
 
-/// Since when, and a number.
+/// When the silence began, and a number.
 type Key = (Instant, u64);
 
-/// One who is silent, until it is dropped.
+/// The silence of one client, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Silence {
     all: SlowClients,
@@ -39,7 +39,7 @@ impl SlowClients {
         Self { most, state: Arc::default() }
     }
 
-    /// One more, who is told by `end`.
+    /// A client is silent since then. `end` is notified when it has to end.
     pub(crate) fn begin(&self, since: Instant, end: &Arc<Notify>) -> Silence {
         let mut state = self.state();
         state.count += 1;
@@ -49,18 +49,18 @@ impl SlowClients {
         Silence { all: self.clone(), key }
     }
 
-    /// For who waits for what they hold, as long as it does.
+    /// Ends silent clients for as long as the caller polls it, while it waits for their bytes.
     pub(crate) async fn end_them(&self) -> Infallible {
         loop {
             sleep_until(self.next_end()).await;
             self.end_longest();
-            // It leaves, and others may have what they wait for.
+            // The client frees its bytes, and the caller looks whether it has them.
             yield_now().await;
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("invariant: nobody panics with the list")
+        self.state.lock().expect("invariant: no thread panics with the list")
     }
 
     fn next_end(&self) -> Instant {
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn while_somebody_waits_who_is_silent_longest_is_told_first() {
+    fn longest_silent_client_ends_first() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let silent = SlowClients::new(Duration::from_millis(1));

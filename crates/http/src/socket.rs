@@ -1,4 +1,4 @@
-//! What connections come by: TCP, and sockets in the file system.
+//! The sockets of connections: TCP, and Unix sockets.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -8,16 +8,16 @@ use std::task::{Context, Poll};
 use tokio::io::{Interest, ReadBuf, Ready};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-/// Where connections come in.
+/// A listener.
 #[derive(Debug)]
 pub enum Listener {
-    /// At an address of the network.
+    /// At an address of TCP.
     Tcp(TcpListener),
-    /// By a socket in the file system.
+    /// At a socket in the file system.
     Unix(UnixListener),
 }
 
-/// A connection that came in.
+/// An accepted connection.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Tcp(TcpStream),
@@ -30,7 +30,7 @@ impl Listener {
         match self {
             Self::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
-                // A socket that is gone already will tell when it is read.
+                // Where it fails the socket is gone, and a read will tell.
                 let _ = stream.set_nodelay(true);
                 Ok((Stream::Tcp(stream), Some(peer)))
             }
