@@ -278,8 +278,10 @@ impl GatewayState {
 
     /// Takes in outputs, and keeps the memory of the vector.
     fn note_all(&mut self, turn: &mut Turn<'_>, mut outputs: Vec<Output>) {
-        for output in outputs.drain(..) {
-            self.note(turn, output);
+        if !outputs.is_empty() {
+            for output in outputs.drain(..) {
+                self.note(turn, output);
+            }
         }
         self.outputs = outputs;
     }
