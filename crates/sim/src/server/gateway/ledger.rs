@@ -84,6 +84,9 @@ impl Ledger {
     pub(super) fn note_idle(&mut self, outside: &mut Outside) {
         (self.current, self.settling) = (None, None);
         assert_eq!(self.unsettled.first(), None, "what followers got is accepted");
+        let is_unread = |request: RequestId| self.unread.contains_key(&request);
+        let is_waited_for = |it: &Receiving| it.request.is_some_and(is_unread);
+        assert!(self.receives.values().all(is_waited_for), "no receive outlives its client");
         let gone = |_: &u64, request: &mut RequestId| !self.unread.contains_key(request);
         for (ticket, _) in self.waiting.extract_if(.., gone) {
             outside.oracle.abandons(ticket);
