@@ -3,10 +3,12 @@
 mod commits;
 mod pages;
 pub(crate) mod source;
+mod structure;
 
 use self::commits::Commits;
 use self::pages::Pages;
 use self::source::Source;
+use self::structure::Structure;
 use crate::Result;
 use crate::house::House;
 
@@ -42,6 +44,7 @@ pub(crate) fn run(house: &House) -> Result<()> {
     dependencies(house);
     Commits::read(house)?.print();
     Pages::of(house).print();
+    Structure::of(house).print();
     let (leftovers, wide) = (per_kloc(all.sum.leftovers, &all), all.sum.wide);
     println!(
         "A12 notes for later per KLOC {leftovers:.1} (at most .5), lines over 100 columns {wide}"
