@@ -12,6 +12,7 @@ mod clients;
 mod contender;
 mod counters;
 mod crash;
+mod docs;
 mod flags;
 mod house;
 mod http;

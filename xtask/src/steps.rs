@@ -10,7 +10,7 @@ use crate::house::{House, root};
 use crate::run::{run, run_while_it_talks};
 use crate::server::{Dunlin, Program};
 use crate::tally::{Runner, Tally};
-use crate::{Result, amqp, cases, clients, crash, http, setup, tidy};
+use crate::{Result, amqp, cases, clients, crash, docs, http, setup, tidy};
 
 /// Random seeds of the simulation in the test command.
 const SEEDS: &str = "10000";
@@ -30,7 +30,7 @@ struct Step {
     run: fn(&Bench) -> Result<Tally>,
 }
 
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     Step { name: "setup", what: "install what the other steps need", run: install },
     Step { name: "fmt", what: "the code is formatted", run: fmt },
     Step {
@@ -48,6 +48,7 @@ const STEPS: [Step; 11] = [
         run: |bench| amqp::run_all(bench, &["dunlin"]),
     },
     Step { name: "http", what: "curl and schemathesis, on Dunlin", run: http::run_all },
+    Step { name: "docs", what: "the code blocks of docs/start", run: docs::run_all },
     Step { name: "cases", what: "what users and attackers met", run: cases::run_all },
     Step { name: "crash", what: "kill -9 under load, and a ledger", run: crash },
 ];
