@@ -1,4 +1,4 @@
-//! Where a server listens, and whom that lets in.
+//! The addresses a server listens on, and the clients each of them admits.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -9,11 +9,11 @@ use crate::config::Protocol;
 /// One listener, as it is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
-    /// What is spoken there.
+    /// The protocol of this listener.
     pub protocol: Protocol,
     /// Where.
     pub address: Address,
-    /// Other machines may reach it, although nobody is asked who they are.
+    /// Other machines may reach it, although no client has to authenticate.
     pub insecure: bool,
 }
 
@@ -27,10 +27,10 @@ pub enum Address {
     Unix(UnixSocket),
 }
 
-/// A socket in the file system, and who may connect.
+/// A socket in the file system, and the users that may connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnixSocket {
-    /// Its file; a socket that nobody listens to any more is replaced.
+    /// Its file; the server replaces a socket that has no listener any more.
     pub path: PathBuf,
     /// Its permissions: to connect is to write.
     pub mode: u32,
@@ -46,7 +46,7 @@ impl UnixSocket {
 /// Where a server listens: with the port that was picked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listening {
-    /// What is spoken there.
+    /// The protocol of this listener.
     pub protocol: Protocol,
     /// Where.
     pub endpoint: Endpoint,
@@ -126,7 +126,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// A place that two listeners are to have: neither could tell whose client came.
+/// An endpoint that two listeners claim: neither could tell its clients from the other's.
 pub(crate) fn listed_twice(listen: &[Listen]) -> Option<Endpoint> {
     let mut seen = Vec::new();
     let all = listen.iter().flat_map(|listen| listen.address.endpoints());

@@ -1,14 +1,14 @@
-//! How much memory this process may take: that of the machine, or what control groups leave of it,
-//! as in a container or a service with `MemoryMax=`.
+//! The memory this process may take: that of the machine, or the part that control groups leave of
+//! it, as in a container or a service with `MemoryMax=`.
 //!
-//! A group is as limited as all groups around it, so that each is asked: of version 2
+//! A group is as limited as all groups around it, so each is asked: of version 2
 //! (`memory.max`, and `memory.high`, above which the system throttles) and of version 1
-//! (`memory.limit_in_bytes`, and what `memory.stat` says of groups that a container does not see).
-//! Limits of swap are none of ours: what the process takes is to fit without.
+//! (`memory.limit_in_bytes`, and `memory.stat` for groups that a container does not see).
+//! Limits of swap do not count: the memory of the process has to fit without swap.
 
 use std::path::{Component, Path, PathBuf};
 
-/// What bounds memory.
+/// The bound of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Available {
     pub(crate) bytes: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Available {
     pub(crate) file: Option<PathBuf>,
 }
 
-/// What this process may take now, on a machine with so much memory.
+/// The memory this process may take now, on a machine with so much memory.
 pub(crate) fn available(machine_bytes: u64) -> Available {
     available_by(machine_bytes, |path| std::fs::read_to_string(path).ok())
 }
@@ -48,7 +48,7 @@ enum Version {
     Two,
 }
 
-/// What a file says, where it says a limit.
+/// Parses the limit that a file states, if it states one.
 type Value = fn(&str) -> Option<u64>;
 
 impl Version {
@@ -105,7 +105,7 @@ fn directories(version: Version, group: &Path, mounts: &str) -> Vec<PathBuf> {
     let usual = (PathBuf::from("/"), version.usual_mount().to_owned());
     let mut found = Vec::new();
     for (root, place) in mounted.chain([usual]) {
-        // A group that is not below what is mounted is another namespace's word for it.
+        // A group outside the mounted hierarchy is a name of another namespace.
         let below = group.strip_prefix(&root).unwrap_or(Path::new(""));
         let is_plain = below.components().all(|part| matches!(part, Component::Normal(_)));
         let below = if is_plain { below } else { Path::new("") };
@@ -145,7 +145,7 @@ mod tests {
     const V2: &str = "29 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n";
     const V1: &str = "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n";
 
-    /// What is found with these files on a machine with 8 GiB.
+    /// The result with these files on a machine with 8 GiB.
     fn found(group: &str, mounts: &str, files: &[(&str, &str)]) -> (u64, Option<String>) {
         let proc = [("/proc/self/cgroup", group), ("/proc/self/mountinfo", mounts)];
         let files: BTreeMap<_, _> = proc.into_iter().chain(files.iter().copied()).collect();

@@ -1,7 +1,7 @@
 //! The threads that write the journal when no reactor does, and the one that keeps its house.
 //!
 //! Two committers, because two durable writes in flight pass nearly twice the data of one. Each
-//! write is a batch: what accumulated while the writes before it were in flight.
+//! write is a batch of the frames that accumulated while the earlier writes were in flight.
 
 use crate::Failure;
 use crate::hub::Hub;
@@ -25,7 +25,7 @@ pub(crate) fn commit(hub: &Hub) {
     }
 }
 
-/// Reads back what left memory, until the server ends.
+/// Reads paged-out bodies back until the server ends.
 pub(crate) fn read_back(hub: &Hub) {
     let Some(disk) = &hub.disk else { return };
     let mut core = hub.lock();

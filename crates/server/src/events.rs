@@ -1,4 +1,4 @@
-//! What a reactor waits for: an epoll set, and what its events mean here.
+//! The events a reactor waits for: an epoll set, and their meaning here.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -10,7 +10,7 @@ use rustix::event::epoll::{
 use rustix::io::Result;
 use rustix::time::Timespec;
 
-/// One reactor's epoll set: what it hears.
+/// One reactor's epoll set: the events it hears.
 #[derive(Debug)]
 pub(crate) struct EventSet {
     epoll: OwnedFd,
@@ -23,7 +23,7 @@ pub(crate) struct Events {
     taken: usize,
 }
 
-/// What has happened.
+/// An event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
     /// Another thread has woken this one.
@@ -61,9 +61,9 @@ impl EventSet {
         add(&self.epoll, socket, EventData::new_u64(session.0), FOR_INPUT)
     }
 
-    /// Hears it from now on also when it takes bytes again, or no longer. Only a socket that was
-    /// full is asked so: any other would be heard, in the place of what it sends later, each time
-    /// that its peer reads.
+    /// Starts or stops hearing also when the socket takes bytes again. Only for a socket that was
+    /// full:
+    /// any other would be heard at each read of its peer, in the place of its later input.
     pub(crate) fn watch_room(
         &self,
         socket: &OwnedFd,
@@ -94,8 +94,9 @@ impl Events {
         self.taken == self.raw.len()
     }
 
-    /// What has happened, each event once. The first comes first: clients that ask one after
-    /// another are served in that order.
+    /// The next event, each once. The first comes first: clients that ask one after another are
+    /// served
+    /// in that order.
     pub(crate) fn pop_front(&mut self) -> Option<Event> {
         let raw = self.raw.get(self.taken)?;
         self.taken += 1;

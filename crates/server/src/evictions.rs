@@ -4,7 +4,7 @@ use model::{DeadLetterStatistics, Nanos};
 
 use crate::log::Log;
 
-/// What was told of that.
+/// The counts that the log has reported.
 #[derive(Debug, Default)]
 pub(crate) struct Evictions {
     /// Dead letters that had been deleted when it was told last.

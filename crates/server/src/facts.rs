@@ -1,4 +1,4 @@
-//! What `stats` says about this process and its machine.
+//! The facts that `stats` reports about this process and its machine.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -33,8 +33,8 @@ struct ProcessorTimes {
     system: Nanos,
 }
 
-/// Processor time as it was a tick ago at most. Whoever asks holds the broker's lock, and reading
-/// `/proc` takes tens of microseconds; the kernel counts in ticks, so that nothing is missed.
+/// Processor time, at most one tick old. The reader holds the broker's lock, and reading `/proc`
+/// takes tens of microseconds. The kernel counts in ticks, so the cache misses nothing.
 #[derive(Debug, Default)]
 struct Lately {
     read_at: Cell<Option<Nanos>>,
@@ -100,12 +100,12 @@ impl ProcessFacts {
 }
 
 impl Lately {
-    /// What was read last, or what `read` gives when that is a tick ago.
+    /// The last reading, or a new one from `read` if the last is a tick old.
     fn at(&self, now: Nanos, read: impl FnOnce() -> Option<ProcessorTimes>) -> ProcessorTimes {
         let is_old = |at: Nanos| now.since(at) >= TICK;
         if self.read_at.get().is_none_or(is_old) {
             self.read_at.set(Some(now));
-            // Without `/proc`, or a descriptor for it, what is known stays.
+            // Without `/proc`, or a descriptor for it, the last known times stay.
             self.times.set(read().unwrap_or(self.times.get()));
         }
         self.times.get()
@@ -241,7 +241,7 @@ fn instance(clock: &Clock) -> u64 {
 const USER_TIME_FIELD: usize = 14;
 /// The first one behind the name.
 const FIRST_FIELD: usize = 3;
-/// The kernel counts for its users in hundredths of a second, whatever it does inside.
+/// The kernel reports hundredths of a second to its users, at any internal tick rate.
 const TICK: Nanos = Nanos::from_millis(10);
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What the threads of a server share: the core behind its one lock, and the few words beside the
-//! lock by which they find out without it whether they have to take it.
+//! The state that the threads of a server share: the core behind its one lock, and a few words
+//! beside the lock. By these words a thread finds out whether it has to take the lock.
 
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
@@ -27,7 +27,7 @@ use crate::memory::receives_max;
 use crate::wrong_protocol::Advice;
 use crate::{Failure, Log};
 
-/// What all threads share.
+/// The state that all threads share.
 pub(crate) struct Hub {
     core: Mutex<Core>,
     /// Committers wait here for something to write.
@@ -36,7 +36,7 @@ pub(crate) struct Hub {
     chores: Condvar,
     /// The reader waits here for something to be read back.
     fetches: Condvar,
-    /// Whoever stops the server waits here for writes and chores to end.
+    /// The thread that stops the server waits here for writes and chores to end.
     settled: Condvar,
     /// Of each reactor, and last that of the gateway.
     mailboxes: Vec<Mailbox>,
@@ -56,12 +56,12 @@ pub(crate) struct Hub {
     ending: Mutex<Ending>,
     ended: Condvar,
     gauges: Arc<JournalGauges>,
-    /// What the gateway's tasks ask for.
+    /// The requests of the gateway's tasks.
     pub(crate) requests: Arc<RequestQueue>,
     /// Connections that may be open.
     pub(crate) permits: Arc<ConnectionPermits>,
     pub(crate) buffered: Buffered,
-    /// What requests and answers of HTTP hold.
+    /// Bytes that requests and answers of HTTP hold.
     pub(crate) http_bytes: Arc<AtomicUsize>,
     pub(crate) disk: Option<RealDisk>,
     pub(crate) clock: Clock,
@@ -78,7 +78,7 @@ pub(crate) struct Hub {
     dismissals: Mutex<Complaint>,
 }
 
-/// What a hub is made of besides its core.
+/// The parts of a hub besides its core.
 pub(crate) struct Parts {
     /// One a reactor, and one for the gateway.
     pub(crate) mailboxes: Vec<Mailbox>,
@@ -121,7 +121,7 @@ impl Drop for Serving<'_> {
     }
 }
 
-/// What to do about the journal after a turn's commands.
+/// The next act on the journal after a turn's commands.
 pub(crate) enum Commit {
     /// Nothing is to be written, or others do it.
     Elsewhere,
@@ -226,8 +226,8 @@ impl Hub {
     }
 }
 
-/// The core while a thread holds its lock. Before it is released every thread that may sleep learns
-/// what is due, whatever the holder did: frames that are to be written and deadlines.
+/// The core while a thread holds its lock. Before the release, every thread that may sleep learns
+/// of due work, for any act of the holder: frames that are to be written and deadlines.
 pub(crate) struct CoreGuard<'a> {
     hub: &'a Hub,
     deadline: Deadline,
@@ -286,10 +286,11 @@ impl Drop for CoreGuard<'_> {
     }
 }
 
-/// What is done under the lock.
+/// The operations under the lock.
 impl Hub {
-    /// Every thread that may sleep sees what is due: a write that is to begin, by a committer where
-    /// no reactor is awake to begin it, and the next deadline.
+    /// Shows due work to every thread that may sleep: the next deadline, and a write that is to
+    /// begin.
+    /// A committer begins the write if no reactor is awake to do it.
     fn announce(&self, core: &mut Core, deadline: Deadline) {
         let now = self.clock.now();
         if cfg!(debug_assertions) {
@@ -316,8 +317,8 @@ impl Hub {
         self.assign(core, transfer, 0)
     }
 
-    /// The last reactor falls asleep: what has come together is written now. So many connections
-    /// are `waiting` for it, and nobody else asks for anything; none where others may.
+    /// The last reactor falls asleep: writes the accumulated frames now. `waiting` counts the
+    /// connections that wait for it while no other asks for anything; zero where others may ask.
     pub(crate) fn commit_idle(&self, waiting: usize) -> Commit {
         let core = &mut *self.lock();
         let transfer = core.idle_write(self.clock.now());
@@ -334,7 +335,7 @@ impl Hub {
         }
     }
 
-    /// Decides who writes it.
+    /// Decides which thread writes it.
     fn assign(&self, core: &mut Core, transfer: Option<Transfer>, waiting: usize) -> Commit {
         match transfer {
             None => Commit::Elsewhere,
@@ -383,7 +384,7 @@ impl Hub {
         None
     }
 
-    /// Leaves to the committers what came to be written while somebody else was writing.
+    /// Leaves to the committers the frames that accumulated while another thread was writing.
     pub(crate) fn hand_over(&self, core: &mut Core) {
         if let Some(transfer) = core.idle_write(self.clock.now()) {
             self.leave_to_committers(core, transfer);
@@ -434,8 +435,9 @@ impl Hub {
         Ok(())
     }
 
-    /// Asks for a chore. That may show that nothing more can leave memory: who waits for it goes
-    /// on.
+    /// Asks for a chore. That may show that no more bodies can leave memory: then sends that wait
+    /// for it
+    /// go on.
     fn poll_chore(&self, core: &mut Core, now: Nanos) -> bool {
         let waited = core.broker.holds_back();
         let is_new = core.poll_chore(now);
@@ -471,7 +473,8 @@ impl Hub {
         None
     }
 
-    /// Hands what was read back to the broker, and what waited for it to whom it concerns.
+    /// Hands the bodies read back to the broker, and the outputs that waited for them to their
+    /// reactors.
     ///
     /// # Errors
     /// The disk failed: nothing more may be confirmed.
@@ -516,7 +519,7 @@ impl Hub {
         }
     }
 
-    /// What connections hold, those of HTTP too.
+    /// Bytes that connections hold, those of HTTP too.
     fn connections_bytes(&self) -> usize {
         self.buffered.bytes() + self.http_bytes.load(Ordering::Relaxed)
     }
@@ -544,7 +547,7 @@ impl Hub {
     }
 }
 
-/// What is found out and said without the lock.
+/// The operations without the lock.
 impl Hub {
     pub(crate) fn durable(&self) -> Durable {
         // In this order: `written` never shows less than `synced`.
@@ -607,7 +610,7 @@ impl Hub {
         }
     }
 
-    /// Refuses from now on what would be stored, and what waits for a place in a queue.
+    /// Refuses from now on every store, and every send that waits for a place in a queue.
     pub(crate) fn drain(&self) {
         let core = &mut *self.lock();
         core.commons.draining.begin();
@@ -643,8 +646,8 @@ impl Hub {
         for mailbox in &self.mailboxes {
             mailbox.notify_mail();
         }
-        // A thread between its look at the phase and its waiting holds the lock: it is waited out.
-        // Where a panic broke the lock nobody waits.
+        // A thread between its look at the phase and its wait holds the lock: this waits it out.
+        // If a panic broke the lock, no thread waits.
         drop(self.core.lock());
         self.work.notify_all();
         self.chores.notify_all();

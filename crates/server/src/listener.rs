@@ -147,7 +147,7 @@ impl Listener {
         (self.socket, self.file)
     }
 
-    /// What it became: with the port that was picked.
+    /// The listener in effect, with the port that was picked.
     pub(crate) const fn listening(&self) -> &Listening {
         &self.listening
     }
@@ -188,8 +188,9 @@ impl Acceptor {
         self.paused_until.is_some_and(|until| until <= now)
     }
 
-    /// Accepts what waits, up to [`ACCEPTS_PER_TURN`] on each listener, and hands it out. Tells
-    /// whether more may wait.
+    /// Accepts waiting connections, up to [`ACCEPTS_PER_TURN`] on each listener, and hands them
+    /// out.
+    /// Returns true if more may wait.
     pub(crate) fn accept(&mut self, hub: &Hub, now: Nanos) -> bool {
         if self.paused_until.is_some_and(|until| now < until) {
             return false;
@@ -280,8 +281,8 @@ fn ask_whether_alive(socket: &OwnedFd) -> Result<(), Errno> {
     Ok(())
 }
 
-/// How long a peer may be silent before it is asked, how long it has to answer, and how often it is
-/// asked: who is gone is known to be after two minutes.
+/// Silence before a probe, the time between probes, and their number: a vanished peer is detected
+/// after two minutes.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const KEEPALIVE_PROBES: u32 = 4;

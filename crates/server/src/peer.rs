@@ -1,5 +1,5 @@
-//! What is spoken with a peer: the session of one protocol, what it reads from and what it holds
-//! back. All protocols have the same shape, and this is where they are told apart.
+//! A peer's protocol: its session, the input it reads from and the answers it holds back. All
+//! protocols have the same shape; only this module tells them apart.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ use crate::address::Endpoint;
 use crate::config::Protocol;
 use crate::outgoing::Outgoing;
 
-/// What all connections of a protocol share, and all protocols.
+/// State that all connections of a protocol share, and all protocols.
 #[derive(Debug)]
 pub(crate) struct ProtocolState {
     pub(crate) draining: Draining,
@@ -101,7 +101,7 @@ impl Peer {
         }
     }
 
-    /// What is spoken with it.
+    /// The protocol of this peer.
     pub(crate) const fn protocol(&self) -> Protocol {
         match self {
             Self::Beanstalkd(_) => Protocol::Beanstalkd,
@@ -137,7 +137,7 @@ impl Peer {
         }
     }
 
-    /// The next command for the broker; what needs none is answered.
+    /// The next command for the broker; the session answers commands that need no broker.
     pub(crate) fn poll_command(
         &mut self,
         now: Nanos,
@@ -155,7 +155,7 @@ impl Peer {
         })
     }
 
-    /// What reading cost beside the broker's steps.
+    /// The cost of reading, beside the broker's steps.
     pub(crate) fn take_steps(&mut self) -> u64 {
         match self {
             Self::Amqp(peer) => peer.connection.take_steps(),
@@ -163,8 +163,9 @@ impl Peer {
         }
     }
 
-    /// A reply of the broker, in the order in which the broker made them. Gives what the peer
-    /// waits for now: nothing where it is not told.
+    /// Takes a reply of the broker, in the order in which the broker made them. Returns the
+    /// position
+    /// that the peer waits for now: none if the peer is not told.
     pub(crate) fn reply(
         &mut self,
         output: Output,
@@ -188,7 +189,9 @@ impl Peer {
         output.after
     }
 
-    /// The log is so durable now: tells what waited for it. Whether that gave it more to do.
+    /// The log is this durable now: sends the answers that waited for it. Returns true if that gave
+    /// it
+    /// more to do.
     pub(crate) fn release(
         &mut self,
         durable: Durable,
@@ -207,7 +210,7 @@ impl Peer {
         peer.connection.has_more()
     }
 
-    /// Whether it holds back what waits for the log.
+    /// Returns true if it holds back answers that wait for the log.
     pub(crate) fn is_holding(&self) -> bool {
         match self {
             Self::Beanstalkd(_) | Self::Redis(_) => false,
@@ -225,7 +228,7 @@ impl Peer {
         }
     }
 
-    /// It waits for what others publish, and has no reason to say anything.
+    /// It waits for publications of others, and has no reason to send anything.
     pub(crate) fn listens(&self) -> bool {
         match self {
             Self::Beanstalkd(_) | Self::Amqp(_) => false,
@@ -233,7 +236,7 @@ impl Peer {
         }
     }
 
-    /// The server stops: nothing waits any more for what others do.
+    /// The server stops: ends every wait for the acts of others.
     pub(crate) fn stop_waiting(&mut self) -> Option<Command> {
         match self {
             Self::Beanstalkd(_) | Self::Redis(_) => self.half_close(),
@@ -261,8 +264,9 @@ impl Peer {
         }
     }
 
-    /// It is so late now. Whether that meant anything to it. Whose command waits for the log is
-    /// not listened to.
+    /// It is so late now. Returns true if the time had an effect. A peer whose command waits for
+    /// the log
+    /// is not listened to.
     pub(crate) fn handle_timeout(
         &mut self,
         now: Nanos,
@@ -313,7 +317,7 @@ impl Peer {
         }
     }
 
-    /// To be closed at once: what is left unread is not waited for.
+    /// To be closed at once, without waiting for the peer to read the rest.
     pub(crate) const fn is_cut_off(&self) -> bool {
         match self {
             Self::Beanstalkd(_) | Self::Amqp(_) => false,
@@ -321,7 +325,7 @@ impl Peer {
         }
     }
 
-    /// Whether a connection that begins so may be what it is here for: its session decides.
+    /// Returns true if its session accepts a connection that begins so.
     pub(crate) const fn may_begin(&self, beginning: WrongProtocol) -> bool {
         match self {
             Self::Beanstalkd(_) => false,
@@ -336,7 +340,7 @@ impl Peer {
         matches!(self, Self::Amqp(_)) && !matches!(wrong, WrongProtocol::Http)
     }
 
-    /// Whether it has sent a command, or what stands for one.
+    /// Returns true if it has sent a command, or an equivalent of one.
     pub(crate) const fn has_spoken(&self) -> bool {
         match self {
             Self::Beanstalkd(peer) => peer.session.has_spoken(),
@@ -363,7 +367,7 @@ impl Peer {
         }
     }
 
-    /// Of what it holds, what it can have begun; `None`: all.
+    /// The messages it holds that it can have begun; `None`: all.
     pub(crate) fn begun(&self) -> Option<BTreeSet<MessageId>> {
         match self {
             Self::Amqp(peer) => Some(peer.connection.begun()),
@@ -381,7 +385,7 @@ impl Peer {
     }
 }
 
-/// What operators know a connection by: its protocol, and where its peer is.
+/// The name of a connection for operators: its protocol, and the address of its peer.
 pub(crate) fn name_of(protocol: Protocol, socket: &OwnedFd) -> Arc<str> {
     let (protocol, ends) = (protocol.name(), ends(socket));
     match ends.map(|ends| Endpoint::Tcp(ends.peer)).or_else(|| socket_file(socket)) {
@@ -397,7 +401,7 @@ fn socket_file(socket: &OwnedFd) -> Option<Endpoint> {
     Some(Endpoint::Unix(OsStr::from_bytes(path.to_bytes()).into()))
 }
 
-/// Who is connected with whom, as far as the system tells.
+/// The addresses of both ends, as far as the system tells.
 fn ends(socket: &OwnedFd) -> Option<resp::Ends> {
     let peer = SocketAddr::try_from(getpeername(socket).ok()??).ok()?;
     let local = SocketAddr::try_from(getsockname(socket).ok()?).ok()?;

@@ -7,7 +7,7 @@ use model::Nanos;
 
 use crate::hub::Hub;
 
-/// When the next round is due, and what it looks at.
+/// The time of the next round, and the state it compares.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
     next: Nanos,
@@ -63,7 +63,7 @@ impl Idleness {
     }
 }
 
-/// Between two rounds: what is confirmed to files that are gone is bounded by it.
+/// Time between two rounds. It bounds the data confirmed to files that are gone.
 const PERIOD: Nanos = Nanos::from_secs(1);
 
 /// Rounds without a write that make a quiet moment.

@@ -38,8 +38,9 @@ use crate::{Failure, Log, StartError};
 pub struct Server;
 
 impl Server {
-    /// Opens the store, recovers what it holds, listens, and serves from threads of its own. When
-    /// this returns every listener accepts.
+    /// Opens the store, recovers its content, listens, and serves from threads of its own. When
+    /// this
+    /// returns, every listener accepts.
     ///
     /// # Errors
     /// [`StartError`]; nothing is left running then.
@@ -70,7 +71,7 @@ impl Server {
 pub struct Running {
     hub: Arc<Hub>,
     addresses: Vec<Listening>,
-    /// Those who serve, on reactors or otherwise.
+    /// The threads that serve: reactors and others.
     reactors: Vec<JoinHandle<()>>,
     /// The committers and the housekeeper.
     writers: Vec<JoinHandle<()>>,
@@ -95,7 +96,7 @@ impl Running {
         Remote { hub: Arc::clone(&self.hub) }
     }
 
-    /// What it has counted.
+    /// The server's counters.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.hub.counters()
@@ -109,11 +110,12 @@ impl Running {
         self.hub.wait_for_end().and_then(|()| self.stop())
     }
 
-    /// Accepts nothing more, answers what has come in, closes all connections, and leaves the
-    /// store flushed and with a snapshot.
+    /// Accepts nothing more, answers the commands that have come in, closes all connections, and
+    /// leaves
+    /// the store flushed and with a snapshot.
     ///
     /// # Errors
-    /// [`Failure`]: the store could not be left so. Whatever was confirmed is still in it.
+    /// [`Failure`]: the store could not be left so. It still has every confirmed change.
     pub fn shutdown(mut self) -> Result<(), Failure> {
         self.stop()
     }
@@ -188,7 +190,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Who drops a server instead of shutting it down has no use for how it went.
+        // A caller that drops a server instead of shutting it down has no use for the result.
         let _ = self.stop();
     }
 }
@@ -350,7 +352,7 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     ))
 }
 
-/// Says at each start who is let in by what was waived.
+/// Logs at each start which listeners are exposed to other machines by a waived check.
 fn tell_exposed(config: &Config) {
     for listen in &config.listen {
         let Some(address) = listen.exposed() else { continue };
@@ -363,8 +365,8 @@ fn tell_exposed(config: &Config) {
     }
 }
 
-/// A clock that is far ahead of the journal may be wrong, as that of a machine whose battery is
-/// empty, and what ends by it does not come back: so it has to be accepted.
+/// A clock that is far ahead of the journal may be wrong, as on a machine with an empty battery.
+/// Messages and keys that expire by it do not come back, so the operator has to accept it.
 fn check_clock(config: &Config, broker: &Broker<File>, now: Nanos) -> Result<(), StartError> {
     let latest = broker.started_at();
     if config.accept_clock || latest == Nanos::ZERO || now.since(latest) < CLOCK_AHEAD_MAX {
@@ -476,7 +478,7 @@ fn broker_options(config: &Config) -> BrokerOptions {
     BrokerOptions { engine, journal: share_disk(journal, config.disk_limit) }
 }
 
-/// Of what may be taken on the device the spill gets an eighth, but nothing that the log needs.
+/// The spill gets an eighth of the limit for the device, but no room that the log needs.
 fn share_disk(journal: JournalOptions, limit: Option<u64>) -> JournalOptions {
     let Some(limit) = limit else {
         return JournalOptions { spill_bytes_max: SPILL_BYTES_MAX, ..journal };
@@ -509,8 +511,9 @@ fn open_broker(
     Ok(broker)
 }
 
-/// Without room the log takes nothing, not even what needs none of it: whoever came would wait for
-/// the disk. So it is there before anybody comes, unless the device has none.
+/// Without room the log takes no frame, not even one that needs no room: the first client would
+/// wait
+/// for the disk. So the room is there before any client comes, unless the device has none.
 fn make_room(broker: &mut Broker<File>, disk: &RealDisk, clock: &Clock) -> Result<(), StartError> {
     while broker.stalled()
         && let Some(chore) = broker.poll_chore(clock.now())
@@ -522,7 +525,7 @@ fn make_room(broker: &mut Broker<File>, disk: &RealDisk, clock: &Clock) -> Resul
     Ok(())
 }
 
-/// What recovery found, in one line.
+/// The findings of recovery, in one line.
 struct Summary<'a>(&'a Recovery);
 
 impl fmt::Display for Summary<'_> {

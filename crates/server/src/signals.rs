@@ -1,4 +1,4 @@
-//! What signals mean to a server that is a process of its own.
+//! The signals that a server in a process of its own obeys.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +13,8 @@ use crate::{Remote, ServiceManager};
 /// Exit status after a second SIGINT, as shells know it: 128 and the signal.
 const INTERRUPTED: i32 = 130;
 
-/// Signals that are kept for who obeys them. Until then SIGTERM and SIGINT end the process, which
-/// has served nobody yet, and may have no other thread to do it.
+/// Signals that are kept until a handler obeys them. Until then SIGTERM and SIGINT end the process:
+/// it has served no client yet, and may have no other thread to end it.
 pub struct Caught {
     signals: Signals,
     /// Whether a signal that stops ends the process.
