@@ -1,13 +1,15 @@
-//! What the buffers of all connections hold together, and how much one may leave unread of it.
+//! The bytes in the buffers of all connections together, and the part one may leave unread.
 //!
 //! Back-pressure comes first: the fuller the whole, the less may one connection leave unread before
-//! its commands wait. So slow readers settle below the bound, and who reads is served as ever. It
-//! cannot settle where many peers send bodies and stop in the middle: making all others wait for
-//! those who may never go on would be their victory, so that then who holds the most is closed.
+//! its commands wait. So slow readers settle below the bound, and reading peers are served as ever.
+//! The sum cannot settle if many peers send bodies and stop in the middle. Making all others wait
+//! for those peers, which may never go on, would be their victory. So the server then closes the
+//! connection with the most buffered bytes.
 //!
-//! One at a time may go beyond: an answer larger than any message that there is memory for today,
-//! which was stored when there was more, would have whoever asks for it closed, and come again.
-//! That is for the answer alone: what comes to be held beside it counts as ever.
+//! One connection at a time may go beyond: by an answer larger than any message that there is
+//! memory
+//! for today, stored when there was more. Without that, its client would be closed, and come again.
+//! The exception is for the answer alone: other bytes held beside it count as ever.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,15 +18,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) struct Buffered {
     bytes: AtomicUsize,
     bytes_max: usize,
-    /// What the one holds who went beyond; zero: nobody did.
+    /// Bytes of the one connection that went beyond; zero: none did.
     beyond: AtomicUsize,
 }
 
-/// What one connection holds of them, as it was counted last.
+/// The bytes one connection holds of them, at its last count.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     bytes: usize,
-    /// Of these, what has gone beyond the bound.
+    /// Of these, the bytes beyond the bound.
     beyond: usize,
 }
 
@@ -37,7 +39,7 @@ impl Buffered {
         self.bounded() + self.beyond.load(Ordering::Relaxed)
     }
 
-    /// Without what went beyond.
+    /// Without the bytes that went beyond.
     fn bounded(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -56,9 +58,10 @@ impl Buffered {
         }
     }
 
-    /// How many bytes of answers one connection may leave unread for now; never fewer than
-    /// [`ALLOWED_BYTES_MIN`], so that who reads always goes on. Who does not read may take half of
-    /// all: the rest is for what comes in, which has nobody to hold it back.
+    /// Bytes of answers that one connection may leave unread for now; never fewer than
+    /// [`ALLOWED_BYTES_MIN`], so that a reading peer always goes on. Peers that do not read may
+    /// take
+    /// half of all: the rest is for input, which no other rule holds back.
     pub(crate) fn allowance(&self, output_bytes: usize) -> usize {
         let free = (self.bytes_max / 2).saturating_sub(self.bounded());
         (free / FREE_SHARE).clamp(ALLOWED_BYTES_MIN, output_bytes)
@@ -69,20 +72,20 @@ impl Buffered {
         self.bounded() > self.bytes_max
     }
 
-    /// What each of so many connections holds in the mean: who holds the most holds no less.
+    /// The mean bytes of so many connections: the fullest connection holds no less.
     pub(crate) fn mean(&self, connections: usize) -> usize {
         self.bounded() / connections.max(1)
     }
 
-    /// No answer to a command is so large but with a message that was stored when there was more
-    /// memory; what others say to one who does not read may be.
+    /// An answer to a command is so large only with a message that was stored when there was more
+    /// memory. Publications to a peer that does not read may be as large.
     const fn is_oversized(&self, answer_bytes: usize) -> bool {
         answer_bytes > self.bytes_max / 2
     }
 }
 
 impl Held {
-    /// What counts against the bound.
+    /// The bytes that count against the bound.
     pub(crate) const fn bounded(&self) -> usize {
         self.bytes - self.beyond
     }
@@ -98,8 +101,9 @@ impl Held {
         *self = Self { bytes, beyond };
     }
 
-    /// Leaves the bound to the others, where it holds an answer for which that was not made and
-    /// nobody else has done so.
+    /// Leaves the bound to the others, if this connection holds an answer for which the bound was
+    /// not
+    /// made and no other connection has gone beyond.
     pub(crate) fn go_beyond(&mut self, answer_bytes: usize, buffered: &Buffered) -> bool {
         let (order, beyond) = (Ordering::Relaxed, &buffered.beyond);
         let answer = answer_bytes.min(self.bytes);
@@ -113,9 +117,9 @@ impl Held {
     }
 }
 
-/// One connection may leave unread one part in so many of what is free of that half: so each that
-/// comes finds some free, and the half is approached but not reached, but for the one answer by
-/// which each may exceed what it was allowed.
+/// One connection may leave unread one part in so many of the free bytes of that half. So each new
+/// one finds some free, and the sum approaches the half without reaching it. Each may exceed its
+/// allowance by one answer.
 const FREE_SHARE: usize = 8;
 
 /// With less room than this even short answers would be held back.

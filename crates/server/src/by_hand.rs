@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::hub::Hub;
 use crate::{Config, Log};
 
-/// One with a journal that nobody writes or keeps but the test, and its directory.
+/// A hub with a journal that only the test writes and keeps, and its directory.
 pub(crate) fn journal_hub(test: &str) -> (PathBuf, Hub) {
     journal_hub_with(test, None)
 }
@@ -32,7 +32,7 @@ pub(crate) fn config(test: &str, memory_limit: Option<u64>) -> Config {
     Config { data, threads, log, listen, memory_limit, ..Config::default() }
 }
 
-/// What the housekeeper would do.
+/// Does the housekeeper's work.
 pub(crate) fn run_chores(hub: &Hub) {
     let disk = hub.disk.as_ref().unwrap();
     let mut core = hub.lock();
@@ -43,7 +43,7 @@ pub(crate) fn run_chores(hub: &Hub) {
     }
 }
 
-/// What the committers would do, and the housekeeper where a write waits for a chore.
+/// Does the committers' work, and the housekeeper's if a write waits for a chore.
 pub(crate) fn write_all(hub: &Hub) {
     if hub.lock().broker.unwritten().waits_for_chore {
         run_chores(hub);
@@ -54,7 +54,7 @@ pub(crate) fn write_all(hub: &Hub) {
     }
 }
 
-/// Writes what was left to the committers; gives the number of writes.
+/// Writes the batches left to the committers; returns the number of writes.
 pub(crate) fn write_handed(hub: &Hub) -> usize {
     let mut writes = 0;
     let mut core = hub.lock();

@@ -1,5 +1,5 @@
-//! What a server is started with, and its limits. Reading files, variables and flags into this is
-//! the binary's.
+//! The configuration of a server, and its limits. The binary reads files, variables and flags into
+//! it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,11 +18,12 @@ use crate::address::Listen;
 pub struct Config {
     /// The data directory; not touched when the policy keeps nothing.
     pub data: PathBuf,
-    /// What "persistent" means.
+    /// The meaning of "persistent".
     pub policy: StorePolicy,
-    /// Where to listen, for whom.
+    /// The listeners: addresses, protocols and admitted clients.
     pub listen: Vec<Listen>,
-    /// All listeners may be where other machines reach them, although nobody is asked who they are.
+    /// All listeners may be where other machines reach them, although no client has to
+    /// authenticate.
     pub insecure: bool,
     /// Names by which requests of HTTP may call the server, beside addresses and `localhost`.
     pub allowed_hosts: Vec<AllowedHost>,
@@ -45,12 +46,13 @@ pub struct Config {
     pub send_id_window: Option<Duration>,
     /// How many of them; `None`: as many as the engine says.
     pub send_ids_max: Option<usize>,
-    /// How long who waits for a place in a queue waits while nobody there goes on; `None`: as long
-    /// as the engine says.
+    /// The longest wait of a send for a place in a queue that makes no progress; `None`: the
+    /// engine's
+    /// default.
     pub pace_max: Option<Duration>,
     /// Which side of a list by the Redis protocol is the head of the queue.
     pub list_head: Side,
-    /// What peers may cost.
+    /// The limits on the cost of peers.
     pub limits: Limits,
     /// The machine's clock is right, though it is far ahead of the journal.
     pub accept_clock: bool,
@@ -84,7 +86,7 @@ impl Default for Config {
     }
 }
 
-/// What peers may cost. Each limit has a refusal of its own.
+/// The limits on the cost of peers. Each limit has a refusal of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Open connections; one more is accepted and closed at once.
@@ -95,13 +97,15 @@ pub struct Limits {
     pub message_bytes: Option<usize>,
     /// Bytes that a connection may leave unread before the server stops reading its commands.
     pub output_bytes: usize,
-    /// Bytes in the buffers of all connections: the fuller, the fewer may one leave unread; beyond
-    /// them who holds the most is closed.
+    /// Bytes in the buffers of all connections. The fuller they are, the less may one connection
+    /// leave
+    /// unread; beyond the limit the server closes the connection with the most buffered bytes.
     pub buffered_bytes: usize,
     /// How long a command may stay half sent before its connection is closed.
     pub half_sent: Option<Duration>,
     /// How long a connection may send and receive nothing before it is closed, unless it waits for
-    /// an answer or for what is published. `None`: for ever.
+    /// an
+    /// answer or for a publication. `None`: for ever.
     pub idle: Option<Duration>,
     /// How long a connection of HTTP may ask nothing before it is closed. `None`: for ever.
     pub http_idle: Option<Duration>,

@@ -42,7 +42,7 @@ pub(crate) struct Connection {
     unfinished: bool,
     active_at: Nanos,
     half_sent_since: Option<Nanos>,
-    /// What is in its buffers.
+    /// The bytes in its buffers.
     held: Held,
     /// A command that the broker cannot take before the log has gone on.
     postponed: Option<Box<Command>>,
@@ -50,11 +50,11 @@ pub(crate) struct Connection {
     farewell: bool,
     /// Something was said that has not to wait for the log.
     is_free: bool,
-    /// What the server's stop does to a command that waits.
+    /// The effect of the server's stop on a waiting command.
     dismissal: WaitCancel,
-    /// Until its first bytes told what it speaks.
+    /// Present until its first bytes tell its protocol.
     head: Option<Head>,
-    /// What it speaks, where that is not what is served.
+    /// The protocol of its peer, if another is served.
     wrong: Option<WrongProtocol>,
     marks: ListFlags,
 }
@@ -69,8 +69,8 @@ enum HalfClosed {
     Told,
 }
 
-/// A command that waits for what others do, as the server stops: its peer, which waits for no
-/// certain time, is not told that this time is over.
+/// A command that waits for the acts of others, as the server stops. Its peer waits for no certain
+/// time, so it is not told that this time is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WaitCancel {
     No,
@@ -80,7 +80,7 @@ enum WaitCancel {
     Done,
 }
 
-/// Through whom a connection ends: whether what its peer held was delivered in vain.
+/// The cause of a connection's end: it decides whether its deliveries count as failed attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloseReason {
     /// The peer is gone, or did not do what it must.
@@ -214,12 +214,12 @@ impl Connection {
         }
     }
 
-    /// What its peer speaks, where that is not what is served: it is, or will be, closed for it.
+    /// The protocol of its peer, if another is served: it is, or will be, closed for that.
     pub(crate) fn wrong_protocol(&self) -> Option<WrongProtocol> {
         self.wrong.or_else(|| self.peer.speaks_http().then_some(WrongProtocol::Http))
     }
 
-    /// What operators know it by.
+    /// Its name for operators.
     pub(crate) fn name(&self) -> Arc<str> {
         name_of(self.peer.protocol(), &self.socket)
     }
@@ -261,14 +261,14 @@ impl Connection {
             self.permit.note_command();
         }
         if command.is_some() || self.outgoing.len() > before {
-            // It has ended: what is half sent now is another.
+            // The command has ended: half-sent bytes now belong to another.
             self.half_sent_since = None;
         }
         self.is_free |= !is_held && self.outgoing.len() > before;
         command.or_else(|| self.end_of_input())
     }
 
-    /// What reading its peer's bytes cost beside the broker's steps, since it was asked last.
+    /// The cost of reading its peer's bytes beside the broker's steps, since the last call.
     pub(crate) fn take_steps(&mut self) -> u64 {
         self.peer.take_steps()
     }
@@ -300,8 +300,9 @@ impl Connection {
         command
     }
 
-    /// A reply of the broker, whose log is so durable: words it, and holds it for what it depends
-    /// on. Gives what that is: nothing where the peer is not told.
+    /// Encodes a reply of the broker, and holds it until the log is as durable as it needs. Returns
+    /// the
+    /// position the peer depends on: none if the peer is not told.
     pub(crate) fn reply(
         &mut self,
         output: Output,
@@ -320,9 +321,10 @@ impl Connection {
         awaited
     }
 
-    /// Sends what is durable enough, in one call; deliveries become answers only while those that
-    /// are unsent come to less than `allowance`. Whether there was something that had not to wait
-    /// for the log.
+    /// Sends the bytes that are durable enough, in one call. Deliveries become answers only while
+    /// the
+    /// unsent ones come to less than `allowance`. Returns true if some bytes had not to wait for
+    /// the log.
     pub(crate) fn send(&mut self, durable: Durable, allowance: usize, now: Nanos) -> bool {
         self.unfinished |= self.peer.release(durable, allowance, &mut self.outgoing);
         if self.farewell && !self.unfinished && !self.peer.is_holding() {
@@ -357,7 +359,7 @@ impl Connection {
         self.broken |= events.watch_room(&self.socket, self.id, watch).is_err();
     }
 
-    /// Counts what its buffers hold now, unless it is to be closed.
+    /// Counts the bytes in its buffers now, unless it is to be closed.
     pub(crate) fn recount(&mut self, buffered: &Buffered) {
         if self.marks.finished {
             return;
@@ -368,13 +370,15 @@ impl Connection {
         self.held.recount(held, answers, buffered);
     }
 
-    /// Is not closed for what it holds, where that is an answer which may go beyond all bounds.
+    /// Keeps the connection open beyond the bound, if it holds an answer that may exceed all
+    /// bounds.
     pub(crate) fn go_beyond(&mut self, buffered: &Buffered) -> bool {
         self.held.go_beyond(self.outgoing.held_bytes(), buffered)
     }
 
-    /// It will be closed for what it holds, which counts no more: its answers are gone at once,
-    /// what has come in with it.
+    /// It will be closed for its buffered bytes, which count no more. Its answers are dropped at
+    /// once,
+    /// its input together with the connection.
     pub(crate) fn let_go(&mut self, buffered: &Buffered) {
         self.broken = true;
         self.outgoing = Outgoing::default();
@@ -442,12 +446,12 @@ impl Connection {
         half_sent.into_iter().chain(idle).chain(self.peer.poll_timeout()).min()
     }
 
-    /// Whether it is not the peer who is silent: it waits for an answer, or for what is published.
+    /// Returns true if the peer may be silent: it waits for an answer, or for a publication.
     fn is_owed(&self) -> bool {
         self.is_postponed() || self.is_held() || self.peer.awaits_reply() || self.peer.listens()
     }
 
-    /// Lets the protocol know what time it is. Whether that meant anything to it.
+    /// Tells the protocol the time. Returns true if that had an effect.
     pub(crate) fn handle_timeout(&mut self, now: Nanos) -> bool {
         self.peer.handle_timeout(now, self.postponed.is_some(), &mut self.outgoing)
     }
@@ -497,7 +501,7 @@ mod tests {
     use crate::clock::nanos;
     use crate::config::Protocol;
 
-    /// A connection whose other end is the test.
+    /// A connection; the test is its other end.
     struct Line {
         peer: UnixStream,
         connection: Connection,
@@ -557,7 +561,7 @@ mod tests {
             self.connection.reply(output, &mut self.commons, Durable::default());
         }
 
-        /// What has come of it at the other end.
+        /// The bytes that reach the other end.
         fn hear(&mut self) -> String {
             self.connection.send(Durable::default(), usize::MAX, Nanos(0));
             let mut bytes = [0; 1024];
@@ -614,7 +618,7 @@ mod tests {
         assert!(line.connection.is_finished());
     }
 
-    /// They would be popped for nobody.
+    /// They would be popped without a receiver.
     #[test]
     fn what_stands_behind_a_wait_is_dropped_when_its_client_hangs_up() {
         let mut line = Line::new(Protocol::Redis);

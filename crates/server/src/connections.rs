@@ -29,7 +29,7 @@ impl Connections {
         let place = self.free.last().copied().unwrap_or(self.places.len() as u64);
         assert!(place < 1 << PLACE_BITS, "invariant: Config::check limits the connections");
         self.serial += 1;
-        // What does not fit is shifted out: see the widths below.
+        // Higher bits of the serial number are shifted out: see the widths below.
         let SessionId(unplaced) = numbered(self.reactor as usize, self.serial);
         SessionId(unplaced | place << REACTOR_BITS)
     }
@@ -62,8 +62,9 @@ impl Connections {
         self.places.iter().flatten().map(|(id, _)| *id).collect()
     }
 
-    /// Whose buffers hold the most, and may still be closed for it; of several who hold as much,
-    /// who has been silent the longest.
+    /// The open connection with the most buffered bytes that may still be closed for it; among
+    /// equals,
+    /// the one that has been silent the longest.
     pub(crate) fn fullest(&mut self) -> Option<&mut Connection> {
         let all = self.places.iter_mut().flatten().map(|(_, connection)| &mut **connection);
         let open =
@@ -81,7 +82,7 @@ pub(crate) const fn numbered(reactor: usize, serial: u64) -> SessionId {
     SessionId(serial << (PLACE_BITS + REACTOR_BITS) | reactor as u64)
 }
 
-/// The session with this serial number of one who has no places: he may use a million a second.
+/// The session with this serial number of a thread without places: it may use a million a second.
 pub(crate) const fn numbered_densely(reactor: usize, serial: u64) -> SessionId {
     SessionId(serial << REACTOR_BITS | reactor as u64)
 }

@@ -1,5 +1,5 @@
-//! What lies behind the one lock: the broker, what its connections share, and what is on its way
-//! from one thread to another.
+//! The state behind the one lock: the broker, the state that its connections share, and the data on
+//! its way from one thread to another.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ use crate::peer::ProtocolState;
 pub(crate) struct Core {
     pub(crate) broker: Broker<File>,
     pub(crate) commons: ProtocolState,
-    /// What the broker says; drained by whoever made it speak.
+    /// The broker's outputs; drained by the thread that stepped the broker.
     pub(crate) outputs: Vec<Output>,
     pub(crate) latencies: Latencies,
     pub(crate) evictions: Evictions,
@@ -69,8 +69,8 @@ impl Core {
         self.mail.get(reactor).is_some_and(|mail| !mail.is_empty())
     }
 
-    /// Mails what the broker has said to the threads of its sessions, and lets them
-    /// know, but for the reactor `own`, which looks anyway.
+    /// Mails the broker's outputs to the threads of its sessions, and wakes them, but for the
+    /// reactor `own`, which looks anyway.
     pub(crate) fn mail_outputs(&mut self, own: usize, mailboxes: &[Mailbox]) {
         for output in self.outputs.drain(..) {
             let reactor = reactor_of(output.session);
@@ -153,7 +153,7 @@ impl Core {
         self.broker.wants_fetch()
     }
 
-    /// Hands what was read back to the broker; what was waited for goes out.
+    /// Hands the bodies read back to the broker; the outputs that waited for them go out.
     pub(crate) fn complete_fetch(
         &mut self,
         done: FetchDone<File>,

@@ -1,4 +1,4 @@
-//! What a server counts, and how the log shows it.
+//! The counters of a server, and their form in the log.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub struct Latencies {
     pub synced: Histogram<u64>,
 }
 
-/// What one write took.
+/// The durations of one write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) queued: Nanos,
@@ -41,7 +41,7 @@ impl Latencies {
     }
 }
 
-/// An hour: what takes longer shows as an hour.
+/// An hour: a longer latency shows as an hour.
 const MICROS_MAX: u64 = 3_600_000_000;
 
 /// Significant digits of a latency; more would only cost memory.
@@ -52,7 +52,7 @@ const DIGITS: u8 = 2;
 pub struct Counters {
     /// The journal's figures.
     pub journal: journal::Counters,
-    /// What reached the disk, housekeeping included.
+    /// The bytes and syncs that reached the disk, housekeeping included.
     pub disk: DiskCounters,
     /// Where the time of confirming goes.
     pub latencies: Latencies,

@@ -12,7 +12,7 @@ pub(crate) struct Deadlines {
 }
 
 impl Deadlines {
-    /// Watches a connection for `deadline`; `watched` is what it is watched for.
+    /// Watches a connection for `deadline`; `watched` is its present deadline in the set.
     pub(crate) fn watch(
         &mut self,
         session: SessionId,

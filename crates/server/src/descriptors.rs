@@ -1,5 +1,6 @@
-//! How the open files that the system allows are shared: connections leave some to the store, and
-//! the store never takes those by which it is reached. Who filled a store can connect to empty it.
+//! The sharing of the open files that the system allows. Connections leave some to the store, and
+//! the store never takes those of connections. A client that filled a store can connect to empty
+//! it.
 
 use broker::SPILL_FILE_BYTES;
 use journal::{JournalOptions, SEGMENTS_MIN};
@@ -61,11 +62,11 @@ pub(crate) fn share_files(
 /// Descriptors that connections leave for segments, snapshots and the server itself.
 const STORE_MIN: usize = 256;
 
-/// Listeners, standard streams, the directory and its lock, what HTTP waits with, and what is open
-/// for a moment: `/proc`, a file that is being made.
+/// Listeners, standard streams, the directory and its lock, the waits of HTTP, and files open for a
+/// moment: `/proc`, a file that is being made.
 const OWN: usize = 32;
 
-/// What a reactor waits with, and is woken by.
+/// The descriptors by which a reactor waits, and is woken.
 const OWN_EACH_THREAD: usize = 2;
 
 /// Snapshots.

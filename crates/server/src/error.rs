@@ -8,7 +8,7 @@ use model::{Nanos, QueueName};
 use crate::address::Endpoint;
 use crate::config::Protocol;
 
-/// Why a server does not start. Each says what to do about it.
+/// The reason why a server does not start. Each names the remedy.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
@@ -20,7 +20,7 @@ pub enum StartError {
     Listen {
         /// Which.
         endpoint: Endpoint,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
     /// Two listeners are to have one address.
@@ -28,39 +28,39 @@ pub enum StartError {
         /// Which.
         endpoint: Endpoint,
     },
-    /// Nobody is asked who they are, so that no listener is where other machines reach it, unless
-    /// told so.
+    /// Clients do not authenticate, so no listener may be where other machines reach it, unless the
+    /// configuration allows it.
     Insecure {
-        /// What it was to speak.
+        /// The protocol it was to speak.
         protocol: Protocol,
         /// Where it was to listen.
         address: SocketAddr,
     },
     /// The number of threads is 0 or too large.
     Threads {
-        /// What was asked for.
+        /// The configured number.
         asked: usize,
     },
     /// So many connections cannot be served.
     Connections {
-        /// What was asked for.
+        /// The configured number.
         asked: usize,
     },
     /// With so few bytes no answer could be given.
     OutputBytes {
         /// By which setting, as on the command line.
         setting: &'static str,
-        /// What was asked for.
+        /// The configured number.
         asked: usize,
     },
     /// Messages may not be allowed to be so large.
     MessageBytes {
-        /// What was asked for.
+        /// The configured number.
         asked: usize,
     },
     /// So large messages would fill the buffers of connections.
     LargeMessages {
-        /// What was asked for.
+        /// The configured number.
         asked: usize,
         /// The most that may be.
         most: usize,
@@ -69,7 +69,7 @@ pub enum StartError {
     },
     /// A journal whose segments have room for the largest message does not fit into so little.
     DiskLimit {
-        /// What was asked for.
+        /// The configured number.
         asked: u64,
         /// The least that is possible.
         least: u64,
@@ -84,7 +84,7 @@ pub enum StartError {
         /// How many messages and keys would end.
         ending: u64,
     },
-    /// A queue is to hold senders off by the age of what waits, and to hold nobody off.
+    /// A queue is to block senders by the age of its waiting messages, and to block no sender.
     TargetAge {
         /// Which; `None`: all that are not named.
         queue: Option<QueueName>,
@@ -96,7 +96,7 @@ pub enum StartError {
         /// The least that are needed.
         least: usize,
     },
-    /// The system refuses what every server needs: threads, descriptors.
+    /// The system refuses a resource that every server needs: threads, descriptors.
     System(io::Error),
 }
 
@@ -213,7 +213,7 @@ fn exposed(protocol: Protocol, address: SocketAddr) -> String {
     )
 }
 
-/// What to do about a place that cannot be listened on.
+/// The remedy for an endpoint that cannot be listened on.
 fn mend(endpoint: &Endpoint, cause: &io::Error) -> &'static str {
     match (endpoint, cause.kind()) {
         (Endpoint::Tcp(_), io::ErrorKind::AddrInUse) => {
@@ -241,11 +241,12 @@ impl From<rustix::io::Errno> for StartError {
     }
 }
 
-/// Why a running server ended by itself. Whatever was not confirmed by then never is.
+/// The reason why a running server ended by itself. Changes unconfirmed by then never are
+/// confirmed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The journal could not be written: what it says.
+    /// The journal could not be written: its error.
     Journal(String),
     /// A thread panicked: its name.
     Panicked(String),

@@ -8,11 +8,12 @@
 //!    write   lone client: write, sync       ring the reactors
 //!    release gates -> sockets
 //! ```
-//! Everything that decides is behind one lock in [`core`] and pure; what is out here moves bytes
-//! and waits. It contains neither protocol nor queue rules.
+//! All decisions are behind one lock in [`core`] and pure; the code outside it moves bytes and
+//! waits. It contains neither protocol nor queue rules.
 //!
-//! [`Server::start`] is all that a program needs to be a broker; [`signals::Caught`] adds what a
-//! process of its own owes its operator.
+//! [`Server::start`] is all that a program needs to be a broker; [`signals::Caught`] adds the
+//! duties
+//! of a process of its own to its operator.
 
 mod address;
 mod buffered;

@@ -1,8 +1,9 @@
 //! The log: one line an event on standard error, with the time in UTC. Events are starts, ends and
 //! troubles, never single messages.
 //!
-//! Any thread may log, a reactor too, so that nothing here waits: standard error is often a pipe,
-//! and whoever should read it may sleep. Lines for which there is no room are counted instead.
+//! Any thread may log, a reactor too, so nothing here waits: standard error is often a pipe, and
+//! its
+//! reader may sleep. Lines without room are counted instead.
 
 use std::fmt;
 use std::os::fd::AsFd;
@@ -89,12 +90,12 @@ fn write_now(out: impl AsFd, text: fmt::Arguments<'_>) -> bool {
     if room.is_err() || !polled.revents().intersects(PollFlags::OUT | PollFlags::ERR) {
         return false;
     }
-    // Whoever closed standard error does not want to know.
+    // A failed write is ignored: the operator has closed standard error.
     let _ = write(&out, line.as_bytes());
     true
 }
 
-/// What a pipe takes at once when it says that it takes anything: POSIX calls it `PIPE_BUF`.
+/// Bytes a pipe takes at once if it is ready for any: POSIX calls it `PIPE_BUF`.
 const LINE_BYTES_MAX: usize = 4096;
 
 #[cfg(test)]

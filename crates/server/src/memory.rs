@@ -11,14 +11,14 @@ use crate::cgroup::{self, Available};
 /// The least that can be asked for.
 pub const MEMORY_LIMIT_MIN: u64 = 64 * 1024 * 1024;
 
-/// Bytes of memory, and who may have how many.
+/// Bytes of memory, divided among their users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryShares {
     /// All of it.
     pub(crate) limit: u64,
     /// For the buffers of connections.
     pub(crate) buffers: usize,
-    /// For what requests of HTTP hold, and answers that are not read yet.
+    /// For the requests of HTTP, and answers that are not read yet.
     pub(crate) http: usize,
     /// For batches that wait to be written, and those that are being written.
     pub(crate) log: u64,
@@ -27,8 +27,9 @@ pub(crate) struct MemoryShares {
 }
 
 impl MemoryShares {
-    /// What is left when the log has what it needs for batches, and connections and HTTP what they
-    /// may have: an eighth each, unless they were given less.
+    /// Messages get the rest after the log's need for batches, and the shares of connections and
+    /// HTTP:
+    /// an eighth each, unless they were given less.
     pub(crate) fn of(config: &Config) -> Self {
         let limit = config.memory_bytes();
         let buffers = (limit / 8).min(config.limits.buffered_bytes as u64);
@@ -38,8 +39,9 @@ impl MemoryShares {
         Self { limit, buffers, http: buffers, log, messages }
     }
 
-    /// Of what the log has, for what waits to be written. The rest is for two writes that are under
-    /// way, the buffers that are kept, and that buffers are allocated larger than they are filled.
+    /// The part of the log's share for frames that wait to be written. The rest is for two writes
+    /// under
+    /// way, the buffers that are kept, and the unfilled part of allocated buffers.
     pub(crate) fn waiting(&self) -> usize {
         usize::try_from(self.log / 8 * 5).unwrap_or(usize::MAX)
     }
@@ -50,7 +52,7 @@ impl MemoryShares {
         (self.buffers / 4).min(limits::MESSAGE_BYTES_MAX)
     }
 
-    /// For what one reply shows.
+    /// For the content of one reply.
     pub(crate) fn reply(&self) -> usize {
         (self.buffers / 4).min(limits::REPLY_BYTES_MAX)
     }
@@ -60,8 +62,8 @@ impl MemoryShares {
         self.buffers / 2
     }
 
-    /// For dead letters: an eighth of what messages have. Their bodies leave memory where the log
-    /// has them, and take a sixteenth of what may be taken on the device at most.
+    /// For dead letters: an eighth of the messages' share. Their bodies leave memory if the log has
+    /// them, and take at most a sixteenth of the limit for the device.
     pub(crate) fn dead_letters(&self, config: &Config) -> DeadLettersMax {
         let messages = self.messages / 8 / DEAD_LETTER_BYTES;
         let bytes = match (config.policy, config.disk_limit) {
@@ -86,15 +88,16 @@ pub(crate) fn receives_max(memory_limit: u64) -> usize {
 }
 
 impl Config {
-    /// Bytes of memory that the process is to keep to: what was asked for, or a quarter of what
-    /// the machine has or the control group of the process leaves it, and [`MEMORY_LIMIT_MIN`] at
-    /// least.
+    /// Bytes of memory that the process is to keep to: the configured limit, or a quarter of the
+    /// memory
+    /// that the machine has or the control group leaves to the process. At least
+    /// [`MEMORY_LIMIT_MIN`].
     pub fn memory_bytes(&self) -> u64 {
         self.memory_limit.unwrap_or_else(|| available().bytes / 4).max(MEMORY_LIMIT_MIN)
     }
 }
 
-/// Says where the process may take less memory than the machine has, and what comes of it.
+/// Logs that the process may take less memory than the machine has, and the limit that follows.
 pub(crate) fn tell_limit(config: &Config) {
     let Available { bytes, file: Some(file) } = available() else { return };
     let (limit, file) = (config.memory_bytes(), file.display());
@@ -109,7 +112,7 @@ pub(crate) fn tell_limit(config: &Config) {
     }
 }
 
-/// What there was when it was first asked for.
+/// The memory available at the first call.
 fn available() -> &'static Available {
     static AVAILABLE: OnceLock<Available> = OnceLock::new();
     AVAILABLE.get_or_init(|| cgroup::available(machine_bytes()))
@@ -124,19 +127,19 @@ fn machine_bytes() -> u64 {
     total.saturating_mul(unit)
 }
 
-/// What the process takes beside its limit: threads, code, what the allocator keeps.
+/// Memory of the process beside its limit: threads, code, the allocator's reserve.
 const BESIDE_BYTES: u64 = 32 * 1024 * 1024;
 
-/// What one takes beside its body: a message, what became of it, its places in indexes.
+/// Memory of a dead letter beside its body: the message, its history, its places in indexes.
 const DEAD_LETTER_BYTES: u64 = 320;
 
-/// So many bytes of dead letters are kept for whoever looks into them.
+/// Bytes of dead letters that are kept for inspection by an operator.
 const DEAD_LETTERS_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// One on each connection, and as many more: by HTTP/2 there may be a hundred on one.
 const RECEIVES_MAX: usize = 20_000;
 
-/// What one takes that waits, about.
+/// Memory of one waiting receive, about.
 const RECEIVE_BYTES: u64 = 7 * 1024;
 
 /// More than this makes no batch larger.

@@ -1,9 +1,9 @@
-//! What a connection has to send: a stream of bytes behind the gate.
+//! The bytes a connection has to send: a stream behind the gate.
 
 use journal::{Durable, Gate};
 use model::DependsOn;
 
-/// Bytes on their way out, in order, each with what it depends on.
+/// Bytes on their way out, in order, each with the position it depends on.
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
     bytes: Vec<u8>,
@@ -15,7 +15,7 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Lets a session append; what it appends depends on `after`.
+    /// Lets a session append; the appended bytes depend on `after`.
     pub(crate) fn say<R>(&mut self, after: DependsOn, say: impl FnOnce(&mut Vec<u8>) -> R) -> R {
         let before = self.bytes.len();
         let result = self.append(say);
@@ -25,8 +25,9 @@ impl Outgoing {
         result
     }
 
-    /// Lets a session append the answer to a command that may take several replies: where this one
-    /// adds nothing, what comes behind it waits for it all the same.
+    /// Lets a session append the answer to a command that may take several replies. If this one
+    /// adds
+    /// no bytes, the bytes behind it wait for it all the same.
     pub(crate) fn say_in_parts(&mut self, after: DependsOn, say: impl FnOnce(&mut Vec<u8>)) {
         self.append(say);
         self.gate.push(after, self.end());
@@ -58,8 +59,9 @@ impl Outgoing {
         if self.sent == self.bytes.len() {
             self.forget_sent();
             if self.bytes.capacity() > KEPT_BYTES_MAX {
-                // Not shrunk: what is left at the front of a large block keeps the next large one
-                // from its place.
+                // Not shrunk: a remainder at the front of a large block keeps the next large block
+                // from its
+                // place.
                 self.bytes = Vec::new();
             }
         } else if self.sent > KEPT_BYTES_MAX && self.sent >= self.bytes.len() / 2 {
@@ -77,8 +79,9 @@ impl Outgoing {
         self.bytes.len() - self.sent
     }
 
-    /// Bytes of memory that it takes, but for what an empty one keeps. What was sent of a large
-    /// answer stays until half of it was, and a buffer grows to twice of what is in it.
+    /// Bytes of memory that it takes, but for the reserve of an empty one. The sent bytes of a
+    /// large
+    /// answer stay until half of it is sent, and a buffer grows to twice its content.
     pub(crate) const fn held_bytes(&self) -> usize {
         let all = self.bytes.capacity();
         if all > KEPT_BYTES_MAX { all } else { self.bytes.len() }
@@ -96,7 +99,7 @@ impl Outgoing {
     }
 }
 
-/// What an empty buffer keeps of its memory: a turn's answers to a pipelining peer.
+/// Memory that an empty buffer keeps: a turn's answers to a pipelining peer.
 const KEPT_BYTES_MAX: usize = 16 * 1024;
 
 #[cfg(test)]

@@ -37,16 +37,17 @@ pub(crate) struct Reactor<'a> {
     pub(crate) allowance: usize,
     /// Bytes of answers that others caused in this turn.
     pub(crate) mailed: usize,
-    /// That connections were closed for what they held.
+    /// The complaint that connections were closed for their buffered bytes.
     eviction: Complaint,
     /// The broker took no commands when so many writes and chores were completed.
     pub(crate) stalled_at: Option<u64>,
     /// And did not take those of some connections when so many were.
     pub(crate) postponed_at: u64,
-    /// What the gates were last opened for, and how many writes and chores were completed then.
+    /// The durable positions at the last opening of the gates, and the writes and chores completed
+    /// then.
     durable: Durable,
     completions: u64,
-    /// When somebody was last answered who had not to wait for the log.
+    /// The last time that a client was answered which had not to wait for the log.
     pub(crate) answered_at: Nanos,
     /// Turns in a row in which frames waited to be written and there was always more to do.
     busy_turns: u32,
@@ -57,8 +58,8 @@ pub(crate) struct Reactor<'a> {
     scratch: Box<[u8]>,
 }
 
-/// Connections with something to do, by what it is. A connection stands in each list once, which
-/// its own marks see to.
+/// Connections with something to do, by kind of work. A connection stands in each list once; its
+/// own marks ensure that.
 #[derive(Debug, Default)]
 pub(crate) struct RunLists {
     /// Accepted, and not yet known to the core.
@@ -125,9 +126,9 @@ impl<'a> Reactor<'a> {
                 return self.hub.fail(failure);
             }
         }
-        // Who is gone sleeps for good: the last one awake must know that it is.
+        // An ended reactor sleeps for good: the last one awake must know that it is the last.
         if self.hub.fall_asleep() && self.hub.is_write_due() {
-            // No reactor is awake: whoever releases the lock leaves the write to the committers.
+            // No reactor is awake: releasing the lock leaves the write to the committers.
             drop(self.hub.lock());
         }
     }
@@ -182,8 +183,9 @@ impl<'a> Reactor<'a> {
         }
         if self.hub.fall_asleep() && self.hub.is_write_due() {
             self.hub.wake_up();
-            // It goes on with the turn and sees by itself what it has written: its waker would cost
-            // two system calls a write. Only here, where no sleep follows: who sleeps is rung.
+            // It goes on with the turn and sees its own writes: its waker would cost two system
+            // calls a
+            // write. Only here, where no sleep follows: a sleeping reactor is woken.
             self.hub.mailbox(self.index).awake();
             return self.commit_idle();
         }
@@ -198,9 +200,11 @@ impl<'a> Reactor<'a> {
         self.write(commit)
     }
 
-    /// Connections that wait for the log where all do: none where somebody was answered without it
-    /// lately, who shall not find this thread at the disk, and none beside another reactor, for
-    /// nothing is known here of its connections.
+    /// Connections that wait for the log if all do. Zero if a client was lately answered without
+    /// the
+    /// log: it must not find this thread at the disk. Zero beside another reactor, as this one
+    /// knows
+    /// nothing of its connections.
     fn waiting(&self) -> usize {
         let mixed = self.now.since(self.answered_at) < MIXED_SPAN || self.hub.reactors() > 1;
         if mixed { 0 } else { self.lists.holding.len() }
@@ -257,8 +261,9 @@ impl<'a> Reactor<'a> {
         }
     }
 
-    /// Reads from those in the list until the turn has enough. Who was not reached is first in the
-    /// next.
+    /// Reads from the connections in the list until the turn has enough. The first one that it does
+    /// not
+    /// reach is first in the next turn.
     fn read(&mut self) {
         let (mut bytes, mut reached) = (self.read_the_last(), 0);
         for session in &self.lists.attention {
@@ -273,8 +278,9 @@ impl<'a> Reactor<'a> {
         }
     }
 
-    /// The server stops: reads what its peers have sent, from as many as the turn has enough with.
-    /// Tells how many bytes have come.
+    /// The server stops: reads the last bytes of its peers, from as many as one turn has enough
+    /// with.
+    /// Returns the number of bytes.
     fn read_the_last(&mut self) -> usize {
         let mut bytes = 0;
         while bytes < READ_BYTES_PER_TURN
@@ -288,7 +294,7 @@ impl<'a> Reactor<'a> {
         bytes
     }
 
-    /// Writes here what no committer shall write. Blocks for as long as the device takes.
+    /// Writes the batch that this thread is to write. Blocks for as long as the device takes.
     fn write(&mut self, commit: Commit) -> Result<(), Failure> {
         let Commit::Here(transfer) = commit else { return Ok(()) };
         let disk = self.hub.disk.as_ref().expect("invariant: only a journal makes writes");
@@ -301,7 +307,7 @@ impl<'a> Reactor<'a> {
         Ok(())
     }
 
-    /// Opens the gates as far as the log is durable, and sends what they let out.
+    /// Opens the gates as far as the log is durable, and sends the released bytes.
     fn release(&mut self) {
         self.expire();
         if self.hub.phase() == Phase::Halted {
@@ -326,8 +332,9 @@ impl<'a> Reactor<'a> {
         }
     }
 
-    /// Closes who holds the most, unless it may go beyond all bounds, or lets the other reactors
-    /// look whether they have it. False: nobody more is closed here in this turn.
+    /// Closes the connection with the most buffered bytes, unless it may go beyond all bounds, or
+    /// lets
+    /// the other reactors check whether they have it. False: this turn closes no more here.
     fn evict(&mut self) -> bool {
         let hub = self.hub;
         let mean = hub.buffered.mean(hub.permits.open());
@@ -356,7 +363,8 @@ impl<'a> Reactor<'a> {
     }
 
     /// Gives up the connections whose deadline has passed. One that this turn did not reach may
-    /// have sent what it owes: it is looked at when it was served.
+    /// have
+    /// sent the bytes it owes: the reactor looks at it after serving it.
     fn expire(&mut self) {
         while let Some(session) = self.deadlines.pop_due(self.now) {
             let Some(connection) = self.connections.get_mut(session) else { continue };
@@ -385,7 +393,7 @@ impl<'a> Reactor<'a> {
         }
     }
 
-    /// Sends to one connection, and finds out what it waits for now.
+    /// Sends to one connection, and updates the event it waits for.
     pub(crate) fn send(&mut self, session: SessionId) {
         let parting = if self.is_stopping() { CloseReason::Dismissed } else { CloseReason::Lost };
         let Some(connection) = self.connections.get_mut(session) else { return };
@@ -414,8 +422,9 @@ impl<'a> Reactor<'a> {
         self.deadlines.watch(session, &mut connection.marks().watched, deadline);
     }
 
-    /// The server stops: reads for the last time, turn by turn, and gives up on the peers who do
-    /// not read their answers when their time is over.
+    /// The server stops: reads for the last time, turn by turn. When their time is over, gives up
+    /// on the
+    /// peers that do not read their answers.
     fn stop(&mut self) {
         let Some(until) = self.stopping_until else { return self.begin_stop() };
         if until > self.now {
@@ -436,7 +445,7 @@ impl<'a> Reactor<'a> {
         self.lists.unread = self.connections.ids().into();
     }
 
-    /// Whether what has not yet come in is too late.
+    /// Returns true if input that has not yet come in is too late.
     pub(crate) const fn is_stopping(&self) -> bool {
         self.stopping_until.is_some()
     }
@@ -496,18 +505,20 @@ impl RunLists {
     }
 }
 
-/// Turns for which frames wait while there is always more to do: each gathers what a turn of
-/// clients sends, and takes tens of microseconds.
+/// Turns for which frames wait while there is always more to do. Each gathers the commands of a
+/// turn
+/// of clients, and takes tens of microseconds.
 const BUSY_TURNS_MAX: u32 = 8;
 
-/// For how long somebody who was answered without the log is expected to ask again.
+/// Time in which a client that was answered without the log is expected to ask again.
 const MIXED_SPAN: Nanos = Nanos::from_millis(100);
 
-/// Bytes read in a turn, and what the last connection brought: as many as a turn fills buffers with
+/// Bytes read in a turn, plus the input of the last connection: as many as a turn fills buffers
+/// with
 /// by its answers.
 pub(crate) const READ_BYTES_PER_TURN: usize = 8 * 1024 * 1024;
 
-/// Connections closed in a turn for what they hold: each is looked for among all.
+/// Connections closed in a turn for their buffered bytes: finding each takes a search among all.
 const EVICTIONS_PER_TURN: usize = 256;
 
 /// Bytes read from one connection in a turn: no peer that sends much keeps others waiting.

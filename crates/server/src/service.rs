@@ -1,5 +1,5 @@
-//! What a service manager, such as systemd, is told: when the server is ready, reloads and stops,
-//! and that it lives. The protocol is that of sd_notify(3): datagrams of `NAME=VALUE` lines.
+//! Notices to a service manager, such as systemd: the server is ready, reloads, stops, and lives.
+//! The protocol is that of sd_notify(3): datagrams of `NAME=VALUE` lines.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{Log, Remote};
 
-/// Whoever started this process, where it wants to be told something.
+/// The process that started this one, if it wants notices.
 #[derive(Debug)]
 pub struct ServiceManager {
     socket: Option<(UnixDatagram, SocketAddr)>,
@@ -20,7 +20,7 @@ pub struct ServiceManager {
 }
 
 impl ServiceManager {
-    /// The one that the environment names (`NOTIFY_SOCKET`), or nobody.
+    /// The one that the environment names (`NOTIFY_SOCKET`), or none.
     #[must_use]
     pub fn from_environment(log: Log) -> Self {
         Self::at(std::env::var_os("NOTIFY_SOCKET"), log)
@@ -49,7 +49,7 @@ impl ServiceManager {
         self.tell(&format!("STOPPING=1\nSTATUS={}", one_line(why)));
     }
 
-    /// It does what it was asked to by the signal that reloads others, and has done it.
+    /// Does `work`, as the reload signal asks, and sends the notices before and after it.
     pub fn reload(&self, work: impl FnOnce()) {
         let now = clock_gettime(ClockId::Monotonic);
         let micros = i128::from(now.tv_sec) * 1_000_000 + i128::from(now.tv_nsec) / 1_000;

@@ -1,5 +1,5 @@
-//! Sockets in the file system: made so that nobody else can connect before the permissions hold,
-//! replaced only when nobody listens to them, and removed at the end.
+//! Sockets in the file system. No client can connect before the permissions hold; the server
+//! replaces a socket only if it has no listener, and removes its own at the end.
 
 use std::fs::{self, File, Metadata, Permissions};
 use std::io;
@@ -37,7 +37,7 @@ impl SocketFile {
     /// Listens on a socket of this file.
     ///
     /// # Errors
-    /// Somebody else does, the path is too long, or the system refuses.
+    /// Another process listens, the path is too long, or the system refuses.
     pub(crate) fn listen(wanted: &UnixSocket, backlog: i32) -> io::Result<(OwnedFd, Self)> {
         let address = address(&wanted.path)?;
         let _alone = lock_directory(&wanted.path);
@@ -50,7 +50,7 @@ impl SocketFile {
             bound => bound?,
         }
         let file = Self::new(&wanted.path)?;
-        // In this order: before it listens nobody can connect.
+        // In this order: no client can connect before it listens.
         if let Some(group) = wanted.group {
             chown(&wanted.path, None, Some(group))?;
         }
@@ -67,7 +67,7 @@ impl SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // What cannot be removed is replaced by the next start.
+        // The next start replaces a socket that cannot be removed.
         let found = fs::symlink_metadata(&self.path);
         if found.is_ok_and(|metadata| identity(&metadata) == self.identity) {
             let _ = fs::remove_file(&self.path);
@@ -93,7 +93,7 @@ fn address(path: &Path) -> io::Result<SocketAddrUnix> {
     })
 }
 
-/// Removes a socket that nobody listens to, as a server leaves it that was killed.
+/// Removes a socket without a listener, as a killed server leaves it.
 fn remove_stale(path: &Path, address: &SocketAddrUnix) -> io::Result<()> {
     let metadata = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -108,7 +108,7 @@ fn remove_stale(path: &Path, address: &SocketAddrUnix) -> io::Result<()> {
     match connect(make()?, address) {
         Err(Errno::CONNREFUSED) => fs::remove_file(path),
         Err(Errno::NOENT) => Ok(()),
-        // Also where so many wait that it takes nobody now.
+        // Also if so many connections wait that the listener takes none now.
         Ok(()) | Err(_) => Err(Errno::ADDRINUSE.into()),
     }
 }

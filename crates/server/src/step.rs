@@ -11,10 +11,10 @@ use crate::peer::{Peer, name_of};
 use crate::reactor::{Reactor, RunLists};
 
 impl Reactor<'_> {
-    /// Steps the broker with everything that has come in, and decides who writes what became of
-    /// it. Takes the lock once, and not at all when there is nothing to do.
+    /// Steps the broker with all input, and decides which thread writes the resulting frames. Takes
+    /// the lock once, and not at all when there is nothing to do.
     pub(crate) fn step(&mut self) -> Commit {
-        // The flag is taken before what it stands for: what comes later raises it again.
+        // In this order: the flag first, then its content. Later content raises the flag again.
         let mail = self.hub.mailbox(self.index).take_mail();
         if mail {
             self.lists.arrivals.append(&mut self.hub.mailbox(self.index).arrivals());
@@ -60,8 +60,9 @@ impl Reactor<'_> {
         self.close_parting(core);
     }
 
-    /// Gives nothing more to connections that are over, before any of them is closed: else each
-    /// would be given what the one before it had.
+    /// Stops deliveries to all ended connections before closing any of them: else each would be
+    /// given
+    /// the messages that the one before it had.
     fn stop_serving_finished(&mut self, core: &mut Core) {
         for (session, parting) in self.lists.finished.drain(..) {
             core.broker.stop_serving(session);
@@ -120,8 +121,9 @@ impl Reactor<'_> {
         !core.has_mail(self.index)
     }
 
-    /// The log has gone on: who could not be served before may be now, and comes before those who
-    /// asked later.
+    /// The log has gone on: postponed connections may be served now, and come before those that
+    /// asked
+    /// later.
     fn resume_postponed(&mut self, completions: u64) {
         if self.postponed_at == completions {
             return;
@@ -145,7 +147,9 @@ impl Reactor<'_> {
         self.lists.attention.extend(later);
     }
 
-    /// Serves those in the list until the turn is spent. Who was not reached is first in the next.
+    /// Serves the connections in the list until the turn is spent. The first one not reached is
+    /// first in
+    /// the next turn.
     fn run(&mut self, core: &mut Core) {
         let completions = self.hub.completions();
         self.resume_postponed(completions);
@@ -155,7 +159,7 @@ impl Reactor<'_> {
         let mut served = 0;
         let mut attention = std::mem::take(&mut self.lists.attention);
         for session in &attention {
-            // What others caused comes before what it causes itself now.
+            // Work that others caused comes before work that it causes itself now.
             if left == 0 || core.broker.stalled() || !self.take_mail(core) {
                 break;
             }
@@ -171,9 +175,11 @@ impl Reactor<'_> {
         self.lists.attention = attention;
     }
 
-    /// Connections whose peers are gone end before anybody asks in this turn, all of them together:
-    /// so the others do not find them there, and none is given what another one had. Tells how many
-    /// of so many steps are left.
+    /// Connections whose peers are gone end before any command of this turn, all of them together.
+    /// So
+    /// the others do not find them there, and none is given a message that another one had. Returns
+    /// how
+    /// many of so many steps are left.
     fn serve_hung_up(&mut self, core: &mut Core, steps: u64) -> u64 {
         let mut left = steps;
         for session in std::mem::take(&mut self.lists.hung_up) {
@@ -186,7 +192,7 @@ impl Reactor<'_> {
         left
     }
 
-    /// Serves one connection, with so many steps of the turn left; tells what it took of them.
+    /// Serves one connection, with so many steps of the turn left; returns the steps it took.
     fn serve_one(&mut self, core: &mut Core, session: SessionId, left: u64) -> u64 {
         let Some(connection) = self.connections.get_mut(session) else { return 0 };
         if connection.marks().finished {
@@ -210,7 +216,7 @@ impl Reactor<'_> {
     }
 }
 
-/// What one connection may use up in a turn.
+/// The share of a turn that one connection may use up.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     steps: u64,
@@ -273,22 +279,22 @@ impl RunLists {
 /// Steps of all connections in a turn: bounds how long the lock is held, to a few milliseconds.
 pub(crate) const STEPS_PER_TURN: u64 = limits::STEPS_PER_TURN_MAX as u64;
 
-/// Bytes of answers that others caused in a turn, and the last one: what is published goes to many
-/// at once, whose peers may read or not.
+/// Bytes of answers that others caused in a turn, plus the last one. A publication goes to many at
+/// once, and their peers may read or not.
 const MAIL_BYTES_PER_TURN: usize = 8 * 1024 * 1024;
 
 /// Steps of one connection in a turn, so that a pipelining one shares the broker with others: some
 /// 256 puts.
 const STEPS_PER_CONNECTION: u64 = 256 * limits::COMMAND_STEPS as u64;
 
-/// Steps of connections that close in a turn: those who stay go before those who leave.
+/// Steps of connections that close in a turn: staying connections go before leaving ones.
 const CLOSING_STEPS_PER_TURN: u64 = STEPS_PER_TURN / 4;
 
-/// What a session answers by itself costs a step for so many bytes.
+/// An answer that a session makes by itself costs a step for so many bytes.
 const ANSWER_BYTES_PER_STEP: usize = 16;
 
-/// What the broker answers costs, beside its steps, one for so many bytes that are copied: so a
-/// turn fills buffers by 8 MiB at most, and the last answer.
+/// An answer of the broker costs, beside its steps, one for so many copied bytes: so a turn fills
+/// buffers by 8 MiB at most, plus the last answer.
 const BODY_BYTES_PER_STEP: usize = 128;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Clients that speak the wrong protocol: who they are is logged, so that whoever set a port wrong
+//! Clients that speak the wrong protocol: the log names them, so that an operator with a wrong port
 //! finds out.
 
 use std::fmt;
 
 use input::{BEGINNING_BYTES_MAX, Beginning, WrongProtocol, beginning};
 
-/// The first bytes of a connection, until they tell what is spoken there.
+/// The first bytes of a connection, until they tell its protocol.
 #[derive(Debug, Default)]
 pub(crate) struct Head {
     bytes: [u8; BEGINNING_BYTES_MAX],
@@ -13,7 +13,7 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// More bytes have come. Tells what they begin, once that is known.
+    /// Appends received bytes. Tells the protocol they begin, once it is known.
     pub(crate) fn append(&mut self, received: &[u8]) -> Beginning {
         let free = self.bytes.get_mut(self.count..).unwrap_or_default();
         for (free, byte) in free.iter_mut().zip(received) {
@@ -27,7 +27,7 @@ impl Head {
     }
 }
 
-/// What the log says about a client of the wrong protocol, and what to do about it.
+/// The log line about a client of the wrong protocol, with the advice for the operator.
 #[derive(Debug)]
 pub(crate) struct Advice<'a> {
     /// Its connection, as operators know it.
