@@ -21,10 +21,10 @@ use crate::returning::Returning;
 use crate::spilling::Spilling;
 use crate::work::{Chore, ChoreDone};
 
-/// What can be chosen about a broker.
+/// The options of a broker.
 #[derive(Clone, Debug)]
 pub struct BrokerOptions {
-    /// What "persistent" means, and the policies of the queues.
+    /// The meaning of "persistent", and the policies of the queues.
     pub engine: EngineOptions,
     /// The log; unused where the policy is [`StorePolicy::Memory`].
     pub journal: JournalOptions,
@@ -38,7 +38,7 @@ pub struct Broker<F> {
     /// The snapshot that is being taken.
     snapshot: Option<SnapshotCursor>,
     chunk: Vec<u8>,
-    /// Sessions that ended while the log took nothing: what they held is for later.
+    /// Sessions that ended while the log took no frames: their deliveries are returned later.
     ended: VecDeque<(SessionId, Fault)>,
     /// Replies whose bodies are to be fetched.
     pub(crate) returning: Returning,
@@ -46,11 +46,11 @@ pub struct Broker<F> {
     pub(crate) spilling: Option<Spilling<F>>,
     /// The last chore was for the spill; the log is next.
     served_spill: bool,
-    /// Bodies were away when the engine was stepped: what it says may name some.
+    /// Bodies were away when the engine was stepped: its outputs may name some.
     had_away: bool,
     /// How often one had gone by then: some may go meanwhile.
     went_away: u64,
-    /// Time never goes back, whatever the clock of this start says.
+    /// Time never goes back, even if the clock of this start is behind.
     started_at: Nanos,
 }
 
@@ -71,7 +71,7 @@ impl<F: Clone> Broker<F> {
         Self::new(Engine::new(options), None, Nanos::ZERO)
     }
 
-    /// A broker with its log in a directory, recovered from what is there.
+    /// A broker with its log in a directory, recovered from the files there.
     ///
     /// # Errors
     /// [`OpenError`]: see [`Journal::open`].
@@ -108,12 +108,12 @@ impl<F: Clone> Broker<F> {
         self.engine.open_session(session);
     }
 
-    /// What operators know a client by.
+    /// Sets the name of a client for operators.
     pub fn name_session(&mut self, session: SessionId, name: Arc<str>) {
         self.engine.name_session(session, name);
     }
 
-    /// A client is gone: what it held is ready again, delivered in vain; what it waited for is off.
+    /// A client is gone: its deliveries are ready again, as failed attempts; its waits end.
     pub fn close_session(&mut self, now: Nanos, session: SessionId, outputs: &mut Vec<Output>) {
         self.end_session(now, session, Fault::Theirs, outputs);
     }
@@ -147,10 +147,11 @@ impl<F: Clone> Broker<F> {
         self.commit_awaiting(now, outputs);
     }
 
-    /// Lets time pass for the engine: sessions end that could not before, and a bounded number of
-    /// delays, leases, waits and pauses; commits go on that waited for room. What expires is
-    /// journalled, and so is what a client held that is gone: all of it waits while the broker is
-    /// stalled.
+    /// Lets time pass for the engine: ends sessions that could not end before, and a bounded number
+    /// of
+    /// delays, leases, waits and pauses; commits that waited for room go on. Expiry is journalled,
+    /// and so
+    /// are the deliveries of a client that is gone: all of it waits while the broker is stalled.
     pub fn handle_timeout(&mut self, now: Nanos, outputs: &mut Vec<Output>) {
         while !self.stalled()
             && let Some((session, fault)) = self.ended.pop_front()
@@ -187,9 +188,11 @@ impl<F: Clone> Broker<F> {
         self.journal.as_ref().is_some_and(|log| log.allowance().stalled)
     }
 
-    /// Whether a command can be given now: not while the broker is stalled; what adds to the log
-    /// not while that is behind, and what adds to memory not while that is full of what is about to
-    /// leave, so that what settles need not wait.
+    /// Returns true if the broker takes a command now: none while it is stalled. Commands that add
+    /// to the
+    /// log wait while it is behind. Commands that add to memory wait while it is full of bodies
+    /// that are
+    /// about to leave. So settling need not wait.
     #[must_use]
     pub fn takes(&self, session: SessionId, command: &Command) -> bool {
         let Some(journal) = &self.journal else { return true };
@@ -220,13 +223,13 @@ impl<F: Clone> Broker<F> {
         self.engine.refuse_waiting();
     }
 
-    /// How far the log is durable; what depends on nothing needs no log.
+    /// How far the log is durable; an output without a dependency needs no log.
     #[must_use]
     pub fn durable(&self) -> Durable {
         self.journal.as_deref().map_or_else(Durable::default, Journal::durable)
     }
 
-    /// What waits to be written: see [`Journal::unwritten`].
+    /// The frames that wait to be written: see [`Journal::unwritten`].
     #[must_use]
     pub fn unwritten(&self) -> Unwritten {
         self.journal.as_deref().map_or_else(Unwritten::default, Journal::unwritten)
@@ -260,8 +263,9 @@ impl<F: Clone> Broker<F> {
     pub fn poll_chore(&mut self, now: Nanos) -> Option<Chore<F>> {
         let chore = self.next_chore(now);
         if self.engine.waits_for_log() {
-            // That there is no more room may have been found out just now: then nobody waits for
-            // it, but is refused.
+            // The chore may have shown just now that there is no more room: then sends do not wait
+            // for it,
+            // but are refused.
             self.tell_room();
         }
         chore
@@ -323,7 +327,7 @@ impl<F: Clone> Broker<F> {
         }
     }
 
-    /// From now on only what ends the process well: go on until [`Broker::is_idle`].
+    /// From now on does only the work that ends the process well: go on until [`Broker::is_idle`].
     pub fn begin_shutdown(&mut self) {
         if let Some(journal) = &mut self.journal {
             journal.begin_shutdown();
@@ -336,13 +340,13 @@ impl<F: Clone> Broker<F> {
         self.journal.as_ref().is_none_or(|journal| journal.is_settled() && journal.is_tidy())
     }
 
-    /// What the journal counted; zeros where there is none.
+    /// The journal's counters; zeros if there is none.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.journal.as_deref().map_or_else(Counters::default, Journal::counters)
     }
 
-    /// Begins to find out what each file of the log is kept for.
+    /// Begins to find the reason why the log keeps each file.
     #[must_use]
     pub fn explain(&self) -> Explaining {
         let (segments, last) = match self.journal.as_deref() {
@@ -357,13 +361,13 @@ impl<F: Clone> Broker<F> {
         explaining.go_on(&self.engine)
     }
 
-    /// What the engine counts.
+    /// The engine's statistics.
     #[must_use]
     pub fn statistics(&self) -> BrokerStatistics {
         self.engine.statistics()
     }
 
-    /// What became of messages that are dead.
+    /// The fate of dead messages.
     #[must_use]
     pub const fn dead_letters(&self) -> DeadLetterStatistics {
         self.engine.dead_letters()
@@ -399,7 +403,7 @@ impl<F: Clone> Broker<F> {
         self.engine.away()
     }
 
-    /// What all calls so far have cost the engine: see [`Engine::steps`].
+    /// The cost of all calls so far to the engine: see [`Engine::steps`].
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.engine.steps()
@@ -431,7 +435,7 @@ impl<F: Clone> Broker<F> {
         self.check_spill();
     }
 
-    /// What it held counts as failed where the fault is its own, which is journalled.
+    /// Its deliveries count as failed if the fault is its own; that is journalled.
     fn end_session(
         &mut self,
         now: Nanos,
@@ -471,15 +475,16 @@ impl<F: Clone> Broker<F> {
         }
     }
 
-    /// What the disk has by now may leave memory, and the log may have caught up.
+    /// Bodies that the disk has by now may leave memory, and the log may have caught up.
     fn tell_who_waits(&mut self) {
         if self.engine.memory_waits() > 0 || self.engine.waits_for_log() {
             self.tell_room();
         }
     }
 
-    /// Appends the frames of the last step, tells the log what ceased to matter, and hands out
-    /// what was said.
+    /// Appends the frames of the last step, tells the log which records ceased to matter, and hands
+    /// out
+    /// the outputs.
     fn commit_effects(&mut self, now: Nanos, outputs: &mut Vec<Output>) {
         if let Some(journal) = &mut self.journal {
             let mut start = 0;
@@ -494,15 +499,16 @@ impl<F: Clone> Broker<F> {
             for freed in &self.effects.freed {
                 journal.free(freed.lsn, freed.bytes);
             }
-            // Here, so that whoever asks whether the log is stalled before the next command is
-            // told by the same numbers as that command.
+            // Here, so that a caller that asks whether the log is stalled before the next command
+            // gets
+            // the same numbers as that command.
             journal.need_for_snapshot(self.engine.snapshot_bytes_max());
         }
         let may_be_away = self.had_away || self.engine.went_away() != self.went_away;
         if may_be_away || !self.returning.is_empty() {
             self.hold_back(outputs);
         }
-        // What replies lack stays for them.
+        // Bodies that replies lack stay for them.
         self.free_vacated();
         outputs.append(&mut self.effects.outputs);
         self.effects.clear();
@@ -514,7 +520,7 @@ impl<F: Clone> Broker<F> {
         let Some(wanted) = self.engine.awaited_room() else { return Readiness::Awaited };
         let readiness = self.journal.as_ref().map(|journal| journal.readiness(&wanted));
         match readiness {
-            // What it had settled is journalled as failed.
+            // A refusal would journal the deliveries it had settled as failed.
             Some(Readiness::NoRoom) if self.stalled() => Readiness::Awaited,
             readiness => readiness.unwrap_or(Readiness::Ready),
         }

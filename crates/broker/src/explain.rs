@@ -1,4 +1,4 @@
-//! What the log is kept for: its files, and the messages that need them.
+//! The reason why the log keeps each of its files: the messages that need it.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,10 @@ use crate::recovery::Replay;
 /// A file of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explained {
-    /// What the log says of it.
+    /// The log's account of the file.
     pub segment: SegmentUse,
-    /// Whose messages need it: those with the oldest ones, at most [`QUEUES_EXPLAINED_MAX`].
+    /// The queues with messages that need it: those with the oldest ones, at most
+    /// [`QUEUES_EXPLAINED_MAX`].
     pub queues: Vec<QueueShare>,
     /// How many queues there are of which messages need it.
     pub queues_count: usize,
@@ -34,11 +35,12 @@ pub struct QueueShare {
     pub created: Nanos,
 }
 
-/// Looks into a log that nobody uses, as a process that recovers would find it; changes nothing.
-/// Tells of bytes that were read. What lives in the log is in memory meanwhile, without bodies.
+/// Looks into a log that no process uses, as a recovering process would find it; changes nothing.
+/// Reports bytes that were read. The live messages of the log are in memory meanwhile, without
+/// bodies.
 ///
 /// # Errors
-/// [`OpenError`]: it is not what was written.
+/// [`OpenError`]: its bytes are not as they were written.
 pub fn explain<D: Disk>(
     disk: &D,
     options: EngineOptions,
@@ -51,10 +53,10 @@ pub fn explain<D: Disk>(
     Ok(explaining.end())
 }
 
-/// What the log is kept for, as it is found out in portions while the broker goes on.
+/// The reason why the log keeps each file, found in portions while the broker goes on.
 ///
-/// Its files are told as they were when this began. What was settled before it was looked at is
-/// not told, nor is what was stored or moved since.
+/// It describes the files as they were when this began. It omits messages that were settled before
+/// the look at them, and messages stored or moved since the begin.
 #[derive(Debug)]
 pub struct Explaining {
     segments: Vec<SegmentUse>,
@@ -91,7 +93,7 @@ impl Explaining {
         self.next.is_some()
     }
 
-    /// What was found, file by file.
+    /// The findings, file by file.
     #[must_use]
     pub fn end(self) -> Vec<Explained> {
         let explained = self.segments.into_iter().zip(self.shares).map(|(segment, shares)| {

@@ -1,5 +1,6 @@
-//! Bodies come back from the log and the spill: for replies that name them, for whoever looks into
-//! them, and ahead of whoever reads on.
+//! Bodies come back from the log and the spill: for replies that name them, for commands that
+//! inspect
+//! them, and ahead of consumers that read on.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use model::{BodyPlace, Lsn, Output, SessionId};
 use crate::Broker;
 use crate::work::{Fetch, FetchDone};
 
-/// What is being fetched, and how much at once.
+/// The fetch under way, and the bytes to fetch at once.
 #[derive(Debug, Default)]
 pub(crate) struct Fetching {
     out: Option<Source>,
@@ -35,7 +36,7 @@ impl Fetching {
         self.out == Some(Source::Spill)
     }
 
-    /// Whoever goes on where the last fetch ended gets twice as much.
+    /// A read that goes on where the last fetch ended gets twice as much.
     fn bytes_for(&mut self, lsn: Lsn) -> usize {
         let goes_on = lsn > self.end && lsn.0 - self.end.0 <= GAP_FRAMES_MAX;
         let bytes = if goes_on { self.bytes * 2 } else { FETCH_BYTES_MIN };
@@ -51,19 +52,21 @@ impl<F: Clone> Broker<F> {
         self.returning.let_overtake(session);
     }
 
-    /// All replies keep the order in which the engine gave them, over all sessions: for one who
+    /// All replies keep the order in which the engine gave them, over all sessions: for a caller
+    /// that
     /// watches them.
     pub fn keep_order(&mut self) {
         self.returning.keep_order();
     }
 
-    /// Whether what was fetched lets somebody go on, with [`Broker::handle_timeout`] at once.
+    /// Returns true if a fetched body lets an operation go on, with [`Broker::handle_timeout`] at
+    /// once.
     #[must_use]
     pub fn goes_on(&self) -> bool {
         !self.stalled() && self.engine.goes_on()
     }
 
-    /// What is to be read back next; one is outstanding at most. The log and the spill take turns.
+    /// The next fetch; one is outstanding at most. The log and the spill take turns.
     pub fn poll_fetch(&mut self) -> Option<Fetch<F>> {
         if self.fetching.out.is_some() {
             return None;
@@ -90,8 +93,9 @@ impl<F: Clone> Broker<F> {
     /// Takes a performed one back.
     ///
     /// # Errors
-    /// When the disk failed, or what was read is not what was written: nothing more is confirmed,
-    /// and the process is to end.
+    /// If the disk failed, or the bytes read are not the bytes written: nothing more is confirmed,
+    /// and
+    /// the process is to end.
     pub fn handle_fetch(
         &mut self,
         done: FetchDone<F>,
@@ -120,7 +124,7 @@ impl<F: Clone> Broker<F> {
         }
     }
 
-    /// Nobody hears what a session was to be told.
+    /// Drops the replies that wait for a session.
     pub(crate) fn forget_replies(&mut self, session: SessionId) {
         let (journal, spilling) = (&mut self.journal, &mut self.spilling);
         self.returning.forget(session, |place| match place {
@@ -146,7 +150,7 @@ impl<F: Clone> Broker<F> {
         self.poll_spill_fetch().map(Fetch::Spill)
     }
 
-    /// Replies and those who look into bodies take turns.
+    /// Replies and inspections of bodies take turns.
     fn next_frame(&mut self) -> Option<Lsn> {
         let for_engine = self.engine.wanted_frame();
         let for_replies = self.returning.next_frame();
@@ -195,11 +199,12 @@ impl<F: Clone> Broker<F> {
     }
 }
 
-/// Read at once for one who asks for a message here and there.
+/// Bytes read at once for a message here and there.
 const FETCH_BYTES_MIN: usize = 64 * 1024;
 
-/// Read at once for one who reads on and on.
+/// Bytes read at once for a consumer that reads on and on.
 const FETCH_BYTES_MAX: usize = 1024 * 1024;
 
-/// Frames that may lie between what was fetched and what is asked for next by one who reads on.
+/// Frames that may lie between the fetched ones and the next that a consumer asks for as it reads
+/// on.
 const GAP_FRAMES_MAX: u64 = 64;

@@ -1,8 +1,9 @@
 //! Engine and journal joined: one turn.
 //!
-//! A [`Broker`] steps the engine, appends what it changed as frames, and passes on what it says
-//! with the log position it depends on. It holds no thread and calls no disk once it is open; the
-//! server and the simulation drive it alike:
+//! A [`Broker`] steps the engine, appends its changes as frames, and passes on its outputs with the
+//! log position they depend on. It holds no thread and calls no disk once it is open; the server
+//! and
+//! the simulation drive it alike:
 //!
 //! ```text
 //! handle / handle_timeout -> outputs          (wait at the gate for durable())

@@ -7,14 +7,14 @@ use std::ops::{Deref, DerefMut};
 use journal::{Allowance, Ease, Journal};
 use model::{ChainRoom, Durability, LiveRecords, Lsn, Nanos};
 
-/// A journal that remembers what it takes. Whoever may change it makes it forget, unless it is one
-/// of the few things that come with each command and mostly change nothing about that.
+/// A journal that remembers its allowance. Mutable access makes it forget, except for the few
+/// operations that come with each command and mostly do not change the allowance.
 pub(crate) struct Log<F> {
     journal: Journal<F>,
     known: Cell<Option<Known>>,
 }
 
-/// What the log takes, and how far that holds.
+/// The log's allowance, and how far it holds.
 #[derive(Clone, Copy)]
 struct Known {
     allowance: Allowance,
@@ -26,7 +26,7 @@ impl<F: Clone> Log<F> {
         Self { journal, known: Cell::new(None) }
     }
 
-    /// What it takes now.
+    /// The log's present allowance.
     pub(crate) fn allowance(&self) -> Allowance {
         if let Some(known) = self.known.get() {
             return known.allowance;
@@ -82,10 +82,10 @@ impl<F: Clone> Log<F> {
         }
     }
 
-    /// What is remembered holds.
+    /// The remembered allowance holds.
     ///
     /// # Panics
-    /// When it does not.
+    /// If it does not.
     pub(crate) fn check(&self) {
         self.journal.check();
         assert_eq!(self.allowance(), self.journal.allowance(), "nothing was changed unnoticed");

@@ -6,12 +6,12 @@ use model::{BrokerStatistics, Lsn, Nanos};
 
 use crate::BrokerOptions;
 
-/// What recovery found.
+/// The findings of recovery.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// What was read.
+    /// The files and frames that were read.
     pub log: Recovered,
-    /// What came of it.
+    /// The state that came of it.
     pub statistics: BrokerStatistics,
     /// Commits that a crash cut off: nothing of them took effect.
     pub commits_cut: u64,
@@ -19,11 +19,11 @@ pub struct Recovery {
     pub latest: Nanos,
 }
 
-/// Reads a log without changing anything and replays it into an engine that is thrown away. Tells
-/// of bytes that were read.
+/// Reads a log without changing anything and replays it into an engine that is thrown away. Reports
+/// bytes that were read.
 ///
 /// # Errors
-/// [`OpenError`]: it is not what was written.
+/// [`OpenError`]: its bytes are not as they were written.
 pub fn verify<D: Disk>(
     disk: &D,
     options: BrokerOptions,
@@ -43,8 +43,8 @@ pub struct Repaired {
     pub statistics: BrokerStatistics,
 }
 
-/// Tells what going on without what is gone would lose, and does it where `accept_loss`; see
-/// [`journal::repair`]. Tells of bytes that were read.
+/// Reports the loss of going on without the missing files, and goes on if `accept_loss`; see
+/// [`journal::repair`]. Reports bytes that were read.
 ///
 /// # Errors
 /// [`OpenError`]: more is wrong than can be repaired, and nothing was changed; or the disk failed.

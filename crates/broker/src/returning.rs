@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use model::{Away, BodyPlace, Lsn, MessageId, Output, Reply, SessionId};
 
-/// Who waits for which bodies.
+/// The replies that wait for bodies.
 #[derive(Debug, Default)]
 pub(crate) struct Returning {
-    /// Of each session what it is to be told, by the number in which that came.
+    /// The replies of each session, by the number in which they came.
     lines: BTreeMap<SessionId, BTreeMap<u64, Held>>,
     /// Which of these lack it.
     needs: BTreeMap<Place, BTreeSet<(SessionId, u64)>>,
@@ -49,7 +49,7 @@ impl Held {
         self.lacks -= 1;
     }
 
-    /// What may go out now.
+    /// The output that may go out now.
     fn into_output(mut self) -> Output {
         assert!(self.is_whole(), "a reply goes out with all its bodies");
         if !self.came.is_empty() {
@@ -132,12 +132,12 @@ impl Returning {
         None
     }
 
-    /// Whether a reply needs what is there.
+    /// Returns true if a reply needs the body at that place.
     pub(crate) fn lacks(&self, place: BodyPlace) -> bool {
         self.needed_at(place).next().is_some()
     }
 
-    /// Whose bodies are needed of a frame.
+    /// The messages of a frame whose bodies are needed.
     pub(crate) fn needed_of(&self, lsn: Lsn) -> impl Iterator<Item = MessageId> {
         self.needed_at(BodyPlace::Frame(lsn))
     }
@@ -147,7 +147,7 @@ impl Returning {
         self.needs.range(all).map(|((_, message), _)| *message)
     }
 
-    /// What lies there in the spill has come.
+    /// The body at that place in the spill has come.
     pub(crate) fn fill_spilled(
         &mut self,
         place: NonZeroU64,
@@ -173,8 +173,9 @@ impl Returning {
         }
     }
 
-    /// A session is gone, and what it was to be told. `unpin` is told of each place that nobody
-    /// needs any more.
+    /// A session is gone, and its replies with it. Calls `unpin` for each place that no reply needs
+    /// any
+    /// more.
     pub(crate) fn forget(&mut self, session: SessionId, mut unpin: impl FnMut(BodyPlace)) {
         self.overtaking.remove(&session);
         for (number, mut held) in self.lines.remove(&session).unwrap_or_default() {
@@ -188,8 +189,9 @@ impl Returning {
         }
     }
 
-    /// A reply lacks nothing any more: it goes out, if its session lets replies overtake; if not,
-    /// what is first in line goes, as far as that lacks nothing.
+    /// A reply lacks no body any more: it goes out, if its session lets replies overtake. If not,
+    /// the
+    /// first replies in line go, as far as they lack no body.
     fn release(&mut self, session: SessionId, number: u64, outputs: &mut Vec<Output>) {
         let Some(line) = self.lines.get_mut(&session) else { return };
         if self.overtaking.contains(&session) {
@@ -207,7 +209,7 @@ impl Returning {
     }
 }
 
-/// Who stands in the one line.
+/// The session of all replies in the one line.
 const EVERYBODY: SessionId = SessionId(u64::MAX);
 
 /// The bodies that a reply lacks.

@@ -1,4 +1,4 @@
-//! Copying what is left of a damaged directory into a new one.
+//! Copies the remains of a damaged directory into a new one.
 
 use engine::{Engine, EngineOptions, Salvage, SalvageReport};
 use journal::{
@@ -45,7 +45,7 @@ pub enum SalvageError {
     Nothing(Vec<Damage>),
     /// The damaged directory cannot be read at all, or a newer program wrote it.
     From(OpenError),
-    /// The new directory cannot be opened, or is not what was just written.
+    /// The new directory cannot be opened, or its bytes are not as they were written.
     To(OpenError),
     /// The disk failed under the new directory.
     Failed(JournalFailed),

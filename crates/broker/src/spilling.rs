@@ -1,8 +1,12 @@
-//! Bodies that only memory has go to the spill, and what nobody needs there is given up. Where
-//! its files are mostly dead, what lives of one is read and put elsewhere, a piece at a time.
+//! Bodies that only memory has go to the spill, and bodies that are no longer needed there are
+//! given
+//! up. If its files are mostly dead, the live bodies of one are read and put elsewhere, a piece at
+//! a
+//! time.
 //!
-//! One write is out at most. What a reply lacks stays where it is until it has it, also when its
-//! message is gone meanwhile.
+//! One write is out at most. A body that a reply lacks stays in its place until the reply has it,
+//! even
+//! if its message is gone meanwhile.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -18,23 +22,23 @@ use model::{BodyPlace, MessageId, Nanos, Output};
 use crate::Broker;
 use crate::work::Chore;
 
-/// The spill, and what is out of it.
+/// The spill, and the work on it that is out.
 #[derive(Debug)]
 pub(crate) struct Spilling<F> {
     spill: Spill<F>,
-    /// What is being written.
+    /// The write that is out.
     writing: Option<Writing>,
     /// From where bodies are being read.
     reading: Vec<NonZeroU64>,
-    /// What is to lie elsewhere, and was or is being read for that.
+    /// The bodies to be moved elsewhere, read or being read for that.
     moving: Vec<Spilled>,
     /// Its bodies, once they were read.
     moving_bodies: Vec<Arc<[u8]>>,
-    /// The last chore was for what is to lie elsewhere; what leaves memory is next.
+    /// The last chore served a move; bodies that leave memory are next.
     served_move: bool,
     /// It took nothing: when it is asked again.
     retry_at: Option<Nanos>,
-    /// What only replies need, by where it lies.
+    /// Bodies that only replies need, by place.
     kept: BTreeMap<NonZeroU64, Spilled>,
 }
 
@@ -43,7 +47,7 @@ pub(crate) struct Spilling<F> {
 enum Writing {
     /// Of bodies that leave memory: their names and sizes.
     Leaving(Vec<(MessageId, u32)>),
-    /// Of what lies elsewhere by now.
+    /// Of bodies that now lie elsewhere.
     Moving(Vec<Spilled>),
 }
 
@@ -85,7 +89,7 @@ impl<F: Clone> Spilling<F> {
         fetches
     }
 
-    /// No reply needs what lies there.
+    /// No reply needs the body at that place any more.
     pub(crate) fn unpin(&mut self, place: NonZeroU64) {
         if let Some(spilled) = self.kept.remove(&place) {
             self.free(spilled);
@@ -96,7 +100,7 @@ impl<F: Clone> Spilling<F> {
         self.spill.free(spilled.place.into(), spilled.bytes as usize);
     }
 
-    /// What was read to lie elsewhere goes there. Where there is no room it stays.
+    /// Puts the bodies that were read for a move elsewhere. Without room they stay.
     fn put_moving(&mut self, now: Nanos) -> Option<Chore<F>> {
         let bodies = std::mem::take(&mut self.moving_bodies);
         let moving = std::mem::take(&mut self.moving);
@@ -109,19 +113,19 @@ impl<F: Clone> Spilling<F> {
 }
 
 impl<F: Clone> Broker<F> {
-    /// What was counted about bodies that are in no log and left memory; zeros where none can.
+    /// Counts of bodies that are in no log and left memory; zeros if no body can.
     #[must_use]
     pub fn spill_counters(&self) -> SpillCounters {
         let counters = self.spilling.as_ref().map(|spilling| spilling.spill.counters());
         counters.unwrap_or_default()
     }
 
-    /// Whether so much waits to leave memory that what adds to it waits.
+    /// Returns true if so many bodies wait to leave memory that commands which add to it wait.
     pub(crate) fn waits_for_spill(&self) -> bool {
         self.spilling.is_some() && self.engine.waits_for_spill()
     }
 
-    /// What is to be done to the disk for the spill.
+    /// The next chore on the disk for the spill.
     pub(crate) fn poll_spill_chore(&mut self, now: Nanos) -> Option<Chore<F>> {
         let spilling = self.spilling.as_mut()?;
         if let Some(removal) = spilling.spill.poll_removal() {
@@ -159,7 +163,7 @@ impl<F: Clone> Broker<F> {
         Some(Chore::Spill(write))
     }
 
-    /// What lives in a file that is mostly dead is read, or goes elsewhere.
+    /// Reads the live bodies of a file that is mostly dead, or puts them elsewhere.
     fn poll_move(&mut self, now: Nanos) -> Option<Chore<F>> {
         let spilling = self.spilling.as_mut()?;
         if !spilling.moving_bodies.is_empty() {
@@ -175,7 +179,7 @@ impl<F: Clone> Broker<F> {
         let moving: Vec<_> = found.take(MOVED_MAX).collect();
         let places = moving.iter().map(|spilled| SpillPlace::from(spilled.place));
         let fetches: Vec<_> = places.map(|place| spilling.spill.fetch(place)).collect();
-        // Replies may need what no message does: that goes soon.
+        // Replies may need bodies that no message needs: those go soon.
         if moving.is_empty() {
             return None;
         }
@@ -184,7 +188,7 @@ impl<F: Clone> Broker<F> {
     }
 
     /// # Errors
-    /// When the disk failed, or what was read is not what was written: it is lost.
+    /// If the disk failed, or the bytes read are not the bytes written: the body is lost.
     pub(crate) fn handle_spill_move(
         &mut self,
         done: Vec<SpillFetchDone>,
@@ -242,7 +246,7 @@ impl<F: Clone> Broker<F> {
         removed.map_err(|error| self.journal_mut().fail_beside(error))
     }
 
-    /// Begins to read back what is needed, and what is soon asked for behind it.
+    /// Begins to read back the needed body, and those behind it that are soon asked for.
     pub(crate) fn poll_spill_fetch(&mut self) -> Option<Vec<SpillFetch<F>>> {
         let first = self.next_spilled()?;
         let mut room = self.engine.restored_bytes_max().min(FETCH_BYTES);
@@ -255,14 +259,13 @@ impl<F: Clone> Broker<F> {
         Some(self.spilling_mut().fetch(places))
     }
 
-    /// Where the next body is that somebody needs, those first that replies lack: they are
-    /// bounded.
+    /// The place of the next needed body. Bodies that replies lack come first: they are bounded.
     pub(crate) fn next_spilled(&mut self) -> Option<NonZeroU64> {
         self.returning.next_spilled().or_else(|| self.engine.wanted_spilled())
     }
 
     /// # Errors
-    /// When the disk failed, or what was read is not what was written: it is lost.
+    /// If the disk failed, or the bytes read are not the bytes written: the body is lost.
     pub(crate) fn handle_spill_fetch(
         &mut self,
         done: Vec<SpillFetchDone>,
@@ -289,7 +292,7 @@ impl<F: Clone> Broker<F> {
         Ok(())
     }
 
-    /// What nobody needs any more lies there no longer than replies need it.
+    /// Frees the bodies that messages no longer need, once no reply needs them.
     pub(crate) fn free_vacated(&mut self) {
         let Some(spilling) = &mut self.spilling else { return };
         for spilled in self.engine.take_vacated() {
@@ -324,7 +327,7 @@ impl<F: Clone> Broker<F> {
 /// Bytes with which a file of the spill is closed at most: it keeps as much where one body stays.
 pub const SPILL_FILE_BYTES: u64 = 256 * 1024 * 1024;
 
-/// What the spill may take is so many files at least, unless they are smaller than a body.
+/// The spill's limit is so many files at least, unless they are smaller than a body.
 const SEGMENTS_IN_LIMIT: u64 = 16;
 
 /// Written at once: the disk takes it in some milliseconds.
@@ -333,7 +336,7 @@ const WRITE_BYTES: u64 = 4 * 1024 * 1024;
 /// Bodies that are put elsewhere at once, however small they are: each is read by itself.
 const MOVED_MAX: usize = 1024;
 
-/// Read at once, ahead of who reads on.
+/// Bytes read at once, ahead of a consumer that reads on.
 const FETCH_BYTES: u64 = 256 * 1024;
 
 /// Nothing is asked of a full device or a full spill for so long.

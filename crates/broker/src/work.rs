@@ -1,4 +1,4 @@
-//! What the broker has others do to the disk: for the log, and for the spill beside it.
+//! The disk work that the broker hands out: for the log, and for the spill beside it.
 
 use journal::{
     Disk, SpillFetch, SpillFetchDone, SpillRemoval, SpillRemovalDone, SpillWrite, SpillWriteDone,
@@ -53,7 +53,7 @@ pub enum Fetch<F> {
     Spill(Vec<SpillFetch<F>>),
 }
 
-/// What was read back.
+/// The result of reading back.
 #[derive(Debug)]
 pub enum FetchDone<F> {
     /// A piece of the log.

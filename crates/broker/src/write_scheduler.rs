@@ -19,7 +19,7 @@ use model::{DependsOn, Durability, Lsn, Nanos, SessionId};
 
 use crate::Broker;
 
-/// Decides when a write begins, and who performs it.
+/// Decides when a write begins, and which thread performs it.
 #[derive(Debug, Default)]
 pub struct WriteScheduler {
     writes_in_flight: usize,
@@ -36,7 +36,7 @@ pub struct WriteScheduler {
 /// A write that has begun.
 #[derive(Debug)]
 pub struct ScheduledWrite<F> {
-    /// What is to be written.
+    /// The write to perform.
     pub write: Write<F>,
     begun: Nanos,
     awaited_frames: u32,
@@ -90,7 +90,8 @@ impl WriteScheduler {
         if waits { self.poll_eager(broker, now) } else { self.begin(broker, now) }
     }
 
-    /// Any write that can begin, whatever else is under way: for a simulation in which every thread
+    /// Any write that can begin, beside any other work under way: for a simulation in which every
+    /// thread
     /// writes whenever it can.
     pub fn poll_any<F: Clone>(
         &mut self,
