@@ -148,10 +148,9 @@ impl<F: Clone> Broker<F> {
     }
 
     /// Lets time pass for the engine: ends sessions that could not end before, and a bounded number
-    /// of
-    /// delays, leases, waits and pauses; commits that waited for room go on. Expiry is journalled,
-    /// and so
-    /// are the deliveries of a client that is gone: all of it waits while the broker is stalled.
+    /// of delays, leases, waits and pauses; commits that waited for room go on. Expiry is
+    /// journalled, and so are the deliveries of a client that is gone: all of it waits while the
+    /// broker is stalled.
     pub fn handle_timeout(&mut self, now: Nanos, outputs: &mut Vec<Output>) {
         while !self.stalled()
             && let Some((session, fault)) = self.ended.pop_front()
@@ -189,10 +188,8 @@ impl<F: Clone> Broker<F> {
     }
 
     /// Returns true if the broker takes a command now: none while it is stalled. Commands that add
-    /// to the
-    /// log wait while it is behind. Commands that add to memory wait while it is full of bodies
-    /// that are
-    /// about to leave. So settling need not wait.
+    /// to the log wait while it is behind. Commands that add to memory wait while it is full of
+    /// bodies that are about to leave. So settling need not wait.
     #[must_use]
     pub fn takes(&self, session: SessionId, command: &Command) -> bool {
         let Some(journal) = &self.journal else { return true };
@@ -264,8 +261,7 @@ impl<F: Clone> Broker<F> {
         let chore = self.next_chore(now);
         if self.engine.waits_for_log() {
             // The chore may have shown just now that there is no more room: then sends do not wait
-            // for it,
-            // but are refused.
+            // for it, but are refused.
             self.tell_room();
         }
         chore
@@ -483,8 +479,7 @@ impl<F: Clone> Broker<F> {
     }
 
     /// Appends the frames of the last step, tells the log which records ceased to matter, and hands
-    /// out
-    /// the outputs.
+    /// out the outputs.
     fn commit_effects(&mut self, now: Nanos, outputs: &mut Vec<Output>) {
         if let Some(journal) = &mut self.journal {
             let mut start = 0;
@@ -500,8 +495,7 @@ impl<F: Clone> Broker<F> {
                 journal.free(freed.lsn, freed.bytes);
             }
             // Here, so that a caller that asks whether the log is stalled before the next command
-            // gets
-            // the same numbers as that command.
+            // gets the same numbers as that command.
             journal.need_for_snapshot(self.engine.snapshot_bytes_max());
         }
         let may_be_away = self.had_away || self.engine.went_away() != self.went_away;

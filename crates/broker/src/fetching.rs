@@ -1,6 +1,5 @@
 //! Bodies come back from the log and the spill: for replies that name them, for commands that
-//! inspect
-//! them, and ahead of consumers that read on.
+//! inspect them, and ahead of consumers that read on.
 
 use std::collections::BTreeSet;
 
@@ -53,8 +52,7 @@ impl<F: Clone> Broker<F> {
     }
 
     /// All replies keep the order in which the engine gave them, over all sessions: for a caller
-    /// that
-    /// watches them.
+    /// that watches them.
     pub fn keep_order(&mut self) {
         self.returning.keep_order();
     }
@@ -94,8 +92,7 @@ impl<F: Clone> Broker<F> {
     ///
     /// # Errors
     /// If the disk failed, or the bytes read are not the bytes written: nothing more is confirmed,
-    /// and
-    /// the process is to end.
+    /// and the process is to end.
     pub fn handle_fetch(
         &mut self,
         done: FetchDone<F>,

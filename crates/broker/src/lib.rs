@@ -2,8 +2,7 @@
 //!
 //! A [`Broker`] steps the engine, appends its changes as frames, and passes on its outputs with the
 //! log position they depend on. It holds no thread and calls no disk once it is open; the server
-//! and
-//! the simulation drive it alike:
+//! and the simulation drive it alike:
 //!
 //! ```text
 //! handle / handle_timeout -> outputs          (wait at the gate for durable())

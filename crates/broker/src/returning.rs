@@ -174,8 +174,7 @@ impl Returning {
     }
 
     /// A session is gone, and its replies with it. Calls `unpin` for each place that no reply needs
-    /// any
-    /// more.
+    /// any more.
     pub(crate) fn forget(&mut self, session: SessionId, mut unpin: impl FnMut(BodyPlace)) {
         self.overtaking.remove(&session);
         for (number, mut held) in self.lines.remove(&session).unwrap_or_default() {
@@ -190,8 +189,7 @@ impl Returning {
     }
 
     /// A reply lacks no body any more: it goes out, if its session lets replies overtake. If not,
-    /// the
-    /// first replies in line go, as far as they lack no body.
+    /// the first replies in line go, as far as they lack no body.
     fn release(&mut self, session: SessionId, number: u64, outputs: &mut Vec<Output>) {
         let Some(line) = self.lines.get_mut(&session) else { return };
         if self.overtaking.contains(&session) {

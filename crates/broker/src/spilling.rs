@@ -1,12 +1,9 @@
 //! Bodies that only memory has go to the spill, and bodies that are no longer needed there are
-//! given
-//! up. If its files are mostly dead, the live bodies of one are read and put elsewhere, a piece at
-//! a
-//! time.
+//! given up. If its files are mostly dead, the live bodies of one are read and put elsewhere, a
+//! piece at a time.
 //!
 //! One write is out at most. A body that a reply lacks stays in its place until the reply has it,
-//! even
-//! if its message is gone meanwhile.
+//! even if its message is gone meanwhile.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;

@@ -91,8 +91,7 @@ impl WriteScheduler {
     }
 
     /// Any write that can begin, beside any other work under way: for a simulation in which every
-    /// thread
-    /// writes whenever it can.
+    /// thread writes whenever it can.
     pub fn poll_any<F: Clone>(
         &mut self,
         broker: &mut Broker<F>,

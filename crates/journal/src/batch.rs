@@ -16,7 +16,7 @@ pub(crate) struct Batch<F> {
     pub(crate) offset: u64,
     pub(crate) first: Lsn,
     pub(crate) frames: u32,
-    /// What its most demanding frame asks for.
+    /// The durability that its most demanding frame asks for.
     pub(crate) level: Durability,
     /// Bytes of payload.
     pub(crate) payload_bytes: u64,
@@ -60,7 +60,7 @@ impl<F> Batch<F> {
         let start = self.buffer.len();
         self.buffer.extend(&frame.unsealed_header());
         self.buffer.extend(payload);
-        // Both at once: what is short is dear to begin with.
+        // Both at once: a short frame is dear to begin with.
         seal(self.buffer.bytes_mut().get_mut(start..).unwrap_or_default(), self.life);
         self.frames += 1;
         self.level = self.level.max(level);

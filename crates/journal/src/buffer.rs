@@ -92,7 +92,7 @@ impl AlignedBuffer {
 pub(crate) struct Buffers {
     kept: Vec<AlignedBuffer>,
     count_max: usize,
-    /// What a batch of several frames has at most.
+    /// The most bytes of a batch of several frames.
     batch_bytes: usize,
 }
 
@@ -101,8 +101,8 @@ impl Buffers {
         Self { kept: Vec::new(), count_max, batch_bytes }
     }
 
-    /// One for a batch that has so many bytes with its first frame. It grows to what the traffic
-    /// needs; but where that frame will be alone it has room for it and no more.
+    /// A buffer for a batch that has so many bytes with its first frame. It grows with the traffic;
+    /// but if that frame will be alone, the buffer has room for it and no more.
     pub(crate) fn take(&mut self, bytes: usize) -> AlignedBuffer {
         let is_alone = bytes > self.batch_bytes;
         let bytes = if is_alone { bytes.next_multiple_of(BLOCK_BYTES) } else { NEW_BYTES };
@@ -110,7 +110,7 @@ impl Buffers {
         kept.unwrap_or_else(|| AlignedBuffer::with_capacity(bytes))
     }
 
-    /// Keeps one for later. Not what few batches need.
+    /// Keeps a buffer for later, unless it is of a size that few batches need.
     pub(crate) fn keep(&mut self, buffer: AlignedBuffer) {
         let is_usual = buffer.capacity() <= 2 * self.batch_bytes.max(NEW_BYTES);
         if is_usual && self.kept.len() < self.count_max {

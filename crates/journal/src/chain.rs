@@ -1,9 +1,9 @@
 //! Room for a chain of frames, which may be more than several segments hold.
 //!
-//! All of it is made ready before the first frame is appended, so that a chain never stops halfway;
-//! meanwhile others go on. They are held up only where they use what was made for the chain again
-//! and again. What waits to be written because of a chain holds up nobody: it was there at once and
-//! will not become more, for the next chain has to wait until it is written.
+//! The journal makes all of it ready before the first frame is appended, so a chain never stops
+//! halfway; meanwhile others go on. They wait only if they use the room made for the chain again
+//! and again. Frames that wait to be written because of a chain hold up no other: they were there
+//! at once and will not become more, for the next chain has to wait until they are written.
 
 use model::ChainRoom;
 
@@ -18,7 +18,7 @@ use crate::{BLOCK_BYTES, FRAME_HEADER_BYTES, Journal};
 pub enum Readiness {
     /// Now.
     Ready,
-    /// Once more room was made and what came before is written.
+    /// Once more room is made and the frames before are written.
     Awaited,
     /// Not before the device has room.
     NoRoom,
@@ -34,7 +34,7 @@ impl<F: Clone> Journal<F> {
         self.house.wanted = wanted;
     }
 
-    /// Whether anything is left of what [`Journal::want_room`] asked for.
+    /// Returns true if any of the room that [`Journal::want_room`] asked for is still wanted.
     #[must_use]
     pub fn is_room_wanted(&self) -> bool {
         self.house.wanted.is_some() || self.house.overtaken > 0
@@ -53,13 +53,13 @@ impl<F: Clone> Journal<F> {
         if self.house.device_is_full() { Readiness::NoRoom } else { Readiness::Awaited }
     }
 
-    /// What was just appended was a chain.
+    /// The frames appended last were a chain.
     pub fn end_chain(&mut self) {
         self.chained = self.last();
         self.house.overtaken = 0;
     }
 
-    /// What others have used up while a chain waits is too much. On a full device there is nothing
+    /// Others have used up too much room while a chain waits. On a full device there is no room
     /// that they could use up.
     pub(crate) fn is_overtaken(&self) -> bool {
         self.house.overtaken > OVERTAKEN_SEGMENTS_MAX && !self.house.device_is_full()
@@ -106,9 +106,9 @@ impl<F: Clone> Journal<F> {
     }
 }
 
-/// What a batch of one frame takes beside the frame's payload, at most.
+/// Bytes of a batch of one frame beside the frame's payload, at most.
 const BATCH_OVERHEAD_BYTES: u64 = (MARK_BYTES + FRAME_HEADER_BYTES + BLOCK_BYTES) as u64;
 
 /// Segments that others may begin while a chain waits for room; from then on they wait too. Twice
-/// what the largest chain needs of the usual size.
+/// the need of the largest chain, of the usual size.
 const OVERTAKEN_SEGMENTS_MAX: u32 = 32;

@@ -9,7 +9,7 @@ use crate::snapshot::{Slot, SnapshotHeader};
 use crate::watermark::{Watermark, write_first_block};
 use crate::{BLOCK_BYTES, Disk, DiskError, DiskErrorKind, WriteMode};
 
-/// The name of a segment while it is being made: whatever it holds, recovery removes it.
+/// The name of a segment while it is being made: recovery removes it with any content.
 pub(crate) const UNFINISHED_NAME: &str = "unfinished.segment";
 
 /// One piece of housekeeping to be performed.
@@ -27,7 +27,7 @@ pub struct ChoreDone<F> {
     pub(crate) result: Result<Product<F>, DiskError>,
 }
 
-/// What is to be done.
+/// The work of a chore.
 #[derive(Debug)]
 pub(crate) enum Work<F> {
     /// Make a spare out of a file that is not needed any more, which keeps so many bytes at most,
@@ -51,14 +51,14 @@ pub(crate) enum Work<F> {
     Label { life: Life, directory: DirectoryId, file: F, made: u64 },
 }
 
-/// What came of it.
+/// The result of a chore.
 #[derive(Debug)]
 pub(crate) enum Product<F> {
     /// Nothing but the deed.
     Done,
     /// A file.
     File(F),
-    /// What was read.
+    /// The bytes that were read.
     Bytes(Vec<u8>),
 }
 
@@ -103,7 +103,7 @@ impl<F: Clone> Chore<F> {
 ///
 /// # Errors
 /// Any of the disk. A full device leaves no trace; it counts as full only while a file is made
-/// anew, since all else writes over what is there.
+/// anew, since all else writes over existing bytes.
 pub(crate) fn prepare<D: Disk>(
     disk: &D,
     place: (Life, DirectoryId),
@@ -128,8 +128,8 @@ pub(crate) fn prepare<D: Disk>(
     Ok(file)
 }
 
-/// Some file systems need room for that too: then it stays as long as it is, beside what is
-/// counted.
+/// Some file systems need room for that too: then the file keeps its length, beside the counted
+/// bytes.
 fn cut<D: Disk>(disk: &D, file: &D::File, bytes: u64) -> Result<(), DiskError> {
     match disk.shorten(file, bytes) {
         Err(error) if error.kind == DiskErrorKind::Full => Ok(()),
@@ -137,8 +137,8 @@ fn cut<D: Disk>(disk: &D, file: &D::File, bytes: u64) -> Result<(), DiskError> {
     }
 }
 
-/// Ends what a crash left of [`prepare`], so that its room is not given back: on a full device it
-/// might be gone for good. `None`: there was too little of it.
+/// Finishes a file that a crash interrupted in [`prepare`], so that its room is not given back: on
+/// a full device it might be gone for good. `None`: there was too little of it.
 ///
 /// # Errors
 /// Any of the disk.
@@ -216,11 +216,12 @@ pub(crate) fn extend<D: Disk>(
         return Ok(());
     }
     disk.zero(file, from, to)?;
-    // Even for want of room a failed sync is final: it may have lost what others wrote.
+    // Even for want of room a failed sync is final: it may have lost bytes that others wrote.
     disk.sync(file).map_err(never_full)
 }
 
-/// Keeps room for a snapshot. Nobody waits for its sync, so its blocks need not be written before.
+/// Keeps room for a snapshot. No client waits for its sync, so its blocks need not be written
+/// before.
 fn grow<D: Disk>(disk: &D, file: &D::File, from: u64, to: u64) -> Result<(), DiskError> {
     disk.reserve(file, from, to)?;
     disk.sync(file).map_err(never_full)

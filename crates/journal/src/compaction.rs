@@ -1,4 +1,4 @@
-//! Compaction: what is left of segments that are nearly dead is copied forward.
+//! Compaction: copies the live rest of nearly dead segments forward.
 //!
 //! While the segments that a snapshot leaves hold more than two segments and twice what is live,
 //! frame headers included, the emptiest is copied: its live records are appended anew, piece by
@@ -21,13 +21,13 @@ pub(crate) struct Compaction {
     offset: u64,
     expected: Option<Lsn>,
     read_bytes: usize,
-    /// What of it may be appended anew at once, and the record that exceeds it.
+    /// Bytes of it that may be appended anew at once, and the record that exceeds them.
     copy_bytes: usize,
-    /// What was.
+    /// Bytes that were.
     copied_bytes: u64,
-    /// What a frame of this piece takes that found no room.
+    /// Bytes of a frame of this piece that found no room.
     needed_bytes: usize,
-    /// On a full device there was room for all that is left; nobody uses it once the reserve is
+    /// On a full device there was room for the whole rest; nothing else uses it once the reserve is
     /// begun.
     fits_whole: bool,
 }
@@ -39,8 +39,9 @@ impl Compaction {
     }
 }
 
-/// Frames read back from a segment that is being compacted: what still matters of them is to be
-/// appended anew, as far as [`Journal::takes_restated`] allows, and freed where it was.
+/// Frames read back from a segment that is being compacted. The caller appends anew the records
+/// that still matter, as far as [`Journal::takes_restated`] allows, and frees them in their old
+/// place.
 #[derive(Debug, Default)]
 pub struct OldFrames {
     /// Position and payload of each.
@@ -48,9 +49,9 @@ pub struct OldFrames {
 }
 
 impl<F: Clone> Journal<F> {
-    /// Whether so much of an old frame can be appended anew. Ask before each: what it takes is
-    /// known only now, and how much of the piece still matters. If not, go no further: the rest of
-    /// the piece will be read again.
+    /// Returns true if so much of an old frame can be appended anew. Ask before each frame: its
+    /// need is known only now, and how much of the piece still matters. If false, go no further:
+    /// the rest of the piece will be read again.
     pub fn takes_restated(&mut self, live: LiveRecords) -> bool {
         if let Some(piece) = self.house.last_piece.take_if(|piece| piece.is_copied()) {
             self.house.compaction = Some(Compaction { copied_bytes: 0, ..piece });
@@ -122,7 +123,7 @@ impl<F: Clone> Journal<F> {
             return Ok(OldFrames::default());
         };
         let (life, live) = (segment.life, segment.live);
-        // Behind it may lie what recovery cut off, as if it followed.
+        // Behind it may lie frames that recovery cut off, as if they followed.
         let last = self.segments.last_of(segment.first);
         let compaction = self.house.compaction;
         let compaction = compaction.expect("invariant: one is under way while it reads");
@@ -169,7 +170,7 @@ impl<F: Clone> Journal<F> {
     }
 
     /// Pieces go one after the other with the batches of others, so that none becomes much larger
-    /// by them; unless copying falls behind what comes in.
+    /// by them; unless copying falls behind the incoming frames.
     fn waits_for_restated(&self) -> bool {
         let falls_behind = self.held_alive_bytes()
             > self.allowed_bytes() + self.options.segment_bytes * PACED_SEGMENTS;
@@ -179,7 +180,7 @@ impl<F: Clone> Journal<F> {
 
     fn next_compaction(&self) -> Option<Compaction> {
         let pressed = self.house.device_is_full() && !self.segments.has_dead();
-        // What is dead already goes with the next snapshot, for which nothing has to be copied.
+        // Segments already dead go with the next snapshot, which takes no copying.
         if self.held_alive_bytes() <= self.allowed_bytes() && !pressed {
             return None;
         }
@@ -192,9 +193,9 @@ impl<F: Clone> Journal<F> {
         Some(Compaction { fits_whole: full, ..self.compaction_piece(victim, offset, None) })
     }
 
-    /// Whether what is copied takes at most three quarters of what comes free, each piece padded:
-    /// so copying ends, and what it costs is bounded by what has died. Only segments of a few
-    /// blocks can fail it: of others padding takes little.
+    /// Returns true if the copy takes at most three quarters of the room that comes free, each
+    /// piece padded. So copying ends, and the dead bytes bound its cost. Only segments of a few
+    /// blocks can fail it: in others padding takes little.
     fn copy_gains(&self, segment: &Segment<F>) -> bool {
         let block = BLOCK_BYTES as u64;
         let live = segment.live_frame_bytes();
@@ -208,8 +209,8 @@ impl<F: Clone> Journal<F> {
         part.clamp(BLOCK_BYTES, PIECE_BYTES_MAX)
     }
 
-    /// The piece from there on. The less of the rest still matters, the more is read for it, or
-    /// most of what is appended would be padding.
+    /// The piece from there on. The less of the rest still matters, the more is read for it; else
+    /// most of the appended bytes would be padding.
     fn compaction_piece(
         &self,
         segment: &Segment<F>,
@@ -232,47 +233,49 @@ impl<F: Clone> Journal<F> {
         }
     }
 
-    /// Whether what may matter of its next piece can be appended anew.
+    /// Returns true if the live part of its next piece can be appended anew.
     fn fits_compaction(&self, compaction: &Compaction, live: LiveRecords) -> bool {
         self.fits_restated(self.restated_piece_bytes(compaction, live))
     }
 
     fn fits_restated(&self, bytes: usize) -> bool {
-        // On a full device there was room for the whole when it began, and nobody else takes it.
+        // On a full device there was room for the whole when it began, and nothing else takes it.
         let reserve = if self.house.device_is_full() { 0 } else { self.spares_set_aside() };
         self.fits(bytes, reserve)
     }
 
-    /// On a full device a compaction uses one of the reserved spares, and is begun only if it can
-    /// be ended: then it gives back more than it took. Half done it would only pin the spare.
+    /// On a full device a compaction uses one of the reserved spares, and begins only if it can
+    /// end: then it gives back more than it took. Half done it would only pin the spare.
     ///
-    /// Where only one is left, for settling has begun the other, what is left of that takes it, and
-    /// the largest frame that settles besides: otherwise segments of which little lives would stay
-    /// until all of it is gone, and nothing would be stored meanwhile.
+    /// If settling has begun the other spare, only one is left. Then the rest of the begun one
+    /// takes the compaction, and the largest frame that settles besides. Otherwise segments of
+    /// which little lives would stay until all of it is gone, and no message would be stored
+    /// meanwhile.
     fn fits_whole(&self, live: LiveRecords) -> bool {
         let bytes = self.restated_bytes(live);
         let is_begun = self.segments.spares() < RESERVED_SPARES;
         self.fits(if is_begun { bytes + self.settle_payload_bytes_max() } else { bytes }, 1)
     }
 
-    /// Of what is set aside nothing can be copied, whatever it takes.
+    /// Segments that are set aside do not count: none of them can be copied at any size.
     fn held_alive_bytes(&self) -> u64 {
         self.segments.held_bytes() - self.segments.dead_bytes() - self.segments.set_aside_bytes()
     }
 
-    /// What segments with frames may take before something is done about it.
+    /// Bytes that segments with frames may take before compaction begins.
     fn allowed_bytes(&self) -> u64 {
         self.segments.live_frame_bytes() * 2 + self.options.segment_bytes * SLACK_SEGMENTS
     }
 
-    /// What the next piece may take: most frames hardly become larger than they were, and batches
-    /// may divide otherwise. A frame that does was told by [`Journal::takes_restated`].
+    /// Bytes that the next piece may take: most frames hardly become larger than they were, and
+    /// batches may divide otherwise. [`Journal::takes_restated`] notes the need of a frame that
+    /// does.
     pub(crate) fn restated_piece_bytes(&self, piece: &Compaction, live: LiveRecords) -> usize {
         let copied = piece.copy_bytes + piece.copy_bytes / 4 + 2 * BLOCK_BYTES;
         self.restated_bytes(live).min(copied).max(piece.needed_bytes)
     }
 
-    /// What live records take at most when they are appended anew, each as a frame of its own at
+    /// The most bytes of live records when they are appended anew, each as a frame of its own at
     /// worst. Two batches in a row have more than one may have, or they were one; each has a mark
     /// and is padded.
     fn restated_bytes(&self, live: LiveRecords) -> usize {
@@ -283,7 +286,8 @@ impl<F: Clone> Journal<F> {
     }
 
     /// A batch may be larger than a whole segment of today: one of a time when messages could be
-    /// larger. Then its segment stays until what lives in it is settled, and others take its turn.
+    /// larger. Then its segment stays until its live messages are settled, and others take its
+    /// turn.
     fn go_on_or_set_aside(&mut self, compaction: Compaction, live: LiveRecords) {
         let bytes = self.restated_piece_bytes(&compaction, live);
         if padded_batch_bytes(bytes) <= self.options.room_bytes_max() {
@@ -314,15 +318,15 @@ impl<F: Clone> Journal<F> {
     }
 }
 
-/// Segments that may hold frames beyond twice what lives: the one that is written to, and one more,
-/// for what is consumed in the order in which it came soon leaves the last one empty by itself.
+/// Segments that may hold frames beyond twice the live bytes: the active one, and one more.
+/// Messages consumed in their order of arrival soon leave the last one empty by themselves.
 const SLACK_SEGMENTS: u64 = 2;
 
-/// What is copied at once, unless one batch is larger: what comes meanwhile waits for its write.
+/// Bytes copied at once, unless one batch is larger: frames that come meanwhile wait for its write.
 const PIECE_BYTES_MAX: usize = 32 * 1024;
 
 /// So many times that is read at once where less of it matters.
 const SPARSE_TIMES_MAX: usize = 4;
 
-/// Segments by which copying may fall behind before it waits for nobody.
+/// Segments by which copying may fall behind before it stops waiting for others.
 const PACED_SEGMENTS: u64 = 1;

@@ -22,7 +22,7 @@ const MAGIC: &[u8; 8] = b"DUNLINEP";
 const CRC_AT: usize = 56;
 const OLD_BYTES: usize = 8;
 
-/// What the control file says.
+/// The content of the control file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Control {
     pub(crate) epoch: Epoch,
@@ -33,7 +33,7 @@ pub(crate) struct Control {
     pub(crate) synced: Lsn,
 }
 
-/// What is there of a control file.
+/// The state in which a control file is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FoundControl {
     /// There is no such file.
@@ -58,7 +58,7 @@ impl FoundControl {
         }
     }
 
-    /// What a whole one says.
+    /// The content of a whole one.
     pub(crate) fn whole(&self) -> Option<Control> {
         if let Self::Whole(control) = self { Some(*control) } else { None }
     }

@@ -1,4 +1,4 @@
-//! What the journal counts from its opening on.
+//! The journal's counters since its opening.
 
 /// Sums since the journal was opened, but for those named otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,12 +32,12 @@ pub struct Counters {
     /// Now: segments that hold frames.
     pub segments: u64,
     /// Now: of these, those that can't be compacted, since a batch in them is larger than a whole
-    /// segment of today. They go when what lives in them is settled.
+    /// segment of today. They go when their live messages are settled.
     pub segments_too_large: u64,
     /// Now: bytes of their live records.
     pub live_bytes: u64,
     /// Now: bytes of all segment files and snapshots on the disk.
     pub disk_bytes: u64,
-    /// Now: payload bytes that are written and not yet synced: what a power cut would take.
+    /// Now: payload bytes that are written and not yet synced: a power cut would lose them.
     pub unsynced_bytes: u64,
 }

@@ -1,9 +1,9 @@
 //! The disk as the journal needs it: one flat directory of files. `dunlin-disk` implements it over
 //! the operating system, the simulation over memory with faults.
 //!
-//! Every call is blocking and is called from whichever thread performs the journal's work. What
-//! each promises about a crash is part of its contract: the simulation takes away everything
-//! that is not promised.
+//! Every call blocks, and any thread that performs the journal's work may call it. The promises of
+//! each about a crash are part of its contract: the simulation takes away everything that is not
+//! promised.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ pub trait Disk {
     /// An open file. Cloning gives another handle to the same file.
     type File: Clone;
 
-    /// A number that nobody outside can guess, the same as long as this value lives: drawn at
+    /// A number that no client can guess, the same as long as this value lives: drawn at
     /// random where clients may be hostile. By it recovery tells the journal's own bytes from those
     /// that clients chose.
     fn salt(&self) -> u64;
@@ -123,15 +123,15 @@ pub trait Disk {
         fill(self, file, from, to)
     }
 
-    /// Makes a file end at `to`, before where it ended; what lay behind is given back to the
-    /// device. Survives a power cut only after [`Disk::sync`].
+    /// Makes a file end at `to`, before its present end; the bytes behind go back to the device.
+    /// Survives a power cut only after [`Disk::sync`].
     ///
     /// # Errors
     /// Any the device reports.
     fn shorten(&self, file: &Self::File, to: u64) -> Result<(), DiskError>;
 
-    /// Writes zeros over a file from `from` to `to`, multiples of [`crate::BLOCK_BYTES`], which
-    /// nobody will read soon; as far as [`WriteMode::Written`] goes.
+    /// Writes zeros over a file from `from` to `to`, multiples of [`crate::BLOCK_BYTES`], which no
+    /// read needs soon; as far as [`WriteMode::Written`] goes.
     ///
     /// # Errors
     /// Those of [`Disk::write`].
@@ -143,7 +143,7 @@ pub trait Disk {
     /// device.
     ///
     /// # Errors
-    /// Any the device reports. What was unsynced before may then be lost whatever later calls say.
+    /// Any the device reports. Bytes unsynced before may then be lost, even if later calls succeed.
     fn sync(&self, file: &Self::File) -> Result<(), DiskError>;
 
     /// Makes all creations, renamings and removals before the call survive a power cut.
@@ -166,8 +166,7 @@ pub trait Disk {
     fn remove(&self, name: &str) -> Result<(), DiskError>;
 }
 
-/// Zeros written with one call: no more, so that what somebody waits for gets to the device
-/// between two.
+/// Zeros written with one call: no more, so that an awaited write gets to the device between two.
 const ZEROS_BYTES: usize = 256 * 1024;
 
 /// Writes zeros over a file from `from` to `to`.
@@ -205,7 +204,7 @@ pub fn in_zeros<E>(
     Ok(())
 }
 
-/// What sort of error it is, as far as the journal decides by it.
+/// The kind of an error, as far as the journal decides by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskErrorKind {
     /// No room on the device or in the quota.
@@ -217,13 +216,13 @@ pub enum DiskErrorKind {
 /// A failed call to a [`Disk`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskError {
-    /// What sort.
+    /// The kind.
     pub kind: DiskErrorKind,
-    /// What was being done: `write`, `sync` …
+    /// The operation that failed: `write`, `sync` …
     pub operation: &'static str,
     /// To which file, or the directory.
     pub file: String,
-    /// What the device said.
+    /// The device's error.
     pub cause: String,
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong, by whose fault.
+//! The errors of a journal, by their cause.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::format::SegmentNumber;
 /// The disk failed under the running journal. Nothing more is confirmed; the process is to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalFailed {
-    /// What the disk said.
+    /// The disk's error.
     pub cause: DiskError,
 }
 
@@ -28,13 +28,13 @@ impl std::error::Error for JournalFailed {}
 pub enum OpenError {
     /// The disk failed.
     Disk(DiskError),
-    /// Bytes that were durable are not what was written.
+    /// Bytes that were durable are not as they were written.
     Corrupt {
         /// In which file.
         file: String,
         /// From which byte on.
         offset: u64,
-        /// What is wrong.
+        /// The fault.
         cause: String,
     },
     /// Frames that must be there are in no file.
@@ -48,7 +48,7 @@ pub enum OpenError {
     File {
         /// Which.
         file: String,
-        /// What is wrong with it.
+        /// The fault of the file.
         fault: FileFault,
     },
     /// A newer program wrote it.
@@ -75,7 +75,7 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {}
 
 impl OpenError {
-    /// The fault, without what is to be done about it.
+    /// The fault, without the remedy.
     #[must_use]
     pub fn cause(&self) -> String {
         match self {
@@ -96,7 +96,7 @@ impl OpenError {
     }
 }
 
-/// What is to be done about a directory that is refused.
+/// The remedy for a directory that is refused.
 const REMEDY: &str = "restore the whole directory from a copy, not single files of it; see what is \
                       left with `dunlin journal dump DIR`, and whether `dunlin journal repair DIR` \
                       can go on with that; `dunlin journal salvage DIR --to NEW` copies the rest";

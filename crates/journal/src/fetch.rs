@@ -1,7 +1,7 @@
-//! Reading frames back while the log goes on: what left memory, ahead of who wants it.
+//! Reads frames back while the log goes on: bodies that left memory, ahead of their consumers.
 //!
-//! Only what is written is read. Each frame that is handed out was checked; that one cannot be
-//! read, or is not what was written, is as final as any error of the disk.
+//! Only written frames are read. Each frame that is handed out was checked. A frame that cannot be
+//! read, or is not as it was written, is as final as any error of the disk.
 
 use std::ops::Range;
 
@@ -72,7 +72,7 @@ impl<F: Clone> Fetch<F> {
         FetchDone { fetch: self, result }
     }
 
-    /// With one call mostly. A frame that is longer than what was read takes another.
+    /// Mostly with one call. A frame that is longer than the bytes read takes another.
     fn read<D: Disk<File = F>>(&self, disk: &D) -> Result<Fetched, DiskError> {
         let mut from = self.from;
         let mut least = 0;
@@ -141,7 +141,7 @@ impl<F: Clone> Fetch<F> {
         let mut payloads = vec![payload];
         let positions = (self.lsn.0 + 1..=self.last.0).map(Lsn);
         payloads.extend(positions.map_while(|lsn| {
-            // The segment ends behind its last frame, or what is rotten there is told when it is
+            // The segment ends behind its last frame, or a rotten frame is reported when it is
             // asked for.
             let Found::Frame { payload, .. } = self.frame_at(stretch, at, lsn) else { return None };
             at = payload.end;
@@ -150,7 +150,7 @@ impl<F: Clone> Fetch<F> {
         payloads
     }
 
-    /// Where the device lost what was written over a batch that recovery cut off, a frame of the
+    /// If the device lost the bytes written over a batch that recovery cut off, a frame of the
     /// same position may be there again: its epoch is an older one.
     fn frame_at(&self, stretch: Stretch<'_>, at: usize, lsn: Lsn) -> Found {
         match stretch.frame_at(at, lsn) {
@@ -175,8 +175,8 @@ impl<F: Clone> Fetch<F> {
 }
 
 impl<F: Clone> Journal<F> {
-    /// Somebody is going to read frame `lsn`: whatever ceases to matter in its segment, it is
-    /// neither retired nor used again until [`Journal::unpin`].
+    /// Announces a read of frame `lsn`: even if all records of its segment cease to matter, the
+    /// segment is neither retired nor used again until [`Journal::unpin`].
     ///
     /// # Panics
     /// When the log does not hold it.
@@ -185,7 +185,7 @@ impl<F: Clone> Journal<F> {
         self.segments.pin(lsn);
     }
 
-    /// It was read, or nobody wants it any more.
+    /// The frame was read, or is no longer wanted.
     ///
     /// # Panics
     /// When it was not pinned.
@@ -226,7 +226,7 @@ impl<F: Clone> Journal<F> {
     /// Takes a performed fetch back.
     ///
     /// # Errors
-    /// When the disk failed, or what was read is not what was written: nothing more is confirmed.
+    /// If the disk failed, or the bytes read are not the bytes written: nothing more is confirmed.
     pub fn handle_fetch(&mut self, done: FetchDone<F>) -> Result<Fetched, JournalFailed> {
         self.unpin(done.fetch.lsn);
         self.refuse_when_failed()?;

@@ -66,7 +66,7 @@ const _: () = assert!(SEGMENT_CRC_WHOLE_AT + 4 <= 512);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Epoch(pub(crate) u32);
 
-/// What the segments that a process makes have in common.
+/// The common properties of the segments that one process makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opening {
     pub(crate) epoch: Epoch,
@@ -109,8 +109,8 @@ impl SegmentNumber {
 pub(crate) const SEGMENT_NUMBER_MAX: u64 = 9_000_000_000_000_000;
 
 /// One life of a segment's file, from one header to the next. Its number tells it from the file's
-/// other lives, its salt from what clients wrote: they choose the bytes of bodies, and bodies stay
-/// in a file that is used again, but nobody tells them the salt.
+/// other lives, its salt from bytes that clients wrote. Clients choose the bytes of bodies, and
+/// bodies stay in a file that is used again, but clients never learn the salt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Life {
     pub(crate) number: SegmentNumber,
@@ -119,7 +119,7 @@ pub(crate) struct Life {
     epoch: Epoch,
     /// `None` in version 1.
     salt: Option<u64>,
-    /// With what the CRC of a frame begins.
+    /// The initial CRC of a frame.
     seed: u32,
 }
 
@@ -145,7 +145,7 @@ impl Life {
         SegmentHeader { version, epoch, number, salt, directory: Some(directory) }
     }
 
-    /// What the mark in the first block says, where there is no header: only for people to look at.
+    /// The life by the mark in the first block, if there is no header: only for people to look at.
     pub(crate) fn of_first_mark(number: SegmentNumber, mark: &[u8]) -> Self {
         let salt = u64_at(mark, MARK_SALT_AT);
         let salted = salt.map(|salt| Self::salted(number, salt));
@@ -168,12 +168,12 @@ impl Life {
         self.epoch
     }
 
-    /// What tells its bytes from those of clients; zero in version 1.
+    /// The salt that tells its bytes from those of clients; zero in version 1.
     pub(crate) fn salt(self) -> u64 {
         self.salt.unwrap_or_default()
     }
 
-    /// With what the CRC of each of its frames begins.
+    /// The initial CRC of each of its frames.
     pub(crate) fn seed(self) -> u32 {
         self.seed
     }
@@ -287,7 +287,7 @@ impl<'a> Frame<'a> {
         (u32_at(bytes, 4)? == crc32c::crc32c_append(life.seed, checked)).then_some(frame)
     }
 
-    /// The same of bytes whose checksum was found right before.
+    /// Decodes bytes whose checksum was verified right before.
     pub(crate) fn decode_unchecked(bytes: &'a [u8]) -> Option<Self> {
         let length = usize::try_from(u32_at(bytes, 0)?).ok()?;
         let end = FRAME_HEADER_BYTES.checked_add(length)?;
@@ -312,7 +312,7 @@ pub(crate) fn seal(frame: &mut [u8], life: Life) {
     copy_to(frame, 4, &crc.to_le_bytes());
 }
 
-/// What opens a batch.
+/// The opening of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) lsn: Lsn,
@@ -346,8 +346,8 @@ impl Mark {
     /// The mark at the start of `batch`, `None` unless it is one of that life and its batch would
     /// lie within `bytes_left`.
     pub(crate) fn decode(batch: &[u8], life: Life, bytes_left: usize) -> Option<Self> {
-        // Cut to a mark first: what a body claims to be a frame may be long, and this is asked of
-        // every block behind the end.
+        // Cut to a mark first: a body that looks like a frame may be long, and every block behind
+        // the end is tested.
         let frame = Frame::decode(batch.get(..life.mark_bytes())?, life)?;
         if frame.kind != KIND_MARK || frame.bytes() != life.mark_bytes() {
             return None;
@@ -388,7 +388,7 @@ pub(crate) fn crc_holds(bytes: &[u8], at: usize) -> Option<bool> {
     Some(u32_at(bytes, at)? == crc32c::crc32c(bytes.get(..at)?))
 }
 
-/// Appends the CRC of what is there.
+/// Appends the CRC of the bytes so far.
 pub(crate) fn push_crc(bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(&crc32c::crc32c(bytes).to_le_bytes());
 }

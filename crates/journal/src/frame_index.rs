@@ -27,7 +27,7 @@ impl FrameIndex {
         Self { first, places: Vec::new() }
     }
 
-    /// A frame lies there; those before it are known. What is known already does no harm.
+    /// Notes a frame there; those before it are known. A known frame does no harm.
     pub(crate) fn note(&mut self, lsn: Lsn, offset: u64) {
         let last = self.places.last().copied().unwrap_or(self.begin());
         if offset >= last.offset + STEP_BYTES {

@@ -1,9 +1,9 @@
-//! What keeps the log going and small: spares ahead, snapshots, recycling.
+//! The housekeeping that keeps the log going and small: spares ahead, snapshots, recycling.
 //!
-//! Disk space: a snapshot is taken when both the log since the last one and what is dead in the log
-//! have reached two segments and half of what is live (a log that only grew is as fast to replay);
-//! then every segment without live records is used again. Of those that are nearly dead what is
-//! left is copied: see `compaction.rs`.
+//! Disk space: the journal takes a snapshot when both the log since the last one and the dead bytes
+//! of the log have reached two segments and half of the live bytes (a log that only grew is as fast
+//! to replay). Then every segment without live records is used again. The live rest of nearly dead
+//! ones is copied: see `compaction.rs`.
 
 use model::{ChainRoom, Lsn, Nanos};
 
@@ -22,7 +22,7 @@ pub(crate) struct Housekeeping<F> {
     /// Set while the device has no room: when to try again.
     pub(crate) retry_at: Option<Nanos>,
     slots: [SlotFile<F>; 2],
-    /// What a snapshot of now would take at most.
+    /// The most bytes of a snapshot taken now.
     snapshot_bytes_needed: u64,
     /// The newest whole snapshot; number 0 is none.
     snapshot: SnapshotHeader,
@@ -104,7 +104,7 @@ impl<F> Housekeeping<F> {
         !matches!(self.stage, Stage::Idle)
     }
 
-    /// Whether a snapshot of what is there would find its room.
+    /// Returns true if a snapshot of the present state would find its room.
     pub(crate) fn slots_suffice(&self) -> bool {
         self.slots_have(0)
     }
@@ -115,7 +115,7 @@ impl<F> Housekeeping<F> {
         self.slots.iter().all(|slot| slot.bytes >= needed)
     }
 
-    /// What a snapshot may need and still find its room.
+    /// The most bytes that a snapshot may need and still find its room.
     pub(crate) fn snapshot_bytes_max(&self) -> u64 {
         let least = self.slots.iter().map(|slot| slot.bytes).min().unwrap_or_default();
         least.saturating_sub(BLOCK_BYTES as u64)
@@ -170,7 +170,7 @@ impl<F: Clone> Journal<F> {
         }
         let may_allocate = self.house.retry_at.is_none_or(|retry_at| now >= retry_at);
         if may_allocate {
-            // What was settled meanwhile may have made the snapshot small enough.
+            // Messages settled meanwhile may have made the snapshot small enough.
             self.house.snapshot_gave_up = false;
         }
         let work = if self.house.shutting_down {
@@ -212,7 +212,7 @@ impl<F: Clone> Journal<F> {
         }
     }
 
-    /// Tells how many bytes a snapshot of what is there may take; its room is kept free.
+    /// Tells how many bytes a snapshot of the present state may take; its room is kept free.
     pub fn need_for_snapshot(&mut self, bytes: u64) {
         self.house.snapshot_bytes_needed = bytes + BLOCK_BYTES as u64;
     }
@@ -238,7 +238,7 @@ impl<F: Clone> Journal<F> {
         many_to_replay || (pressed && self.segments.has_dead())
     }
 
-    /// A snapshot begins: the caller's state is what all frames appended so far made of it.
+    /// A snapshot begins: the caller's state is the result of all frames appended so far.
     pub fn begin_snapshot(&mut self, now: Nanos) {
         assert!(self.wants_snapshot(), "a snapshot begins where one is wanted");
         let header = SnapshotHeader {
@@ -284,15 +284,15 @@ impl<F: Clone> Journal<F> {
         self.start(Work::WriteChunk { file, offset, bytes, last })
     }
 
-    /// From now on only what ends the process well: everything synced, and a last snapshot. Room
-    /// for what is to come is made by the next start.
+    /// From now on does only the work that ends the process well: everything synced, and a last
+    /// snapshot. The next start makes room for later frames.
     pub fn begin_shutdown(&mut self) {
         self.house.shutting_down = true;
         self.sync_through = Lsn(u64::MAX);
     }
 
-    /// Whether the last snapshot is done and no chore is outstanding. A full device may make the
-    /// snapshot impossible; then the log alone is what the next process recovers from.
+    /// Returns true if the last snapshot is done and no chore is outstanding. A full device may
+    /// make the snapshot impossible; then the next process recovers from the log alone.
     #[must_use]
     pub fn is_tidy(&self) -> bool {
         let covered = self.house.snapshot.begin >= self.last() || self.house.device_is_full();
@@ -338,7 +338,7 @@ impl<F: Clone> Journal<F> {
             .or_else(|| self.chain_work())
     }
 
-    /// Bytes to be ready beyond what is written: for traffic, and for a large batch that is to be
+    /// Bytes to be ready beyond the written ones: for traffic, and for a large batch that is to be
     /// compacted.
     fn ahead_bytes(&self) -> u64 {
         let large = self.house.compaction.as_ref().and_then(|compaction| {
@@ -371,10 +371,10 @@ impl<F: Clone> Journal<F> {
         self.extend_work(spare.life.number, &spare.file, spare.initialised)
     }
 
-    /// What each part of the reserve offers: half a segment, or a twentieth of a log that is short.
-    /// On a full device what is deleted here and there gives something back once what is left of a
-    /// segment can be copied there. It is made with so many bytes at once: messages, for which the
-    /// log goes on in the first part once another is there, could else have the last of the room.
+    /// Bytes that each part of the reserve offers: half a segment, or a twentieth of a log that is
+    /// short. On a full device scattered deletes give room back once the live rest of a segment can
+    /// be copied there. A part is made with so many bytes at once. Otherwise messages, for which
+    /// the log goes on in the first part once another is there, could have the last of the room.
     fn reserve_part_bytes(&self) -> u64 {
         let part = (self.options.segment_bytes / 2).min(self.segments.file_bytes() / 20);
         self.options.reserve_bytes.max(part / BLOCK_BYTES as u64 * BLOCK_BYTES as u64)
@@ -392,7 +392,7 @@ impl<F: Clone> Journal<F> {
         (!self.exceeds_limit(&work)).then_some(work)
     }
 
-    /// By so many bytes, in whole blocks, grows what is small yet.
+    /// The step by which a small file grows, in whole blocks.
     fn small_step(&self) -> u64 {
         (self.options.extent_bytes / 4).next_multiple_of(BLOCK_BYTES as u64)
     }
@@ -449,7 +449,7 @@ impl<F: Clone> Journal<F> {
         // On a full device others may need the room: a snapshot's file, say.
         let is_pressed = self.house.device_is_full() || self.is_over_limit();
         let (spares, retired) = if is_pressed { (1, 0) } else { (SPARES_KEPT, RETIRED_KEPT) };
-        // What was made for a chain that did not come.
+        // Spares made for a chain that did not come.
         if self.house.wanted.is_none() && self.segments.spares() > self.spares_set_aside() + spares
         {
             return self.segments.take_last_spare().map(|spare| Work::Remove { spare });
@@ -527,7 +527,7 @@ impl<F: Clone> Journal<F> {
         self.counters.snapshot_bytes += header.body_bytes;
     }
 
-    /// The device is full: what was begun is undone, and tried again later.
+    /// The device is full: undoes the begun work, to be tried again later.
     fn give_up(&mut self, now: Nanos, work: Work<F>) {
         self.house.retry_at = Some(now + FULL_DEVICE_RETRY);
         match work {

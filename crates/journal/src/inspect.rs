@@ -1,4 +1,4 @@
-//! Looking at a journal's files without judging them: what `dunlin journal dump` prints.
+//! Shows a journal's files without judging them: the output of `dunlin journal dump`.
 
 use model::{Lsn, Nanos};
 
@@ -27,7 +27,7 @@ pub enum Found<'a> {
     },
     /// A piece of that snapshot.
     Chunk {
-        /// What the engine wrote.
+        /// The engine's bytes.
         payload: &'a [u8],
     },
     /// A segment.
@@ -53,7 +53,7 @@ pub enum Found<'a> {
         bytes: u32,
         /// The opening of the journal that wrote it.
         epoch: u32,
-        /// What was known synced then.
+        /// The position known to be synced then.
         synced: Lsn,
         /// When.
         time: Nanos,
@@ -62,7 +62,7 @@ pub enum Found<'a> {
     Frame {
         /// Its position.
         lsn: Lsn,
-        /// What the engine wrote.
+        /// The engine's bytes.
         payload: &'a [u8],
     },
     /// No whole batch follows in that segment.
@@ -76,7 +76,7 @@ pub enum Found<'a> {
     },
 }
 
-/// Shows everything that can be read, whatever is damaged.
+/// Shows everything that can be read, even beside damage.
 ///
 /// # Errors
 /// When the disk fails, or the newest snapshot cannot be read at all.
@@ -91,8 +91,8 @@ pub fn inspect<D: Disk>(disk: &D, show: &mut impl FnMut(Found<'_>)) -> Result<()
     numbers.into_iter().try_for_each(|number| show_segment(disk, number, show))
 }
 
-/// Whether a file of that name is a journal's, so that a directory that has one was a broker's.
-/// What lies beside it, the lock and what left memory, tells nothing of messages that should be
+/// Returns true if a file of that name is a journal's, so that a directory that has one was a
+/// broker's. Files beside it, the lock and the spill, tell nothing of messages that should be
 /// there.
 #[must_use]
 pub fn is_journal_name(name: &str) -> bool {

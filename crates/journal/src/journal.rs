@@ -70,7 +70,7 @@ struct Flight<F> {
     done: bool,
 }
 
-/// What completes with a write.
+/// The event that completes with a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Commit {
     /// It is written.
@@ -91,7 +91,7 @@ pub struct Write<F> {
     then_sync: Vec<F>,
 }
 
-/// What waits to be written.
+/// The frames that wait to be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unwritten {
     /// Bytes of all batches that are not being written yet.
@@ -202,7 +202,7 @@ impl<F: Clone> Journal<F> {
         self.counters.payload_bytes += payload.len() as u64;
     }
 
-    /// Bytes that all frames appended so far take in the log at most, with what begins and ends
+    /// Bytes that all frames appended so far take in the log at most, with the begin and end of
     /// their batches.
     #[must_use]
     pub fn appended_bytes(&self) -> u64 {
@@ -288,7 +288,7 @@ impl<F: Clone> Journal<F> {
         sync.into_iter().chain(self.house.retry_at).min()
     }
 
-    /// What was counted so far, and what is now.
+    /// The counts so far, and the present figures.
     #[must_use]
     pub fn counters(&self) -> Counters {
         Counters {
@@ -336,7 +336,7 @@ impl<F: Clone> Journal<F> {
         self.open.as_ref().map_or(end, |batch| batch.offset + batch.padded_bytes())
     }
 
-    /// Where in a segment begins what is not written yet.
+    /// The offset in a segment at which the unwritten bytes begin.
     pub(crate) fn written_end(&self, segment: &Segment<F>) -> u64 {
         let waiting = self.full.front().or(self.open.as_ref());
         let flight = self.flights.front().map(|flight| (flight.segment, flight.offset));
@@ -345,7 +345,7 @@ impl<F: Clone> Journal<F> {
         here.map_or(segment.end, |(_, offset)| offset)
     }
 
-    /// A frame read back for compaction is not what the caller once appended.
+    /// A frame read back for compaction is not the one that the caller once appended.
     pub fn fail_rotten(&mut self, lsn: Lsn, cause: &str) -> JournalFailed {
         self.fail(DiskError {
             kind: DiskErrorKind::Failed,

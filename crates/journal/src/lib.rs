@@ -1,8 +1,7 @@
 //! The log: format, group commit, recovery and reclaiming, pure over a [`Disk`].
 //!
-//! A [`Journal`] never touches a disk while it runs. It is told what to append and hands out what
-//! is to be done ([`Write`], [`Chore`]), which the caller performs on whatever thread it likes and
-//! hands back:
+//! A [`Journal`] never touches a disk while it runs. It takes frames to append and hands out the
+//! work ([`Write`], [`Chore`]), which the caller performs on any thread and hands back:
 //!
 //! ```text
 //! append(frame) … -> poll_write -> Write::perform(disk) -> handle_write -> durable()
@@ -11,7 +10,7 @@
 //! ```
 //! Only recovery ([`Journal::open`]) blocks: nothing else runs then.
 //!
-//! It knows frames of opaque bytes and how many of them still matter, nothing of what they say.
+//! It knows frames of opaque bytes and how many of them still matter, nothing of their meaning.
 
 mod batch;
 mod buffer;

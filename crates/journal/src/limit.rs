@@ -1,8 +1,8 @@
 //! The room that an operator, and the system by its bound of open files, grant the log: at its end
 //! it is as if the device was full.
 //!
-//! Puts are refused then, settling goes on in what was set aside, and both ask again for more room
-//! a little later: nothing else in the journal has to know why there is none.
+//! Puts are refused then, settling goes on in the room set aside, and both ask again for more room
+//! a little later: no other part of the journal has to know why there is none.
 
 use crate::Journal;
 use crate::chore::Work;

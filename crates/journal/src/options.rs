@@ -1,4 +1,4 @@
-//! What can be chosen about a journal.
+//! The options of a journal.
 
 use model::{StorePolicy, limits};
 
@@ -6,7 +6,7 @@ use crate::BLOCK_BYTES;
 use crate::format::MARK_BYTES;
 use crate::segments::RESERVED_SPARES;
 
-/// Segments that a log takes at least: what holds messages, what is being compacted, what follows.
+/// Segments that a log takes at least: with messages, under compaction, and the next one.
 const IN_USE_MIN: usize = 4;
 
 /// The fewest segments that a log can be held to: these, and the reserves for settling.
@@ -15,7 +15,7 @@ pub const SEGMENTS_MIN: usize = IN_USE_MIN + RESERVED_SPARES;
 /// Sizes and policy of a journal. They may differ from one opening to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalOptions {
-    /// What "persistent" means; only the period matters here.
+    /// The meaning of "persistent"; only the period matters here.
     pub policy: StorePolicy,
     /// Bytes of a full segment, its header block included; a multiple of [`BLOCK_BYTES`].
     pub segment_bytes: u64,
@@ -99,8 +99,8 @@ impl JournalOptions {
         self
     }
 
-    /// The least that a log of these sizes can be held to: what holds messages, what is being
-    /// compacted, what follows, and the reserves for settling.
+    /// The least bytes that a log of these sizes can be held to: segments with messages, one under
+    /// compaction, the next one, and the reserves for settling.
     #[must_use]
     pub fn disk_bytes_min(&self) -> u64 {
         self.segment_bytes * IN_USE_MIN as u64 + self.reserve_bytes * RESERVED_SPARES as u64
@@ -113,21 +113,21 @@ impl JournalOptions {
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
-    /// Bytes to be ready beyond what is written: enough for any frame, and for what arrives while
-    /// the next extent is being filled.
+    /// Bytes to be ready beyond the written ones: enough for any frame, and for frames that arrive
+    /// while the next extent is being filled.
     pub(crate) fn ahead_bytes(&self) -> u64 {
         self.extent_bytes.max(self.largest_batch_bytes().saturating_mul(2))
     }
 
-    /// What there is to be room for before so many bytes are added: for the largest frame and for
-    /// what only settles too. Never more than what is made ready ahead.
+    /// Room that there must be before so many bytes are added: for the largest frame, and for
+    /// frames that only settle too. Never more than the room made ready ahead.
     pub(crate) fn left_payload_bytes(&self, payload_bytes: usize) -> usize {
         let most = self.frame_payload_bytes_max;
         let settling = (most / 4).min(SETTLING_BYTES);
         most + settling + payload_bytes.min(most - settling)
     }
 
-    /// Bytes that may wait to be written before what is added has to wait.
+    /// Bytes that may wait to be written before frames that add have to wait.
     pub(crate) fn adding_bytes_max(&self) -> usize {
         self.waiting_bytes_max / 5 * 4
     }
@@ -163,7 +163,7 @@ impl JournalOptions {
 /// At the speed of a plain disk it is a fifth of a second.
 const WAITING_BYTES_MAX: usize = 40 * 1024 * 1024;
 
-/// Room that is left to what only settles, where that is less than a quarter of the largest frame.
+/// Room left to frames that only settle, if that is less than a quarter of the largest frame.
 const SETTLING_BYTES: usize = 8 * 1024 * 1024;
 
 /// Beyond this a segment only takes longer to come free.
@@ -172,7 +172,7 @@ const SEGMENT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Frames are made this large for transactions, where segments let them.
 const TRANSACTION_FRAME_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// What a record adds to a body at most: names, header, counters.
+/// Bytes that a record adds to a body at most: names, header, counters.
 const FRAME_OVERHEAD_BYTES: usize = 1024;
 
 /// A frame of many small records (a kick of [`limits::FRAME_RECORDS_MAX`] messages).

@@ -16,7 +16,7 @@ pub struct Part<F> {
     pub to: u64,
 }
 
-/// What was read of a part. The next piece of the part begins where this one ends.
+/// The bytes read of a part. The next piece of the part begins where this one ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece<'a> {
     /// Index of the part.
@@ -29,13 +29,13 @@ pub struct Piece<'a> {
     pub whole: usize,
 }
 
-/// What is said of bytes that were read.
+/// The verdict on bytes that were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
     /// So many of them, from the first on, are as they should be.
     pub whole: usize,
-    /// What begins behind these claims to have so many bytes, more than were read, and cannot be
-    /// judged before it is there.
+    /// The item behind these claims to have so many bytes, more than were read, and cannot be
+    /// judged before they are there.
     pub lacks: Option<usize>,
 }
 
@@ -45,7 +45,7 @@ pub type CheckPiece<'a> = dyn Fn(usize, u64, &[u8]) -> Cut + Sync + 'a;
 /// Takes pieces until it breaks off.
 pub type TakePiece<'a> = dyn FnMut(Piece<'_>) -> ControlFlow<()> + 'a;
 
-/// Where a piece is, whose bytes are in the buffer.
+/// The place of a piece, whose bytes are in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PieceAt {
     part: usize,
@@ -62,7 +62,7 @@ impl PieceAt {
     }
 }
 
-/// Cuts parts into pieces. What implements [`Disk::read_pieces`] reads by it.
+/// Cuts parts into pieces. Implementations of [`Disk::read_pieces`] read by it.
 pub struct PieceReader<'a, F> {
     parts: &'a [Part<F>],
     check: &'a CheckPiece<'a>,
@@ -127,7 +127,7 @@ impl<'a, F> PieceReader<'a, F> {
                 read_at(disk, &part.file, offset, bytes, buffer)?;
                 Ok((self.check)(self.part, offset, buffer).whole)
             }
-            // What lacks bytes begins the next piece.
+            // An item that lacks bytes begins the next piece.
             Cut { whole, lacks: Some(_) } if whole > 0 => {
                 buffer.truncate(whole);
                 Ok(whole)
@@ -147,7 +147,8 @@ fn read_at<D: Disk + ?Sized>(
 ) -> Result<(), DiskError> {
     let is_large = buffer.capacity() > 2 * PIECE_BYTES && bytes <= PIECE_BYTES;
     if bytes > buffer.capacity() || is_large {
-        // Zeros from the system: who grows a vector clears what is read over at once.
+        // Zeros from the system: growing a vector would clear bytes that the read overwrites at
+        // once.
         *buffer = vec![0; bytes];
     }
     buffer.resize(bytes, 0);

@@ -1,9 +1,9 @@
 //! How far batches may be written: as far as the active segment's watermark and the control file
 //! say, which are on the device before any batch behind.
 //!
-//! A chore moves the watermark ahead of the log in steps, so that mostly nobody waits for it. Where
-//! a batch begins a segment, or is larger than what is left, its write moves it first. One *note*
-//! is under way at most.
+//! A chore moves the watermark ahead of the log in steps, so that writes seldom wait for it. If
+//! a batch begins a segment, or is larger than the rest of the reach, its write moves it first. One
+//! *note* is under way at most.
 
 use model::Lsn;
 
@@ -15,7 +15,7 @@ use crate::segments::{Segment, Spare};
 use crate::watermark::{Stamp, Watermark, write_first_block};
 use crate::{BLOCK_BYTES, Disk, DiskError, DiskErrorKind, Journal};
 
-/// What the device says about where batches are.
+/// The device's notes about where batches are.
 #[derive(Debug)]
 pub(crate) struct Reach<F> {
     control_file: F,
@@ -50,7 +50,7 @@ impl<F: Clone> Reach<F> {
         Self { control_file, number, bytes: 0, window: 0, made: 0, stamp, is_moving, labelled }
     }
 
-    /// The segment whose watermark was written last: it is what a start looks for.
+    /// The segment whose watermark was written last: a start looks for it.
     pub(crate) const fn number(&self) -> SegmentNumber {
         self.number
     }
@@ -93,7 +93,7 @@ impl<F: Clone> Reach<F> {
         self.bytes = note.watermark.reach;
     }
 
-    /// What the control file says while the log goes on in no segment that has a watermark.
+    /// The content of the control file while the log goes on in no segment that has a watermark.
     pub(crate) fn note_nothing(&mut self, opening: Opening, synced: Lsn) -> Control {
         let Opening { epoch, directory, salt } = opening;
         self.stamp = Stamp { sequence: self.stamp.sequence + 1, salt };
@@ -111,7 +111,7 @@ impl<F: Clone> Note<F> {
     /// Writes both, the watermark first: a control file that is behind does no harm.
     ///
     /// # Errors
-    /// Any of the disk; never that it is full, for both write over what is there.
+    /// Any of the disk; never that it is full, for both write over existing bytes.
     pub(crate) fn perform<D: Disk<File = F>>(&self, disk: &D) -> Result<(), DiskError> {
         let place = (self.life, self.control.directory);
         write_first_block(disk, &self.file, place, &self.watermark)
@@ -121,7 +121,7 @@ impl<F: Clone> Note<F> {
 }
 
 impl<F: Clone> Journal<F> {
-    /// What has to be noted before that batch is written.
+    /// The note that must be written before that batch.
     pub(crate) fn note_before(&mut self, batch: &Batch<F>) -> Option<Note<F>> {
         let end = batch.offset + batch.padded_bytes();
         if !self.reach.is_beyond(batch.life.number, end) {
@@ -137,8 +137,8 @@ impl<F: Clone> Journal<F> {
         Some(note)
     }
 
-    /// Whether the next batch waits for what is being written to the first block of its segment, or
-    /// to the control file.
+    /// Returns true if the next batch waits for a write to the first block of its segment, or to
+    /// the control file.
     pub(crate) fn waits_for_note(&self, batch: &Batch<F>) -> bool {
         let (number, end) = (batch.life.number, batch.offset + batch.padded_bytes());
         let is_moving = self.reach.is_moving || self.reach.labelled == Some(number);

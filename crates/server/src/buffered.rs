@@ -7,9 +7,8 @@
 //! connection with the most buffered bytes.
 //!
 //! One connection at a time may go beyond: by an answer larger than any message that there is
-//! memory
-//! for today, stored when there was more. Without that, its client would be closed, and come again.
-//! The exception is for the answer alone: other bytes held beside it count as ever.
+//! memory for today, stored when there was more. Without that, its client would be closed, and come
+//! again. The exception is for the answer alone: other bytes held beside it count as ever.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -60,8 +59,7 @@ impl Buffered {
 
     /// Bytes of answers that one connection may leave unread for now; never fewer than
     /// [`ALLOWED_BYTES_MIN`], so that a reading peer always goes on. Peers that do not read may
-    /// take
-    /// half of all: the rest is for input, which no other rule holds back.
+    /// take half of all: the rest is for input, which no other rule holds back.
     pub(crate) fn allowance(&self, output_bytes: usize) -> usize {
         let free = (self.bytes_max / 2).saturating_sub(self.bounded());
         (free / FREE_SHARE).clamp(ALLOWED_BYTES_MIN, output_bytes)
@@ -102,8 +100,7 @@ impl Held {
     }
 
     /// Leaves the bound to the others, if this connection holds an answer for which the bound was
-    /// not
-    /// made and no other connection has gone beyond.
+    /// not made and no other connection has gone beyond.
     pub(crate) fn go_beyond(&mut self, answer_bytes: usize, buffered: &Buffered) -> bool {
         let (order, beyond) = (Ordering::Relaxed, &buffered.beyond);
         let answer = answer_bytes.min(self.bytes);

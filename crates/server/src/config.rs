@@ -47,8 +47,7 @@ pub struct Config {
     /// How many of them; `None`: as many as the engine says.
     pub send_ids_max: Option<usize>,
     /// The longest wait of a send for a place in a queue that makes no progress; `None`: the
-    /// engine's
-    /// default.
+    /// engine's default.
     pub pace_max: Option<Duration>,
     /// Which side of a list by the Redis protocol is the head of the queue.
     pub list_head: Side,
@@ -98,14 +97,13 @@ pub struct Limits {
     /// Bytes that a connection may leave unread before the server stops reading its commands.
     pub output_bytes: usize,
     /// Bytes in the buffers of all connections. The fuller they are, the less may one connection
-    /// leave
-    /// unread; beyond the limit the server closes the connection with the most buffered bytes.
+    /// leave unread; beyond the limit the server closes the connection with the most buffered
+    /// bytes.
     pub buffered_bytes: usize,
     /// How long a command may stay half sent before its connection is closed.
     pub half_sent: Option<Duration>,
     /// How long a connection may send and receive nothing before it is closed, unless it waits for
-    /// an
-    /// answer or for a publication. `None`: for ever.
+    /// an answer or for a publication. `None`: for ever.
     pub idle: Option<Duration>,
     /// How long a connection of HTTP may ask nothing before it is closed. `None`: for ever.
     pub http_idle: Option<Duration>,

@@ -301,8 +301,7 @@ impl Connection {
     }
 
     /// Encodes a reply of the broker, and holds it until the log is as durable as it needs. Returns
-    /// the
-    /// position the peer depends on: none if the peer is not told.
+    /// the position the peer depends on: none if the peer is not told.
     pub(crate) fn reply(
         &mut self,
         output: Output,
@@ -322,9 +321,8 @@ impl Connection {
     }
 
     /// Sends the bytes that are durable enough, in one call. Deliveries become answers only while
-    /// the
-    /// unsent ones come to less than `allowance`. Returns true if some bytes had not to wait for
-    /// the log.
+    /// the unsent ones come to less than `allowance`. Returns true if some bytes had not to wait
+    /// for the log.
     pub(crate) fn send(&mut self, durable: Durable, allowance: usize, now: Nanos) -> bool {
         self.unfinished |= self.peer.release(durable, allowance, &mut self.outgoing);
         if self.farewell && !self.unfinished && !self.peer.is_holding() {
@@ -377,8 +375,7 @@ impl Connection {
     }
 
     /// It will be closed for its buffered bytes, which count no more. Its answers are dropped at
-    /// once,
-    /// its input together with the connection.
+    /// once, its input together with the connection.
     pub(crate) fn let_go(&mut self, buffered: &Buffered) {
         self.broken = true;
         self.outgoing = Outgoing::default();

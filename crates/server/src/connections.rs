@@ -63,8 +63,7 @@ impl Connections {
     }
 
     /// The open connection with the most buffered bytes that may still be closed for it; among
-    /// equals,
-    /// the one that has been silent the longest.
+    /// equals, the one that has been silent the longest.
     pub(crate) fn fullest(&mut self) -> Option<&mut Connection> {
         let all = self.places.iter_mut().flatten().map(|(_, connection)| &mut **connection);
         let open =

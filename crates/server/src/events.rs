@@ -62,8 +62,7 @@ impl EventSet {
     }
 
     /// Starts or stops hearing also when the socket takes bytes again. Only for a socket that was
-    /// full:
-    /// any other would be heard at each read of its peer, in the place of its later input.
+    /// full: any other would be heard at each read of its peer, in the place of its later input.
     pub(crate) fn watch_room(
         &self,
         socket: &OwnedFd,
@@ -95,8 +94,7 @@ impl Events {
     }
 
     /// The next event, each once. The first comes first: clients that ask one after another are
-    /// served
-    /// in that order.
+    /// served in that order.
     pub(crate) fn pop_front(&mut self) -> Option<Event> {
         let raw = self.raw.get(self.taken)?;
         self.taken += 1;

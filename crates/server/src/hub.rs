@@ -289,8 +289,7 @@ impl Drop for CoreGuard<'_> {
 /// The operations under the lock.
 impl Hub {
     /// Shows due work to every thread that may sleep: the next deadline, and a write that is to
-    /// begin.
-    /// A committer begins the write if no reactor is awake to do it.
+    /// begin. A committer begins the write if no reactor is awake to do it.
     fn announce(&self, core: &mut Core, deadline: Deadline) {
         let now = self.clock.now();
         if cfg!(debug_assertions) {
@@ -436,8 +435,7 @@ impl Hub {
     }
 
     /// Asks for a chore. That may show that no more bodies can leave memory: then sends that wait
-    /// for it
-    /// go on.
+    /// for it go on.
     fn poll_chore(&self, core: &mut Core, now: Nanos) -> bool {
         let waited = core.broker.holds_back();
         let is_new = core.poll_chore(now);

@@ -12,8 +12,7 @@
 //! waits. It contains neither protocol nor queue rules.
 //!
 //! [`Server::start`] is all that a program needs to be a broker; [`signals::Caught`] adds the
-//! duties
-//! of a process of its own to its operator.
+//! duties of a process of its own to its operator.
 
 mod address;
 mod buffered;

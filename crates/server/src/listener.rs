@@ -189,8 +189,7 @@ impl Acceptor {
     }
 
     /// Accepts waiting connections, up to [`ACCEPTS_PER_TURN`] on each listener, and hands them
-    /// out.
-    /// Returns true if more may wait.
+    /// out. Returns true if more may wait.
     pub(crate) fn accept(&mut self, hub: &Hub, now: Nanos) -> bool {
         if self.paused_until.is_some_and(|until| now < until) {
             return false;

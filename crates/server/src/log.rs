@@ -2,8 +2,7 @@
 //! troubles, never single messages.
 //!
 //! Any thread may log, a reactor too, so nothing here waits: standard error is often a pipe, and
-//! its
-//! reader may sleep. Lines without room are counted instead.
+//! its reader may sleep. Lines without room are counted instead.
 
 use std::fmt;
 use std::os::fd::AsFd;

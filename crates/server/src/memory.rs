@@ -28,8 +28,7 @@ pub(crate) struct MemoryShares {
 
 impl MemoryShares {
     /// Messages get the rest after the log's need for batches, and the shares of connections and
-    /// HTTP:
-    /// an eighth each, unless they were given less.
+    /// HTTP: an eighth each, unless they were given less.
     pub(crate) fn of(config: &Config) -> Self {
         let limit = config.memory_bytes();
         let buffers = (limit / 8).min(config.limits.buffered_bytes as u64);
@@ -40,8 +39,7 @@ impl MemoryShares {
     }
 
     /// The part of the log's share for frames that wait to be written. The rest is for two writes
-    /// under
-    /// way, the buffers that are kept, and the unfilled part of allocated buffers.
+    /// under way, the buffers that are kept, and the unfilled part of allocated buffers.
     pub(crate) fn waiting(&self) -> usize {
         usize::try_from(self.log / 8 * 5).unwrap_or(usize::MAX)
     }
@@ -89,8 +87,7 @@ pub(crate) fn receives_max(memory_limit: u64) -> usize {
 
 impl Config {
     /// Bytes of memory that the process is to keep to: the configured limit, or a quarter of the
-    /// memory
-    /// that the machine has or the control group leaves to the process. At least
+    /// memory that the machine has or the control group leaves to the process. At least
     /// [`MEMORY_LIMIT_MIN`].
     pub fn memory_bytes(&self) -> u64 {
         self.memory_limit.unwrap_or_else(|| available().bytes / 4).max(MEMORY_LIMIT_MIN)

@@ -26,8 +26,7 @@ impl Outgoing {
     }
 
     /// Lets a session append the answer to a command that may take several replies. If this one
-    /// adds
-    /// no bytes, the bytes behind it wait for it all the same.
+    /// adds no bytes, the bytes behind it wait for it all the same.
     pub(crate) fn say_in_parts(&mut self, after: DependsOn, say: impl FnOnce(&mut Vec<u8>)) {
         self.append(say);
         self.gate.push(after, self.end());
@@ -60,8 +59,7 @@ impl Outgoing {
             self.forget_sent();
             if self.bytes.capacity() > KEPT_BYTES_MAX {
                 // Not shrunk: a remainder at the front of a large block keeps the next large block
-                // from its
-                // place.
+                // from its place.
                 self.bytes = Vec::new();
             }
         } else if self.sent > KEPT_BYTES_MAX && self.sent >= self.bytes.len() / 2 {
@@ -80,8 +78,7 @@ impl Outgoing {
     }
 
     /// Bytes of memory that it takes, but for the reserve of an empty one. The sent bytes of a
-    /// large
-    /// answer stay until half of it is sent, and a buffer grows to twice its content.
+    /// large answer stay until half of it is sent, and a buffer grows to twice its content.
     pub(crate) const fn held_bytes(&self) -> usize {
         let all = self.bytes.capacity();
         if all > KEPT_BYTES_MAX { all } else { self.bytes.len() }

@@ -164,8 +164,7 @@ impl Peer {
     }
 
     /// Takes a reply of the broker, in the order in which the broker made them. Returns the
-    /// position
-    /// that the peer waits for now: none if the peer is not told.
+    /// position that the peer waits for now: none if the peer is not told.
     pub(crate) fn reply(
         &mut self,
         output: Output,
@@ -190,8 +189,7 @@ impl Peer {
     }
 
     /// The log is this durable now: sends the answers that waited for it. Returns true if that gave
-    /// it
-    /// more to do.
+    /// it more to do.
     pub(crate) fn release(
         &mut self,
         durable: Durable,
@@ -265,8 +263,7 @@ impl Peer {
     }
 
     /// It is so late now. Returns true if the time had an effect. A peer whose command waits for
-    /// the log
-    /// is not listened to.
+    /// the log is not listened to.
     pub(crate) fn handle_timeout(
         &mut self,
         now: Nanos,

@@ -184,8 +184,7 @@ impl<'a> Reactor<'a> {
         if self.hub.fall_asleep() && self.hub.is_write_due() {
             self.hub.wake_up();
             // It goes on with the turn and sees its own writes: its waker would cost two system
-            // calls a
-            // write. Only here, where no sleep follows: a sleeping reactor is woken.
+            // calls a write. Only here, where no sleep follows: a sleeping reactor is woken.
             self.hub.mailbox(self.index).awake();
             return self.commit_idle();
         }
@@ -201,10 +200,8 @@ impl<'a> Reactor<'a> {
     }
 
     /// Connections that wait for the log if all do. Zero if a client was lately answered without
-    /// the
-    /// log: it must not find this thread at the disk. Zero beside another reactor, as this one
-    /// knows
-    /// nothing of its connections.
+    /// the log: it must not find this thread at the disk. Zero beside another reactor, as this one
+    /// knows nothing of its connections.
     fn waiting(&self) -> usize {
         let mixed = self.now.since(self.answered_at) < MIXED_SPAN || self.hub.reactors() > 1;
         if mixed { 0 } else { self.lists.holding.len() }
@@ -262,8 +259,7 @@ impl<'a> Reactor<'a> {
     }
 
     /// Reads from the connections in the list until the turn has enough. The first one that it does
-    /// not
-    /// reach is first in the next turn.
+    /// not reach is first in the next turn.
     fn read(&mut self) {
         let (mut bytes, mut reached) = (self.read_the_last(), 0);
         for session in &self.lists.attention {
@@ -279,8 +275,7 @@ impl<'a> Reactor<'a> {
     }
 
     /// The server stops: reads the last bytes of its peers, from as many as one turn has enough
-    /// with.
-    /// Returns the number of bytes.
+    /// with. Returns the number of bytes.
     fn read_the_last(&mut self) -> usize {
         let mut bytes = 0;
         while bytes < READ_BYTES_PER_TURN
@@ -333,8 +328,7 @@ impl<'a> Reactor<'a> {
     }
 
     /// Closes the connection with the most buffered bytes, unless it may go beyond all bounds, or
-    /// lets
-    /// the other reactors check whether they have it. False: this turn closes no more here.
+    /// lets the other reactors check whether they have it. False: this turn closes no more here.
     fn evict(&mut self) -> bool {
         let hub = self.hub;
         let mean = hub.buffered.mean(hub.permits.open());
@@ -363,8 +357,7 @@ impl<'a> Reactor<'a> {
     }
 
     /// Gives up the connections whose deadline has passed. One that this turn did not reach may
-    /// have
-    /// sent the bytes it owes: the reactor looks at it after serving it.
+    /// have sent the bytes it owes: the reactor looks at it after serving it.
     fn expire(&mut self) {
         while let Some(session) = self.deadlines.pop_due(self.now) {
             let Some(connection) = self.connections.get_mut(session) else { continue };
@@ -423,8 +416,7 @@ impl<'a> Reactor<'a> {
     }
 
     /// The server stops: reads for the last time, turn by turn. When their time is over, gives up
-    /// on the
-    /// peers that do not read their answers.
+    /// on the peers that do not read their answers.
     fn stop(&mut self) {
         let Some(until) = self.stopping_until else { return self.begin_stop() };
         if until > self.now {
@@ -506,16 +498,14 @@ impl RunLists {
 }
 
 /// Turns for which frames wait while there is always more to do. Each gathers the commands of a
-/// turn
-/// of clients, and takes tens of microseconds.
+/// turn of clients, and takes tens of microseconds.
 const BUSY_TURNS_MAX: u32 = 8;
 
 /// Time in which a client that was answered without the log is expected to ask again.
 const MIXED_SPAN: Nanos = Nanos::from_millis(100);
 
 /// Bytes read in a turn, plus the input of the last connection: as many as a turn fills buffers
-/// with
-/// by its answers.
+/// with by its answers.
 pub(crate) const READ_BYTES_PER_TURN: usize = 8 * 1024 * 1024;
 
 /// Connections closed in a turn for their buffered bytes: finding each takes a search among all.

@@ -39,8 +39,7 @@ pub struct Server;
 
 impl Server {
     /// Opens the store, recovers its content, listens, and serves from threads of its own. When
-    /// this
-    /// returns, every listener accepts.
+    /// this returns, every listener accepts.
     ///
     /// # Errors
     /// [`StartError`]; nothing is left running then.
@@ -111,8 +110,7 @@ impl Running {
     }
 
     /// Accepts nothing more, answers the commands that have come in, closes all connections, and
-    /// leaves
-    /// the store flushed and with a snapshot.
+    /// leaves the store flushed and with a snapshot.
     ///
     /// # Errors
     /// [`Failure`]: the store could not be left so. It still has every confirmed change.
@@ -512,8 +510,7 @@ fn open_broker(
 }
 
 /// Without room the log takes no frame, not even one that needs no room: the first client would
-/// wait
-/// for the disk. So the room is there before any client comes, unless the device has none.
+/// wait for the disk. So the room is there before any client comes, unless the device has none.
 fn make_room(broker: &mut Broker<File>, disk: &RealDisk, clock: &Clock) -> Result<(), StartError> {
     while broker.stalled()
         && let Some(chore) = broker.poll_chore(clock.now())

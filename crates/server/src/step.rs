@@ -61,8 +61,7 @@ impl Reactor<'_> {
     }
 
     /// Stops deliveries to all ended connections before closing any of them: else each would be
-    /// given
-    /// the messages that the one before it had.
+    /// given the messages that the one before it had.
     fn stop_serving_finished(&mut self, core: &mut Core) {
         for (session, parting) in self.lists.finished.drain(..) {
             core.broker.stop_serving(session);
@@ -122,8 +121,7 @@ impl Reactor<'_> {
     }
 
     /// The log has gone on: postponed connections may be served now, and come before those that
-    /// asked
-    /// later.
+    /// asked later.
     fn resume_postponed(&mut self, completions: u64) {
         if self.postponed_at == completions {
             return;
@@ -148,8 +146,7 @@ impl Reactor<'_> {
     }
 
     /// Serves the connections in the list until the turn is spent. The first one not reached is
-    /// first in
-    /// the next turn.
+    /// first in the next turn.
     fn run(&mut self, core: &mut Core) {
         let completions = self.hub.completions();
         self.resume_postponed(completions);
@@ -176,10 +173,8 @@ impl Reactor<'_> {
     }
 
     /// Connections whose peers are gone end before any command of this turn, all of them together.
-    /// So
-    /// the others do not find them there, and none is given a message that another one had. Returns
-    /// how
-    /// many of so many steps are left.
+    /// So the others do not find them there, and none is given a message that another one had.
+    /// Returns how many of so many steps are left.
     fn serve_hung_up(&mut self, core: &mut Core, steps: u64) -> u64 {
         let mut left = steps;
         for session in std::mem::take(&mut self.lists.hung_up) {
