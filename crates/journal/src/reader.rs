@@ -12,15 +12,15 @@ pub(crate) struct SegmentReader<'a> {
     life: Life,
     /// Where in the piece the next batch is looked for.
     offset: usize,
-    /// What the next batch must begin with; `None` before the first of a segment whose
+    /// The first position of the next batch; `None` before the first of a segment whose
     /// predecessors are gone.
     expected: Option<Lsn>,
     epoch: Epoch,
-    /// What begins before this place is known to be whole.
+    /// Batches that begin before this place are known to be whole.
     whole_until: usize,
 }
 
-/// What marks say beside what is in their batches.
+/// The claims of marks beside the content of their batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Claims {
     /// Every frame up to here was synced.
@@ -30,7 +30,7 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// What either says, and no less.
+    /// The larger claim of the two, for each.
     pub(crate) fn max(self, other: Self) -> Self {
         Self { synced: self.synced.max(other.synced), epoch: self.epoch.max(other.epoch) }
     }
@@ -70,8 +70,8 @@ impl<'a> SegmentReader<'a> {
         }
     }
 
-    /// So many bytes of the piece were found to be whole batches: see [`SegmentReader::cut`]. Who
-    /// reads from its first byte on comes to the same batches and need not look at each byte again.
+    /// So many bytes of the piece were found to be whole batches: see [`SegmentReader::cut`]. A
+    /// reader from its first byte on comes to the same batches and need not check each byte again.
     pub(crate) fn knowing_whole(self, whole_until: usize) -> Self {
         Self { whole_until, ..self }
     }
@@ -105,12 +105,12 @@ impl<'a> SegmentReader<'a> {
         self.epoch
     }
 
-    /// What the next batch must begin with.
+    /// The first position that the next batch must have.
     pub(crate) fn expected(&self) -> Option<Lsn> {
         self.expected
     }
 
-    /// What the marks from here on claim, of whole batches or not, in a segment of which so many
+    /// The claims of the marks from here on, of whole batches or not, in a segment of which so many
     /// bytes are left from the piece's first on.
     pub(crate) fn claims(&self, segment_bytes_left: u64) -> Claims {
         let bytes_left = usize::try_from(segment_bytes_left).unwrap_or(usize::MAX);

@@ -25,19 +25,19 @@ use crate::{
     BLOCK_BYTES, Disk, DiskError, DiskErrorKind, Journal, JournalOptions, OpenError, WriteMode,
 };
 
-/// What a journal is replayed into.
+/// The state into which a journal is replayed.
 pub trait Recover {
     /// A chunk of the snapshot. All chunks come first, in order.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of the chunk.
     fn load(&mut self, chunk: &[u8]) -> Result<(), String>;
 
     /// A frame after the snapshot's begin, in order. Of a `fuzzy` one the snapshot may hold the
     /// effect already, wholly or in part.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of the frame.
     fn replay(&mut self, lsn: Lsn, payload: &[u8], fuzzy: bool) -> Result<(), String>;
 
     /// The frames that hold what the snapshot only refers to, in any order and with repetitions;
@@ -47,24 +47,24 @@ pub trait Recover {
     /// One of the wanted frames.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of the frame.
     fn restore(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), String>;
 
     /// The log ended with `last`.
     ///
     /// # Errors
-    /// What is missing.
+    /// The fault: missing messages or bodies.
     fn finish(&mut self, last: Lsn) -> Result<(), String>;
 
     /// Once it is finished: position and bytes of each live record. Fast where neighbours come one
     /// after the other.
     fn live(&self) -> impl Iterator<Item = (Lsn, u64)>;
 
-    /// Once it is finished: what a snapshot may take.
+    /// Once it is finished: the bytes that a snapshot may take.
     fn snapshot_bytes(&self) -> u64;
 }
 
-/// What was found, for the one line that a starting server logs.
+/// The findings, for the one line that a starting server logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// The number of the snapshot it began with; 0: none.
@@ -87,7 +87,7 @@ pub(crate) struct Reading<F> {
     pub(crate) tail: Option<Tail>,
     /// Where the frames of each of `files` lie.
     indexes: Vec<FrameIndex>,
-    /// What was replayed and may be only in the page cache.
+    /// Frames that were replayed and may be only in the page cache.
     unsure: VecDeque<Extent>,
     next: Lsn,
     /// The last opening before.
@@ -96,7 +96,7 @@ pub(crate) struct Reading<F> {
     directory: Option<DirectoryId>,
     control_file: Option<F>,
     names: Vec<String>,
-    /// What matters of each of `files`.
+    /// The live records of each of `files`.
     pub(crate) live: Vec<LiveRecords>,
     snapshot_bytes: u64,
     pub(crate) recovered: Recovered,
@@ -108,7 +108,8 @@ impl<F> Reading<F> {
         Lsn(self.next.0 - 1)
     }
 
-    /// Whether that life of a segment holds no batch: what was read tells, or it just began.
+    /// Returns true if that life of a segment holds no batch: the bytes read tell, or it just
+    /// began.
     fn is_unused(&self, life: Life) -> bool {
         let found = self.files.iter().find(|file| file.life.number == life.number);
         found.is_none_or(|file| !file.is_begun())
@@ -119,7 +120,7 @@ impl<F: Clone> Journal<F> {
     /// Opens the journal in a directory, an empty one being the empty journal, and replays it.
     ///
     /// # Errors
-    /// [`OpenError`]: the disk failed, or the journal is not what was written. Unless the disk
+    /// [`OpenError`]: the disk failed, or the journal is not as it was written. Unless the disk
     /// failed, nothing was changed.
     pub fn open<D: Disk<File = F>>(
         disk: &D,
@@ -209,7 +210,7 @@ pub(crate) fn read_surveyed<D: Disk>(
     })
 }
 
-/// What matters of each of these files.
+/// The live records of each of these files.
 fn live_of<F>(
     files: &[SegmentFile<F>],
     records: impl Iterator<Item = (Lsn, u64)>,
@@ -251,7 +252,7 @@ fn load<D: Disk>(
     Ok(())
 }
 
-/// Makes the disk fit to go on from what was read.
+/// Makes the disk fit to go on from the log that was read.
 fn settle<D: Disk>(
     disk: &D,
     options: JournalOptions,
@@ -272,7 +273,7 @@ fn settle<D: Disk>(
         let header = SnapshotHeader { directory: Some(directory), ..*header };
         seal_again(disk, slots.get(slot.index()), &header)?;
     }
-    // What was only ever another process'.
+    // Files that were only ever another process'.
     reading
         .names
         .iter()
@@ -281,7 +282,7 @@ fn settle<D: Disk>(
     end_recycling(disk, opening, &reading.files)?;
     let mut segments = arrange(disk, &options, opening, &reading)?;
     fill_reserve(disk, &options, &mut segments)?;
-    // The names of what was just created.
+    // The names of the files just created.
     disk.sync_directory()?;
     if reach.number() != segments.active().life.number {
         let active = segments.active();
@@ -296,9 +297,9 @@ fn settle<D: Disk>(
     Ok(journal)
 }
 
-/// Writes the control file of this opening, before anything else that could not be told from what
-/// an earlier one wrote; and notes that the log goes on where it ends, if that is in a segment that
-/// takes batches.
+/// Writes the control file of this opening, before any other write that could not be told from an
+/// earlier opening's. Notes that the log goes on at its end, if that is in a segment that takes
+/// batches.
 fn begin_notes<D: Disk>(
     disk: &D,
     options: &JournalOptions,
@@ -320,7 +321,7 @@ fn begin_notes<D: Disk>(
         None => reach.note_nothing(opening, reading.last()).write(disk, reach.control_file())?,
     }
     if reading.control_file.is_none() {
-        // Whoever finds a segment of this version looks for it.
+        // A start that finds a segment of this version looks for it.
         disk.sync_directory()?;
     }
     Ok(reach)
@@ -354,10 +355,10 @@ fn end_recycling<D: Disk>(
     })
 }
 
-/// From here on what was replayed counts as synced. It may have been read from the page cache of a
-/// process that was killed before it synced; and where a sync has failed, the kernel may have
-/// marked pages as clean that never reached the device, so that another sync would do nothing. To
-/// write it again is what helps.
+/// From here on all replayed frames count as synced. They may have been read from the page cache of
+/// a process that was killed before it synced. If a sync has failed, the kernel may have marked
+/// pages as clean that never reached the device, so another sync would do nothing. Writing the
+/// frames again helps.
 fn make_sure<D: Disk>(
     disk: &D,
     files: &[SegmentFile<D::File>],
@@ -456,8 +457,8 @@ fn arrange<D: Disk>(
     Ok(segments)
 }
 
-/// A reserve in which the log goes on offers again what it did before. On a full device nothing
-/// else would fill it: neither now, nor once it is a spare again, on which settling relies.
+/// A reserve in which the log goes on offers again as much as before. On a full device no other
+/// work would fill it: neither now, nor once it is a spare again, on which settling relies.
 fn fill_reserve<D: Disk>(
     disk: &D,
     options: &JournalOptions,

@@ -1,6 +1,6 @@
-//! Mending a directory whose control file is lost or damaged, or tells of a later log than there
-//! is: what the other files tell is taken for all that there is, and what is known to be gone is
-//! told.
+//! Mends a directory whose control file is lost or damaged, or tells of a later log than there is.
+//! The content of the other files counts as all that there is, and frames known to be gone are
+//! reported.
 
 use model::Lsn;
 
@@ -15,7 +15,7 @@ use crate::{Disk, OpenError, Recover, Recovered};
 pub struct Repair {
     /// Why the directory is refused; `None`: it is sound, and nothing is to be repaired.
     pub fault: Option<OpenError>,
-    /// What is left.
+    /// The remains.
     pub recovered: Recovered,
     /// All frames up to here were on the device once, as far as the control file tells.
     pub synced: Lsn,
@@ -29,9 +29,9 @@ impl Repair {
     }
 }
 
-/// Tells why a directory is refused, and what going on without what is gone would lose. Where
-/// `accept_loss` the control file is written anew, by what all other files tell: from then on the
-/// directory is as if what is gone had never been. Else nothing is changed.
+/// Reports why a directory is refused, and the loss of going on without the missing frames. If
+/// `accept_loss`, writes the control file anew, from the content of all other files: from then on
+/// the directory is as if the missing frames had never been. Else changes nothing.
 ///
 /// # Errors
 /// [`OpenError`]: more than the control file is at fault, and nothing was changed; or the disk
@@ -46,7 +46,7 @@ pub fn repair<D: Disk>(
     let rebuilt = fault.as_ref().map(|_| rebuilt(&survey, DirectoryId(disk.salt())));
     if let Some(control) = rebuilt {
         survey.control = FoundControl::Whole(control);
-        // What else is wrong is no matter of the control file.
+        // Other faults are no matter of the control file.
         survey.judge()?;
     }
     let file = survey.control_file.clone();
@@ -59,8 +59,8 @@ pub fn repair<D: Disk>(
     Ok(Repair { fault, recovered, synced })
 }
 
-/// A control file of no segment, which is what one is while the log goes on in none: the next start
-/// takes the last note of any file.
+/// A control file of no segment, as it is while the log goes on in none: the next start takes the
+/// last note of any file.
 fn rebuilt<F>(survey: &Survey<F>, unknown: DirectoryId) -> Control {
     let directory = survey.directory_of_others().or(survey.directory()).unwrap_or(unknown);
     let (epoch, stamp) = (survey.epoch(), survey.stamp());

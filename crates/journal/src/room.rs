@@ -1,4 +1,4 @@
-//! How much the log takes now: what adds, what settles, or nothing before a write or a chore
+//! The frames the log takes now: adding ones, settling ones, or none before a write or a chore
 //! completes.
 
 use crate::batch::Batch;
@@ -6,7 +6,7 @@ use crate::format::MARK_BYTES;
 use crate::segments::RESERVED_SPARES;
 use crate::{BLOCK_BYTES, FRAME_HEADER_BYTES, Journal};
 
-/// What the log takes now; the same until it is changed.
+/// The allowance of the log now; the same until the log changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
     /// See [`Journal::stalled`].
@@ -30,9 +30,9 @@ pub struct Ease {
 }
 
 impl<F: Clone> Journal<F> {
-    /// How long [`Journal::allowance`] stays as it is whatever frames come, where it restricts
-    /// nothing; `None` where it does. It ends too with whatever is done to the log but appending,
-    /// freeing and growing.
+    /// How long [`Journal::allowance`] stays as it is for any frames, if it restricts nothing;
+    /// `None` if it does. Every operation on the log ends it, except appending, freeing and
+    /// growing.
     #[must_use]
     pub fn ease(&self, allowance: &Allowance) -> Option<Ease> {
         if allowance.holds_back || allowance.room < u64::MAX || self.house.device_is_full() {
@@ -53,7 +53,7 @@ impl<F: Clone> Journal<F> {
         })
     }
 
-    /// All that is to be known about it, for who asks before each command.
+    /// The whole allowance, for a caller that asks before each command.
     #[must_use]
     pub fn allowance(&self) -> Allowance {
         let takes_largest = self.takes_largest();
@@ -83,9 +83,10 @@ impl<F: Clone> Journal<F> {
         !takes_largest
     }
 
-    /// Whether so much waits to be written, or so little room is prepared, that what is added has
-    /// to wait if it takes so many bytes, and what settles, for which some bytes more are left, has
-    /// not yet. On a full device what is added is refused instead: see [`Journal::room`].
+    /// Returns true if frames that add have to wait, if they take so many bytes: so much waits to
+    /// be written, or so little room is prepared. Frames that settle, for which some bytes more are
+    /// left, need not wait yet. On a full device frames that add are refused instead: see
+    /// [`Journal::room`].
     #[must_use]
     pub fn holds_back(&self, payload_bytes: usize) -> bool {
         let is_short =
@@ -112,7 +113,7 @@ impl<F: Clone> Journal<F> {
         rest.max(usable).saturating_sub(BATCH_HEAD_BYTES)
     }
 
-    /// The largest payload that changes what is stored and can be appended now.
+    /// The largest payload that changes the stored state and can be appended now.
     #[must_use]
     pub fn settling_room(&self) -> usize {
         if self.stalled() { 0 } else { self.settle_payload_bytes_max() }
@@ -126,8 +127,9 @@ impl<F: Clone> Journal<F> {
             || (spares > reserve && self.segments.next_spare_rest() >= bytes)
     }
 
-    /// Spares that messages leave alone: those for settling, and in a log of many segments one more
-    /// into which what is left of another is copied on a full device, wherever settling stands.
+    /// Spares that messages leave alone: those for settling, and in a log of many segments one
+    /// more. On a full device the live rest of another segment is copied into it, at any state of
+    /// settling.
     pub(crate) fn spares_set_aside(&self) -> usize {
         let long = self.options.segment_bytes * LONG_LOG_SEGMENTS;
         RESERVED_SPARES + usize::from(self.segments.file_bytes() >= long)
@@ -140,8 +142,8 @@ impl<F: Clone> Journal<F> {
         self.options.frame_payload_bytes_max.min(fits)
     }
 
-    /// So much waits to be written that what is added has to wait. What waits since a chain came,
-    /// and was before it, does not count: that holds up nobody.
+    /// So much waits to be written that frames that add have to wait. Frames that wait since a
+    /// chain came, and those before it, do not count: they hold up no other.
     pub(crate) fn is_far_behind(&self) -> bool {
         self.is_behind_by(self.options.adding_bytes_max())
     }
@@ -157,7 +159,7 @@ impl<F: Clone> Journal<F> {
     }
 }
 
-/// What a batch with only one frame takes beside its payload, padding not counted.
+/// Bytes of a batch with only one frame beside its payload, without padding.
 const BATCH_HEAD_BYTES: u64 = (MARK_BYTES + FRAME_HEADER_BYTES) as u64;
 
 /// A log as long as so many segments can do without a part of one more.

@@ -1,8 +1,8 @@
-//! Reading what is left of a damaged directory.
+//! Reads the remains of a damaged directory.
 //!
 //! Recovery takes a log as it was written or not at all. [`Remains`] takes every frame and every
-//! chunk of the snapshot whose checksum holds, and tells which frames are gone. It changes nothing.
-//! What the frames mean without those that are gone is for the caller to judge.
+//! chunk of the snapshot whose checksum holds, and reports the missing frames. It changes nothing.
+//! The caller judges the meaning of the frames without the missing ones.
 
 mod scan;
 pub(crate) mod sums;
@@ -53,7 +53,7 @@ pub type TakeFrame<'a, E> = dyn FnMut(Lsn, &[u8]) -> Result<(), E> + 'a;
 pub struct Damage {
     /// In which file.
     pub file: String,
-    /// What is wrong with it.
+    /// The fault.
     pub cause: String,
 }
 
@@ -202,7 +202,7 @@ impl<F: Clone> Remains<F> {
     }
 
     /// Hands over the chunks of the snapshot in their order, and `None` for each stretch between
-    /// them that is not what was written.
+    /// them that is not as it was written.
     pub fn each_chunk<D: Disk<File = F>>(&mut self, disk: &D, take: &mut dyn FnMut(Option<&[u8]>)) {
         let Some(snapshot) = &self.snapshot else { return };
         let mut window = Window::new(disk, snapshot.file().clone(), snapshot.bytes);
@@ -313,8 +313,9 @@ fn note_unreadable(damage: &mut Vec<Damage>, file: &str, blocks: u64) {
     }
 }
 
-/// Of all runs those that are the log. An opening writes over what an earlier one left behind the
-/// end of the log, so its first frame ends all earlier openings. Each position is taken once.
+/// Picks the runs that are the log. An opening writes over the bytes that an earlier one left
+/// behind the end of the log, so its first frame ends all earlier openings. Each position is taken
+/// once.
 fn resolve(mut runs: Vec<Run>) -> Vec<Run> {
     runs.sort_by_key(|run| (Reverse(run.epoch), run.first, run.offset));
     let (mut end, mut epoch) = (Lsn(u64::MAX), None);

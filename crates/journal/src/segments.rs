@@ -1,4 +1,4 @@
-//! The segments: where the log continues, what still matters in each, and which may be used again.
+//! The segments: the active one, the live records of each, and those that may be used again.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -29,7 +29,7 @@ pub(crate) struct Segment<F> {
     pub(crate) live: LiveRecords,
     /// The last frame appended when its last record ceased to matter.
     pub(crate) died_at: Lsn,
-    /// A batch in it is larger than what can be appended in one piece: it is not compacted.
+    /// A batch in it is larger than one piece that can be appended: it is not compacted.
     pub(crate) too_large: bool,
     /// How many are about to read in it: so long it is not used again.
     pub(crate) pins: u32,
@@ -50,7 +50,7 @@ pub(crate) struct Spare<F> {
     pub(crate) file_bytes: u64,
 }
 
-/// What records would take in frames of their own. A small message is half header.
+/// The bytes of records in frames of their own. A small message is half header.
 const fn frame_bytes(live: LiveRecords) -> u64 {
     live.bytes + live.count * FRAME_HEADER_BYTES as u64
 }
@@ -74,7 +74,7 @@ impl<F> Segment<F> {
         }
     }
 
-    /// What its live records would take in frames of their own.
+    /// The bytes of its live records in frames of their own.
     pub(crate) fn live_frame_bytes(&self) -> u64 {
         frame_bytes(self.live)
     }
@@ -118,7 +118,7 @@ pub(crate) struct Segments<F> {
     sums: Sums,
 }
 
-/// What is added up over all segments: each turn asks for it, and there may be thousands of them.
+/// Sums over all segments: each turn asks for them, and there may be thousands of segments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Sums {
     /// Bytes of all files.
@@ -236,7 +236,7 @@ impl<F: Clone> Segments<F> {
         self.table.values()
     }
 
-    /// Those whose files may be used again.
+    /// The segments whose files may be used again.
     pub(crate) fn iter_retired(&self) -> impl Iterator<Item = &Spare<F>> {
         self.retired.iter()
     }
@@ -343,7 +343,7 @@ impl<F: Clone> Segments<F> {
         self.sums.dead.extend(died);
     }
 
-    /// Somebody is about to read frame `lsn`.
+    /// A reader is about to read frame `lsn`.
     pub(crate) fn pin(&mut self, lsn: Lsn) {
         self.holding(lsn).pins += 1;
     }
@@ -417,7 +417,7 @@ impl<F: Clone> Segments<F> {
     /// Takes out of the log each segment that recovery from a snapshot of `begin` never reads:
     /// all its frames are in the snapshot, the snapshot names no record of it, and the log is
     /// synced into the next segment. Without the last, a crash could leave a log that ends before
-    /// the snapshot does. What is pinned stays.
+    /// the snapshot does. Pinned segments stay.
     pub(crate) fn retire(&mut self, begin: Lsn, synced: Lsn) {
         let dead: Vec<Lsn> = self
             .dead()
@@ -446,7 +446,7 @@ impl<F: Clone> Segments<F> {
         Some(spare)
     }
 
-    /// What lives in it cannot be appended anew: see [`Segment::too_large`].
+    /// Its live records cannot be appended anew: see [`Segment::too_large`].
     pub(crate) fn set_aside(&mut self, number: SegmentNumber) {
         let found = self.table.values_mut().find(|segment| segment.life.number == number);
         let segment = found.expect("invariant: what is compacted holds frames");
@@ -459,9 +459,9 @@ impl<F: Clone> Segments<F> {
         self.sums.too_large.len()
     }
 
-    /// The closed and written segment in which the smallest part still matters, of those that are
-    /// `worth` it, if that is at most half. Held against what the segment takes, the rest behind
-    /// its last batch included: where all take more than twice what lives, one of them does.
+    /// The closed and written segment with the smallest live part, of those that are `worth` it, if
+    /// that is at most half. Measured against the segment's whole length, the rest behind its last
+    /// batch included: if all take more than twice the live bytes, one of them does.
     pub(crate) fn nearly_dead(
         &self,
         written: Lsn,
@@ -523,7 +523,7 @@ impl<F: Clone> Segments<F> {
     }
 
     fn holding(&mut self, lsn: Lsn) -> &mut Segment<F> {
-        // Mostly what is new is also what goes, and looking through the table is dear.
+        // Mostly new records are also the ones that go, and a search of the table is dear.
         if self.active().first <= lsn {
             return self.active_mut();
         }

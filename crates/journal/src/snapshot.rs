@@ -8,7 +8,8 @@
 //!   from 4096 chunks   0  4 bytes   4  4 CRC of the snapshot number (8 bytes) and the bytes   8 …
 //! ```
 //! The header is written last, when the body is synced and the log is synced through `end`. So a
-//! snapshot with a header is whole, and what it saw of frames after `begin` is in the log.
+//! snapshot with a header is whole, and the frames after `begin` whose effects it saw are in the
+//! log.
 
 use model::{Lsn, Nanos};
 
@@ -25,11 +26,11 @@ pub(crate) const SLOT_NAMES: [&str; 2] = ["snapshot-a", "snapshot-b"];
 const MAGIC: &[u8; 8] = b"DUNLINSN";
 /// Where in a header the CRC is that all versions have.
 const CRC_AT: usize = 56;
-/// Where the CRC of a whole header is: of what version 3 brought, too.
+/// Offset of the CRC of a whole header, the fields of version 3 included.
 const CRC_WHOLE_AT: usize = 68;
 const CHUNK_HEADER_BYTES: usize = 8;
 
-/// What is read of a snapshot at a time, unless a chunk is larger.
+/// Bytes read of a snapshot at a time, unless a chunk is larger.
 const PIECE_BYTES: usize = 1024 * 1024;
 
 /// One of the two files.
@@ -66,7 +67,7 @@ impl Slot {
     }
 }
 
-/// What a whole snapshot says of itself.
+/// The header of a whole snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SnapshotHeader {
     pub(crate) epoch: Epoch,
@@ -182,7 +183,8 @@ impl<F> Snapshot<F> {
     /// Hands over its chunks in their order.
     ///
     /// # Errors
-    /// When the disk fails, at the first chunk that is not what was written, and what `take` says.
+    /// If the disk fails, at the first chunk that is not as it was written, and the errors of
+    /// `take`.
     pub(crate) fn each_chunk<D: Disk<File = F>>(
         &self,
         disk: &D,
@@ -212,7 +214,7 @@ impl<F> Snapshot<F> {
     }
 
     /// Hands over the chunks that are as they were written, and `None` for each stretch between
-    /// them. `file` is what there is of the file.
+    /// them. `file` holds the remains of the file.
     pub(crate) fn each_chunk_left(&self, file: &[u8], take: &mut dyn FnMut(Option<&[u8]>)) {
         let SnapshotHeader { number, body_bytes, .. } = self.header;
         let made = usize::try_from(body_bytes).unwrap_or(usize::MAX);
@@ -261,7 +263,7 @@ impl<Read: FnMut(u64, &mut [u8]) -> Result<usize, DiskError>> Body<Read> {
         Self { read, bytes, piece_bytes, piece: Vec::new(), from: 0 }
     }
 
-    /// The chunk at `offset` with its header, unless it claims to be longer than what is left.
+    /// The chunk at `offset` with its header, unless it claims to be longer than the rest.
     fn chunk_at(&mut self, offset: u64) -> Result<&[u8], DiskError> {
         let header = self.part(offset, CHUNK_HEADER_BYTES)?;
         let length = u32_at(header, 0).and_then(|length| usize::try_from(length).ok());
@@ -357,8 +359,8 @@ mod tests {
         assert_eq!(decode_chunk(4, &chunk[..chunk.len() - 1]), None);
     }
 
-    /// Whatever the size of a piece, and wherever chunks begin in it; and no chunk that claims to
-    /// be longer than the body makes room for itself.
+    /// For any size of a piece, and any begin of chunks in it. A chunk that claims to be longer
+    /// than the body allocates no memory for itself.
     #[test]
     fn chunks_come_in_order_piece_by_piece() {
         let chunks: Vec<_> = (0..9_u8).map(|of| vec![of; usize::from(of) * 7]).collect();

@@ -1,15 +1,16 @@
-//! Where bodies go that are in no log when they leave memory: those of messages that are not
-//! persistent. Files beside the segments, never synced, read by nobody but the process that wrote
-//! them; recovery removes what is left of them.
+//! The spill keeps bodies of messages that are not persistent: these are in no log when they leave
+//! memory. Its files are beside the segments, never synced, and only the process that wrote them
+//! reads them; recovery removes their remains.
 //!
 //! ```text
 //! put -> SpillWrite::perform(disk) -> handle_write -> places     fetch -> perform -> handle_fetch
 //! free …  poll_removal -> SpillRemoval::perform(disk) -> handle_removal
 //! ```
-//! A file is written from its begin to its end and removed when everything in it was freed. Where
+//! A file is written from its begin to its end and removed when everything in it was freed. If
 //! files are mostly dead, the caller is told of the one with the least in it ([`Spill::sparse`])
 //! and puts that elsewhere: so a body that stays keeps no whole file. It takes descriptors as long.
-//! Nobody waits for a device: writes go to the page cache, and what is freed soon never leaves it.
+//! No operation waits for a device: writes go to the page cache, and bodies freed soon never leave
+//! it.
 
 mod place;
 mod work;
@@ -50,7 +51,7 @@ pub struct Spill<F> {
 
 #[derive(Debug)]
 struct SpillFile<F> {
-    /// `None`: it is being made, and nobody else can use it before.
+    /// `None`: it is being made, and no other write can use it before.
     file: Option<F>,
     /// Where the next record goes.
     end: u64,
@@ -196,7 +197,7 @@ impl<F: Clone> Spill<F> {
     /// Takes a performed fetch back, and gives the body.
     ///
     /// # Errors
-    /// The disk's, or when what was read is not what was written: the body is lost.
+    /// The disk's, or if the bytes read are not the bytes written: the body is lost.
     pub fn handle_fetch(&mut self, done: SpillFetchDone) -> Result<Arc<[u8]>, DiskError> {
         self.come_back(done.place.number());
         let body = done.result?;
@@ -206,17 +207,17 @@ impl<F: Clone> Spill<F> {
     }
 
     /// The body at that place, of so many bytes, is not needed any more. Each is freed once, and
-    /// only what [`Spill::handle_write`] gave.
+    /// only places that [`Spill::handle_write`] gave.
     ///
     /// # Panics
-    /// When nothing lies there.
+    /// If no body lies there.
     pub fn free(&mut self, place: SpillPlace, bytes: usize) {
         self.forget(place.number(), 1, record_bytes(bytes));
         self.remove_if_idle(place.number());
     }
 
-    /// The places in the file in which the least is needed, where more than half of all that files
-    /// have is not, beside two files: what lies there is to be put elsewhere, with
+    /// The places in the file with the least needed bytes, if more than half of the bytes of all
+    /// files is not needed, beside two files. The caller puts these bodies elsewhere, with
     /// [`Spill::put_again`]. It frees more than it takes.
     #[must_use]
     pub fn sparse(&self, now: Nanos) -> Option<RangeInclusive<NonZeroU64>> {
@@ -252,7 +253,7 @@ impl<F: Clone> Spill<F> {
         Ok(())
     }
 
-    /// What was counted so far, and what is now.
+    /// The counts so far, and the present figures.
     #[must_use]
     pub fn counters(&self) -> SpillCounters {
         self.counters
@@ -341,7 +342,7 @@ impl<F: Clone> Spill<F> {
         self.come_back(part.number);
     }
 
-    /// Nothing of it was written, or nobody knows how much. Its place in the file stays unused.
+    /// None of it was written, or an unknown part. Its place in the file stays unused.
     fn give_part_up(&mut self, part: &Part<F>) {
         let bytes = part.records.iter().map(|(_, body)| record_bytes(body.len()));
         self.forget(part.number, part.records.len() as u64, bytes.sum());
@@ -393,8 +394,8 @@ impl<F: Clone> Spill<F> {
 /// Even with one more body offsets fit into a place.
 const SEGMENT_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
-/// Of what files may take, so much at most is kept for what is put elsewhere.
+/// One part in so many of the files' limit, at most, is kept for bodies that are put elsewhere.
 const RESERVE_PART: u64 = 16;
 
-/// What a body may have: the largest message, and what a protocol may keep with it.
+/// The most bytes of a body: the largest message, and the bytes a protocol may keep with it.
 pub(crate) const BODY_BYTES_MAX: usize = 2 * limits::MESSAGE_BYTES_MAX;

@@ -1,8 +1,8 @@
 //! A part of a segment in memory that may begin and end anywhere in a batch: its frames one by one.
 //!
 //! [`crate::reader`] takes batches whole or not at all, for it has to find out where the log ends.
-//! Here it is known what lies there, and each frame proves itself: by its checksum, which contains
-//! the segment's salt, and by its position.
+//! Here the place of each frame is known, and each frame proves itself: by its checksum, which
+//! contains the segment's salt, and by its position.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ pub(crate) struct Stretch<'a> {
     pub(crate) life: Life,
 }
 
-/// What is where a frame is looked for.
+/// The bytes at the place of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// The frame.
@@ -70,7 +70,8 @@ impl Stretch<'_> {
         Mark::decode(bytes, self.life, usize::MAX).is_some_and(|mark| mark.lsn == lsn)
     }
 
-    /// What looks like the frame and is longer than the bytes. It may turn out not to be.
+    /// Bytes that look like the frame, which is longer than they are. It may turn out to be no
+    /// frame.
     fn cut_frame(&self, at: usize, lsn: Lsn) -> Found {
         let rest = self.bytes.get(at..).unwrap_or_default();
         if rest.len() < FRAME_HEADER_BYTES {

@@ -1,6 +1,6 @@
-//! What files a directory has, and whether they belong together: each as long as it was made, of
-//! this directory, by its own name, and none missing or older than the others as far as that can be
-//! told without reading the log.
+//! The files of a directory, and the check that they belong together. Each is as long as it was
+//! made, of this directory, by its own name. None is missing or older than the others, as far as
+//! that can be told without reading the log.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ impl<F> SegmentFile<F> {
         }
     }
 
-    /// So many of its bytes were written before, whatever their content is.
+    /// So many of its bytes were written before, with any content.
     pub(crate) fn made(&self) -> Option<u64> {
         self.watermark.filter(|_| self.recycling.is_none()).map(|watermark| watermark.made)
     }
@@ -81,7 +81,7 @@ impl<F> SegmentFile<F> {
 }
 
 impl<F: Clone> SegmentFile<F> {
-    /// What is read of it: all that may be batches.
+    /// The part of it that is read: all that may be batches.
     pub(crate) fn batches(&self) -> Part<F> {
         Part { file: self.file.clone(), from: BLOCK_BYTES as u64, to: self.reach() }
     }
@@ -104,8 +104,8 @@ impl<F> Survey<F> {
         Ok(Self { files: files?, snapshots, control, control_file, names })
     }
 
-    /// What the control file says, or what has to do for it: an older version's knows no more than
-    /// an epoch.
+    /// The content of the control file, or a substitute: an older version's knows no more than an
+    /// epoch.
     pub(crate) fn control_or_none(&self) -> Control {
         let directory = self.directory().unwrap_or_default();
         self.control.whole().unwrap_or(Control {
@@ -209,9 +209,9 @@ impl<F> Survey<F> {
         })
     }
 
-    /// The control file tells in which segment the log goes on, and the last note to it. Each
-    /// segment's watermark is written before it, so only a control file that is older than the
-    /// others finds a later note; then what it says is over.
+    /// The control file names the segment in which the log goes on, and the last note to it. Each
+    /// segment's watermark is written before it. So only a control file that is older than the
+    /// others finds a later note; then its content is over.
     fn judge_last(&self, control: &Control) -> Result<(), OpenError> {
         let last = self.files.iter().map(SegmentFile::sequence).max().unwrap_or_default();
         let Control { segment, stamp, .. } = *control;

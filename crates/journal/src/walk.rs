@@ -37,7 +37,7 @@ struct End {
     next: Lsn,
     /// Of the last frame found.
     epoch: Epoch,
-    /// What the rest of the disk says.
+    /// The claims of the rest of the disk.
     claims: Claims,
 }
 
@@ -84,8 +84,8 @@ impl<D: Disk> Walk<'_, D> {
         if let Some(index) = self.files.iter().rposition(holds) {
             return Ok(index);
         }
-        // Where an older segment is there and only its frames are not, they may never have been
-        // durable: what later marks claim will tell.
+        // If an older segment is there and only its frames are not, they may never have been
+        // durable: the claims of later marks will tell.
         let mut begun = self.files.iter().filter(|file| file.is_begun());
         let frames_lost = begun.next().is_some_and(|file| file.first.is_none());
         match self.files.iter().find_map(|file| file.first.map(|mark| (file.life.number, mark.lsn)))
@@ -183,7 +183,7 @@ impl<D: Disk> Walk<'_, D> {
         (index + 1..self.files.len()).find(|later| self.file(*later).first.is_some_and(continues))
     }
 
-    /// What marks of a piece of a segment claim, from so many bytes on.
+    /// The claims of the marks of a piece of a segment, from so many bytes on.
     fn claims(&self, index: usize, piece: &Piece<'_>, from: usize) -> Claims {
         let file = self.file(index);
         let left = file.reach().saturating_sub(piece.offset + from as u64);
@@ -209,7 +209,7 @@ impl<D: Disk> Walk<'_, D> {
         }
     }
 
-    /// Reads what the snapshot left in older frames.
+    /// Reads the records that the snapshot left in older frames.
     pub(crate) fn restore(
         &mut self,
         tail: Option<Tail>,
@@ -248,7 +248,7 @@ impl<D: Disk> Walk<'_, D> {
         (holders, rest)
     }
 
-    /// Restores what is wanted of the first of these files, which is read as far as that lies.
+    /// Restores the wanted frames of the first of these files, which is read as far as they lie.
     fn restore_segment(
         &mut self,
         files: Range<usize>,
@@ -279,7 +279,7 @@ impl<D: Disk> Walk<'_, D> {
             Ok(if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         })?;
         let Some(lsn) = wanted.next() else { return Ok(()) };
-        // Of a segment whose first mark is rotten nobody knows what it begins with.
+        // The first position of a segment whose first mark is rotten is unknown.
         let next = index + 1..files.end.min(index + 2);
         if next.clone().any(|next| self.file(next).first.is_none()) {
             return Err(self.lost(next, *lsn));

@@ -8,8 +8,8 @@
 //! ```
 //! It is on the device before any batch that ends behind the *reach* of the one before, and before
 //! the first batch of the segment. So a segment whose watermark has the sequence 0 holds none, and
-//! no batch ends behind *reach*: what lies there need not be read. A file that is shorter than
-//! *made* was cut by somebody else.
+//! no batch ends behind *reach*: the bytes there need not be read. Another program has cut a file
+//! that is shorter than *made*.
 
 use crate::buffer::AlignedBuffer;
 use crate::format::{DirectoryId, Epoch, Life, SegmentNumber, copy_to, u32_at, u64_at};
@@ -30,7 +30,7 @@ pub(crate) struct Stamp {
     pub(crate) salt: u64,
 }
 
-/// What a watermark says.
+/// The content of a watermark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Watermark {
     pub(crate) stamp: Stamp,
@@ -99,7 +99,7 @@ impl Watermark {
 }
 
 impl FoundWatermark {
-    /// What it says of that life of a segment, `None` where it is of another.
+    /// Its content for that life of a segment, `None` if it is of another.
     pub(crate) fn of(&self, life: Life) -> Option<Watermark> {
         let is_own = self.number == life.number && self.salt == life.salt();
         is_own.then_some(self.watermark)

@@ -1,4 +1,4 @@
-//! All frames of one segment that can still be read, whatever lies between them.
+//! All frames of one segment that can still be read, with any bytes between them.
 
 use std::ops::Range;
 
@@ -75,7 +75,7 @@ impl<D: Disk> Scan<'_, '_, D> {
         Mark::decode(self.window.part(at, life.mark_bytes()), life, usize::MAX)
     }
 
-    /// Takes the batch of a mark: all of it, or what is left of it.
+    /// Takes the batch of a mark: all of it, or its remains.
     fn take_batch(&mut self, at: u64, end: u64, mark: Mark) {
         let from = at + self.life.mark_bytes() as u64;
         let Some((run, _)) = self.follow(from, end) else {
@@ -179,7 +179,7 @@ pub(super) fn life_of<D: Disk>(
     None
 }
 
-/// Where in a frame its checksum lies, what that is of, and its kind.
+/// Offsets in a frame: of its checksum, of the bytes that it covers, and of its kind.
 const CRC_AT: usize = 4;
 const CHECKED_AT: usize = 8;
 const KIND_AT: usize = 20;

@@ -35,14 +35,14 @@ impl SpillPlace {
     }
 }
 
-/// For who keeps places without knowing what they are.
+/// For callers that keep places without knowing their meaning.
 impl From<SpillPlace> for NonZeroU64 {
     fn from(place: SpillPlace) -> Self {
         place.0
     }
 }
 
-/// Back from it; only what once was a place is one.
+/// Back from it; only a number that once was a place is one.
 impl From<NonZeroU64> for SpillPlace {
     fn from(place: NonZeroU64) -> Self {
         Self(place)

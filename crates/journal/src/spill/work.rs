@@ -1,4 +1,4 @@
-//! What is to be done to the disk for the spill, and the bytes of a record:
+//! The work on the disk for the spill, and the bytes of a record:
 //!
 //! ```text
 //! 0 4 body bytes   4 4 CRC of the place (8 bytes) and the body   8 … body, padded to 64 bytes
@@ -41,7 +41,8 @@ impl<F: Clone> SpillWrite<F> {
         &self.places
     }
 
-    /// Does it; blocks as long as the disk does. What fails leaves no file that was made for it.
+    /// Does it; blocks as long as the disk does. A failed write leaves no file that was made for
+    /// it.
     pub fn perform<D: Disk<File = F>>(self, disk: &D) -> SpillWriteDone<F> {
         let mut made = Vec::new();
         let written = self.parts.iter().try_for_each(|part| part.write(disk, &mut made));
@@ -164,7 +165,7 @@ impl SpillRemoval {
     }
 }
 
-/// What comes before a body.
+/// The head before a body.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     bytes: usize,
@@ -203,10 +204,10 @@ const HEAD_BYTES: usize = 8;
 
 const UNIT: usize = UNIT_BYTES as usize;
 
-/// Most bodies are shorter, and what the kernel reads is a page anyway. No whole block: that might
-/// be read past the page cache, which is where bodies are.
+/// Most bodies are shorter, and the kernel reads a page anyway. No whole block: that might be read
+/// past the page cache, and the bodies are in the page cache.
 const FIRST_READ_BYTES: usize = BLOCK_BYTES - UNIT;
 
-/// Bodies are copied together up to about so much for one write: what relieves memory should not
-/// need much itself.
+/// Bodies are copied together up to about so much for one write: a write that relieves memory
+/// should not need much itself.
 const WRITE_BYTES: usize = 1024 * 1024;
