@@ -29,12 +29,12 @@ use crate::{Choice, DiskCounters, File, OpenError, Probe};
 pub struct RealDisk {
     path: PathBuf,
     directory: OwnedFd,
-    /// What existing files are opened for.
+    /// The access for which existing files are opened.
     access: Access,
     probe: Probe,
     salt: u64,
     counts: Counts,
-    /// What files that are read ahead may take of memory.
+    /// The most memory that files read ahead may take.
     ahead_bytes_max: u64,
     /// Descriptors that there are for files.
     descriptors: usize,
@@ -129,8 +129,8 @@ impl RealDisk {
         &self.probe
     }
 
-    /// Looks whether the directory is still at its path, and these files still in it by these
-    /// names: what is written to a file that was removed is lost with this process.
+    /// Checks that the directory is still at its path, and these files still in it by these names:
+    /// bytes written to a removed file are lost with this process.
     ///
     /// # Errors
     /// One is gone, or another is in its place, or the device does not tell.
@@ -162,14 +162,14 @@ impl RealDisk {
             Ok(found) if (found.st_dev, found.st_ino) == (held.st_dev, held.st_ino) => Ok(()),
             Ok(_) => Err(gone("another was put in its place")),
             Err(Errno::NOENT | Errno::NOTDIR) => Err(gone("it was removed or renamed")),
-            // Of the way to the directory something may be shut for a while: that harms nobody.
+            // A part of the way to the directory may be shut for a while: that does no harm.
             Err(Errno::ACCESS | Errno::LOOP | Errno::NOMEM) if path == self.path => Ok(()),
             Err(errno) => Err(failed("look at", path, errno)),
         }
     }
 
-    /// Measures anew how the directory is best written to, while nobody waits for it: for half a
-    /// second at most. The next start goes by it; `Some` where that will write in another way.
+    /// Measures anew the best way to write to the directory, while no client waits for it: for half
+    /// a second at most. The next start goes by it; `Some` if that will write in another way.
     ///
     /// # Errors
     /// The device failed: it is not to be trusted with the journal either.
@@ -185,7 +185,7 @@ impl RealDisk {
         })
     }
 
-    /// What has been done since the directory was opened, the measuring not counted.
+    /// The operations since the directory was opened, the measuring not counted.
     #[must_use]
     pub fn counters(&self) -> DiskCounters {
         DiskCounters {
@@ -211,8 +211,8 @@ impl RealDisk {
         write_all(direct, offset, buffer).map_err(|errno| failed("write", file.path(), errno))
     }
 
-    /// The one place where a file is flushed. Not repeated even when it was interrupted: after an
-    /// error nobody knows what reached the device.
+    /// The one place where a file is flushed. Not repeated even after an interruption: after an
+    /// error it is unknown which bytes reached the device.
     fn flush(&self, file: &File) -> Result<(), DiskError> {
         self.counts.syncs.fetch_add(1, Ordering::Relaxed);
         file.flush(|cached| fdatasync(cached)).map_err(|errno| failed("sync", file.path(), errno))
@@ -338,8 +338,8 @@ impl Disk for RealDisk {
             .map_err(|errno| failed("shorten", file.path(), errno))
     }
 
-    /// Past the page cache where the journal is written so: there zeros would cost a copy, take the
-    /// place of what is read, and come to the device all at once with the flush.
+    /// Past the page cache if the journal is written so. In the cache, zeros would cost a copy,
+    /// take the place of bytes that are read, and come to the device all at once with the flush.
     fn zero(&self, file: &File, from: u64, to: u64) -> Result<(), DiskError> {
         let Some(direct) = file.direct_unsynced(from, to) else {
             return journal::fill(self, file, from, to);
@@ -415,11 +415,11 @@ fn create_with_parents(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// Gives a directory that nobody uses the name of one that is not there, or empty. Survives a power
+/// Gives an unused directory a name that is free, or that of an empty directory. Survives a power
 /// cut.
 ///
 /// # Errors
-/// [`OpenError::Io`]: it could not be renamed, or that could not be synced.
+/// [`OpenError::Io`]: it could not be renamed, or the renaming could not be synced.
 pub fn rename_directory(from: &Path, to: &Path) -> Result<(), OpenError> {
     renameat(CWD, from, CWD, to).map_err(|errno| OpenError::io("rename", from, errno))?;
     let parent = to.parent().filter(|parent| !parent.as_os_str().is_empty());

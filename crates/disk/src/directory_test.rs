@@ -384,7 +384,7 @@ fn pieces_come_singly_without_memory_for_two() {
     };
     let mut taken = 0;
     disk.read_pieces(&parts, &check, &mut |piece| {
-        // Whoever reads ahead would have done so by then, or soon.
+        // A thread that reads ahead would have done so by then, or soon.
         for _ in 0..100 {
             assert_eq!(read.load(Ordering::SeqCst), piece.part + 1, "the next waits for this one");
             std::thread::yield_now();

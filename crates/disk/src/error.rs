@@ -6,7 +6,7 @@ use std::{fmt, io};
 use journal::{DiskError, DiskErrorKind};
 use rustix::io::Errno;
 
-/// Why a data directory cannot be used. Each says what to do about it.
+/// The reason why a data directory cannot be used. Each names the remedy.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -14,21 +14,21 @@ pub enum OpenError {
     InUse {
         /// The directory.
         path: PathBuf,
-        /// Who holds it, where its lock file tells.
+        /// The process that holds it, if its lock file tells.
         process: Option<u32>,
     },
     /// It is only to be looked into, and changes meanwhile: a process serves it.
     Served {
         /// The directory.
         path: PathBuf,
-        /// Who holds it, where its lock file tells.
+        /// The process that holds it, if its lock file tells.
         process: Option<u32>,
     },
     /// `--journal-io direct` was asked for, and the file system refuses direct I/O.
     DirectRefused {
         /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
     /// It has more files than the system lets be open.
@@ -44,11 +44,11 @@ pub enum OpenError {
     },
     /// A call failed.
     Io {
-        /// What was being done: `create`, `open` …
+        /// The operation that failed: `create`, `open` …
         operation: &'static str,
         /// To which file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
 }
@@ -106,7 +106,7 @@ impl std::error::Error for OpenError {
     }
 }
 
-/// Who holds a directory.
+/// The process that holds a directory.
 struct Process(Option<u32>);
 
 impl fmt::Display for Process {
@@ -128,7 +128,7 @@ pub(crate) fn failed(operation: &'static str, file: &Path, errno: Errno) -> Disk
     }
 }
 
-/// What the system says, and what to do where that is not plain.
+/// The system's error, and the remedy if that is not plain.
 fn cause(errno: Errno) -> String {
     let cause = io::Error::from(errno);
     match errno {

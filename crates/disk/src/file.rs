@@ -30,11 +30,11 @@ struct Handles {
     cached: OwnedFd,
     /// Opened with `O_DIRECT | O_DSYNC`.
     direct: Option<OwnedFd>,
-    /// What came of the last flush of `cached`.
+    /// The result of the last flush of `cached`.
     flushed: Mutex<Result<(), Errno>>,
 }
 
-/// What a file is opened for.
+/// The purpose for which a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     /// To be read.
@@ -67,8 +67,9 @@ impl File {
                 let flags = base | OFlags::DIRECT | OFlags::DSYNC;
                 let opened = openat(directory, name, flags, Mode::empty());
                 if opened.is_err() && access == Access::Create {
-                    // It was not made then, so that it can be when there are descriptors again.
-                    // What stays made is no matter of room, which might be waited out.
+                    // The file was not made then, so that it can be when there are descriptors
+                    // again. A file that stays made is an I/O error, not one of room, which might
+                    // be waited out.
                     unlinkat(directory, name, AtFlags::empty()).map_err(|_| Errno::IO)?;
                 }
                 Some(opened?)
@@ -78,9 +79,9 @@ impl File {
         Ok(Self { handles: Arc::new(Handles { path, cached, direct, flushed }) })
     }
 
-    /// Flushes what went through the page cache, one after another, and none after one has failed.
-    /// The kernel tells an error to one of those who flush, whosever bytes are lost: of two at once
-    /// the other one would be told that its own are safe.
+    /// Flushes the bytes that went through the page cache, one flush after another, and none after
+    /// one has failed. The kernel reports an error to one of the flushing threads, even for the
+    /// bytes of another: of two at once the other one would be told that its own are safe.
     pub(crate) fn flush(
         &self,
         flush: impl FnOnce(&OwnedFd) -> Result<(), Errno>,
@@ -125,8 +126,8 @@ impl File {
     }
 }
 
-/// Writes the whole buffer. What the system takes in parts is continued; what it refuses is not
-/// tried again.
+/// Writes the whole buffer. A write that the system takes in part is continued; a refused one is
+/// not tried again.
 pub(crate) fn write_all(file: &OwnedFd, mut offset: u64, mut buffer: &[u8]) -> Result<(), Errno> {
     while !buffer.is_empty() {
         let count = retry_on_intr(|| pwrite(file, buffer, offset))?;
@@ -138,13 +139,13 @@ pub(crate) fn write_all(file: &OwnedFd, mut offset: u64, mut buffer: &[u8]) -> R
 }
 
 /// Reads until the buffer is full or the file ends, past the page cache if it may; returns the
-/// bytes read. What was written through the cache is written back before by the kernel.
+/// bytes read. The kernel first writes back bytes that were written through the cache.
 pub(crate) fn read_blocks(file: &File, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
     let Some(direct) = file.direct_for(offset, buffer) else {
         return read_all(file.cached(), offset, buffer);
     };
     let filled = retry_on_intr(|| pread(direct, &mut *buffer, offset))?;
-    // What is left may begin within a block.
+    // The rest may begin within a block.
     let rest = buffer.get_mut(filled..).unwrap_or_default();
     Ok(filled + read_all(file.cached(), offset + filled as u64, rest)?)
 }

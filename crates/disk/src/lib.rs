@@ -21,7 +21,7 @@ pub use error::OpenError;
 pub use file::File;
 pub use probe::{Choice, Method, Probe};
 
-/// What a disk has done since it was opened.
+/// The operations of a disk since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskCounters {
     /// Writes, synced ones among them.

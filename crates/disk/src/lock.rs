@@ -36,9 +36,9 @@ impl Lock {
         Ok(Self { _file: file })
     }
 
-    /// Keeps everybody from taking the lock while its holder only looks, and writes nothing. A
-    /// directory without a lock file was never used, or is a copy that nobody uses, or somebody has
-    /// removed it.
+    /// Keeps every other process from taking the lock while its holder only looks, and writes
+    /// nothing. A directory without a lock file was never used, or is an unused copy, or its lock
+    /// file was removed.
     pub(crate) fn share(directory: &OwnedFd, path: &Path) -> Result<Option<Self>, OpenError> {
         let operation = FlockOperation::NonBlockingLockShared;
         let served = |process| OpenError::Served { path: path.to_owned(), process };
@@ -57,7 +57,7 @@ impl Lock {
     }
 }
 
-/// Gives whether it is locked now: nobody else holds it.
+/// Returns true if it is locked now: no other process holds it.
 fn lock(file: &OwnedFd, operation: FlockOperation) -> Result<bool, Errno> {
     match retry_on_intr(|| flock(file, operation)) {
         Ok(()) => Ok(true),
@@ -66,8 +66,8 @@ fn lock(file: &OwnedFd, operation: FlockOperation) -> Result<bool, Errno> {
     }
 }
 
-/// The same of the directory itself, which nobody can remove and make anew meanwhile, as people do
-/// with a lock file. Where a file system locks no directories (NFS), that has to do.
+/// The same of the directory itself, which cannot be removed and made anew meanwhile, as people do
+/// with a lock file. If a file system locks no directories (NFS), the lock file has to do.
 fn lock_directory(directory: &OwnedFd, operation: FlockOperation) -> bool {
     lock(directory, operation).unwrap_or(true)
 }
@@ -86,6 +86,6 @@ fn holder(file: &OwnedFd) -> Option<u32> {
     let mut line = [0; 16];
     let count = pread(file.as_fd(), &mut line, 0).ok()?;
     let process: u32 = std::str::from_utf8(line.get(..count)?).ok()?.trim().parse().ok()?;
-    // Who only looks leaves no number: this may be that of a process long gone.
+    // A process that only looks leaves no number: this may be that of a process long gone.
     Path::new(&format!("/proc/{process}")).exists().then_some(process)
 }

@@ -1,5 +1,5 @@
-//! Which way of writing a directory's file system does well: the methods, what may be asked for,
-//! and the choice by what [`crate::trials`] measured.
+//! The way of writing that a directory's file system does well: the methods, the choices of the
+//! operator, and the decision by the measurements of [`crate::trials`].
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -42,13 +42,13 @@ impl fmt::Display for Method {
     }
 }
 
-/// What the operator asks for: `--journal-io`.
+/// The operator's choice: `--journal-io`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// What the probe finds.
+    /// The finding of the probe.
     #[default]
     Auto,
-    /// This method, whatever the probe finds.
+    /// This method, against any finding of the probe.
     Force(Method),
 }
 
@@ -65,7 +65,7 @@ impl FromStr for Choice {
     }
 }
 
-/// By what a method was chosen.
+/// The basis on which a method was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Basis {
     /// Not by times: the operator wants it, or there is no room or no descriptor for another.
@@ -87,7 +87,7 @@ pub struct Probe {
     pub direct_micros: Option<u64>,
     /// The same, buffered; `None` where nothing was measured.
     pub buffered_micros: Option<u64>,
-    /// By what the method was chosen.
+    /// The basis on which the method was chosen.
     pub(crate) basis: Basis,
 }
 
@@ -112,9 +112,9 @@ impl Probe {
         }
     }
 
-    /// Where the journal has so many files that there are not two descriptors for each, which
-    /// direct writes take, and for half as many more, one has to do: or a start could not open what
-    /// a buffered one made, or add nothing to it.
+    /// Direct writes take two descriptors for each file. If there are too few for the journal's
+    /// files and half as many more, falls back to buffered writes, which take one. Otherwise a
+    /// start could not open the files that a buffered one made, or add none to them.
     pub(crate) fn within(self, files: usize, descriptors: usize) -> Self {
         let wanted = (files + files / 2).max(FILES_FEW) * Method::Direct.descriptors();
         if self.method == Method::Buffered || self.reason == FORCED || wanted <= descriptors {
@@ -145,7 +145,7 @@ const FILES_FEW: usize = 64;
 /// The reason where the operator wants a method.
 const FORCED: &str = "forced";
 
-/// Decides how a directory is written to. What was found in it before counts as long as it is on
+/// Decides how a directory is written to. An earlier finding in it counts as long as it is on
 /// the same file system since the same boot of the machine; else both methods are measured.
 ///
 /// # Errors
@@ -163,8 +163,8 @@ pub(crate) fn probe(directory: &OwnedFd, path: &Path, choice: Choice) -> Result<
     Ok(probe)
 }
 
-/// Measures anew, with more patience, beside a process that goes on with the method it has; what
-/// is found is for the next start. Gives it where that would take another method.
+/// Measures anew, with more patience, beside a process that goes on with its method; the finding is
+/// for the next start. Returns it if that start would take another method.
 ///
 /// # Errors
 /// [`OpenError::Io`]: a call failed for another reason than want of room.
@@ -191,7 +191,7 @@ fn measure(
 ) -> Result<Probe, OpenError> {
     match measure_writes(directory, path, effort) {
         Ok(times) => decide(path, choice, before, times),
-        // What cannot be measured for want of room does not keep a full disk from being emptied.
+        // A measurement without room does not keep a full disk from being emptied.
         Err(errno) if is_full(errno) => Ok(without_room(choice)),
         Err(errno) => Err(OpenError::io("measure writes to", &path.join(SCRATCH_NAME), errno)),
     }

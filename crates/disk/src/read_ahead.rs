@@ -56,7 +56,7 @@ fn read_alone(
     Ok(())
 }
 
-/// Gives what arrives to `take`, and its buffers back.
+/// Hands arriving pieces to `take`, and returns their buffers.
 fn hand_over(
     arriving: Receiver<Result<Read, DiskError>>,
     used: &Sender<Vec<u8>>,
@@ -74,14 +74,14 @@ fn hand_over(
     Ok(())
 }
 
-/// Reads all pieces in their order, until one fails or nobody wants the next.
+/// Reads all pieces in their order, until one fails or the reader wants no more.
 fn fill(
     disk: &RealDisk,
     pieces: &mut PieceReader<'_, File>,
     empty: &Receiver<Vec<u8>>,
     filled: &SyncSender<Result<Read, DiskError>>,
 ) {
-    // Where no buffer comes back any more nobody wants the next piece.
+    // If no buffer comes back any more, the reader wants no more pieces.
     while let Ok(mut buffer) = empty.recv() {
         let read = match pieces.read_next(disk, &mut buffer) {
             Ok(Some(at)) => Ok((at, buffer)),

@@ -1,7 +1,7 @@
-//! What was found about a directory's writes, kept in it, so that a start measures nothing.
+//! The finding about a directory's writes, kept in it, so that a start measures nothing.
 //!
-//! It holds for one file system of one machine since its last boot; elsewhere, and whatever else
-//! the file says, it is as if there was none. It is a hint: nobody syncs it.
+//! It holds for one file system of one machine since its last boot; elsewhere, with any other
+//! content, the file counts as missing. It is a hint: no call syncs it.
 
 use std::fmt::Write as _;
 use std::fs::read_to_string;
@@ -31,7 +31,7 @@ pub(crate) struct Remembered {
 }
 
 impl Remembered {
-    /// What holds for this directory.
+    /// The finding that holds for this directory.
     pub(crate) fn read(directory: &OwnedFd) -> Option<Self> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let file = openat(directory, REMEMBERED_NAME, flags, Mode::empty()).ok()?;
@@ -41,7 +41,7 @@ impl Remembered {
         Self::parse(text, &place(directory)?)
     }
 
-    /// Keeps what was measured. For want of room nothing is kept.
+    /// Keeps the measurements. Without room it keeps none.
     ///
     /// # Errors
     /// [`OpenError::Io`]: a call failed.

@@ -1,8 +1,8 @@
 //! Measuring both methods on a scratch file whose blocks are initialised like those of a segment.
 //!
-//! The methods take turns, so that a moment in which the disk is busy falls on both, and of each
-//! the shortest time counts: whatever else the machine does only adds to it. A failed write is no
-//! slow one: only the answer that direct I/O is not to be had is a finding, every other is the
+//! The methods take turns, so that a moment in which the disk is busy falls on both. Of each the
+//! shortest time counts: other work of the machine only adds to it. A failed write is no slow one.
+//! Only the answer that direct I/O is not to be had is a finding. Every other error is the
 //! device's, which is not to be trusted then.
 
 use std::os::fd::OwnedFd;
@@ -29,11 +29,11 @@ pub(crate) struct Effort {
 }
 
 impl Effort {
-    /// While somebody waits for the start.
+    /// While an operator waits for the start.
     pub(crate) const START: Self =
         Self { tries_min: 3, tries_max: 24, budget: Duration::from_millis(6) };
 
-    /// While nobody waits for anything.
+    /// While no client waits for anything.
     pub(crate) const IDLE: Self =
         Self { tries_min: 8, tries_max: 64, budget: Duration::from_millis(500) };
 }
@@ -154,7 +154,7 @@ fn take_turns(
     Ok((direct, buffered))
 }
 
-/// What a file system says that has no direct I/O.
+/// The errors of a file system that has no direct I/O.
 fn is_refusal(errno: Errno) -> bool {
     matches!(errno, Errno::INVAL | Errno::OPNOTSUPP)
 }

@@ -1,11 +1,11 @@
-//! What waits for the log, of protocols whose answers may overtake each other.
+//! Answers that wait for the log, of protocols whose answers may overtake each other.
 
 use alloc::collections::{BTreeMap, VecDeque};
 
 use model::{DependsOn, Durability, Durable, Lsn};
 
-/// Things to tell a peer, each once what it depends on is durable. What depends on less does not
-/// wait for what depends on more.
+/// Things to tell a peer, each once the position it depends on is durable. A thing that depends on
+/// less does not wait for one that depends on more.
 #[derive(Debug)]
 pub struct Held<T> {
     /// Depend on nothing that is not durable.
@@ -17,8 +17,8 @@ pub struct Held<T> {
     durable: Durable,
 }
 
-/// Those that wait for one level. Most come in the order of what they wait for, which takes no
-/// tree.
+/// The things that wait for one level. Most come in the order of the positions they wait for, which
+/// takes no tree.
 #[derive(Debug)]
 struct Line<T> {
     in_order: VecDeque<(Place, T)>,
@@ -101,7 +101,7 @@ impl<T> Line<T> {
         assert!(before.is_none(), "each has a place of its own");
     }
 
-    /// The first, if what it waits for is reached.
+    /// The first, if the position it waits for is reached.
     fn pop(&mut self, reached: Lsn) -> Option<T> {
         let first = self.in_order.front().map(|(place, _)| *place);
         if let Some(late) = self.late.first_entry()
@@ -111,7 +111,7 @@ impl<T> Line<T> {
         }
         let (_, thing) = self.in_order.pop_front_if(|(place, _)| place.0 <= reached)?;
         if self.in_order.is_empty() && self.in_order.capacity() > KEPT_MAX {
-            // What a crowd needed is not kept for ever.
+            // The memory that a crowd needed is not kept for ever.
             self.in_order = VecDeque::new();
         }
         Some(thing)
@@ -159,7 +159,7 @@ mod tests {
         assert!(!held.is_holding());
     }
 
-    /// Against a plain list, sorted by what each waits for.
+    /// Against a plain list, sorted by the position that each waits for.
     #[test]
     fn however_they_come_they_go_by_what_they_wait_for() {
         let mut held = Held::new();

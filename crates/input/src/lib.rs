@@ -1,8 +1,8 @@
 //! The bytes that a peer has sent and its protocol has not yet consumed.
 //!
-//! What arrives in a read ends anywhere. Whoever owns the socket appends it, and the session of a
-//! protocol looks at [`InputBuffer::unread`] and consumes what it has understood; the rest stays
-//! until more of it has come. How much may wait is for the owner to limit, by not reading.
+//! The input of a read ends anywhere. The owner of the socket appends it. The session of a protocol
+//! looks at [`InputBuffer::unread`] and consumes the part it has understood; the rest stays until
+//! more of it has come. The owner limits how much may wait, by not reading.
 #![no_std]
 
 extern crate alloc;
@@ -18,11 +18,11 @@ pub use wrong_protocol::{
     names_host,
 };
 
-/// What an empty buffer keeps of its memory; a connection that once sent much does not hold it.
+/// Memory that an empty buffer keeps; a connection that once sent much does not hold it.
 const KEPT_BYTES_MAX: usize = 4 * 1024;
 
-/// Received bytes in order. Appending and consuming cost O(1) a byte over the buffer's life: what
-/// is left moves to the front only when at least as much before it has been consumed.
+/// Received bytes in order. Appending and consuming cost O(1) a byte over the buffer's life: the
+/// rest moves to the front only when at least as much before it has been consumed.
 #[derive(Debug, Default)]
 pub struct InputBuffer {
     bytes: Vec<u8>,
@@ -75,7 +75,7 @@ impl InputBuffer {
             self.start = 0;
             self.bytes.clear();
             if self.bytes.capacity() > KEPT_BYTES_MAX {
-                // Not shrunk: what is left at the front of a large block keeps the next large one
+                // Not shrunk: a remainder at the front of a large block keeps the next large block
                 // from its place.
                 self.bytes = Vec::new();
             }

@@ -1,5 +1,5 @@
-//! How other protocols begin: a client that connects to the wrong port is known by its first bytes,
-//! and a web page that speaks through somebody's browser by a line of HTTP.
+//! How other protocols begin. The first bytes tell a client that connects to the wrong port; a line
+//! of HTTP tells a web page that speaks through a user's browser.
 
 /// A protocol that a peer speaks where another is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,12 +18,12 @@ pub enum WrongProtocol {
     Stomp,
     /// Redis's, as clients send it.
     Redis,
-    /// What a proxy says about its client before the client's bytes.
+    /// The header in which a proxy describes its client, before the client's bytes.
     Proxy,
 }
 
 impl WrongProtocol {
-    /// What people call it.
+    /// Its usual name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ impl WrongProtocol {
     }
 }
 
-/// What the first bytes of a connection tell.
+/// The finding from the first bytes of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beginning {
     /// They are how this protocol begins.
@@ -129,7 +129,7 @@ pub fn is_method(word: &[u8]) -> bool {
     METHODS.iter().any(|method| method.as_bytes().eq_ignore_ascii_case(word))
 }
 
-/// Whether a word can be what a request is for.
+/// Returns true if a word can be the target of a request.
 #[must_use]
 pub fn is_target(word: &[u8]) -> bool {
     matches!(word.first(), Some(b'/' | b'*')) || word.windows(3).any(|part| part == b"://")

@@ -83,10 +83,9 @@ impl<F: Clone> Journal<F> {
         !takes_largest
     }
 
-    /// Returns true if frames that add have to wait, if they take so many bytes: so much waits to
-    /// be written, or so little room is prepared. Frames that settle, for which some bytes more are
-    /// left, need not wait yet. On a full device frames that add are refused instead: see
-    /// [`Journal::room`].
+    /// Returns true if a frame that adds so many bytes has to wait: too much waits to be written,
+    /// or too little room is prepared. Frames that settle need not wait yet: some bytes more are left
+    /// for them. On a full device frames that add are refused instead: see [`Journal::room`].
     #[must_use]
     pub fn holds_back(&self, payload_bytes: usize) -> bool {
         let is_short =

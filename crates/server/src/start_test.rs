@@ -1,5 +1,5 @@
-//! What a start leaves on the device, and what the next one reads: counted in bytes, without a
-//! clock.
+//! The bytes that a start leaves on the device, and those that the next one reads: counted, without
+//! a clock.
 
 use std::path::Path;
 
@@ -54,7 +54,7 @@ fn start_reads_little_of_one_message() {
         (disk, broker, recovery) = open();
         assert_eq!(recovery.statistics.ready, 1);
         let read = recovery.log.bytes;
-        // What the log may be in is read once for what follows, and once for the body.
+        // The bytes that may hold the log are read once for later frames, and once for the body.
         assert!(read <= 3 * MIB, "{read} bytes read");
         work(&mut broker, &disk);
         if stops_in_order {

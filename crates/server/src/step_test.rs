@@ -1,4 +1,4 @@
-//! What a turn does at most, and for whom: counted in steps, without a clock.
+//! The most work of a turn, and the sessions it is for: counted in steps, without a clock.
 
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -317,7 +317,7 @@ fn held_jobs_return_before_later_commands() {
     assert_eq!(other.lines(), ["RESERVED 1 1", "x"]);
 }
 
-/// What a client by AMQP sends who wants a hundred messages.
+/// The bytes of an AMQP client that wants a hundred messages.
 fn consumer(queue: &str) -> Vec<u8> {
     let mut out = ProtocolHeader::AMQP.encode().to_vec();
     let source = Source { address: Some(queue.into()), ..Source::default() };
@@ -340,7 +340,7 @@ fn consumer(queue: &str) -> Vec<u8> {
     out
 }
 
-/// What he sends who accepts a message, and asks for no answer.
+/// The bytes of a client that accepts a message, and asks for no answer.
 fn acceptance(delivery: u32) -> Vec<u8> {
     let mut out = Vec::new();
     let disposition = Performative::Disposition(Disposition {
@@ -382,7 +382,7 @@ fn what_nobody_waits_for_shares_the_sync_of_what_somebody_does() {
     assert!(core.is_write_due(since + IDLE_WRITE_DELAY));
 
     drop(core);
-    // Who writes it when its time is over: no reactor, for nobody waits and others may ask.
+    // The writer of an overdue idle write: no reactor, for no client waits and others may ask.
     let mut core = hub.lock();
     core.scheduler.forget_latency();
     let transfer = core.idle_write(since + IDLE_WRITE_DELAY).unwrap();
@@ -563,7 +563,7 @@ fn a_turn_reads_so_much_and_who_was_not_reached_is_first_in_the_next() {
     assert_eq!(hub.buffered.bytes(), CLIENTS * EACH);
 }
 
-/// What was sent before is read, and answered, though it is more than a turn reads.
+/// Bytes sent before are read, and answered, though they are more than a turn reads.
 #[test]
 fn who_stops_reads_for_the_last_time_in_turns() {
     const EACH: usize = 60_000;
@@ -650,8 +650,8 @@ fn what_is_published_to_many_is_told_so_many_in_a_turn() {
     assert!((3..30).contains(&turns.open()), "{} are open", turns.open());
 }
 
-/// That a queue is empty may be so by a delete that a crash undoes: nobody hears of it before that
-/// delete is durable. Nobody writes here but the test.
+/// A queue may be empty by a delete that a crash undoes: no client hears of it before that delete
+/// is durable. Only the test writes here.
 #[test]
 fn that_nothing_is_there_waits_for_what_took_it_away() {
     let (data, hub) = journal_hub("nothing");
@@ -672,7 +672,7 @@ fn that_nothing_is_there_waits_for_what_took_it_away() {
     std::fs::remove_dir_all(data).unwrap();
 }
 
-/// Else even what needs no disk would wait for it, on a slow one for long.
+/// Otherwise even commands that need no disk would wait for it, on a slow one for long.
 #[test]
 fn who_comes_first_finds_room() {
     let (data, hub) = fresh_hub("first", None);
@@ -686,7 +686,8 @@ fn who_comes_first_finds_room() {
     std::fs::remove_dir_all(data).unwrap();
 }
 
-/// As when a disk stands still: what settles goes ahead of what adds, in other connections.
+/// As when a disk stands still: commands that settle go ahead of those that add, in other
+/// connections.
 #[test]
 fn while_the_log_is_behind_only_what_adds_to_it_waits() {
     const SENDERS: usize = 4;
@@ -767,7 +768,8 @@ fn postponed_puts_precede_later_ones() {
     std::fs::remove_dir_all(data).unwrap();
 }
 
-/// A lone client's put costs what it must: a reactor that writes for it need not be woken by it.
+/// A lone client's put takes no needless wakes: a reactor that writes for it need not be woken by
+/// it.
 #[test]
 fn who_writes_itself_is_not_rung() {
     const PUTS: usize = 20;
@@ -822,8 +824,8 @@ fn who_is_answered_without_the_log_is_noticed_also_while_writes_end() {
     std::fs::remove_dir_all(data).unwrap();
 }
 
-/// Each of a crowd waits for its own frame: nobody is served sooner when another thread writes. But
-/// one who need not wait shall not find the reactor at the disk.
+/// Each of a crowd waits for its own frame: no client is served sooner when another thread writes.
+/// But a client that need not wait must not find the reactor at the disk.
 #[test]
 fn a_reactor_writes_itself_only_where_all_wait() {
     let (data, hub) = journal_hub("crowd");
