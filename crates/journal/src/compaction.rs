@@ -1,9 +1,9 @@
 //! Compaction: copies the live rest of nearly dead segments forward.
 //!
-//! While the segments that a snapshot leaves hold more than two segments and twice what is live,
-//! frame headers included, the emptiest is copied: its live records are appended anew, piece by
-//! piece, and the next snapshot lets go of it. One more than half empty is among them then, for the
-//! log is written to in one, and another is the slack.
+//! Compaction copies while the segments that a snapshot leaves hold more than two segments and
+//! twice the live bytes, frame headers included. It copies the emptiest: its live records are
+//! appended anew, piece by piece, and the next snapshot lets go of it. One more than half empty is
+//! among them then: the log is written to in one segment, and another is the slack.
 
 use model::{LiveRecords, Lsn, limits};
 

@@ -1,4 +1,4 @@
-//! What each file of the log is kept for: what `dunlin journal explain` tells.
+//! The reason why the log keeps each file: the output of `dunlin journal explain`.
 
 use model::{LiveRecords, Lsn};
 
@@ -32,13 +32,13 @@ pub enum KeptFor {
     Writing,
     /// Records in it still matter.
     LiveRecords,
-    /// The same, and a batch in it is larger than what can be appended in one piece today.
+    /// The same, and a batch in it is larger than one piece that can be appended today.
     LargeBatch,
-    /// What still matters of it is being copied forward.
+    /// Its live rest is being copied forward.
     Compaction,
     /// Nothing in it matters, but no snapshot is past it that is followed by synced frames.
     Snapshot,
-    /// Somebody reads frames of it.
+    /// A reader has pinned frames of it.
     Reader,
     /// It is ready to be written to.
     Spare,
@@ -86,7 +86,7 @@ impl<F: Clone> Journal<F> {
     }
 }
 
-/// The same of a log that nobody uses, as a process that recovers would find it; changes nothing.
+/// The same of a log that no process uses, as a recovering process would find it; changes nothing.
 ///
 /// # Errors
 /// As [`Journal::open`].

@@ -1,9 +1,9 @@
 //! The housekeeping that keeps the log going and small: spares ahead, snapshots, recycling.
 //!
-//! Disk space: the journal takes a snapshot when both the log since the last one and the dead bytes
-//! of the log have reached two segments and half of the live bytes (a log that only grew is as fast
-//! to replay). Then every segment without live records is used again. The live rest of nearly dead
-//! ones is copied: see `compaction.rs`.
+//! Disk space: two sizes call for a snapshot, the log since the last one and the dead bytes of the
+//! log. Both must reach two segments and half of the live bytes; a log that only grew is as fast to
+//! replay. Then every segment without live records is used again. The live rest of nearly dead ones
+//! is copied: see `compaction.rs`.
 
 use model::{ChainRoom, Lsn, Nanos};
 

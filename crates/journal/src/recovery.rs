@@ -40,8 +40,8 @@ pub trait Recover {
     /// The fault of the frame.
     fn replay(&mut self, lsn: Lsn, payload: &[u8], fuzzy: bool) -> Result<(), String>;
 
-    /// The frames that hold what the snapshot only refers to, in any order and with repetitions;
-    /// those after the snapshot's begin may be among them.
+    /// The frames of the records that the snapshot only refers to, in any order and with
+    /// repetitions; those after the snapshot's begin may be among them.
     fn wanted(&self) -> Vec<Lsn>;
 
     /// One of the wanted frames.

@@ -84,8 +84,8 @@ impl<F: Clone> Journal<F> {
     }
 
     /// Returns true if a frame that adds so many bytes has to wait: too much waits to be written,
-    /// or too little room is prepared. Frames that settle need not wait yet: some bytes more are left
-    /// for them. On a full device frames that add are refused instead: see [`Journal::room`].
+    /// or too little room is prepared. Frames that settle need not wait yet: some bytes more are
+    /// left for them. On a full device frames that add are refused instead: see [`Journal::room`].
     #[must_use]
     pub fn holds_back(&self, payload_bytes: usize) -> bool {
         let is_short =

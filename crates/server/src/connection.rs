@@ -83,7 +83,7 @@ enum WaitCancel {
 /// The cause of a connection's end: it decides whether its deliveries count as failed attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloseReason {
-    /// The peer is gone, or did not do what it must.
+    /// The peer is gone, or broke one of its duties.
     Lost,
     /// The server stops, or has no memory left for it.
     Dismissed,

@@ -229,7 +229,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Permits besides the others, for an operator who has to find out why these are taken.
+/// Permits besides the others, for an operator that has to find out why these are taken.
 pub(crate) const OPERATOR_CONNECTIONS: usize = 10;
 
 /// Connections that were asked to end and may not have yet.

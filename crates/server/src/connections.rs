@@ -86,7 +86,7 @@ pub(crate) const fn numbered_densely(reactor: usize, serial: u64) -> SessionId {
     SessionId(serial << REACTOR_BITS | reactor as u64)
 }
 
-/// Whose session it is.
+/// The reactor of a session.
 pub(crate) const fn reactor_of(id: SessionId) -> usize {
     (id.0 & ((1 << REACTOR_BITS) - 1)) as usize
 }
@@ -95,9 +95,9 @@ const fn place(id: SessionId) -> usize {
     ((id.0 >> REACTOR_BITS) & ((1 << PLACE_BITS) - 1)) as usize
 }
 
-/// 64 reactors and the gateway, with 262,144 connections each. What is left, 2^39 connections in a
-/// reactor's life, lasts for a year and a half of ten thousand a second; thereafter an id is used
-/// again only when its former owner is gone.
+/// 64 reactors and the gateway, with 262,144 connections each. The other bits allow 2^39
+/// connections in a reactor's life: a year and a half of ten thousand a second. Thereafter an id is
+/// used again only when its former owner is gone.
 const REACTOR_BITS: u32 = 7;
 const PLACE_BITS: u32 = 18;
 const _: () = assert!(crate::THREADS_MAX < 1 << REACTOR_BITS);

@@ -97,7 +97,7 @@ pub(crate) struct Parts {
 pub(crate) enum Phase {
     /// Serves.
     Serving,
-    /// Accepts nothing more and finishes what is in flight.
+    /// Accepts nothing more and finishes the work in flight.
     Stopping,
     /// Every thread ends without another word to any peer.
     Halted,

@@ -1,6 +1,6 @@
 //! How other threads wake a sleeping reactor, and how no wake is lost or sent for nothing.
 //!
-//! Before it sleeps, a reactor says what may wake it ([`Mailbox::sleep`]) and then looks once more
+//! Before it sleeps, a reactor states its wakers ([`Mailbox::sleep`]) and then looks once more
 //! whether mail has come. A thread first leaves its mail and then looks whether the reactor sleeps.
 //! Both use sequentially consistent order, so one of the two sees the other.
 

@@ -322,7 +322,7 @@ impl Peer {
         }
     }
 
-    /// Returns true if its session accepts a connection that begins so.
+    /// Returns true if a connection that begins so is left to its session, which decides.
     pub(crate) const fn may_begin(&self, beginning: WrongProtocol) -> bool {
         match self {
             Self::Beanstalkd(_) => false,

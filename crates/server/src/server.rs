@@ -315,7 +315,7 @@ pub(crate) fn open_disk(
     Ok(Some(disk))
 }
 
-/// Recovers the broker and puts around it what the threads share.
+/// Recovers the broker and puts around it the state that the threads share.
 pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, StartError> {
     let mut options = broker_options(config);
     check_disk_limit(&options.journal)?;

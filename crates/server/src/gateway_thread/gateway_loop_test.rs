@@ -1,4 +1,4 @@
-//! The gateway turn by turn: when it answers, and what it does once a client is gone.
+//! The gateway turn by turn: the time of its answers, and its acts once a client is gone.
 
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
