@@ -14,7 +14,7 @@ impl Reactor<'_> {
     /// Steps the broker with all input, and decides which thread writes the resulting frames. Takes
     /// the lock once, and not at all when there is nothing to do.
     pub(crate) fn step(&mut self) -> Commit {
-        // In this order: the flag first, then its content. Later content raises the flag again.
+        // Takes the flag before its content: later content raises the flag again.
         let mail = self.hub.mailbox(self.index).take_mail();
         if mail {
             self.lists.arrivals.append(&mut self.hub.mailbox(self.index).arrivals());
