@@ -17,8 +17,8 @@ use crate::outcome::Outcome;
 use crate::store::timers::Timer;
 
 impl Engine {
-    /// Tells whether the log is behind: what adds to it and waits in a line does not go on then, as
-    /// little as what comes, so that what is left is for settling.
+    /// Sets whether the log is behind. While it is, sends that add to the log stop: those in a line
+    /// and new ones. The room that is left then serves settlements.
     pub fn set_log_behind(&mut self, is_behind: bool) {
         self.admission.pacing.is_log_behind = is_behind;
         if is_behind {
@@ -31,7 +31,8 @@ impl Engine {
         }
     }
 
-    /// Whether somebody in a line would go on if the log was not behind: tell as soon as it is not.
+    /// Whether a send in a line would go on if the log was not behind. The caller tells the engine
+    /// as soon as it is not.
     #[must_use]
     pub fn waits_for_log(&self) -> bool {
         !self.admission.pacing.held_back.is_empty()
@@ -76,7 +77,7 @@ impl Engine {
         Outcome::reply(DependsOn::NOTHING, Reply::Waits { ticket })
     }
 
-    /// The first of those who wait goes on, or is refused; or goes on waiting, by time.
+    /// The first send of a line goes on, or is refused, or goes on waiting, by time.
     pub(crate) fn admit_next(&mut self, of: WaitListId, effects: &mut Effects) {
         let (next, looks) = (self.next_in_line(of), self.admission.line(of, &self.store).looks);
         let ticket = next.expect("invariant: the timer is set while somebody waits");
@@ -96,7 +97,7 @@ impl Engine {
         of: WaitListId,
         effects: &mut Effects,
     ) {
-        // What goes on may have to be a frame of its own.
+        // The send that goes on may have to be a frame of its own.
         self.end_frame(effects);
         if self.admission.pacing.is_closed {
             return self.give_up_send(ticket, Refusal::Draining, effects);
@@ -144,8 +145,8 @@ impl Engine {
                 self.give_up_send(ticket, self.replies.refusal(), effects);
             }
             Some(ticket) => {
-                // There was memory for it. What has come for its sake may take all of that, and
-                // leaves again once it has looked: to wait for that would have it come again.
+                // There was memory for it. The bodies that came for its sake may take all of that,
+                // and leave again once it has looked. If it waited for that, they would come again.
                 let lack = self.lack_of_place(ticket);
                 self.admit_unless(lack, ticket, of, effects);
             }
@@ -153,7 +154,7 @@ impl Engine {
         }
     }
 
-    /// What a session that closes has waiting never happens.
+    /// The commands that a closing session has waiting never happen.
     pub(crate) fn stop_pacing(&mut self, by: SessionSlot) {
         for ticket in core::mem::take(&mut self.sessions.at_mut(by).owned.paced) {
             let paced = self.admission.take_paced(ticket, &mut self.sessions, &mut self.store);
@@ -198,7 +199,8 @@ impl Engine {
         lack
     }
 
-    /// Whether this call may append what it adds: the first of a call always finds its room.
+    /// Whether this call may append the bytes that the send adds. The first send of a call always
+    /// finds its room.
     fn fits_into_call(&self, ticket: u64) -> bool {
         let paced =
             self.admission.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
@@ -236,7 +238,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// How many commands wait until there is memory for what they bring.
+    /// How many commands wait until there is memory for the bytes they bring.
     #[must_use]
     pub fn memory_waits(&self) -> u64 {
         (self.admission.pacing.for_memory.tickets.len()
@@ -255,7 +257,7 @@ impl Engine {
             }
             (_, Some(_)) => self.sessions.brings(by, command) && self.part_has_to_wait(by, command),
             (_, None) => {
-                // What costs least is asked first, for nearly all commands end there.
+                // Ask the cheapest question first: nearly all commands end there.
                 let is_full = || {
                     !self.admission.pacing.for_memory.tickets.is_empty() || self.is_memory_full()
                 };
@@ -341,7 +343,7 @@ impl Engine {
         !goes_on_otherwise && !exceeds && due.is_some_and(|due| due > self.store.latest)
     }
 
-    /// Sees to it that the first who waits for memory goes on where there is some.
+    /// Lets the first command that waits for memory go on if there is memory.
     pub(crate) fn notice_memory(&mut self) {
         if !self.is_memory_to_be_had() {
             return;
@@ -352,7 +354,7 @@ impl Engine {
         }
     }
 
-    /// What of a transaction waits for memory will be no part of it.
+    /// Gives up the parts of a transaction that wait for memory: they will be no part of it.
     pub(crate) fn give_up_parts(
         &mut self,
         by: SessionSlot,
@@ -372,7 +374,7 @@ impl Engine {
         }
     }
 
-    /// Nobody waits there any more, and perhaps nothing else keeps it.
+    /// No send waits there any more, and perhaps nothing else keeps the queue.
     pub(crate) fn remove_if_unused(&mut self, of: WaitListId) {
         if let WaitListId::Queue(slot) = of {
             self.remove_if_idle(slot);
@@ -381,9 +383,9 @@ impl Engine {
 }
 
 impl Engine {
-    /// From now on nothing waits for a place or for memory: who does is refused
-    /// ([`Refusal::Draining`]) in the next calls of [`Engine::handle_timeout`], and who would is so
-    /// at once. There is no way back.
+    /// From now on nothing waits for a place or for memory. The next calls of
+    /// [`Engine::handle_timeout`] refuse each waiting command ([`Refusal::Draining`]). A new
+    /// command that would wait is refused at once. There is no way back.
     pub fn refuse_waiting(&mut self) {
         self.admission.pacing.is_closed = true;
         let lines: BTreeSet<WaitListId> =
@@ -391,7 +393,7 @@ impl Engine {
         lines.into_iter().for_each(|of| self.admission.may_go_on(of, &mut self.store));
     }
 
-    /// What a session has waiting for a place it no longer wants.
+    /// Gives up the waiting commands of a session, which no longer wants a place for them.
     pub(crate) fn cancel_sends(&mut self, by: SessionSlot, effects: &mut Effects) -> Outcome {
         for ticket in self.sessions.at(by).owned.paced.clone() {
             self.give_up_waiting(ticket, effects);
