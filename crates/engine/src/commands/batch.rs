@@ -10,8 +10,8 @@ use crate::ids::{QueueSlot, SessionSlot};
 use crate::outcome::Outcome;
 
 impl Engine {
-    /// One after the other, as one frame. Who waits is served after all of it, in the same frame
-    /// where that has room.
+    /// Does the commands one after the other, as one frame. Waiting consumers are served after all
+    /// of it, in the same frame if that has room.
     pub(crate) fn batch(
         &mut self,
         by: SessionSlot,
@@ -65,7 +65,7 @@ impl Engine {
         is_stale.then(|| Outcome::reply(self.log.after_all(), Reply::Stale))
     }
 
-    /// What a session observes and whose time is over goes before its batch, as a change.
+    /// Expired keys that a session observes go before its batch, as a change.
     pub(crate) fn notice_observed(&mut self, by: SessionSlot, effects: &mut Effects) {
         let observing = self.sessions.at(by).transactions.observing.as_ref();
         let names: Vec<_> = observing.iter().flat_map(|it| it.names.iter().cloned()).collect();
@@ -95,7 +95,7 @@ impl Engine {
         }
     }
 
-    /// What is ready in a queue has changed.
+    /// The ready messages of a queue have changed.
     #[inline]
     pub(crate) fn touched_list(&mut self, slot: QueueSlot) {
         if !self.admission.pacing.sources.is_empty() {
