@@ -67,17 +67,18 @@ impl Engine {
         self.bodies.memory.away
     }
 
-    /// Whether who waits for memory goes on waiting: for what is taken, or for what leaves.
+    /// Whether commands that wait for memory go on waiting, because memory is full or because
+    /// bodies are leaving for the spill.
     pub(crate) fn is_memory_short(&self) -> bool {
         self.is_memory_full() || self.waits_for_spill()
     }
 
-    /// Whether nothing new is taken: all that may leave memory could not make room for it. Those
-    /// who wait for it do not count.
+    /// Whether nothing new is taken: all bodies that may leave memory could not make room for it.
+    /// Commands that wait for memory do not count.
     pub(crate) fn is_memory_full(&self) -> bool {
         let limit = self.bodies.memory.limit;
         let stuck = self.stuck_bytes();
-        // What may leave does so in steps, each larger than what one command brings.
+        // Bodies leave in steps, each larger than the bytes that one command brings.
         let is_stuck =
             (stuck > limit / 4 && self.bodies.memory.fat.is_empty()) || stuck > limit / 2;
         let resting = self.resting_bytes() - self.admission.pacing.for_memory_bytes;
@@ -92,19 +93,19 @@ impl Engine {
         resting + bytes < limit / 8 * 7 && self.stuck_bytes() + bytes <= limit / 4
     }
 
-    /// Whether much of what should have left is here.
+    /// Whether many bytes that should have left are in memory.
     pub(crate) fn is_crowded(&self) -> bool {
         self.stuck_bytes() > self.bodies.memory.limit / 8
     }
 
-    /// Bytes that should have left, but for the sake of those who wait for memory: these would
-    /// wait for themselves.
+    /// Bytes that should have left. Bytes that would leave only for commands that wait for memory
+    /// do not count: these commands would wait for themselves.
     fn stuck_bytes(&self) -> u64 {
         let resting = self.resting_bytes() - self.admission.pacing.for_memory_bytes;
         self.bodies.memory.movable.saturating_sub(self.bodies.memory.movable_beside(resting))
     }
 
-    /// What does not leave.
+    /// Bytes that do not leave.
     fn resting_bytes(&self) -> u64 {
         let messages = self.store.messages.len() as u64 * MESSAGE_BYTES;
         let waiting = self.admission.pacing.memory_bytes + self.bodies.awaited.bytes;
@@ -152,14 +153,14 @@ impl Engine {
         self.bodies.memory.movable - self.bodies.memory.spilling.leaving_bytes > self.movable_max()
     }
 
-    /// Bytes of bodies that may be here: what the rest leaves, and never nothing.
+    /// Bytes of bodies that may be in memory: the memory that the rest leaves, and never nothing.
     pub(crate) fn movable_max(&self) -> u64 {
         self.bodies.memory.movable_beside(self.resting_bytes())
     }
 }
 
 impl Engine {
-    /// The frame that is to be fetched next, for those who look into bodies.
+    /// The frame to fetch next, for commands and browsers that look into bodies.
     #[must_use]
     pub fn wanted_frame(&self) -> Option<Lsn> {
         let Awaited { unseen, turn, .. } = &self.bodies.awaited;
@@ -171,7 +172,7 @@ impl Engine {
         unseen.first().into_iter().chain(turn.missing.first()).filter_map(frame).min()
     }
 
-    /// Whether somebody waits for a body of this frame.
+    /// Whether a command or browser waits for a body of this frame.
     #[must_use]
     pub fn wants_frame(&self, lsn: Lsn) -> bool {
         let place = BodyPlace::Frame(lsn);
@@ -180,7 +181,7 @@ impl Engine {
         unseen.range(all.clone()).chain(turn.missing.range(all)).next().is_some()
     }
 
-    /// Whether somebody who waited for a body goes on with the next
+    /// Whether a command or browser that waited for a body goes on with the next
     /// [`Engine::handle_timeout`].
     #[must_use]
     pub const fn goes_on(&self) -> bool {
@@ -217,8 +218,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Those who looked into bodies look again: of the commands the first, where all that it needs
-    /// is here.
+    /// Commands and browsers that looked into bodies look again. Of the commands only the first
+    /// does, if all that it needs is here.
     pub(crate) fn go_on_looking(&mut self, effects: &mut Effects) {
         self.bodies.awaited.is_disturbed = false;
         if self.bodies.awaited.turn.missing.is_empty() {
@@ -239,8 +240,8 @@ impl Engine {
         self.bodies.let_go(&mut self.store);
     }
 
-    /// Gives a command back if it can be done now. If not, it is kept until what it looks into is
-    /// here, or refused.
+    /// Gives a command back if it can be done now. If not, the command is refused, or kept until
+    /// the bodies that it looks into are here.
     pub(crate) fn unless_awaiting(
         &mut self,
         by: SessionSlot,
@@ -281,7 +282,7 @@ impl Engine {
         self.sessions.raise_answers(by, floor, first, effects);
     }
 
-    /// Whether the first of those who wait in a line waits for bodies now.
+    /// Whether the first command of a line waits for bodies now.
     pub(crate) fn is_line_awaiting(&mut self, of: WaitListId) -> bool {
         let Needed { ids, looked } = self.needed_by_line(of);
         self.store.took_steps(looked);
@@ -293,7 +294,7 @@ impl Engine {
         awaits
     }
 
-    /// The first who waits goes on, unless it lacks something again.
+    /// The first waiting command goes on, unless it lacks something again.
     fn take_turn(&mut self, effects: &mut Effects) {
         let Some(first) = self.bodies.awaited.lookers.front() else { return };
         let Needed { ids, looked } = match first {
@@ -325,7 +326,8 @@ impl Engine {
         self.bodies.awaited.end_turn();
     }
 
-    /// Who waits is known, what is waited for is away, and nobody waits for what will not come.
+    /// Every waiting command or browser is known. Every body it waits for is away. None waits for a
+    /// body that will not come.
     ///
     /// # Panics
     /// When it is not.
@@ -351,7 +353,8 @@ impl Engine {
         for (slot, queue) in self.store.queues.iter() {
             self.bodies.check_unseen(slot, queue, &self.store);
         }
-        // What stops one comes or leaves; what came before it meanwhile is seen then.
+        // A body that stops a browser comes or leaves. The browser then sees the bodies before it
+        // that came meanwhile.
         let comes = *is_disturbed || !unseen.is_empty();
         assert!(comes || browsers.is_empty(), "a browser waits for what comes");
     }
@@ -382,7 +385,8 @@ impl Engine {
         !self.bodies.memory.spilling.queued.is_empty()
     }
 
-    /// Whether memory is so full that what adds to it had better wait until what leaves has left.
+    /// Whether memory is so full that commands that add to it had better wait until the leaving
+    /// bodies have left.
     #[must_use]
     pub fn waits_for_spill(&self) -> bool {
         !self.bodies.memory.spilling.leaving.is_empty() && self.is_crowded()
@@ -407,7 +411,7 @@ impl Engine {
         }
     }
 
-    /// What lay at these places lies elsewhere as well: there it stays, if it is needed.
+    /// Bodies that lay at these places lie elsewhere as well. A body that is needed stays there.
     pub fn handle_moved(&mut self, moved: impl IntoIterator<Item = (NonZeroU64, Spilled)>) {
         for (from, to) in moved {
             let name = self.bodies.memory.spilling.places.get(&from).copied();
@@ -451,18 +455,20 @@ impl Engine {
         self.bodies.memory.spilling.places.len() as u64
     }
 
-    /// Where bodies lie in the spill that nobody needs any more, but for answers that were given.
+    /// Places in the spill whose bodies only answers that were given may still need.
     pub fn take_vacated(&mut self) -> Vec<Spilled> {
         core::mem::take(&mut self.bodies.memory.spilling.vacated)
     }
 
-    /// Where the body lies in the spill that is to be fetched next, for those who look into bodies.
+    /// The place in the spill of the body to fetch next, for commands and browsers that look into
+    /// bodies.
     #[must_use]
     pub fn wanted_spilled(&self) -> Option<NonZeroU64> {
         self.bodies.awaited.wanted_of_spill()
     }
 
-    /// What lies there in the spill and behind, and is soon asked for by who has asked for this.
+    /// Bodies that lie at this place in the spill and behind it, and that the asker of this one
+    /// soon asks for.
     pub fn spilled_from(&self, place: NonZeroU64) -> impl Iterator<Item = Spilled> {
         let places = self.bodies.memory.spilling.places.range(place..).take(SPILLED_AHEAD_MAX);
         let to_come = places.filter(|(place, id)| {
@@ -471,7 +477,7 @@ impl Engine {
         to_come.filter_map(|(_, name)| self.bodies.kept(*name, &self.store)?.lies())
     }
 
-    /// What lies at these places.
+    /// Bodies that lie at these places.
     pub fn spilled_within(
         &self,
         places: RangeInclusive<NonZeroU64>,
@@ -498,5 +504,5 @@ const MESSAGE_BYTES: u64 = 128;
 /// ms.
 const BODIES_PER_TRIM: usize = 1024;
 
-/// What lies so far behind what is asked for is not soon asked for.
+/// A body so far behind the one that is asked for is not soon asked for.
 const SPILLED_AHEAD_MAX: usize = 256;
