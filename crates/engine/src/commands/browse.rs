@@ -50,8 +50,8 @@ impl Engine {
         self.sessions.rest(key, stop, &mut self.store);
     }
 
-    /// Shows what has become ready to those who have seen all else. Where they are many, or their
-    /// selectors take long, the rest look in steps of their own.
+    /// Shows new ready messages to the browsers that have seen all others. If the browsers are
+    /// many, or their selectors take long, the rest look in steps of their own.
     pub(crate) fn show_to_browsers(&mut self, slot: QueueSlot, effects: &mut Effects) {
         let Some(queue) = self.store.queues.get(slot) else { return };
         if queue.delivery.browsers.is_empty() {
@@ -110,7 +110,7 @@ impl Engine {
         stretch
     }
 
-    /// The same, and what it has cost.
+    /// The same, and its cost.
     fn look(&self, sought: &PageQuery<'_>) -> (Stretch, usize) {
         let mut stretch = Stretch::default();
         let mut cost = 0;
@@ -245,7 +245,7 @@ impl Engine {
     }
 }
 
-/// Steps after which those who look on for one message more take turns.
+/// Steps after which browsers that look for one message more take turns.
 const BROWSING_STEPS_MAX: u64 = 16_384;
 
 fn is_held_in(queue: QueueSlot, message: &Message) -> bool {
@@ -260,7 +260,7 @@ fn section(state: MessageState) -> usize {
 const SECTIONS: [MessageState; 4] =
     [MessageState::Ready, MessageState::Leased, MessageState::Delayed, MessageState::Buried];
 
-/// What a message costs that is held against a selector.
+/// The cost of a message that is held against a selector.
 fn cost_of(selector: &Selector) -> usize {
     COST_OF_SELECTOR * looks_of(selector)
 }
