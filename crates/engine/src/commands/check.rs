@@ -91,7 +91,7 @@ impl Engine {
         assert!(settling.is_empty(), "what is settled is in a queue that is there");
     }
 
-    /// Gives the number of timers of those who said how long they wait.
+    /// Gives the number of timers of sends that wait for a limited time.
     fn check_pacing(&self) -> usize {
         for (ticket, paced) in &self.admission.pacing.sends {
             let line = self.admission.line(paced.at, &self.store);
@@ -131,7 +131,7 @@ impl Engine {
         timers + self.store.check_timer(Timer::Sources, sources.due)
     }
 
-    /// The first who waits for a place lacks one, unless its turn is about to come.
+    /// The first send that waits for a place lacks one, unless its turn is about to come.
     fn check_first_in_line(&self, slot: QueueSlot, queue: &Queue) {
         let of = WaitListId::Queue(slot);
         let Some(ticket) = queue.admission.line.tickets.first() else { return };
@@ -325,7 +325,7 @@ impl Engine {
         }
     }
 
-    /// Sums over all messages, queues and sessions equal what is kept.
+    /// Sums over all messages, queues and sessions equal the kept totals.
     fn check_sums(&self) {
         let mut totals = Counts::default();
         let mut reordered = 0;
