@@ -59,7 +59,8 @@ impl Engine {
         if self.sessions.lease_ends_within(by, wanted.margin, &self.store) {
             return Outcome::reply(self.log.after_all(), Reply::LeaseEnding);
         }
-        // Behind what is over there may be something, so its going is waited for.
+        // Behind an expired message there may be another, so the receive waits until the expired
+        // one goes.
         if wanted.wait == Some(Nanos::ZERO) && !self.sessions.is_unsure(key, &self.store) {
             return Outcome::reply(self.log.after_all(), Reply::TimedOut { link: Some(link) });
         }
@@ -88,8 +89,8 @@ impl Engine {
         }
     }
 
-    /// Gives ready messages of a queue to those who wait for one, the longest waiting first; shows
-    /// them to those who look on.
+    /// Gives ready messages of a queue to waiting consumers, the longest waiting first. Shows them
+    /// to browsers.
     pub(crate) fn serve(&mut self, slot: QueueSlot, effects: &mut Effects) {
         self.serve_all(Woken::of(slot), effects);
     }
@@ -103,8 +104,9 @@ impl Engine {
             return;
         }
         let mut left = limits::DELIVERIES_PER_STEP_MAX * woken.count();
-        // What is moved for one who waits may be what another waits for, who has his turn behind
-        // those for whom there was something before. It ends, for each of them waits no more.
+        // A message moved for one consumer may be the one that another waits for. That consumer has
+        // its turn behind those for which there was a message before. The loop ends, for each
+        // served consumer waits no more.
         while let Some(slot) = woken.pop() {
             self.shed(slot, &mut woken, effects);
             self.evict_if_needed(effects);
@@ -193,7 +195,8 @@ impl Engine {
         self.store.timers.change(Timer::Wait(key), before, Some(now));
     }
 
-    /// The session's first lease ends, by time. What it took from a list is taken for good.
+    /// The session's first lease ends, by time. A message that it took from a list is taken for
+    /// good.
     pub(crate) fn expire_lease(&mut self, holder: SessionSlot, effects: &mut Effects) -> QueueSlot {
         let first = self.sessions.at(holder).holdings.leases.first().copied();
         let (_, id) = first.expect("invariant: the timer is set while there are leases");
@@ -353,5 +356,6 @@ impl Engine {
     }
 }
 
-/// One that takes more, as by somebody who waits at thousands of queues, counts for several.
+/// A delivery that takes more steps, as to a consumer that waits at thousands of queues, counts for
+/// several.
 const STEPS_PER_DELIVERY: usize = limits::STEPS_PER_TURN_MAX / limits::DELIVERIES_PER_STEP_MAX;
