@@ -146,7 +146,7 @@ impl Engine {
         self.enter(id, State::Held { holder: key.session, since: self.store.latest });
     }
 
-    /// The queue goes on with what was too much for one step.
+    /// The queue goes on with the work that was too much for one step.
     pub(crate) fn resume(&mut self, slot: QueueSlot, effects: &mut Effects) -> QueueSlot {
         let before = self.store.queues.at_mut(slot).delivery.resumes.take();
         self.store.timers.change(Timer::Resume(slot), before, None);
@@ -157,7 +157,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// Disconnects those who consume from a subscription that holds too much.
+    /// Disconnects the consumers of a subscription that holds too much.
     pub(crate) fn cut_off(&mut self, slot: QueueSlot, effects: &mut Effects) {
         if !self.admission.is_bounded {
             return;
