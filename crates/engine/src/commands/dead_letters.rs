@@ -14,8 +14,8 @@ use crate::store::message::Dead;
 use crate::store::queue::Role;
 
 impl Engine {
-    /// What becomes of a message that is in no index and dead for this reason. Says which queue
-    /// has a ready message by it.
+    /// Handles a message that is in no index and dead for this reason: it becomes a dead letter or
+    /// goes. Returns the queue that has a ready message by it.
     ///
     /// On a full device it stays in its queue, hidden for a while and unchanged as far as the log
     /// knows: as a dead letter it would take more room than it does. When it comes back it is over
@@ -66,7 +66,7 @@ impl Engine {
         Some(to)
     }
 
-    /// What a step has made dead letters is too much: the oldest go, before anybody is served.
+    /// A step has made too many dead letters: the oldest go, before any consumer is served.
     pub(crate) fn evict_if_needed(&mut self, effects: &mut Effects) {
         if core::mem::take(&mut self.admission.has_to_evict)
             && let Some(slot) = self.store.queues.find(self.directory.dead_letter_queue.as_str())
@@ -75,14 +75,15 @@ impl Engine {
         }
     }
 
-    /// Deletes dead letters, the oldest first, until their queue is within its bounds again; by
-    /// time where the log takes no more. What is held stays, and so does what clients sent there.
+    /// Deletes dead letters, the oldest first, until their queue is within its bounds again. A
+    /// timer goes on where the log takes no more. Held messages stay, and so do messages that
+    /// clients sent there.
     pub(crate) fn evict_dead_letters(&mut self, slot: QueueSlot, effects: &mut Effects) {
         for _ in 0..EVICTED_PER_STEP_MAX {
             if !self.directory.has_too_many_dead_letters(slot, &self.store) {
                 return;
             }
-            // A batch has room for what it was known to do.
+            // A batch has room only for the changes it was known to make.
             if self.log.is_whole() || !self.log.takes_change() {
                 break;
             }
@@ -114,8 +115,8 @@ impl Engine {
         self.park(id, DeadReason::Expired, effects)
     }
 
-    /// A dead letter keeps its place; but where a list that is over is still being deleted, that
-    /// may be among what is, as far as the log knows.
+    /// A dead letter keeps its place. But while an expired list is still being deleted there, that
+    /// place may be among the deleted ones, as far as the log knows.
     fn place_among_dead(&mut self, to: QueueSlot, id: MessageId) -> i64 {
         self.end_list_if_over(to);
         let is_being_deleted = self.store.queues.at(to).index.lifetime.over.is_some();
@@ -124,7 +125,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// Deletes what is found. With what is over the queue may lose what held it up.
+    /// Deletes the messages that are found. With an expired message the queue may lose the one that
+    /// held it up.
     pub(crate) fn purge(&mut self, sought: &PageQuery<'_>, effects: &mut Effects) -> Outcome {
         assert!(!sought.held, "what somebody holds is not purged");
         let stretch = self.seek(sought);
