@@ -198,8 +198,8 @@ impl Engine {
         }
     }
 
-    /// What is held of a list that is over is its holders'. The log knows no holders: before it
-    /// hears that the list is over, it hears of new places for what is held.
+    /// Held messages of an expired list belong to their holders. The log knows no holders. So it
+    /// hears of new places for held messages before it hears that the list is over.
     fn spare_held(&mut self, slot: QueueSlot, effects: &mut Effects) {
         let queue = self.store.queues.at(slot);
         if queue.index.lifetime.over.is_none()
@@ -254,10 +254,11 @@ impl Engine {
         DependsOn::new(placed.lsn, level)
     }
 
-    /// A message that is held, or in no index, comes back to its queue. Where a list is still being
-    /// deleted there, it would lie among what is, as far as the log knows, and a restart would
-    /// delete it too: so it gets a place in front of all, of which the log is to be told. Says
-    /// whether it did.
+    /// A message that is held, or in no index, comes back to its queue.
+    ///
+    /// While a list is still being deleted there, the message would lie among the deleted ones, as
+    /// far as the log knows. A restart would delete it too. So it gets a place in front of all, and
+    /// the log is to be told. Returns whether it got one.
     pub(crate) fn spare(&mut self, id: MessageId) -> bool {
         let slot = self.store.living(id).queue;
         self.end_list_if_over(slot);
