@@ -28,7 +28,7 @@ use crate::outcome::Outcome;
 use crate::store::queue::Role;
 
 impl Engine {
-    /// Why a command may not be done now: a queue has no place for what it stores.
+    /// Why a command may not be done now: a queue has no place for the messages it stores.
     pub(crate) fn shortage_of_place_for(
         &mut self,
         by: SessionSlot,
@@ -54,7 +54,7 @@ impl Engine {
             Command::Commit { transaction } => {
                 self.refuse_commit(by, *transaction, refusal, effects)
             }
-            // What it was to be done with is no more: that goes before what it lacks.
+            // If a key that the batch relies on is no more, that answer goes before the shortage.
             Command::Batch { .. } => {
                 self.stale_batch(by, effects).unwrap_or_else(|| self.log.refuse(refusal))
             }
@@ -62,8 +62,8 @@ impl Engine {
         }
     }
 
-    /// What a command would store where that is bounded; nothing where it was stored before, for
-    /// who sends again is to be told so.
+    /// The messages that a command would store in bounded queues. Empty if they were stored before:
+    /// a sender that sends again is to be told so.
     pub(crate) fn demand_of<'c>(&self, by: SessionSlot, command: &'c Command) -> Demand<'c> {
         let mut demand = Demand::default();
         if self.admission.is_bounded {
@@ -175,7 +175,8 @@ impl Engine {
         }
         let (takers, steps) = self.takers_of_topic(by, topic, message);
         demand.steps += steps + self.admission.pacing.leaving.len();
-        // Nor those who wait in a subscription that has just ended, for which nothing is stored.
+        // Sends that wait in a subscription that has just ended do not count: nothing is stored for
+        // it.
         let is_of_topic = |slot: &&QueueSlot| self.store.queues.at(**slot).name == *topic;
         for slot in self.admission.pacing.leaving.iter().filter(is_of_topic) {
             demand.stored.entry(Site::There(*slot)).or_default();
@@ -188,7 +189,7 @@ impl Engine {
             if holds_off {
                 self.store.add_stored(slot, amount, demand, &self.log);
             } else if !self.store.queues.at(slot).admission.line.tickets.is_empty() {
-                // It takes everything; but nobody overtakes those who waited before it did.
+                // It takes everything; but no send overtakes those that waited before it did.
                 demand.stored.entry(Site::There(slot)).or_default();
             }
         }
@@ -196,8 +197,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// Lets a queue hold no more than it may, or goes on with that by time. Which queue got what
-    /// it lost is added to `woken`.
+    /// Lets a queue hold no more than it may, or goes on with that by time. Adds to `woken` the
+    /// queues that got the messages it lost.
     pub(crate) fn shed(&mut self, slot: QueueSlot, woken: &mut Woken, effects: &mut Effects) {
         if !self.admission.is_bounded {
             return;
@@ -230,7 +231,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// What a command lacks before it can be done.
+    /// The bodies that a command lacks before it can be done.
     pub(crate) fn needed_by(&self, command: &Command) -> Needed {
         let mut needed = Needed::default();
         if self.bodies.memory.has_away() {
@@ -246,8 +247,8 @@ impl Engine {
         needed
     }
 
-    /// What an earlier command moves into a list, a later one may look into; and what one takes
-    /// away, another then finds behind it.
+    /// A later command may look into a message that an earlier one moves into a list. A command may
+    /// also find the message behind one that another takes away.
     fn add_needed_by_batch(&self, commands: &[Command], needed: &mut Needed) {
         for command in commands {
             match command {
@@ -314,7 +315,7 @@ impl Engine {
         needed.ids.extend(lacked.map(|id| self.store.body_name(id)));
     }
 
-    /// What the first of those lacks who wait for a place in a queue.
+    /// The bodies that the first send waiting for a place in a queue lacks.
     pub(crate) fn needed_by_line(&self, of: WaitListId) -> Needed {
         let first = self.admission.find_line(of, &self.store).and_then(|line| line.tickets.first());
         let first = first.and_then(|ticket| self.admission.pacing.sends.get(ticket));
@@ -323,7 +324,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// What a message for that destination may take, in one copy.
+    /// The place and bytes that a message for that destination may take, in one copy.
     pub(crate) fn measure(&self, target: Target, new: &NewMessage) -> Put {
         let level = self.context.policy.durability(new.persistence);
         let (place, is_journalled) = match target {
@@ -356,9 +357,9 @@ impl Engine {
 }
 
 impl Engine {
-    /// Bytes of log that a command takes at most for what it adds, copies of what is published but
-    /// for one not counted. `None`: it adds nothing durable. What only settles, takes or looks does
-    /// not, nor what memory alone keeps.
+    /// Bytes of log that a command takes at most for the messages it adds. Copies of a published
+    /// message but for one are not counted. `None`: it adds nothing durable. A command that only
+    /// settles, takes or looks adds nothing, nor does one whose messages memory alone keeps.
     #[must_use]
     pub fn adds_to_log(&self, session: SessionId, command: &Command) -> Option<usize> {
         self.sessions.bytes_added(self.sessions.slot(session)?, command, &self.context)
@@ -372,8 +373,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// Whether a batch may be done: it holds nothing that is not allowed, and one frame and the
-    /// room that is left take what it may come to.
+    /// Whether a batch may be done: it holds nothing that is not allowed. One frame and the room
+    /// that is left take all the bytes it may come to.
     pub(crate) fn check_batch(&self, commands: &[Command]) -> Result<(), Refusal> {
         if commands.len() > limits::BATCH_COMMANDS_MAX {
             return Err(Refusal::BatchTooLarge);
@@ -387,12 +388,12 @@ impl Engine {
         if load.records > limits::TRANSACTION_RECORDS_MAX
             || bytes > self.log.frame_bytes_max
             || load.scanned > SCANNED_MAX
-            // What is leased is deleted by the session's next command, as one frame of its own.
+            // Leased messages are deleted by the session's next command, as one frame of its own.
             || load.leased > limits::FRAME_RECORDS_MAX as u64
         {
             return Err(Refusal::BatchTooLarge);
         }
-        // Both are one frame. What only settles finds the room that is kept for it.
+        // Both are one frame. A batch that only settles finds the room that is kept for it.
         let fits = (bytes as u64).saturating_add(load.reserved) <= self.log.room_left();
         let only_settles = load.stored_bytes == 0 && load.reserved == 0;
         let settles = only_settles && self.log.surely_takes(load.settled_bytes);
