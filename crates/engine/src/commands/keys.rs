@@ -56,7 +56,7 @@ impl Engine {
         }
     }
 
-    /// What is found by this name.
+    /// The key found by this name.
     pub(crate) fn find_key(&mut self, name: &QueueName) -> Option<Key> {
         if self.keyspace.is_value(name, &self.store) {
             return Some(Key::Value);
@@ -373,7 +373,7 @@ impl Engine {
                 self.delete_value(name, effects);
             }
             Key::List(slot) => {
-                // Who drains it is to hear that nothing is left.
+                // A client that drains the list is to hear that nothing is left.
                 deletion.lists.push(slot);
                 while self.store.queues.get(slot).is_some_and(|queue| queue.index.counts.ready > 0)
                 {
@@ -401,7 +401,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// A value is there from now on, in place of what was.
+    /// A value is there from now on, in place of the key that was there.
     pub(crate) fn insert_value(&mut self, name: &QueueName, value: Value) {
         let before =
             self.keyspace.change_values(|values| values.insert(name, value), &mut self.store);
