@@ -202,7 +202,8 @@ impl Engine {
         if frame_bytes > self.log.frame_bytes_max {
             return Err(Refusal::ListTooLong);
         }
-        // What moves aside is in one frame with it. Where nothing does, its draft asks for room.
+        // The elements that move aside are in one frame with it. If none moves, the draft of the
+        // new element asks for room.
         if bytes > 0 && frame_bytes as u64 > self.log.room_left() {
             return Err(Refusal::StoreFull);
         }
@@ -269,7 +270,7 @@ impl Engine {
         let priority = self.store.priority_at(slot, push.end);
         let elements = match elements {
             OneOrMany::One(body) => {
-                // What fails leaves nothing behind.
+                // A push that fails leaves nothing behind.
                 let (id, message) = self.draft_pushed(slot, push, priority, body, effects)?;
                 self.admit(id, message);
                 return Ok(());
