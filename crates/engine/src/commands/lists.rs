@@ -100,8 +100,8 @@ impl Engine {
         Ok(self.log.counted(count))
     }
 
-    /// The queue of that name for a command that takes or looks at its elements. What is in a
-    /// temporary one is for the session that made it.
+    /// The queue of that name for a command that takes or looks at its elements. The elements of a
+    /// temporary queue are for the session that made it.
     pub(crate) fn list_of(
         &mut self,
         by: SessionSlot,
@@ -280,8 +280,8 @@ impl Engine {
         Ok(taken)
     }
 
-    /// The session's next command, if it is one that [`says_arrived`], says that what it took has
-    /// reached it. Says what waits for that to be known.
+    /// The session's next command, if it is one that [`says_arrived`], says that the elements it
+    /// took have reached it. Returns the position that answers wait for if they tell of that.
     pub(crate) fn settle_popped(&mut self, by: SessionSlot, effects: &mut Effects) -> DependsOn {
         if self.sessions.at(by).holdings.popped.is_empty() {
             return DependsOn::NOTHING;
@@ -297,7 +297,8 @@ impl Engine {
         after
     }
 
-    /// Says what waits for it to be gone, or leased.
+    /// Takes an element. Returns the position that an answer waits for if it tells that the element
+    /// is gone, or leased.
     fn take_element(&mut self, by: SessionSlot, id: MessageId, effects: &mut Effects) -> DependsOn {
         let message = self.store.living(id);
         let (seen, queue) = (message.after(), message.queue);
@@ -345,8 +346,8 @@ impl Engine {
         Outcome::reply(after, Reply::TimedOut { link: None })
     }
 
-    /// Makes way for what the first in line at this queue asked for, a command on lists. False
-    /// where it has to wait for the next call.
+    /// Makes way for the records of the list command that the first in line at this queue asked
+    /// for. False if it has to wait for the next call.
     pub(crate) fn makes_way_for(
         &mut self,
         key: ConsumerKey,
@@ -354,7 +355,7 @@ impl Engine {
         id: MessageId,
         effects: &mut Effects,
     ) -> bool {
-        // What follows may need another frame; but a list and its deadline are one.
+        // The records that follow may need another frame; but a list and its deadline are one.
         self.state_lifetimes(effects);
         let popping = self.sessions.consumer(key).and_then(|consumer| consumer.popping.as_ref());
         match popping.map(|popping| &popping.asked) {
@@ -447,5 +448,5 @@ impl Engine {
     }
 }
 
-/// What a move says, and what is said of a list that begins with it.
+/// Bytes of a record of a move, and of the record of a list that begins with it.
 const MOVED_BYTES_MAX: usize = CHANGED_BYTES_MAX + DEADLINE_BYTES_MAX;
