@@ -94,7 +94,7 @@ impl Engine {
         }
     }
 
-    /// What is over is not shown, for nobody may receive it any more.
+    /// Expired messages are not shown, for no consumer may receive them any more.
     fn page(&mut self, sought: &PageQuery<'_>) -> Outcome {
         let Stretch { found, mut next, .. } = self.seek(sought);
         let mut messages = Vec::with_capacity(found.len());
@@ -218,7 +218,7 @@ impl Engine {
         self.remove_if_idle(from);
     }
 
-    /// Moves messages that nobody holds, so many as fit into one frame.
+    /// Moves messages that no session holds, as many as fit into one frame.
     pub(crate) fn move_messages(
         &mut self,
         sought: &PageQuery<'_>,
@@ -309,7 +309,7 @@ impl Engine {
         self.dismiss_consumers_for(slot, None, effects);
     }
 
-    /// The same, and why, where it is for what they left unread.
+    /// The same, and says why if the messages that they left unread are the reason.
     pub(crate) fn dismiss_consumers_for(
         &mut self,
         slot: QueueSlot,
@@ -334,7 +334,7 @@ impl Engine {
         );
     }
 
-    /// Begins the end of a queue that nobody consumes from.
+    /// Begins the end of a queue that no consumer consumes from.
     pub(crate) fn begin_leaving(&mut self, slot: QueueSlot) {
         if self.store.queues.at(slot).is_list() {
             self.keyspace.list_ended(slot, &mut self.store);
@@ -382,7 +382,7 @@ impl Engine {
         message.set_placed(0, Placed { lsn: Lsn::ZERO, bytes: 0 });
         message.durability = Durability::None;
         if message.body.here().is_none() {
-            // Nobody will be given it.
+            // No consumer will be given it.
             self.store.queues.at_mut(message.queue).bodies.body_bytes -= message.body_bytes();
             message.body = Stored::Here(Arc::default());
         }
