@@ -113,8 +113,8 @@ impl Engine {
         Ok(())
     }
 
-    /// A list is to go at a moment that has passed. A long one goes at the next: what is stored at
-    /// this very moment must be told from it.
+    /// Ends a list whose deadline has passed. A long list ends at the next moment: messages stored
+    /// at this very moment must be told from it.
     fn end_now(
         &mut self,
         slot: QueueSlot,
