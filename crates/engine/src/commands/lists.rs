@@ -219,8 +219,8 @@ impl Engine {
         let is_only_logged =
             |it: &Message| it.is_journalled() && self.bodies.sharing.here(it).is_none();
         if self.store.queues.at(to).is_memory_only() && is_only_logged(self.store.living(id)) {
-            // Seldom: a move that waited, to where nothing is stored, of what came back from a
-            // lease. A command that need not wait is done when it is here.
+            // Seldom: a move that waited, to a queue that stores nothing, of an element that came
+            // back from a lease. A command that need not wait is done when the body is here.
             return Err(Refusal::StoreFull);
         }
         self.end_list_if_over(to);
