@@ -171,7 +171,7 @@ impl Engine {
         self.admit_all(drafted, sent, reply.unwrap_or(Reply::Done))
     }
 
-    /// Answers, and lets what was published take its places.
+    /// Answers, and lets the published messages take their places.
     pub(crate) fn admit_all(
         &mut self,
         drafted: Vec<Drafted>,
@@ -188,7 +188,7 @@ impl Engine {
         outcome
     }
 
-    /// Drafts what comes of one message, and its sender's name for it.
+    /// Drafts the messages that come of one message, and the record of its send id.
     pub(crate) fn draft(
         &mut self,
         by: SessionSlot,
@@ -287,7 +287,7 @@ impl Engine {
             if let Some(topic) = told {
                 message.history_mut().topic = Some(topic.clone());
             }
-            // Nobody sees what a crash may undo for those who have a record of it.
+            // A client that has a record of a message must not see changes that a crash may undo.
             message.changed = self.log.after_open().lsn;
             self.store.next.message += 1;
             drafted.push((id, Box::new(message)));
@@ -329,7 +329,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Who takes what is published to that name, whether or not there is such a topic.
+    /// Queues that take a message published to that name, whether or not there is such a topic.
     fn takers(&mut self, by: SessionSlot, name: &QueueName, new: &NewMessage) -> Takers {
         let (mut takers, steps) = self.find_takers(by, name, new);
         let (of_globs, looked) = self.directory.matching_globs(name);
@@ -385,7 +385,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// What the record of a name may take beside that of the message.
+    /// Bytes that the record of a send id may take beside the record of the message.
     pub(crate) fn send_id_bytes_max(key: Option<&SendKey>) -> usize {
         let texts = key.map(|(to, id)| to.name().as_str().len() + id.len());
         texts.map_or(0, |bytes| bytes + SendIdView::FIXED_BYTES_MAX)
