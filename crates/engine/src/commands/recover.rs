@@ -465,7 +465,7 @@ impl Engine {
             return Ok(());
         }
         if let Some(over) = view.over {
-            // What comes there from now on is told from what is over by its place.
+            // New elements there are told from the expired ones by their places.
             self.store.next.front = self.store.next.front.min(over.above);
             self.store.next.message = self.store.next.message.max(over.below);
         }
@@ -485,7 +485,7 @@ impl Engine {
         chunk_max: usize,
         out: &mut Vec<u8>,
     ) -> usize {
-        // What memory alone keeps is in no snapshot.
+        // Keys that memory alone keeps are in no snapshot.
         cursor.done |= self.context.key_level() == Durability::None;
         let bytes_end = out.len() + CHUNK_BYTES_MAX;
         let mut count = 0;
@@ -521,7 +521,7 @@ impl Engine {
     }
 }
 
-/// Bodies that a start brings into memory. Others come ahead of who reads them.
+/// Bodies that a start brings into memory. Others come ahead of their readers.
 const RECOVERED_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// Messages themselves take memory, for which bodies have to leave: a little for each frame.
