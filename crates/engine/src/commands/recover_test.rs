@@ -1,4 +1,5 @@
-//! What does not fit together is refused, and says why. What fits is tested in `tests/random.rs`.
+//! Records that do not fit together are refused, with the reason. Records that fit are tested in
+//! `tests/random.rs`.
 
 use model::{Durability, Format, Nanos, StorePolicy};
 use records::{Counters, encode};
