@@ -24,7 +24,8 @@ impl Engine {
                 _ => return self.log.not_found(),
             }
         }
-        // What is over holds up its queue, where somebody may wait for what is behind it.
+        // An expired message holds up its queue, where a consumer may wait for the message behind
+        // it.
         let held_up = self.store.is_over(id).then(|| self.store.living(id).queue);
         self.leave(id);
         let after = self.finish(id, effects);
@@ -54,8 +55,8 @@ impl Engine {
         }
     }
 
-    /// Does what a settlement says to a message that this session holds. Says which queue has a
-    /// ready message by it; the caller serves that, and seals the frame.
+    /// Applies a settlement to a message that this session holds. Returns the queue that has a
+    /// ready message by it; the caller serves that queue, and seals the frame.
     pub(crate) fn apply_settlement(
         &mut self,
         by: SessionSlot,
@@ -109,7 +110,7 @@ impl Engine {
     }
 
     /// A message that is in no index is ready again, where it was. As far as the log knows it
-    /// always was: it is not told, unless that is among what is being deleted.
+    /// always was. So the log is not told, unless that place is among those being deleted.
     pub(crate) fn return_ready(
         &mut self,
         id: MessageId,
@@ -259,8 +260,8 @@ impl Engine {
         history.failed = history.failed.saturating_add(1);
         let (failed, slot, is_dead) = (history.failed, message.queue, message.dead().is_some());
         if is_scarce && message.is_journalled() {
-            // Counted in memory alone: whoever holds much and is lost must not use up the room
-            // that is kept for what gives some back.
+            // Counted in memory alone: a session that holds much and is lost must not use up the
+            // room that is kept for settlements that give some back.
             let delay = delay.or_else(|| self.store.redelivery_delay(id));
             return self.give_back(id, delay, effects);
         }
