@@ -30,13 +30,13 @@ impl Engine {
         }
     }
 
-    /// What a snapshot of now may take at most, with what its chunks cost the caller.
+    /// Bytes that a snapshot of now may take at most, with the cost of its chunks to the caller.
     #[must_use]
     pub fn snapshot_bytes_max(&self) -> u64 {
         self.store.totals.snapshot_bytes + self.keyspace.values.snapshot_bytes() + FIXED_BYTES
     }
 
-    /// What a new message may take in a snapshot, in a queue with a name of so many bytes.
+    /// Bytes that a new message may take in a snapshot, in a queue with a name of so many bytes.
     pub(crate) fn snapshot_record_bytes_max(name_bytes: usize) -> u64 {
         PICTURE_BYTES_MAX + EXTENSION_BYTES_MAX + name_bytes as u64
     }
@@ -84,7 +84,7 @@ impl Engine {
     /// Nothing waits for the new frames: until they are durable the old one must stay.
     ///
     /// # Errors
-    /// When the frame is damaged; what came before the damage is stated anew.
+    /// When the frame is damaged. The records before the damage are stated anew.
     pub fn restate(
         &mut self,
         lsn: Lsn,
@@ -109,7 +109,8 @@ impl Engine {
         result
     }
 
-    /// What of the frame at `lsn` would be stated anew, as [`FrameEnd::live`] counts it.
+    /// The records of the frame at `lsn` that would be stated anew, as [`FrameEnd::live`] counts
+    /// them.
     ///
     /// # Errors
     /// When the frame is damaged.
@@ -132,14 +133,14 @@ impl Engine {
         Ok(live)
     }
 
-    /// States anew what lives of a record that stored these messages.
+    /// States anew the living messages of a record that stored these messages.
     fn restate_record(&mut self, ids: &[MessageId], body: &[u8], lsn: Lsn, effects: &mut Effects) {
         let stays = |id: &&MessageId| self.must_restate(**id, lsn, effects);
         let living: Vec<_> = ids.iter().filter(stays).copied().collect();
         let Some(first) = living.first() else { return };
         let bytes = self.bodies.live_bytes_of(self.store.living(*first));
         let growth = unrecorded_bytes_max(2);
-        // Before they are where nobody waits for them.
+        // Before they move to a frame that no answer waits for.
         self.bodies.bring_restated(*first, body, &mut self.store);
         self.log.make_way(usize::try_from(bytes + growth).unwrap_or(usize::MAX), effects);
         let placed = match living[..] {
@@ -168,7 +169,7 @@ impl Engine {
     }
 }
 
-/// What a snapshot begins with: its header and the records of numbers.
+/// Bytes that a snapshot begins with: its header and the records of numbers.
 const FIXED_BYTES: u64 = 4096 + 64;
 
 const CHUNK_MESSAGES_MAX: usize = 1_000;
