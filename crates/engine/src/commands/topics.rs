@@ -61,7 +61,7 @@ impl Engine {
         self.withdraw(number);
     }
 
-    /// Takes a subscription that nobody consumes from out of its topic, which may go with it.
+    /// Takes a subscription without consumers out of its topic. The topic may go with it.
     pub(crate) fn withdraw(&mut self, number: u64) {
         let entry = self.directory.subscriptions.remove(number);
         let entry = entry.expect("invariant: a subscription ends once");
@@ -142,13 +142,14 @@ impl Engine {
             Wanted::New => self.begin_subscription(asked, selector, None, effects)?,
         };
         let queue = self.directory.subscriptions.at(number).queue;
-        // What it selects was selected when it was published.
+        // The subscription's selector was applied when the messages were published.
         self.open_feed(key, queue, None, ConsumerMode::Take)?;
         let after = self.keep_subscription(number, by, expiry, effects).unwrap_or(after);
         Ok(Outcome::reply(after, Reply::Done).waking(queue))
     }
 
-    /// Makes a subscription, ends the one that it replaces, and says what waits for that.
+    /// Makes a subscription, and ends the one that it replaces. Returns the position that an answer
+    /// waits for if it tells of that.
     fn begin_subscription(
         &mut self,
         asked: Box<Subscription>,
@@ -198,8 +199,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// Somebody consumes from a subscription and says when it ends. Gives what waits for that, if
-    /// it had to be written.
+    /// A consumer of a subscription says when the subscription ends. Gives the position that the
+    /// answer waits for, if that had to be written.
     pub(crate) fn keep_subscription(
         &mut self,
         number: u64,
@@ -225,7 +226,7 @@ impl Engine {
         is_changed.then(|| self.state_subscription(number, effects))
     }
 
-    /// Says in the log what a subscription is now.
+    /// States in the log the present state of a subscription.
     fn state_subscription(&mut self, number: u64, effects: &mut Effects) -> DependsOn {
         let level = self.context.policy.durability(Persistence::Persistent);
         let entry = self.directory.subscriptions.at(number);
@@ -243,7 +244,7 @@ impl Engine {
         self.log.after_open()
     }
 
-    /// A session ends, and with it what it keeps.
+    /// A session ends, and with it the subscriptions that it keeps.
     pub(crate) fn stop_keeping(&mut self, by: SessionSlot, effects: &mut Effects) {
         let keeps = core::mem::take(&mut self.sessions.at_mut(by).owned.keeps);
         self.store.took_steps(keeps.len());
@@ -410,7 +411,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// The answer to a command about what is private to another session: as if it were not there.
+    /// The answer to a command about a name that is private to another session: as if it were not
+    /// there.
     #[inline]
     pub(crate) fn denial(&self, by: SessionSlot, command: &Command) -> Option<Outcome> {
         if self.directory.temporaries == 0 { None } else { self.denial_of_private(by, command) }
