@@ -105,7 +105,7 @@ impl Engine {
             woken.extend(self.apply_settlement(by, id, settlement, effects));
             let is_told = !matches!(settlement, Settlement::Release | Settlement::Return);
             let is_changed = span == Span::Chain && (is_told || self.store.is_hidden(id));
-            // Of what memory alone keeps the log says nothing.
+            // The log says nothing of messages that memory alone keeps.
             ids.extend((is_changed && self.store.is_journalled(id)).then_some(id));
         }
         let (whole, after) = if self.log.end_chain(effects) {
@@ -146,8 +146,8 @@ impl Engine {
         Outcome::reply(DependsOn::NOTHING, Reply::Done).waking_just(woken)
     }
 
-    /// Ends all transactions of a session that closes. What they settled is still held, and
-    /// returns with all else that the session holds.
+    /// Ends all transactions of a session that closes. The deliveries that they settled are still
+    /// held, and return with all else that the session holds.
     pub(crate) fn drop_transactions(&mut self, by: SessionSlot) {
         self.transactions.stop_awaiting(by);
         let transactions = core::mem::take(&mut self.sessions.at_mut(by).transactions.open);
@@ -217,7 +217,7 @@ impl Engine {
         Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
 
-    /// Nobody else gets it until the transaction ends, however long that takes.
+    /// No other session gets the message until the transaction ends, however long that takes.
     fn hold_for_transaction(&mut self, by: SessionSlot, id: MessageId) {
         if let State::Leased { .. } = self.store.living(id).state() {
             self.leave(id);
@@ -225,8 +225,9 @@ impl Engine {
         }
     }
 
-    /// Appends the records of all that it puts, and leaves room for those of what it settles. On
-    /// error nothing is left of it; who is told of that waits for what it tells.
+    /// Appends the records of all messages that it puts, and leaves room for the records of its
+    /// settlements. On error nothing is left of it. The answer to the error waits for the position
+    /// that it tells of.
     fn draft_all(
         &mut self,
         by: SessionSlot,
@@ -250,7 +251,7 @@ impl Engine {
         let mut drafts = Drafts::new(transaction);
         let mut names = BTreeMap::new();
         for (target, new) in &transaction.puts {
-            // What was deleted meanwhile would have been deleted with the message, too.
+            // A queue that was deleted meanwhile would have taken the message with it, too.
             if self.directory.is_gone(*target, &self.store) {
                 continue;
             }
@@ -312,8 +313,8 @@ impl Engine {
         Outcome::refused(refusal).waking_just(woken)
     }
 
-    /// Nothing of it happens. What it settled is as after a delivery that failed; that need not be
-    /// one frame.
+    /// Nothing of it happens. The deliveries that it settled are as after a delivery that failed.
+    /// Their records need not be one frame.
     fn undo_all(
         &mut self,
         by: SessionSlot,
@@ -332,7 +333,7 @@ impl Engine {
         woken
     }
 
-    /// Nothing points to what it was about any more.
+    /// Nothing points to the parts of the transaction any more.
     fn end_transaction(&mut self, by: SessionSlot, transaction: &Transaction) {
         assert!(
             self.transactions.uncommitted_bytes >= transaction.bytes,
@@ -356,7 +357,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// What the first of the commits that wait needs, at most. Have it made ready, then call
+    /// Room that the first waiting commit needs, at most. Have it made ready, then call
     /// [`Engine::commit_awaiting`].
     #[must_use]
     pub fn awaited_room(&self) -> Option<ChainRoom> {
@@ -394,12 +395,12 @@ impl Engine {
     }
 }
 
-/// What comes of a transaction's messages.
+/// The drafts of a transaction's messages.
 #[derive(Debug)]
 struct Drafts {
     drafted: Vec<Drafted>,
     sent: Vec<Sent>,
-    /// What waits for those that were sent before.
+    /// The position that answers about messages sent before wait for.
     repeated: DependsOn,
 }
 
