@@ -1,7 +1,7 @@
-//! The state machine: what it is made of, and the dispatch of commands and timers.
+//! The state machine: its parts, and the dispatch of commands and timers.
 //!
-//! What the commands do is in `producing`, `receiving`, `settling` and `looking`; how a message
-//! moves between states, and only that, in `moving`.
+//! The work of the commands is in `producing`, `receiving`, `settling` and `looking`. A message
+//! moves between states in `moving`, and only that.
 
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
@@ -116,18 +116,20 @@ impl Engine {
         self.sessions.open(session);
     }
 
-    /// Tells what operators know a session by, where it is open.
+    /// Sets the name by which operators know a session, if it is open.
     pub fn name_session(&mut self, session: SessionId, name: Arc<str>) {
         if let Some(slot) = self.sessions.slot(session) {
             self.sessions.at_mut(slot).identity.name = Some(name);
         }
     }
 
-    /// Ends a session whose peer is gone: its waits end without reply, its producers and consumers
-    /// are closed, and what it leases is ready again at once, without penalty; what it holds for
-    /// no certain time is so as after [`Settlement::Fail`]. Of many messages only
-    /// [`limits::TIMERS_PER_TURN_MAX`] return here, the rest as timers that are due, so that a
-    /// session that holds a million stalls nobody. No effect on one that is not open.
+    /// Ends a session whose peer is gone. Its waits end without reply, its producers and consumers
+    /// are closed. Messages that it leases are ready again at once, without penalty. Messages that
+    /// it holds for no certain time are so as after [`Settlement::Fail`].
+    ///
+    /// Of many messages only [`limits::TIMERS_PER_TURN_MAX`] return here. The rest return as timers
+    /// that are due, so that a session that holds a million stalls no other. No effect on one that
+    /// is not open.
     pub fn close_session(&mut self, now: Nanos, session: SessionId, effects: &mut Effects) {
         self.end_session(now, session, Settlement::Fail, effects);
     }
@@ -139,8 +141,8 @@ impl Engine {
     }
 
     /// The peer of a session is known to be gone, and the session will be closed: until then it is
-    /// given nothing more. What it holds it keeps. So of many that are to be closed none is given
-    /// what another one had. No effect on one that is not open.
+    /// given nothing more. It keeps the messages that it holds. So of many sessions that are to be
+    /// closed none is given a message that another one had. No effect on one that is not open.
     pub fn stop_serving(&mut self, session: SessionId) {
         let Some(slot) = self.sessions.slot(session) else { return };
         self.bodies.drop_awaiting(session, &mut self.store);
@@ -148,8 +150,8 @@ impl Engine {
         self.stop_waits(slot);
     }
 
-    /// Of what a session holds its client can have begun these alone: what else it holds was
-    /// fetched ahead, and is as after [`Settlement::Return`] when [`Engine::close_session`] ends
+    /// Of the messages that a session holds its client can have begun these alone. The others were
+    /// fetched ahead, and are as after [`Settlement::Return`] when [`Engine::close_session`] ends
     /// it. No effect on one that is not open.
     pub fn note_begun(&mut self, session: SessionId, begun: BTreeSet<MessageId>) {
         let Some(slot) = self.sessions.slot(session) else { return };
@@ -175,7 +177,8 @@ impl Engine {
         self.end_temporaries(slot, effects);
         self.stop_keeping(slot, effects);
         self.begin_close(slot, held);
-        // Whoever waits for what returns finds all of it, as if it had never been taken.
+        // A consumer that waits for returning messages finds all of them, as if none had been
+        // taken.
         let mut woken = Woken::NONE;
         for _ in 0..limits::TIMERS_PER_TURN_MAX {
             if self.sessions.at(slot).holds_nothing() || !self.log.takes_change() {
@@ -183,7 +186,7 @@ impl Engine {
             }
             if let Some(queue) = self.return_next(slot, effects) {
                 woken.add(queue);
-                // What its bounds have no place for goes in the order in which it returns.
+                // Messages that its bounds have no place for go in the order in which they return.
                 self.shed(queue, &mut woken, effects);
             }
         }
@@ -195,7 +198,7 @@ impl Engine {
         self.end_frame(effects);
     }
 
-    /// Does what a session asks. A command of a session that is not open is refused.
+    /// Does the command of a session. A command of a session that is not open is refused.
     ///
     /// `now` may not go back; an earlier moment than one seen before counts as that one.
     pub fn handle(
@@ -223,7 +226,7 @@ impl Engine {
         }
     }
 
-    /// Does what a session asks and what lacks nothing. Its answer waits for `floor` too.
+    /// Does a command of a session that lacks nothing. Its answer waits for `floor` too.
     pub(crate) fn handle_now(
         &mut self,
         slot: SessionSlot,
@@ -257,9 +260,9 @@ impl Engine {
         goes_on.then_some(self.store.latest).or_else(|| self.store.timers.first().map(|(at, _)| at))
     }
 
-    /// Does what is due by `now`, at most [`limits::TIMERS_PER_TURN_MAX`] things, and fewer where
-    /// they take more than [`limits::STEPS_PER_TURN_MAX`] or than the log takes: call it again
-    /// while [`Engine::poll_timeout`] is not after `now`, and serve others in between.
+    /// Does the work that is due by `now`: at most [`limits::TIMERS_PER_TURN_MAX`] timers. It does
+    /// fewer if they take more than [`limits::STEPS_PER_TURN_MAX`] or than the log takes. Call it
+    /// again while [`Engine::poll_timeout`] is not after `now`, and serve others in between.
     pub fn handle_timeout(&mut self, now: Nanos, effects: &mut Effects) {
         self.store.advance(now, &mut self.log);
         let last_step = self.store.totals.steps + limits::STEPS_PER_TURN_MAX as u64;
@@ -292,9 +295,9 @@ impl Engine {
         }
     }
 
-    /// Tells how many bytes of log one call may use for what is stored already; none: what goes
-    /// on by itself waits, [`Engine::handle_timeout`] does nothing, and commands are not given. At
-    /// first it is [`limits::SETTLED_BYTES_ALWAYS`].
+    /// Sets how many bytes of log one call may use for messages that are stored already. With none,
+    /// work that goes on by itself waits, [`Engine::handle_timeout`] does nothing, and commands are
+    /// not given. At first it is [`limits::SETTLED_BYTES_ALWAYS`].
     pub fn set_settling_room(&mut self, bytes: usize) {
         self.log.settling_room = bytes.min(limits::SETTLED_BYTES_ALWAYS);
     }
@@ -318,9 +321,10 @@ impl Engine {
         self.store.latest
     }
 
-    /// What all calls so far have cost, in steps of some 50 ns: [`limits::COMMAND_STEPS`] a command
-    /// or timer, and one each time it moved a message, looked at a queue or entered a waiting
-    /// consumer there. Who must not be kept busy for long by one client counts these.
+    /// The cost of all calls so far, in steps of some 50 ns. A command or timer costs
+    /// [`limits::COMMAND_STEPS`], and one step each time it moved a message, looked at a queue or
+    /// entered a waiting consumer there. A caller that one client must not keep busy for long
+    /// counts these.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.store.totals.steps
@@ -332,7 +336,7 @@ impl Engine {
         self.store.statistics()
     }
 
-    /// What became of messages that are dead.
+    /// Counts of the fates of dead messages.
     #[must_use]
     pub const fn dead_letters(&self) -> DeadLetterStatistics {
         self.store.totals.dead_letters
@@ -353,7 +357,7 @@ impl Engine {
         self.store.timers.due(now).map(ending).sum()
     }
 
-    /// Does what a session asks, or asked before and had to wait for.
+    /// Does a command that a session asks for, or asked for before and had to wait for.
     pub(crate) fn do_now(
         &mut self,
         by: SessionSlot,
@@ -480,18 +484,18 @@ impl Engine {
         self.serve(woken, effects);
     }
 
-    /// Sends the answer, serves who waits, and ends the frame.
+    /// Sends the answer, serves waiting consumers, and ends the frame.
     pub(crate) fn conclude(&mut self, session: SessionId, outcome: Outcome, effects: &mut Effects) {
         if let Some((after, reply)) = outcome.answer {
             effects.reply(session, after, reply);
         }
-        // Who is served may need another frame; but a list and its deadline are one.
+        // A served consumer may need another frame; but a list and its deadline are one.
         self.state_lifetimes(effects);
         self.serve_all(outcome.woken, effects);
         self.end_frame(effects);
     }
 
-    /// Ends what one call has brought about.
+    /// Ends the frame with the changes of one call.
     pub(crate) fn end_frame(&mut self, effects: &mut Effects) {
         self.state_lifetimes(effects);
         self.log.seal(effects);
@@ -529,8 +533,8 @@ impl MessageStore {
 }
 
 impl Log {
-    /// Refuses a command on a key. Where that tells what is there, it waits for it as any answer
-    /// does that looks at it.
+    /// Refuses a command on a key. A refusal that tells the state of the key waits for it as any
+    /// answer does that looks at it.
     pub(crate) fn refuse(&self, refusal: Refusal) -> Outcome {
         let tells = matches!(
             refusal,
