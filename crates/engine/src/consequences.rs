@@ -211,7 +211,7 @@ impl MessageStore {
         self.timers.change(Timer::Expire(slot), first, queue.first_expiry());
     }
 
-    /// Changes what a snapshot has to say about a message that is in no index.
+    /// Changes the part of a message that a snapshot records. The message is in no index.
     pub(crate) fn amend(&mut self, id: MessageId, change: impl FnOnce(&mut Message)) {
         let before = self.snapshot_bytes_of(self.living(id));
         change(self.living_mut(id));
@@ -251,7 +251,7 @@ impl MessageStore {
         whose_place(&self.reordered, order)
     }
 
-    /// A message that an index, or who just looked it up, says is there.
+    /// A message that an index, or a lookup just before, says is there.
     pub(crate) fn living(&self, id: MessageId) -> &Message {
         self.messages.get(id.0).expect("invariant: what is in an index lives")
     }
@@ -317,8 +317,8 @@ impl Bodies {
         }
     }
 
-    /// Tells the log that a message is gone; says what its deletion waits for. With a queue that
-    /// is leaving its messages went, as far as the log knows.
+    /// Tells the log that a message is gone. Returns the position that its deletion waits for. The
+    /// messages of a leaving queue went with it, as far as the log knows.
     pub(crate) fn journal_deletion(
         &mut self,
         id: MessageId,
@@ -384,8 +384,8 @@ fn grouped_entry_of(queue: &Queue, messages: &Pages<Box<Message>>, id: MessageId
     queue.entry_of(id, message)
 }
 
-/// Whose place among the ready an order is, where `reordered` names those who have another than
-/// their number.
+/// The message whose place among the ready an order is. `reordered` names the messages that have
+/// another place than their number.
 pub(crate) fn whose_place(reordered: &Pages<MessageId>, order: i64) -> MessageId {
     reordered.get(order as u64).copied().unwrap_or(MessageId(order as u64))
 }
