@@ -1,12 +1,12 @@
-//! What a command or a timer comes to.
+//! The result of a command or a timer.
 
 use model::{DependsOn, Refusal, Reply};
 
 use crate::delivery::woken::Woken;
 use crate::ids::QueueSlot;
 
-/// What a command or a timer comes to: what to answer, and which queues got a ready message or a
-/// consumer who could take one. The caller hears first, then those who wait are served.
+/// The result of a command or a timer: the answer, and the queues that got a ready message or a
+/// consumer that could take one. The caller hears first, then the waiting consumers are served.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) answer: Option<(DependsOn, Reply)>,
@@ -25,7 +25,7 @@ impl Outcome {
         Self::reply(DependsOn::NOTHING, Reply::Refused(refusal))
     }
 
-    /// What its sender calls a message is the name of another one, of which it hears by this.
+    /// The send id of a message is the id of another message. Its sender hears so by this answer.
     pub(crate) const fn reused(after: DependsOn) -> Self {
         Self::reply(after, Reply::Refused(Refusal::SendIdReused))
     }
