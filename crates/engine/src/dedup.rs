@@ -1,12 +1,13 @@
 //! The names that senders give their messages, so that one that is sent again is not stored again.
 //!
 //! A name counts for one destination, and for a while: the oldest are forgotten when their window
-//! is over or when there are too many. It is as durable as what was stored under it: its record is
-//! in the same frame, and lives on without that message, in snapshots while its window lasts. So
-//! whoever could have been told that a message is stored is told so again, after a crash too.
+//! is over or when there are too many. A name is as durable as the messages that were stored under
+//! it. Its record is in the same frame, and lives on without that message, in snapshots while its
+//! window lasts. So a sender that could have been told that a message is stored is told so again,
+//! after a crash too.
 //!
-//! A fingerprint stands beside the name: who sends another message under it has made a mistake, and
-//! would be told that it is stored. It is refused.
+//! A fingerprint stands beside the name. A sender that sends another message under it has made a
+//! mistake, and would be told that it is stored. It is refused.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -34,7 +35,7 @@ pub(crate) struct SendIds {
     window: Nanos,
     /// How many.
     count_max: usize,
-    /// What they take of memory, and may.
+    /// Bytes that they take of memory, and may take.
     bytes: u64,
     bytes_max: u64,
     /// The oldest first.
@@ -47,7 +48,7 @@ pub(crate) struct SendIds {
 /// When a name was seen, and its number among all: those that come later are greater.
 pub(crate) type Age = (Nanos, u64);
 
-/// A name and what it stands for.
+/// A name and the message it stands for.
 #[derive(Debug)]
 pub(crate) struct DedupEntry {
     pub(crate) key: SendKey,
@@ -56,25 +57,25 @@ pub(crate) struct DedupEntry {
     pub(crate) record_bytes: u64,
 }
 
-/// What came of the message that was sent first under a name.
+/// The fate of the message that was sent first under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct First {
-    /// The first that was stored; `None`: nobody took it.
+    /// The first that was stored; `None`: no queue took it.
     pub(crate) message: Option<MessageId>,
     /// How many were stored.
     pub(crate) copies: u32,
-    /// What its answer waited for.
+    /// The position that its answer waited for.
     pub(crate) after: DependsOn,
-    /// What tells it from another message; not known of those that older versions stored.
+    /// Tells it from another message; not known of those that older versions stored.
     pub(crate) fingerprint: Option<u64>,
 }
 
-/// What came of a message that was sent before.
+/// The result of a search for a message that was sent before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SentBefore {
     /// It is the same.
     Same(First),
-    /// Another one was, and who is told so waits for this.
+    /// Another one was. An answer that tells so waits for this.
     Other(DependsOn),
 }
 
@@ -113,7 +114,7 @@ impl SendIds {
         self.bytes
     }
 
-    /// What came of it, if it was seen and not too long ago.
+    /// The fate of the message, if it was seen and not too long ago.
     pub(crate) fn find(&self, key: &SendKey, now: Nanos) -> Option<&First> {
         let age = self.ages.get(key)?;
         self.seen.get(age).filter(|_| self.is_remembered(*age, now)).map(|seen| &seen.first)
@@ -133,7 +134,7 @@ impl SendIds {
         self.next
     }
 
-    /// Who has no room for names remembers none.
+    /// A broker that has no room for names remembers none.
     pub(crate) fn is_on(&self) -> bool {
         self.window > Nanos::ZERO && self.count_max > 0
     }
@@ -177,7 +178,7 @@ impl SendIds {
 }
 
 impl SendIds {
-    /// What its sender calls a message, if that is to be remembered.
+    /// The name that the sender gives a message, if that is to be remembered.
     pub(crate) fn send_key(
         &self,
         target: Target,
@@ -201,7 +202,7 @@ impl SendIds {
         Some((Destination::Topic(topic.clone()), Arc::clone(id)))
     }
 
-    /// What came of the message when it was sent before.
+    /// The fate of the message when it was sent before.
     pub(crate) fn sent_before(
         &self,
         key: Option<&SendKey>,
@@ -223,15 +224,15 @@ impl SendIds {
 }
 
 impl Context {
-    /// What tells a message from another one under the same name.
+    /// Tells a message from another one under the same name.
     pub(crate) fn fingerprint(&self, new: &NewMessage) -> u64 {
         (self.formats.fingerprint)(new.format, &new.body)
     }
 }
 
 impl MessageStore {
-    /// Appends the record of a message's name behind those of what came of the message, which has
-    /// left room for it. In memory only where all that came of it is.
+    /// Appends the record of a message's name behind the records of its copies, which have left
+    /// room for it. It stays in memory only if all copies do.
     pub(crate) fn draft_send_id(
         &self,
         key: Option<SendKey>,
