@@ -1,8 +1,8 @@
-//! How much one reply shows: what is read out of memory, or of the log, for one answer.
+//! How much one reply shows: the bytes read out of memory, or of the log, for one answer.
 
 use model::{Command, Element, KeyCommand, ListCommand, Refusal, Reply, limits};
 
-/// What the replies to one command, or to all of a batch, have shown.
+/// The bytes that the replies to one command, or to all of a batch, have shown.
 #[derive(Debug)]
 pub(crate) struct Shown {
     bytes: usize,
@@ -19,7 +19,7 @@ impl Shown {
         self.bytes = 0;
     }
 
-    /// What a batch shows counts together.
+    /// The bytes that the replies of a batch show count together.
     pub(crate) fn add(&mut self, reply: &Reply) {
         self.bytes = self.bytes.saturating_add(bytes_of(reply));
     }
@@ -44,7 +44,7 @@ impl Shown {
     }
 }
 
-/// Whether the reply to this has what others have sent.
+/// Whether the reply to this has bytes that others have sent.
 const fn shows(command: &Command) -> bool {
     match command {
         Command::List(command) => matches!(
@@ -80,7 +80,7 @@ fn bytes_of(reply: &Reply) -> usize {
     }
 }
 
-/// The payload, or as much as it may be, and what is beside it.
+/// Bytes of the payload, or as much as it may be, and of the fields beside it.
 pub(crate) fn shown_bytes_of(element: &Element) -> usize {
     let bytes =
         element.body.away().map_or_else(|| element.payload().len(), |away| away.bytes as usize);
