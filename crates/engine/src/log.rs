@@ -14,11 +14,11 @@ pub(crate) struct Log {
     pub(crate) last: Lsn,
     /// Bytes that puts may still use.
     pub(crate) room: u64,
-    /// Bytes that one call may append of what is stored already.
+    /// Bytes that one call may append for messages that are stored already.
     pub(crate) settling_room: usize,
     /// The largest frame that the journal takes.
     pub(crate) frame_bytes_max: usize,
-    /// What waits for all frames that were appended here.
+    /// The position that covers all frames that were appended here.
     after_last: DependsOn,
     open: OpenFrame,
     /// The chain that the open frame belongs to.
@@ -26,12 +26,12 @@ pub(crate) struct Log {
     spent: CallUsage,
 }
 
-/// What one call has used of the room that was there when it began.
+/// Room that one call has used since it began.
 #[derive(Clone, Copy, Debug, Default)]
 struct CallUsage {
     /// Of the frames that have ended.
     frames_bytes: usize,
-    /// Of these and the open one, what puts have not used up.
+    /// Of these and the open one, bytes that puts have not used up.
     unstored_bytes: u64,
     /// Something was put off to the next call.
     defers: bool,
@@ -52,7 +52,7 @@ struct Chain {
 struct OpenFrame {
     records: usize,
     records_max: usize,
-    /// What may come is known, and there is room for it.
+    /// The records that may come are known, and there is room for them.
     is_whole: bool,
     bytes: usize,
     level: Durability,
@@ -68,7 +68,7 @@ pub(crate) enum NoRoom {
     InFrame,
 }
 
-/// How things stood before what may be taken back was appended.
+/// The state before records that may be taken back were appended.
 #[derive(Debug)]
 pub(crate) struct Draft {
     open: OpenFrame,
@@ -104,7 +104,7 @@ impl Log {
         }
     }
 
-    /// A call begins: the room is what was told since the last one.
+    /// A call begins: the room is the one told since the last call.
     pub(crate) fn begin_call(&mut self) {
         assert!(self.is_sealed(), "a call ends what it begins");
         self.spent = CallUsage::default();
@@ -145,7 +145,7 @@ impl Log {
         Ok(self.place(bytes, live(record, bytes), level))
     }
 
-    /// Appends a record of what is stored already; puts leave room for these.
+    /// Appends a record of a message that is stored already; puts leave room for these.
     pub(crate) fn append(
         &mut self,
         record: &RecordView<'_>,
@@ -192,9 +192,10 @@ impl Log {
         effects.frames.push(FrameEnd { end, lsn: self.last, level, live });
     }
 
-    /// What an answer waits for that may reflect any change so far: the last frame, as durable as
-    /// that frame itself asks. The log grows durable in order, and a frame counts as written only
-    /// when it is as durable as it asks; so every frame before is by then what it has to be.
+    /// The position that an answer waits for if it may reflect any change so far. It is the last
+    /// frame, as durable as that frame itself asks. The log grows durable in order, and a frame
+    /// counts as written only when it is as durable as it asks. So every frame before is by then as
+    /// durable as it has to be.
     pub(crate) fn after_all(&self) -> DependsOn {
         if self.is_sealed() {
             return self.after_last;
@@ -202,7 +203,7 @@ impl Log {
         DependsOn::new(self.last.next(), self.open.level)
     }
 
-    /// What waits for all of the open frame; nothing where there is none.
+    /// The position that covers all of the open frame; nothing if there is none.
     pub(crate) fn after_open(&self) -> DependsOn {
         if self.is_sealed() {
             DependsOn::NOTHING
@@ -217,14 +218,15 @@ impl Log {
         if has_gone { self.after_all() } else { self.after_open() }
     }
 
-    /// The frame that begins now holds all of a transaction. So many of its bytes are left for what
-    /// is appended to it after all that is stored.
+    /// The frame that begins now holds all of a transaction. So many of its bytes are left for the
+    /// records that follow those of stored messages.
     pub(crate) fn begin_transaction(&mut self, reserved_bytes: usize, effects: &Effects) -> Draft {
         assert!(self.is_sealed(), "a transaction is a frame of its own");
         let draft = self.draft(effects);
         self.widen();
         self.open.bytes = reserved_bytes;
-        // What it stores may use none of what it needs for the rest of the frame.
+        // The messages that it stores may use none of the bytes that it needs for the rest of the
+        // frame.
         self.room = self.room.saturating_sub(reserved_bytes as u64);
         draft
     }
@@ -239,8 +241,9 @@ impl Log {
         draft
     }
 
-    /// Ends the chain that has begun, if one has; tells whether it came to any frame. All of them
-    /// are as durable as the most demanding asks, so that what waits for the last waits for all.
+    /// Ends the chain that has begun, if one has; tells whether it came to any frame. All frames
+    /// are as durable as the most demanding asks, so that an answer that waits for the last waits
+    /// for all.
     pub(crate) fn end_chain(&mut self, effects: &mut Effects) -> bool {
         let Some(chain) = self.chain.take() else { return false };
         if self.is_sealed() {
@@ -307,8 +310,8 @@ impl Log {
         self.open.bytes = effects.records.len() - chain.head;
     }
 
-    /// Ends the open frame if it could not take one more record of so many bytes. Only where what
-    /// one call does need not take effect at once.
+    /// Ends the open frame if it could not take one more record of so many bytes. Only for calls
+    /// whose changes need not take effect at once.
     pub(crate) fn make_way(&mut self, bytes: usize, effects: &mut Effects) {
         let is_full = self.open.records == self.open.records_max;
         if is_full || self.open.bytes + bytes > self.frame_bytes_max {
@@ -316,9 +319,9 @@ impl Log {
         }
     }
 
-    /// Makes way for so many records of what is stored already, of so many bytes: where the open
-    /// frame does not take them, in a frame of their own. False where this call has no room for
-    /// that: they have to wait for the next, in which nothing comes before them.
+    /// Makes way for so many records of messages that are stored already, of so many bytes. If the
+    /// open frame does not take them, they go into a frame of their own. False if this call has no
+    /// room for that: they have to wait for the next, in which nothing comes before them.
     pub(crate) fn makes_way(
         &mut self,
         records: usize,
@@ -337,7 +340,7 @@ impl Log {
         true
     }
 
-    /// Something is put off to the next call; and so is what else can be.
+    /// Something is put off to the next call; and so is all else that can be.
     pub(crate) fn defer(&mut self) {
         assert!(!self.is_unspent(), "a call does something");
         self.spent.defers = true;
@@ -348,20 +351,20 @@ impl Log {
         self.is_sealed() && self.spent.frames_bytes == 0
     }
 
-    /// Bytes that puts may still use in this call: not those of what it has settled, which was to
-    /// come out of what is kept for that.
+    /// Bytes that puts may still use in this call. Bytes of its settlements do not count: they were
+    /// to come out of the room that is kept for that.
     pub(crate) fn room_left(&self) -> u64 {
         self.room.saturating_sub(self.spent.unstored_bytes)
     }
 
-    /// Whether records of what is stored already, so many bytes of them in one command, surely
-    /// find room: a full device keeps some for them, but not for any number.
+    /// Whether records of messages that are stored already, so many bytes of them in one command,
+    /// surely find room. A full device keeps some for them, but not for any number.
     pub(crate) fn surely_takes(&self, bytes: usize) -> bool {
         let bytes = self.spent.frames_bytes.saturating_add(bytes);
         bytes as u64 <= self.room || bytes <= self.settling_room
     }
 
-    /// Whether what goes on by itself, as time passes or a session ends, may change one more
+    /// Whether work that goes on by itself, as time passes or a session ends, may change one more
     /// message in this call. The rest follows in the next calls.
     pub(crate) fn takes_change(&self) -> bool {
         let bytes_max = self.settling_room.min(self.frame_bytes_max);
@@ -376,8 +379,8 @@ impl Log {
         bytes_max.saturating_sub(self.spent.frames_bytes + self.open.bytes + FRAME_OVERHEAD_BYTES)
     }
 
-    /// Whether the open frame takes so many more records of what is stored already, of so many
-    /// bytes together. The first of a call always find their room.
+    /// Whether the open frame takes so many more records of messages that are stored already, of so
+    /// many bytes together. The first of a call always find their room.
     pub(crate) fn takes_more(&self, records: usize, bytes: usize) -> bool {
         self.is_unspent()
             || self.open.is_whole
@@ -385,7 +388,7 @@ impl Log {
                 && self.open.bytes + bytes <= self.settling_bytes_max()
     }
 
-    /// Bytes of records of what is stored already that the open frame surely has room for.
+    /// Bytes of records of stored messages that the open frame surely has room for.
     pub(crate) fn settling_bytes_max(&self) -> usize {
         let room = usize::try_from(self.room).unwrap_or(usize::MAX);
         let call_bytes = self.frame_bytes_max.min(room.max(self.settling_room));
@@ -404,13 +407,13 @@ impl Log {
         self.open.is_whole = true;
     }
 
-    /// What may follow in the frame is not of the batch.
+    /// The records that may follow in the frame are not of the batch.
     pub(crate) fn end_batch(&mut self) {
         self.open.is_whole = false;
     }
 
-    /// The device is full, or about to be: what can wait waits. Where it is not, the room has no
-    /// bound that a call could come near to.
+    /// The device is full, or about to be: work that can wait waits. If it is not full, the room
+    /// has no bound that a call could come near to.
     pub(crate) fn is_scarce(&self) -> bool {
         self.room < u64::MAX / 2
     }
@@ -441,7 +444,8 @@ impl Default for OpenFrame {
     }
 }
 
-/// What a frame may take in the journal beside its records: a batch of its own, which is padded.
+/// Bytes that a frame may take in the journal beside its records: a batch of its own, which is
+/// padded.
 const FRAME_OVERHEAD_BYTES: usize = 8 * 1024;
 
 /// A Deleted record.
@@ -450,7 +454,7 @@ pub(crate) const DELETED_BYTES_MAX: usize = 16;
 /// A batch of the journal without its mark and padding.
 const CHAIN_FRAME_BYTES: usize = 1024 * 1024 - 4096;
 
-/// What of a record lives until it is freed.
+/// The part of a record that lives until it is freed.
 fn live(record: &RecordView<'_>, bytes: usize) -> LiveRecords {
     match record {
         RecordView::Message { .. } => LiveRecords::one(bytes as u64),
@@ -461,7 +465,7 @@ fn live(record: &RecordView<'_>, bytes: usize) -> LiveRecords {
     }
 }
 
-/// What may add to a record of so many messages without being recorded, beyond what may to one.
+/// Bytes that may add to a record of so many messages without being recorded, beyond those of one.
 pub(crate) fn unrecorded_bytes_max(copies: u32) -> u64 {
     u64::from(copies.saturating_sub(1)) * limits::UNRECORDED_BYTES_MAX as u64
 }
