@@ -1,4 +1,4 @@
-//! Sessions, their producers and consumers, and what they hold.
+//! Sessions, their producers and consumers, and the messages they hold.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ pub(crate) struct Session {
     pub(crate) holdings: Holdings,
     pub(crate) owned: Owned,
     pub(crate) transactions: SessionTransactions,
-    /// It has ended, and what it holds is being returned so.
+    /// It has ended, and its messages are being returned so.
     pub(crate) closing: Option<Settlement>,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct SessionTransactions {
 pub(crate) struct Consumer {
     pub(crate) watched: BTreeSet<QueueSlot>,
     pub(crate) wait: Option<Wait>,
-    /// It is there for one command on lists that waits: what that asks.
+    /// It is there for one waiting command on lists, which this describes.
     pub(crate) popping: Option<Box<Popping>>,
 }
 
@@ -121,7 +121,7 @@ impl Session {
         self.holdings.leases.first().map(|(until, _)| *until)
     }
 
-    /// What it leases and holds.
+    /// The messages that it leases and holds.
     pub(crate) fn holds(&self) -> impl Iterator<Item = MessageId> {
         self.holdings.leases.iter().map(|(_, id)| *id).chain(self.holdings.held.iter().copied())
     }
@@ -180,7 +180,7 @@ impl Sessions {
         self.clients.get(client).copied()
     }
 
-    /// From now on it can ask for nothing; what it holds is still to be returned, `held` so.
+    /// From now on it can ask for nothing. Its messages are still to be returned, `held` so.
     pub(crate) fn begin_close(&mut self, slot: SessionSlot, held: Settlement) {
         let session = self.at_mut(slot);
         assert!(session.links.margins.is_empty(), "a session closes without waits");
