@@ -35,12 +35,12 @@
 //!
 //! - [`Engine::open_session`] before a session's first command, [`Engine::close_session`] at its
 //!   end. Each command is answered by one [`model::Output`] of its session; a receive that waits
-//!   is answered by a later call, whichever that is. A consumer with credit is answered by what it
-//!   is given, in this call or any later one.
+//!   is answered by a later call, whichever that is. The answers to a consumer with credit are
+//!   its deliveries, in this call or any later one.
 //! - After each call, before the next frame is made durable elsewhere: append the new
-//!   [`Effects::frames`] to the journal in their order, tell it what was [`Effects::freed`], and
-//!   hold each of [`Effects::outputs`] back until what it [depends on](model::DependsOn) is
-//!   durable. Several calls may share one [`Effects`].
+//!   [`Effects::frames`] to the journal in their order, tell it the [`Effects::freed`] places,
+//!   and hold each of [`Effects::outputs`] back until the position it
+//!   [depends on](model::DependsOn) is durable. Several calls may share one [`Effects`].
 //! - While [`Engine::poll_timeout`] is not after the present, call [`Engine::handle_timeout`].
 //! - A commit larger than a frame may be is answered later: while there is
 //!   [`Engine::awaited_room`], have it made ready and call [`Engine::commit_awaiting`].
@@ -51,23 +51,26 @@
 //! In this order: [`Engine::load`] the chunks of a snapshot, [`Engine::replay`] the frames after
 //! its begin, [`Engine::restore_body`] those before it that are still there, and
 //! [`Engine::finish_recovery`]. Messages come back, leases, pauses, sessions and totals do not: a
-//! message that was leased or held is ready. What memory alone keeps
-//! ([`model::Durability::None`]) is gone.
+//! message that was leased or held is ready. Messages and keys that memory alone keeps
+//! ([`model::Durability::None`]) are gone.
 //!
 //! [`Engine::snapshot_begin`] and [`Engine::snapshot_chunk`] make a snapshot in small steps between
-//! commands. [`Engine::restate`] stores anew what lives of an old frame.
+//! commands. [`Engine::restate`] stores anew the living messages of an old frame.
 //!
 //! # Costs
 //!
-//! Every command takes time logarithmic in the number of messages, whatever their states, plus what
-//! it delivers, and a receive looks once at each queue its consumer watches; [`Engine::steps`]
-//! counts what it comes to. A message that becomes ready is held against each selector of its
-//! queue's consumers. What may be much is done in steps, the rest by timers that are due at once:
-//! giving a queue's messages to consumers with credit, looking through them for a selector or a
-//! browser, returning what a session held, forgetting what was in a queue that is gone. A kick
-//! moves all that one frame takes in one call: about 0.3 µs a message. A command on a list counts
-//! what it looks at, at most [`model::limits::LIST_SCAN_MAX`] elements; a place in the middle is
-//! found by counting 64 neighbours at once, from the nearer end. A ready message of 100 bytes
+//! Every command takes time logarithmic in the number of messages, whichever states they are in,
+//! plus time for the messages it delivers. A receive looks once at each queue its consumer watches.
+//! [`Engine::steps`] counts the cost. A message that becomes ready is held against each selector of
+//! its queue's consumers.
+//!
+//! Work that may be much is done in steps, the rest by timers that are due at once: giving a
+//! queue's messages to consumers with credit, looking through them for a selector or a browser,
+//! returning the messages that a session held, forgetting the messages of a queue that is gone.
+//!
+//! A kick moves all that one frame takes in one call: about 0.3 µs a message. A command on a list
+//! counts the elements it looks at, at most [`model::limits::LIST_SCAN_MAX`]. A place in the middle
+//! is found by counting 64 neighbours at once, from the nearer end. A ready message of 100 bytes
 //! takes 233 bytes of memory in all.
 #![no_std]
 
