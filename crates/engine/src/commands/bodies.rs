@@ -411,7 +411,7 @@ impl Engine {
         }
     }
 
-    /// Bodies that lay at these places lie elsewhere as well. A body that is needed stays there.
+    /// Bodies that lay at these places lie elsewhere as well. A needed body stays at its new place.
     pub fn handle_moved(&mut self, moved: impl IntoIterator<Item = (NonZeroU64, Spilled)>) {
         for (from, to) in moved {
             let name = self.bodies.memory.spilling.places.get(&from).copied();

@@ -54,7 +54,7 @@ impl Engine {
             Command::Commit { transaction } => {
                 self.refuse_commit(by, *transaction, refusal, effects)
             }
-            // If a key that the batch relies on is no more, that answer goes before the shortage.
+            // If a key that the session observes has changed, that answer goes before the shortage.
             Command::Batch { .. } => {
                 self.stale_batch(by, effects).unwrap_or_else(|| self.log.refuse(refusal))
             }

@@ -251,7 +251,7 @@ impl Engine {
         let mut drafts = Drafts::new(transaction);
         let mut names = BTreeMap::new();
         for (target, new) in &transaction.puts {
-            // A queue that was deleted meanwhile would have taken the message with it, too.
+            // A destination that was deleted meanwhile would have taken the message with it, too.
             if self.directory.is_gone(*target, &self.store) {
                 continue;
             }
