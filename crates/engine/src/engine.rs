@@ -226,7 +226,7 @@ impl Engine {
         }
     }
 
-    /// Does a command of a session that lacks nothing. Its answer waits for `floor` too.
+    /// Does a session's command that lacks nothing. Its answer waits for `floor` too.
     pub(crate) fn handle_now(
         &mut self,
         slot: SessionSlot,
@@ -533,8 +533,8 @@ impl MessageStore {
 }
 
 impl Log {
-    /// Refuses a command on a key. A refusal that tells the state of the key waits for it as any
-    /// answer does that looks at it.
+    /// Refuses a command on a key. A refusal that tells the state of the key waits for that state,
+    /// as any answer does that looks at it.
     pub(crate) fn refuse(&self, refusal: Refusal) -> Outcome {
         let tells = matches!(
             refusal,

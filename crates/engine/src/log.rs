@@ -26,7 +26,7 @@ pub(crate) struct Log {
     spent: CallUsage,
 }
 
-/// Room that one call has used since it began.
+/// The part of the room at the begin of a call that the call has used.
 #[derive(Clone, Copy, Debug, Default)]
 struct CallUsage {
     /// Of the frames that have ended.
@@ -212,8 +212,8 @@ impl Log {
         }
     }
 
-    /// What waits for settlements in the open frame. Where one is of a message that went with its
-    /// subscription, it is the record of that end, somewhere before, that has to be durable.
+    /// The position that answers to settlements in the open frame wait for. If one is of a message
+    /// that went with its subscription, the record of that end, somewhere before, has to be durable.
     pub(crate) fn after_settling(&self, has_gone: bool) -> DependsOn {
         if has_gone { self.after_all() } else { self.after_open() }
     }

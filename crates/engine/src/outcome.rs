@@ -43,17 +43,17 @@ impl Outcome {
         self
     }
 
-    /// What it answers, if it does so now.
+    /// The answer, if it answers now.
     pub(crate) fn into_answer(self) -> Option<(DependsOn, Reply)> {
         self.answer
     }
 
-    /// It wakes what another wakes.
+    /// It wakes the queues that another wakes.
     pub(crate) fn waking_as(self, other: &Self) -> Self {
         self.waking_all(other.woken.iter())
     }
 
-    /// What it answers, which is left to the caller.
+    /// The answer, which is left to the caller.
     pub(crate) fn take_answer(&mut self) -> Option<(DependsOn, Reply)> {
         self.answer.take()
     }

@@ -324,7 +324,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// The place and bytes that a message for that destination may take, in one copy.
+    /// Bytes that a message for that destination may take, in one copy.
     pub(crate) fn measure(&self, target: Target, new: &NewMessage) -> Put {
         let level = self.context.policy.durability(new.persistence);
         let (place, is_journalled) = match target {

@@ -140,7 +140,7 @@ impl Engine {
         let Some(first) = living.first() else { return };
         let bytes = self.bodies.live_bytes_of(self.store.living(*first));
         let growth = unrecorded_bytes_max(2);
-        // Before they move to a frame that no answer waits for.
+        // Before the messages move to a frame that no command or browser waits for.
         self.bodies.bring_restated(*first, body, &mut self.store);
         self.log.make_way(usize::try_from(bytes + growth).unwrap_or(usize::MAX), effects);
         let placed = match living[..] {

@@ -226,8 +226,8 @@ impl Engine {
     }
 
     /// Appends the records of all messages that it puts, and leaves room for the records of its
-    /// settlements. On error nothing is left of it. The answer to the error waits for the position
-    /// that it tells of.
+    /// settlements. On error nothing is left of it. An answer that tells of the error waits for the
+    /// position beside it.
     fn draft_all(
         &mut self,
         by: SessionSlot,
@@ -333,7 +333,7 @@ impl Engine {
         woken
     }
 
-    /// Nothing points to the parts of the transaction any more.
+    /// Its destinations and the messages that it settled know it no more.
     fn end_transaction(&mut self, by: SessionSlot, transaction: &Transaction) {
         assert!(
             self.transactions.uncommitted_bytes >= transaction.bytes,
