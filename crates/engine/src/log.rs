@@ -213,7 +213,7 @@ impl Log {
     }
 
     /// The position that answers to settlements in the open frame wait for. If one is of a message
-    /// that went with its subscription, the record of that end, somewhere before, has to be durable.
+    /// that went with its subscription, the earlier record of that end has to be durable.
     pub(crate) fn after_settling(&self, has_gone: bool) -> DependsOn {
         if has_gone { self.after_all() } else { self.after_open() }
     }
