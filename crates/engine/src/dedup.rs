@@ -7,7 +7,7 @@
 //! after a crash too.
 //!
 //! A fingerprint stands beside the name. A sender that sends another message under it has made a
-//! mistake, and would be told that it is stored. It is refused.
+//! mistake. Without the fingerprint it would be told that its message is stored. It is refused.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -134,7 +134,7 @@ impl SendIds {
         self.next
     }
 
-    /// A broker that has no room for names remembers none.
+    /// Names are remembered only with a window and room for them.
     pub(crate) fn is_on(&self) -> bool {
         self.window > Nanos::ZERO && self.count_max > 0
     }

@@ -1,7 +1,7 @@
 //! The state machine: its parts, and the dispatch of commands and timers.
 //!
-//! The work of the commands is in `producing`, `receiving`, `settling` and `looking`. A message
-//! moves between states in `moving`, and only that.
+//! The work of the commands is in `producing`, `receiving`, `settling` and `looking`. The code
+//! that moves a message between states, and only that, is in `moving`.
 
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
@@ -125,7 +125,7 @@ impl Engine {
 
     /// Ends a session whose peer is gone. Its waits end without reply, its producers and consumers
     /// are closed. Messages that it leases are ready again at once, without penalty. Messages that
-    /// it holds for no certain time are so as after [`Settlement::Fail`].
+    /// it holds for no certain time are as after [`Settlement::Fail`].
     ///
     /// Of many messages only [`limits::TIMERS_PER_TURN_MAX`] return here. The rest return as timers
     /// that are due, so that a session that holds a million stalls no other. No effect on one that

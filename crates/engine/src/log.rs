@@ -31,7 +31,7 @@ pub(crate) struct Log {
 struct CallUsage {
     /// Of the frames that have ended.
     frames_bytes: usize,
-    /// Of these and the open one, bytes that puts have not used up.
+    /// Of these and the open one, bytes that no put has used.
     unstored_bytes: u64,
     /// Something was put off to the next call.
     defers: bool,
@@ -213,7 +213,8 @@ impl Log {
     }
 
     /// The position that answers to settlements in the open frame wait for. If one is of a message
-    /// that went with its subscription, the earlier record of that end has to be durable.
+    /// that went with its subscription, the record of that end has to be durable. That record is
+    /// somewhere before.
     pub(crate) fn after_settling(&self, has_gone: bool) -> DependsOn {
         if has_gone { self.after_all() } else { self.after_open() }
     }

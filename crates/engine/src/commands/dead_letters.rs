@@ -15,7 +15,8 @@ use crate::store::queue::Role;
 
 impl Engine {
     /// Handles a message that is in no index and dead for this reason: it becomes a dead letter or
-    /// goes. A dead letter is ready again. Returns the queue that has a ready message by it.
+    /// goes. If it is one already, it is ready again. Returns the queue that has a ready message
+    /// by it.
     ///
     /// On a full device it stays in its queue, hidden for a while and unchanged as far as the log
     /// knows: as a dead letter it would take more room than it does. When it comes back it is over

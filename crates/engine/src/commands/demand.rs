@@ -62,8 +62,8 @@ impl Engine {
         }
     }
 
-    /// The messages that a command would store in bounded queues. Empty if they were stored before:
-    /// a sender that sends again is to be told so.
+    /// The messages that a command would store where a bound applies. Empty if they were stored
+    /// before: a sender that sends again is to be told so.
     pub(crate) fn demand_of<'c>(&self, by: SessionSlot, command: &'c Command) -> Demand<'c> {
         let mut demand = Demand::default();
         if self.admission.is_bounded {
@@ -175,8 +175,8 @@ impl Engine {
         }
         let (takers, steps) = self.takers_of_topic(by, topic, message);
         demand.steps += steps + self.admission.pacing.leaving.len();
-        // Sends that wait in a subscription that has just ended do not count: nothing is stored for
-        // it.
+        // Nor does it overtake sends that wait in a subscription that has just ended. Nothing is
+        // stored for that.
         let is_of_topic = |slot: &&QueueSlot| self.store.queues.at(**slot).name == *topic;
         for slot in self.admission.pacing.leaving.iter().filter(is_of_topic) {
             demand.stored.entry(Site::There(*slot)).or_default();

@@ -287,7 +287,8 @@ impl Engine {
             if let Some(topic) = told {
                 message.history_mut().topic = Some(topic.clone());
             }
-            // Consumers see it once no crash can undo the message for queues with a record of it.
+            // A consumer sees it only once no crash can undo the message for queues that have a
+            // record of it.
             message.changed = self.log.after_open().lsn;
             self.store.next.message += 1;
             drafted.push((id, Box::new(message)));

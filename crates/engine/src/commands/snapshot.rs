@@ -43,7 +43,7 @@ impl Engine {
 
     /// Appends the next chunk of records; true when more are to come. Commands may be handled
     /// between two chunks. Frames up to [`Engine::last_lsn`] of the last chunk's moment are to be
-    /// durable before the snapshot counts, for it may show what they hold.
+    /// durable before the snapshot counts, for it may show their changes.
     pub fn snapshot_chunk(&self, cursor: &mut SnapshotCursor, out: &mut Vec<u8>) -> bool {
         if !cursor.begun {
             cursor.begun = true;
