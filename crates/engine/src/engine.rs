@@ -1,7 +1,7 @@
 //! The state machine: its parts, and the dispatch of commands and timers.
 //!
-//! The work of the commands is in `producing`, `receiving`, `settling` and `looking`. The code
-//! that moves a message between states, and only that, is in `moving`.
+//! The commands are in `commands`, by family. The code that moves a message between states and
+//! tells the parts is in `consequences`.
 
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
