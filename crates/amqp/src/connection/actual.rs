@@ -1,5 +1,5 @@
-//! What our attach says of a link's ends: what they are, though it be less than was asked (2.6.3,
-//! 3.5.3, 3.5.4). A peer that needs more can read that it does not get it.
+//! The actual ends of a link, as our attach states them, though they be less than the peer asked
+//! for (2.6.3, 3.5.3, 3.5.4). A peer that needs more can read that it does not get it.
 
 use model::{Destination, Subscription};
 
@@ -59,7 +59,7 @@ fn end_with_link(source: &mut Source) {
     (source.expiry_policy, source.timeout) = (ExpiryPolicy::LinkDetach, 0);
 }
 
-/// What is the same of all sources.
+/// Completes the fields that all sources share.
 fn complete(source: &mut Source) {
     source.dynamic_node_properties = lifetime(source.dynamic);
     source.default_outcome.get_or_insert(Outcome::Released);

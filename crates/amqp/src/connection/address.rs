@@ -1,4 +1,4 @@
-//! What the texts of an attach name: destinations, clients and subscriptions.
+//! The names in an attach: destinations, clients and subscriptions.
 //!
 //! An address is the name of a queue or of a topic. Which of both is told by a prefix, or else by
 //! a capability of the terminus; a destination without either is a queue.
@@ -34,7 +34,7 @@ pub(crate) const GLOBAL: &str = "global";
 /// The filter that selects messages, by code and name (registered filters of AMQP).
 const SELECTOR: (u64, &str) = (0x0000_468c_0000_0004, "apache.org:selector-filter:string");
 
-/// The filter that leaves out what the same container sends.
+/// The filter that leaves out messages that the same container sends.
 const NO_LOCAL: (u64, &str) = (0x0000_468c_0000_0003, "apache.org:no-local-filter:list");
 
 /// Whether capabilities are those of a topic.
@@ -71,7 +71,7 @@ fn named(address: &str, is_topic: Option<bool>) -> Result<Destination, Error> {
     Ok(if is_topic { Destination::Topic(name) } else { Destination::Queue(name) })
 }
 
-/// A name of whatever has one.
+/// Parses the name of a queue, a topic or anything else that has one.
 pub(crate) fn name(text: &str) -> Result<QueueName, Error> {
     QueueName::new(text).map_err(|error: NameError| {
         Error::new(condition::INVALID_FIELD, alloc::format!("not a name: {error}"))
@@ -112,8 +112,8 @@ fn is(descriptor: Descriptor<'_>, (code, symbol): (u64, &str)) -> bool {
     [Descriptor::Code(code), Descriptor::Symbol(symbol)].contains(&descriptor)
 }
 
-/// What a consumer of a topic asks for. `link` is the name of its link, which names the
-/// subscription up to the first `|` where that is shared.
+/// The subscription that a consumer of a topic asks for. `link` is the name of its link, which
+/// names the subscription up to the first `|` where that is shared.
 pub(crate) fn subscription(
     source: &Source,
     link: &str,
@@ -149,9 +149,8 @@ fn matching(topic: &QueueName) -> Result<Matching, Error> {
     Ok(Matching::Words)
 }
 
-/// When a subscription that would last ends by itself, if that was asked for. `session-end` is what
-/// a field that is left out means, of clients too that count on `durable` alone: it asks for
-/// nothing.
+/// When a durable subscription ends by itself, if the peer asked for that. `session-end` asks for
+/// nothing: it is the default of the field, also for clients that count on `durable` alone.
 fn expiry(source: &Source) -> Option<Expiry> {
     let with = match source.expiry_policy {
         ExpiryPolicy::LinkDetach => Keeper::Consumers,

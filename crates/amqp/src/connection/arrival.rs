@@ -49,11 +49,12 @@ impl Present<'_> {
     }
 }
 
-/// Reads of a message what the engine has to know; its bytes stay as they are.
+/// Reads the fields of a message that the engine has to know; its bytes stay as they are.
 ///
 /// # Errors
-/// What the peer is told: the message is malformed, has too much in it, or goes nowhere though
-/// `is_relayed`.
+///
+/// The error that the peer is told: the message is malformed, has too much in it, or goes nowhere
+/// though `is_relayed`.
 pub(crate) fn read(
     body: Arc<[u8]>,
     format: u32,
@@ -100,7 +101,7 @@ fn destination(message: &Message<'_>) -> Result<Destination, Error> {
     address::destination_of_message(to, message.message_annotation(JMS_DESTINATION))
 }
 
-/// Who names a message relies on it: what is no name is not passed over.
+/// A sender that names a message relies on the name: an invalid one is an error.
 fn send_id(annotation: Option<Value<'_>>) -> Result<Option<Arc<str>>, Error> {
     match annotation {
         None | Some(Value::Null) => Ok(None),
@@ -109,7 +110,8 @@ fn send_id(annotation: Option<Value<'_>>) -> Result<Option<Arc<str>>, Error> {
     }
 }
 
-/// Who delays a message relies on it, too. A number below zero is a time that is over, or none.
+/// A sender that delays a message relies on that, too. A number below zero is a time that is over,
+/// or none.
 fn delay(
     time: Option<Value<'_>>,
     delay: Option<Value<'_>>,
@@ -120,9 +122,9 @@ fn delay(
     Ok(until.or_else(|| delay.map(Nanos::from_millis)).unwrap_or_default())
 }
 
-/// How long a message that a consumer gives back is hidden, where it says so by the annotations of
-/// a sender, as for RabbitMQ. What is no time is left to the rules of the queue, for a disposition
-/// cannot be refused.
+/// How long a message that a consumer gives back is hidden, where the consumer says so by the
+/// annotations of a sender, as for RabbitMQ. An annotation that is no time leaves it to the rules
+/// of the queue, for a disposition cannot be refused.
 pub(crate) fn redelivery(modified: &Modified, present: Present<'_>) -> Option<Nanos> {
     let read = |symbol| modified.message_annotations.get(symbol);
     let millis = |symbol| millis_of(read(symbol)?, symbol).ok().map(Option::unwrap_or_default);
@@ -144,7 +146,7 @@ fn millis_of(value: Value<'_>, symbol: &str) -> Result<Option<u64>, Error> {
         _ => None,
     };
     match (float.filter(|number| number.is_finite()), value.as_i64()) {
-        // What is more than there is becomes the most.
+        // A number beyond the range becomes the largest.
         (Some(number), _) => Ok((number >= 0.0).then_some(number as u64)),
         (None, Some(number)) => Ok(u64::try_from(number).ok()),
         (None, None) => {

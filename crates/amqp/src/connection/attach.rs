@@ -22,17 +22,17 @@ use crate::performative::{
 use crate::terminus::{AttachTarget, Coordinator, DistributionMode, Target};
 use crate::types::Symbols;
 
-/// What a coordinator can do (4.5.7).
+/// The capabilities of a coordinator (4.5.7).
 const TRANSACTIONS: [&str; 3] =
     ["amqp:local-transactions", "amqp:multi-txns-per-ssn", "amqp:multi-ssns-per-txn"];
 
-/// What an attach comes to.
+/// The link that an attach opens, and how.
 struct Plan {
     kind: Kind,
     opening: Opening,
 }
 
-/// What the engine has to do for it.
+/// The engine's part in opening it.
 enum Opening {
     Nothing,
     Destination(Destination),
@@ -99,7 +99,7 @@ impl Connection {
     }
 
     /// A link of the same name and direction is stolen (2.6.1): "the link is moved to the new
-    /// endpoint". Who only looks for a subscription steals nothing.
+    /// endpoint". A lookup of a subscription steals nothing.
     fn claim_name(&mut self, id: LinkId, attach: &Attach) -> Result<(), Error> {
         let key = (attach.role == Role::Sender, attach.name.as_str().into());
         let old = self.names.get(&key).copied();
@@ -139,8 +139,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Our attach, but for what is found out later: the modes as asked for (2.6.10, 2.6.12), no
-    /// unsettled deliveries, since none outlives its link here (2.6.13).
+    /// Our attach, but for the fields that are known later: the modes as asked for (2.6.10,
+    /// 2.6.12), no unsettled deliveries, since none outlives its link here (2.6.13).
     fn answer_to(&self, attach: &Attach) -> Attach {
         let is_sender = attach.role == Role::Receiver;
         Attach {
@@ -380,7 +380,7 @@ fn is_lookup(attach: &Attach) -> bool {
     attach.role == Role::Receiver && attach.source.is_none()
 }
 
-/// What a link is that never opens.
+/// The kind of a link that never opens.
 fn refused_kind(attach: &Attach) -> Kind {
     match attach.role {
         Role::Sender => Kind::Producer(Producer::new(Recipient::Relay, 0)),
@@ -392,5 +392,5 @@ fn is_offered(capability: &&str) -> bool {
     ["DELAYED_DELIVERY", "SHARED-SUBS"].contains(capability)
 }
 
-/// The number that no link has: it stands for nobody.
+/// The number that no link has: it stands for no link.
 const LAST_LINK: u32 = u32::MAX;

@@ -1,5 +1,5 @@
 //! The deliveries that a peer can have begun to work on. When its connection is lost, an attempt
-//! counts for these alone: what it had only fetched ahead it never looked at.
+//! counts for these alone: the peer never looked at deliveries that it had only fetched ahead.
 //!
 //! Deliveries of a link come in order, so of those that are unsettled the first is begun. A peer
 //! that settles several at once, or one before earlier ones, shows that it works on so many at a
@@ -64,6 +64,6 @@ const fn is_worked_on(settlement: Settlement) -> bool {
     }
 }
 
-/// Deliveries of one link that count at most: who settles a thousand at once did not begin all of
-/// them at the same moment.
+/// Deliveries of one link that count at most: a peer that settles a thousand at once did not begin
+/// all of them at the same moment.
 const AT_A_TIME_MAX: usize = 64;

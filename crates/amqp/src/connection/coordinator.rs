@@ -1,4 +1,4 @@
-//! Transactions: what comes in by a link to the coordinator (4.2, 4.3).
+//! Transactions: deliveries that come in by a link to the coordinator (4.2, 4.3).
 //!
 //! A transaction lives until it is discharged, or until the link by which it was declared goes:
 //! then it is rolled back.
@@ -80,8 +80,8 @@ impl Connection {
         }
     }
 
-    /// What was to be a part of a transaction is not, for its link or session has ended: to commit
-    /// the rest would not be what the peer means.
+    /// A part of the transaction is lost, for its link or session has ended. To commit the rest
+    /// would not be the peer's intent.
     pub(super) fn lose_part(&mut self, transaction: Option<TransactionId>) {
         if transaction.is_some() {
             let why = "a part of it was lost, since its link or session had ended";
@@ -140,15 +140,15 @@ impl Connection {
     }
 }
 
-/// What a commit that was refused is answered: the condition of the reason. Qpid JMS makes a
-/// `TransactionRolledBackException` of every condition but `amqp:transaction:rollback`, which the
-/// specification has for this (4.5.8): of that it makes a transaction in doubt.
+/// The answer to a refused commit: the condition of the reason. Qpid JMS makes a
+/// `TransactionRolledBackException` of every condition but `amqp:transaction:rollback`. The
+/// specification has that one for this (4.5.8), but Qpid JMS makes a transaction in doubt of it.
 fn rolled_back(why: Error) -> Error {
     let reason = why.description.unwrap_or_default();
     Error { description: Some(format!("the transaction was rolled back: {reason}")), ..why }
 }
 
-/// The transaction that what the peer says belongs to.
+/// The transaction that a performative of the peer belongs to.
 pub(super) fn enlisted(performative: &Performative<'_>) -> Option<TransactionId> {
     let state = match performative {
         Performative::Transfer(transfer) => &transfer.state,

@@ -12,7 +12,7 @@ use crate::dead_letter;
 use crate::formats::FORMAT;
 use crate::message::{self, Header, Message, Properties, Section};
 
-/// What stands before the stored bytes, and where those begin.
+/// The bytes before the stored ones, and where the stored ones begin.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) prefix: Vec<u8>,
@@ -77,14 +77,14 @@ impl Opening {
     }
 }
 
-/// What is left of a message's time, in milliseconds; never zero, which clients take for no end.
+/// The rest of a message's time, in milliseconds; never zero, which clients take for no end.
 fn time_left(delivery: &Delivery, now: Nanos) -> Option<u32> {
     let left = millis(delivery.expires?.since(now));
     Some(u32::try_from(left).unwrap_or(u32::MAX).max(1))
 }
 
 /// A dead letter's time is not over: where its properties say so, it gets others, since clients
-/// throw away what has expired, unseen.
+/// discard expired messages unseen.
 fn undated(prefix: &mut Vec<u8>, message: &Message<'_>) {
     let properties = message.properties();
     if properties.absolute_expiry_time.is_none() {

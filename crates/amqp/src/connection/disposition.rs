@@ -1,4 +1,4 @@
-//! What the peer says of our deliveries (2.6.12, 2.7.6, 3.4, 4.4).
+//! The peer's dispositions of our deliveries (2.6.12, 2.7.6, 3.4, 4.4).
 
 use alloc::vec::Vec;
 
@@ -16,7 +16,8 @@ use crate::state::{DeliveryState, Modified, Outcome};
 
 impl Connection {
     /// Settles deliveries of ours. A state that is no outcome is news only for a sender that
-    /// resumes (3.4.1); what a sender says of its own deliveries was settled here before.
+    /// resumes (3.4.1). A sender's disposition of its own deliveries changes nothing: they were
+    /// settled here before.
     pub(super) fn handle_disposition(
         &mut self,
         key: SessionKey,
@@ -72,8 +73,8 @@ impl Connection {
         }
     }
 
-    /// What went back when its link ended is no part of a transaction any more, though the peer,
-    /// who has not heard of that or speaks of links that it has detached, thinks so.
+    /// Deliveries that went back when their link ended are no part of a transaction any more. The
+    /// peer still believes so: it has not heard of that, or speaks of links that it has detached.
     fn miss_parts(
         &mut self,
         key: SessionKey,
@@ -89,7 +90,7 @@ impl Connection {
         }
     }
 
-    /// Settles in our turn what the peer wanted settled by us (2.6.12).
+    /// Settles in our turn the deliveries that the peer wanted settled by us (2.6.12).
     pub(super) fn tell_settled(
         &mut self,
         key: SessionKey,
@@ -103,7 +104,7 @@ impl Connection {
     }
 }
 
-/// What an outcome means for the message.
+/// The settlement that an outcome means for the message.
 pub(super) const fn settlement(outcome: &Outcome) -> Settlement {
     match outcome {
         Outcome::Accepted => Settlement::Accept,

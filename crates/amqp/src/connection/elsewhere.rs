@@ -1,5 +1,5 @@
-//! Addresses that mean something to another broker, and nothing here: made a queue, each would
-//! collect messages that nobody looks at, or let its consumer wait for ever.
+//! Addresses that mean something to another broker, and nothing here. Made a queue, each would
+//! collect messages that no consumer reads, or let its consumer wait for ever.
 
 use alloc::format;
 
@@ -43,7 +43,7 @@ const PATTERN: &str = "it is a pattern, which only consumers of topics may name 
 const PATHS: [&str; 6] =
     ["/queues/", "/exchanges/", "/queue/", "/exchange/", "/topic/", "/amq/queue/"];
 
-/// What a peer is told that wants to send or receive there.
+/// The refusal for a peer that wants to send or receive there.
 pub(crate) fn refusal(meaning: &str) -> Error {
     Error::new(condition::NOT_FOUND, format!("there is no such destination: {meaning}"))
 }

@@ -1,9 +1,9 @@
 //! How links, sessions and the connection end, by the peer's wish or for an error (2.4.3, 2.5.5,
 //! 2.6.5, 2.6.6).
 //!
-//! What was sent and not settled, or not sent at all, goes back to where it was, and no attempt is
-//! counted: only a connection that is lost counts them. A broker that keeps no state of links
-//! across connections has nothing to resume (2.6.13).
+//! Deliveries that were sent and not settled, or not sent at all, go back to where they were. No
+//! attempt is counted: only a lost connection counts attempts. A broker that keeps no state of
+//! links across connections has nothing to resume (2.6.13).
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -44,7 +44,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Deletes what goes with a link that the peer closes, and answers thereafter.
+    /// Deletes the entities that go with a link that the peer closes, and answers thereafter.
     fn finish_detach(&mut self, id: LinkId, closed: bool) {
         let kind = self.links.get_mut(&id).filter(|_| closed).map(|link| &mut link.kind);
         if let Some(Kind::Lookup(wanted)) = kind {
@@ -117,8 +117,8 @@ impl Connection {
         }
     }
 
-    /// What the peer has not settled of a link goes back, but for what it was heard to settle
-    /// already. Says which link we ended, where the peer did not.
+    /// Gives back the unsettled deliveries of a link, but for those that the peer was heard to
+    /// settle already. Says which link we ended, where the peer did not.
     fn take_back(
         &mut self,
         key: SessionKey,
@@ -139,7 +139,7 @@ impl Connection {
         messages
     }
 
-    /// What waits of other links is not looked at: there may be very much of it.
+    /// Leaves the waiting entries of other links alone: there may be very many.
     fn forget_waiting(&mut self, key: SessionKey, id: LinkId) {
         let Some(consumer) = self.consumer(id) else { return };
         let places = core::mem::take(&mut consumer.places);

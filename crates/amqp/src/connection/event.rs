@@ -1,4 +1,4 @@
-//! What is told later: facts on their way to the peer, and replies that are awaited.
+//! Facts on their way to the peer, and awaited replies.
 
 use alloc::boxed::Box;
 
@@ -9,12 +9,12 @@ use crate::error::Error;
 use crate::performative::Role;
 use crate::state::{DeliveryState, Outcome};
 
-/// Something that the peer is to be told once what it depends on is durable: handed back to
+/// A fact for the peer, told once all that it depends on is durable: handed back to
 /// [`crate::Connection::tell`].
 #[derive(Debug)]
 pub struct Event(pub(crate) Fact);
 
-/// What happened.
+/// The event itself.
 #[derive(Debug)]
 pub(crate) enum Fact {
     /// The connection may be opened.
@@ -30,11 +30,11 @@ pub(crate) enum Fact {
     Ended(SessionKey, Option<Box<Error>>),
     /// The connection is to be closed as the peer wished.
     Closed,
-    /// What became of the peer's delivery.
+    /// The outcome of the peer's delivery.
     Answered(Incoming, Answer),
     /// A producer may get new credit.
     Answerable(LinkId),
-    /// What the peer said of our delivery is done.
+    /// The peer's disposition of our delivery is done.
     Settled(SessionKey, u64, Answer),
     Delivered(Box<Delivery>),
     /// Nothing more is there for a consumer: the answer to which of its drains.
@@ -55,15 +55,15 @@ pub(crate) struct Incoming {
     pub(crate) link: LinkId,
     /// Its number in the session (2.8.8).
     pub(crate) id: u32,
-    /// Nobody waits for an answer.
+    /// The peer has settled it and waits for no answer.
     pub(crate) settled: bool,
     pub(crate) transaction: Option<TransactionId>,
 }
 
-/// The reply that the engine owes, and what it is for. They come in the order of the commands.
+/// The reply that the engine owes, and its purpose. Replies come in the order of the commands.
 #[derive(Debug)]
 pub(crate) enum Awaited {
-    /// Nobody is told of it.
+    /// The peer is not told of it.
     Unheard,
     Identified,
     /// Which client this is was told only for a subscription; it may go without.
@@ -93,10 +93,10 @@ pub(crate) enum Awaited {
 pub(crate) struct Settling {
     pub(crate) session: SessionKey,
     pub(crate) delivery: u64,
-    /// What the engine held for it.
+    /// The message that the engine held for it.
     pub(crate) message: Option<MessageId>,
     pub(crate) transaction: Option<TransactionId>,
-    /// What the peer waits for, unless it has settled by itself.
+    /// The answer that the peer waits for, unless it has settled by itself.
     pub(crate) answer: Option<Answer>,
 }
 

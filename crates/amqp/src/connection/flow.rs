@@ -120,8 +120,8 @@ impl Connection {
         }
     }
 
-    /// The engine has nothing more for a consumer that asked to use up its credit: told behind
-    /// what waits for the window.
+    /// The engine has nothing more for a consumer that asked to use up its credit. The peer is told
+    /// so behind the deliveries that wait for the window.
     pub(super) fn tell_drained_later(&mut self, id: LinkId, drain: u32, out: &mut Vec<u8>) {
         let Some(link) = self.links.get(&id).filter(|link| !link.is_ending()) else { return };
         let key = link.session;
@@ -139,7 +139,7 @@ impl Connection {
         self.write_flow(id, out);
     }
 
-    /// Tells what we know of a link and its session.
+    /// Tells our state of a link and its session.
     pub(super) fn write_flow(&mut self, id: LinkId, out: &mut Vec<u8>) {
         let Some(link) = self.links.get(&id) else { return };
         let Some(session) = self.sessions.get(&link.session) else { return };

@@ -24,7 +24,7 @@ const PLAIN: &str = "PLAIN";
 /// A client that wants no other connection of its container.
 const SOLE_CONNECTION: &str = "sole-connection-for-container";
 
-/// What clients of JMS look for before they use it.
+/// Capabilities that JMS clients look for before they use them.
 const OFFERED: [&str; 4] = ["ANONYMOUS-RELAY", "DELAYED_DELIVERY", "SHARED-SUBS", SOLE_CONNECTION];
 
 impl Peer {
@@ -146,8 +146,8 @@ impl Connection {
         self.write(0, &Performative::Open(Box::new(open)), out);
     }
 
-    /// An open that tells that none is meant, and why in the close after it: so clients know that
-    /// it is they who were refused.
+    /// Writes an open that offers no service; the close after it tells why. So clients know that
+    /// the refusal is meant for them.
     pub(super) fn refuse_open(&mut self, error: Error, out: &mut Vec<u8>) {
         let failed = "amqp:connection-establishment-failed";
         let properties = Fields::default().with(failed, Value::Boolean(true));
@@ -158,8 +158,8 @@ impl Connection {
     }
 }
 
-/// Whether a peer is who it says. Everybody is, as long as there are no users: but PLAIN has to
-/// name one.
+/// Whether a peer is authentic. As long as there are no users, every peer is, but PLAIN has to name
+/// one.
 fn is_authentic(mechanism: &str, response: &[u8]) -> bool {
     match mechanism {
         ANONYMOUS => true,

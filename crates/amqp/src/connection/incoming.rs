@@ -33,7 +33,7 @@ impl Connection {
         let id = self.count_transfer(key, transfer.handle, out)?;
         match self.assemble(id, transfer, payload)? {
             Some(whole) if !whole.head.resumes => self.receive_whole(key, id, whole),
-            // What nobody will answer has used its credit all the same.
+            // A delivery that gets no answer has used its credit all the same.
             Some(_) => self.renew_credit(id, out),
             None if transfer.aborted => self.renew_credit(id, out),
             None => {}
@@ -198,7 +198,7 @@ impl Connection {
         self.answered(incoming, after, answer)
     }
 
-    /// What becomes of a delivery is known. Nobody waits for it where the peer has settled.
+    /// The outcome of a delivery is known. A peer that has settled does not wait for it.
     pub(super) fn answered(
         &mut self,
         incoming: Incoming,

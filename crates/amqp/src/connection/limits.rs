@@ -1,4 +1,4 @@
-//! The named limits of a connection: what a peer may make us hold or do.
+//! The named limits of a connection: how much a peer may make us hold or do.
 
 use model::Nanos;
 
@@ -9,20 +9,20 @@ pub(crate) const PRODUCER_CREDIT: u32 = 1_000;
 /// Transfer frames that a session's peer may send; renewed once half of them were.
 pub(crate) const INCOMING_WINDOW: u32 = 8_192;
 
-/// Deliveries that the engine may be ahead of what was sent to one consumer, however much credit
-/// that has: what waits here is held, and other consumers cannot have it.
+/// Deliveries that the engine may be ahead of those sent to one consumer, however much credit that
+/// has. Deliveries that wait here are held, and other consumers cannot have them.
 pub(crate) const CONSUMER_AHEAD_MAX: u32 = 2_048;
 
 /// Bytes of their bodies, beyond which one more is the last. The engine may let a body leave memory
 /// that waits here, which is then here alone and counted nowhere.
 pub(crate) const CONSUMER_AHEAD_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The same for a browser: what it gets are copies that nobody else keeps in memory, so that each
-/// counts as its connection's. Few, since a message may have 16 MiB.
+/// The same for a browser. Its copies are in memory for it alone, so that each counts as its
+/// connection's. Few, since a message may have 16 MiB.
 pub(crate) const BROWSER_AHEAD_MAX: u32 = 4;
 
-/// Runs of neighbouring deliveries that a session remembers since they went back with their links;
-/// beyond it the oldest two of a link become one, with what lies between.
+/// Runs of neighbouring deliveries that a session remembers since they went back with their links.
+/// Beyond it the oldest two runs of a link become one, with all between them.
 pub(crate) const TAKEN_BACK_MAX: usize = 1_024;
 
 /// Bytes of output beyond which deliveries wait: until they are sent they share their bodies with
@@ -64,7 +64,7 @@ pub(crate) const FRAMES_PER_POLL: u64 = 64;
 /// Steps of some 50 ns that such a frame counts for.
 pub(crate) const FRAME_STEPS: u64 = 3;
 
-/// Bytes of a performative, or of what stands before the body of a message, that count for nothing
+/// Bytes of a performative, or of the sections before the body of a message, that count for nothing
 /// beside the command that comes of it.
 pub(crate) const LOOKED_BYTES_FREE: usize = 512;
 

@@ -1,4 +1,4 @@
-//! One link: what both ends know of it.
+//! One link: the state that both ends share.
 //!
 //! ```text
 //!            the engine's answer        attach told
@@ -30,7 +30,7 @@ pub(crate) struct Link {
     /// With the peer's role it names the link in this connection (2.6.1).
     pub(crate) name: Box<str>,
     pub(crate) standing: Standing,
-    /// What told events of this link may not overtake: its attach.
+    /// Events of this link may not be told before this: its attach.
     pub(crate) after: DependsOn,
     pub(crate) kind: Kind,
     /// Bytes of the text of its selector.
@@ -54,11 +54,11 @@ pub(crate) enum Standing {
     Opening,
     /// The engine agrees.
     Open,
-    /// It is going; what the peer says of it does not matter any more.
+    /// It is going; the peer's frames for it do not matter any more.
     Ending,
 }
 
-/// What is at our end.
+/// The node at our end.
 #[derive(Debug)]
 pub(crate) enum Kind {
     /// The peer sends.
@@ -83,12 +83,12 @@ pub(crate) struct Producer {
     pub(crate) partial: Option<Box<Partial>>,
 }
 
-/// Who gets what comes in by a link.
+/// The recipient of the messages that come in by a link.
 #[derive(Debug)]
 pub(crate) enum Recipient {
     /// One destination: the link's own producer in the engine.
     Node,
-    /// Whom each message names.
+    /// The address in each message.
     Relay,
     /// The coordinator, with the transactions that were begun here and not ended.
     Coordinator(BTreeSet<TransactionId>),
@@ -122,11 +122,11 @@ pub(crate) enum Enlisted {
 /// well (2.6.7).
 #[derive(Debug)]
 pub(crate) struct Consumer {
-    /// What is sent is settled at once.
+    /// Each delivery is sent settled.
     pub(crate) settles: bool,
     /// It gets copies and holds nothing.
     pub(crate) browses: bool,
-    /// What becomes of a delivery that the peer settles without a word.
+    /// The outcome of a delivery that the peer settles without a state.
     pub(crate) default: Settlement,
     /// Bytes of the largest message that the peer takes.
     pub(crate) message_bytes_max: u64,
@@ -153,10 +153,10 @@ pub(crate) struct Consumer {
     pub(crate) unsettled: BTreeSet<u64>,
     /// How many of these the peer works on at a time, as far as it has shown.
     pub(crate) at_a_time: usize,
-    /// The places of what waits of its own in the session, in order.
+    /// The places of its own waiting deliveries in the session, in order.
     pub(crate) places: VecDeque<u64>,
     /// A browser's copies that found no credit, with their places: no more than the engine is
-    /// ahead. Nobody would make them again.
+    /// ahead. The engine would not make them again.
     pub(crate) parked: VecDeque<(u64, Box<Outgoing>)>,
     /// To be deleted when the peer closes the link.
     pub(crate) durable: Option<SubscriptionName>,
@@ -171,8 +171,8 @@ pub(crate) enum Drain {
     Asked,
     /// The engine has heard of it.
     Begun,
-    /// The engine has nothing more. The peer is told once that is durable, and behind what there
-    /// was.
+    /// The engine has nothing more. The peer is told once that is durable, and behind all earlier
+    /// deliveries.
     Ended,
 }
 
@@ -250,7 +250,7 @@ impl Producer {
         allowed
     }
 
-    /// Bytes of what has come of an unfinished delivery.
+    /// Bytes received of an unfinished delivery.
     pub(crate) fn partial_bytes(&self) -> usize {
         self.partial.as_ref().map_or(0, |partial| partial.bytes.len())
     }
@@ -283,7 +283,8 @@ impl Consumer {
         }
     }
 
-    /// The peer has so much credit from its count on; what is under way it does not know (2.6.7).
+    /// The peer has so much credit from its count on; it does not know of deliveries under way
+    /// (2.6.7).
     pub(crate) fn set_credit(&mut self, counted: Option<u32>, credit: u32, drain: bool) {
         let unknown_to_peer = self.delivery_count.wrapping_sub(counted.unwrap_or_default());
         self.credit = credit.saturating_sub(unknown_to_peer);

@@ -1,14 +1,14 @@
 //! One connection: SASL, sessions, links and transactions of one peer.
 //!
-//! It reads frames and asks the engine, and words what becomes of it. Answers come at two moments.
-//! A reply of the engine is handed over at once ([`Connection::handle_reply`]), in the engine's
-//! order; it becomes an [`Event`] that is told ([`Connection::tell`]) once what it depends on is
-//! durable. An event that depends on less may be told before an earlier one, so all that counts
-//! what is on the wire (delivery-ids, windows, credit) is assigned when it is told.
+//! It reads frames, asks the engine, and words the results. Answers come at two moments. A reply of
+//! the engine is handed over at once ([`Connection::handle_reply`]), in the engine's order. It
+//! becomes an [`Event`] that is told ([`Connection::tell`]) once all that it depends on is durable.
+//! An event that depends on less may be told before an earlier one. So every count of things on the
+//! wire (delivery-ids, windows, credit) is assigned when it is told.
 //!
 //! Answers that order others (begin, attach, detach, end, close) depend on all that any reply has
-//! depended on so far, and are told in the order in which they were asked for. What needs no
-//! engine, but an order, asks it for nothing: it forgets a producer that never was.
+//! depended on so far. They are told in the order in which they were asked for. An answer that
+//! needs an order but no engine asks the engine for nothing: it forgets a producer that never was.
 //!
 //! ```text
 //!   Header -> SaslInit -> SaslResponse -> AmqpHeader -> Open -> Identifying -> Ready
@@ -89,10 +89,10 @@ pub struct Connection {
     transactions_begun: u64,
     /// Transactions that are open or being ended, and why a part was refused, by us or the engine.
     transactions: BTreeMap<TransactionId, Option<Box<Error>>>,
-    /// What the engine is to be asked next.
+    /// The next questions for the engine.
     work: VecDeque<Work>,
     awaited: VecDeque<Awaited>,
-    /// The same of what waits for a place in a queue, by ticket.
+    /// The same for sends that wait for a place in a queue, by ticket.
     paced: BTreeMap<u64, Awaited>,
     /// All that any reply has depended on so far.
     latest: DependsOn,
@@ -112,7 +112,7 @@ pub struct Connection {
     reading: Reading,
 }
 
-/// What reading has cost.
+/// The cost of reading.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reading {
     /// Steps that the server has not been told of.
@@ -138,7 +138,7 @@ enum Phase {
     Closed,
 }
 
-/// What the peer's open says.
+/// The settings in the peer's open.
 #[derive(Debug)]
 struct Peer {
     frame_bytes_max: u32,
@@ -151,7 +151,7 @@ struct Peer {
     is_identified: bool,
 }
 
-/// What is wrong with what a peer does, and how much of its doing it ends.
+/// A fault of the peer, and how much of its doing it ends.
 enum Fault {
     Connection(Error),
     Session(SessionKey, Error),
@@ -194,10 +194,13 @@ impl Connection {
         }
     }
 
-    /// Takes the next command for the engine out of `input`; what needs no engine is answered into
-    /// `out`. Gives nothing when `input` holds no whole frame, while the engine has to say whether
-    /// the connection may be opened, while it has not answered a commit, and after so many frames
-    /// that ask the engine for nothing that others should have their turn.
+    /// Takes the next command for the engine out of `input`. Frames that need no engine are
+    /// answered into `out`. Gives nothing in four cases:
+    ///
+    /// * `input` holds no whole frame,
+    /// * the engine has to say whether the connection may be opened,
+    /// * the engine has not answered a commit,
+    /// * so many frames asked the engine for nothing that other connections should have their turn.
     pub fn poll_command(
         &mut self,
         now: Nanos,
@@ -226,20 +229,20 @@ impl Connection {
         command
     }
 
-    /// Steps of some 50 ns that reading took since this was asked last, beside what the engine
+    /// Steps of some 50 ns that reading took since the last call, beside those that the engine
     /// counts for commands.
     pub fn take_steps(&mut self) -> u64 {
         core::mem::take(&mut self.reading.steps)
     }
 
-    /// Counts bytes that were looked at one by one. What a usual frame has costs nothing extra.
+    /// Counts bytes that were looked at one by one. The bytes of a usual frame cost nothing extra.
     fn looked_at(&mut self, bytes: usize) {
         let beyond = bytes.saturating_sub(LOOKED_BYTES_FREE);
         self.reading.steps += (beyond / LOOKED_BYTES_PER_STEP) as u64;
     }
 
-    /// Takes a reply of the engine, in the very order in which the engine made them. Gives what
-    /// the peer is to be told of it, and what has to be durable before. It may make commands:
+    /// Takes a reply of the engine, in the very order in which the engine made them. Gives the
+    /// event for the peer, and the position that has to be durable before. It may make commands:
     /// [`Connection::has_more`] tells.
     ///
     /// # Panics
@@ -251,9 +254,9 @@ impl Connection {
         Some((after, Event(fact)))
     }
 
-    /// What the event depends on is durable: tells it. Events whose turn it is at the same time
-    /// are told in the order in which they were given. [`Connection::flush`] has to follow before
-    /// `out` is sent; it may make commands.
+    /// Tells an event, now that all that it depends on is durable. Events whose turn it is at the
+    /// same time are told in the order in which they were given. [`Connection::flush`] has to
+    /// follow before `out` is sent; it may make commands.
     pub fn tell(&mut self, event: Event, out: &mut Vec<u8>) {
         if matches!(self.phase, Phase::Closing(_) | Phase::Closed) {
             return;
@@ -280,8 +283,8 @@ impl Connection {
         }
     }
 
-    /// Writes what [`Connection::tell`] keeps so that one frame tells as much as several, and goes
-    /// on with deliveries that found no room in `out` before.
+    /// Writes the answers that [`Connection::tell`] keeps so that one frame tells as much as
+    /// several. Goes on with deliveries that found no room in `out` before.
     pub fn flush(&mut self, out: &mut Vec<u8>) {
         self.flush_answers(out);
         self.send_congested(out);
@@ -313,7 +316,7 @@ impl Connection {
         }
     }
 
-    /// Nobody reads what the peer sends, through no fault of its own: it is not silent.
+    /// The server does not read the peer's bytes, through no fault of the peer's: it is not silent.
     pub fn excuse_silence(&mut self, now: Nanos) {
         self.received_at = self.received_at.max(now);
     }
@@ -515,8 +518,8 @@ impl Connection {
         }
     }
 
-    /// Closes the connection for an error (2.4.3). What was asked of the engine and not polled is
-    /// forgotten: the end of its session does all that is left.
+    /// Closes the connection for an error (2.4.3). Forgets the questions to the engine that were
+    /// not polled: the end of its session does all that is left.
     fn fail(&mut self, error: Error, out: &mut Vec<u8>) {
         match self.phase {
             Phase::Closing(_) | Phase::Closed => return,

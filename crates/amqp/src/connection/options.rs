@@ -1,15 +1,15 @@
-//! What a server decides about its connections.
+//! A server's options for its connections.
 
 use alloc::string::String;
 
 use model::{Draining, Nanos, Secrets, WallClock, limits};
 
-/// What a server decides about its connections; the same for all.
+/// A server's options for its connections; the same for all.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The broker's name, as its opens tell.
     pub container_id: String,
-    /// What it is called and which version of it runs, as its opens tell.
+    /// Name and version of the server, as its opens tell.
     pub product: String,
     /// See `product`.
     pub version: String,

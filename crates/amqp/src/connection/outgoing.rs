@@ -45,7 +45,7 @@ impl Connection {
 
     /// Sends a delivery whose moments are told by the machine's clock.
     pub(super) fn tell_delivery(&mut self, delivery: &Delivery, out: &mut Vec<u8>) {
-        // What a link that ends has not sent was given back when it began to end.
+        // A link that ends gave back its unsent deliveries when it began to end.
         let Some(id) = delivery.link else { return };
         let Some(link) = self.links.get(&id).filter(|link| !link.is_ending()) else { return };
         let key = link.session;
@@ -69,7 +69,8 @@ impl Connection {
         consumer.is_some_and(|consumer| outgoing.bytes() as u64 > consumer.message_bytes_max)
     }
 
-    /// Sends what nothing stands in the way of. Gives whether it is done with; if not, it waits.
+    /// Sends a delivery if nothing stands in its way. Gives whether it is done with; if not, it
+    /// waits.
     fn send_at_once(
         &mut self,
         key: SessionKey,
@@ -99,8 +100,8 @@ impl Connection {
         consumer.places.push_back(session.place(waiting));
     }
 
-    /// Goes on with what found no room. The sessions take turns: one that always has more than fits
-    /// does not keep the others from sending.
+    /// Goes on with deliveries that found no room. The sessions take turns: one that always has
+    /// more than fits does not keep the others from sending.
     pub(super) fn send_congested(&mut self, out: &mut Vec<u8>) {
         if !self.congested || out.len() >= self.room {
             return;
@@ -114,8 +115,8 @@ impl Connection {
         }
     }
 
-    /// Sends what the peer's window and the room in `out` allow, in order; where others wait for
-    /// room, when it is this session's turn.
+    /// Sends the deliveries that the peer's window and the room in `out` allow, in order. Where
+    /// other sessions wait for room, it sends when it is this session's turn.
     pub(super) fn send_waiting(&mut self, key: SessionKey, out: &mut Vec<u8>) {
         if !self.congested {
             self.send_from(key, out);
@@ -154,8 +155,8 @@ impl Connection {
         self.congested |= out.len() >= self.room && self.sessions.contains_key(&key);
     }
 
-    /// Sends of one delivery what the window allows. Gives whether that was all: of a link that is
-    /// gone there is no more.
+    /// Sends the part of a delivery that the window allows. Gives whether that was all: of a link
+    /// that is gone there is no more.
     fn send(&mut self, key: SessionKey, outgoing: &mut Outgoing, out: &mut Vec<u8>) -> bool {
         self.send_part(key, outgoing, out).unwrap_or(true)
     }
@@ -223,8 +224,8 @@ impl Connection {
         outgoing.sent == 0 && consumer.is_some_and(|consumer| consumer.credit == 0)
     }
 
-    /// Gives back what found no credit; a copy is kept until there is some, since it would not come
-    /// again. Gives whether it is gone from here.
+    /// Gives back a delivery that found no credit. A copy is kept until there is some, since it
+    /// would not come again. Gives whether it is gone from here.
     fn go_without(&mut self, place: u64, outgoing: Box<Outgoing>) -> bool {
         let Some(consumer) = self.consumer(outgoing.link) else { return true };
         if consumer.browses {
@@ -251,7 +252,7 @@ impl Connection {
         }
     }
 
-    /// What was sent settled is accepted once it has left (2.6.12: "at most once").
+    /// A delivery that was sent settled is accepted once it has left (2.6.12: "at most once").
     fn settle_sent(&mut self, outgoing: &Outgoing) {
         let Some(consumer) = self.consumer(outgoing.link) else { return };
         if consumer.unsent.remove(&outgoing.message) {
@@ -292,7 +293,7 @@ impl Outgoing {
         self.sent == self.bytes()
     }
 
-    /// Appends a part of what stands before the stored bytes and of these.
+    /// Appends a part of the prefix and of the stored bytes.
     fn copy(&self, part: Range<usize>, out: &mut Vec<u8>) {
         let prefix = self.prefix.len();
         let own = part.start.min(prefix)..part.end.min(prefix);

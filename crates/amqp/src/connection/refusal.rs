@@ -8,13 +8,13 @@ use model::{QueueFull, Refusal};
 
 use crate::error::{Error, condition};
 
-/// What a producer is told while the server drains: at once, for a link without credit would make
-/// it wait for a server that it is to leave.
+/// The refusal for a producer while the server drains. It comes at once, for a link without credit
+/// would make the producer wait for a server that it is to leave.
 pub(crate) fn draining() -> Error {
     error(&Refusal::Draining)
 }
 
-/// What the peer is told when the engine refuses.
+/// The error for the peer when the engine refuses.
 pub(crate) fn error(refusal: &Refusal) -> Error {
     let condition = match refusal {
         Refusal::MemoryFull
@@ -30,7 +30,7 @@ pub(crate) fn error(refusal: &Refusal) -> Error {
         | Refusal::TransactionTooLarge => condition::RESOURCE_LIMIT_EXCEEDED,
         // Links are opened before they are used: one that is not lost its destination.
         Refusal::NoSuchDestination | Refusal::NoSuchLink => condition::NOT_FOUND,
-        // What Qpid JMS's own check of it says in Java, every other client hears from here.
+        // Qpid JMS checks this itself and says it in Java; every other client hears it from here.
         Refusal::OfAnotherSession => condition::NOT_ALLOWED,
         Refusal::ClientInUse | Refusal::SendIdTooLong => condition::INVALID_FIELD,
         Refusal::SendIdReused => condition::PRECONDITION_FAILED,
@@ -43,7 +43,7 @@ pub(crate) fn error(refusal: &Refusal) -> Error {
     Error::new(condition, refusal.to_string())
 }
 
-/// What a consumer of a subscription is told that is disconnected for what it left there.
+/// The error for a consumer of a subscription that is disconnected for the messages it left there.
 pub(crate) fn cut_off(full: &QueueFull) -> Error {
     let why = format!("messages were not taken in time: {}", full.bound);
     Error::new(condition::RESOURCE_LIMIT_EXCEEDED, why)
@@ -54,7 +54,7 @@ fn selector(position: usize, reason: &str) -> Error {
     Error::new(condition::INVALID_FIELD, format!("selector, at byte {position}: {reason}"))
 }
 
-/// A refusal has to fit into the smallest frame, with what else stands there.
+/// A refusal has to fit into the smallest frame, with the other fields there.
 const REASON_CHARS_MAX: usize = 80;
 
 #[cfg(test)]
@@ -91,6 +91,6 @@ mod tests {
         }
     }
 
-    /// The smallest frame has 512 bytes; what is beside the description takes less than 112.
+    /// The smallest frame has 512 bytes; all beside the description takes less than 112.
     const DESCRIPTION_BYTES_MAX: usize = 400;
 }

@@ -1,5 +1,5 @@
-//! Deliveries of a session that went back when their link ended: what the peer says of them comes
-//! too late.
+//! Deliveries of a session that went back when their link ended: the peer's dispositions of them
+//! come too late.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -21,9 +21,9 @@ pub(crate) struct ReleasedRanges {
 
 impl ReleasedRanges {
     /// Remembers a delivery that went back with a link. Beyond the limit the two oldest runs of
-    /// that link become one, and what lies between counts as well where nobody has it any more, so
-    /// that a transaction is rather rolled back than done in part. The oldest, since what lies
-    /// between the latest is yet to be settled.
+    /// that link become one. Deliveries between them then count as well where no link has them any
+    /// more, so that a transaction is rather rolled back than done in part. The oldest runs, since
+    /// deliveries between the latest are yet to be settled.
     pub(crate) fn note(&mut self, link: Option<LinkId>, delivery: u64) {
         let runs = self.links.entry(link).or_default();
         let before = runs.len();
@@ -48,7 +48,7 @@ impl ReleasedRanges {
         self.runs -= runs.map_or(0, |runs| runs.len());
     }
 
-    /// Whether any delivery from `next` to `last` went back, where nobody `has` it still.
+    /// Whether any delivery from `next` to `last` went back and is not in `has` any more.
     pub(crate) fn lost<T>(&self, next: u64, last: u64, has: &BTreeMap<u64, T>) -> bool {
         let mut from = next;
         for (first, last) in self.runs_within(next, last) {
@@ -65,7 +65,7 @@ impl ReleasedRanges {
         false
     }
 
-    /// What runs have of the deliveries from `next` to `last`, in the order of their beginnings.
+    /// The parts of runs within `next` to `last`, in the order of their beginnings.
     fn runs_within(&self, next: u64, last: u64) -> Vec<(u64, u64)> {
         let of_link = |runs: &BTreeMap<u64, u64>| {
             let begun = runs.range(..=last).rev();
@@ -108,7 +108,7 @@ mod tests {
         let mut released_ranges = ReleasedRanges::default();
         note(&mut released_ranges, ENDED, [3, 4, 5, 7, 9, 10]);
         assert_eq!(runs(&released_ranges, ENDED), [(3, 5), (7, 7), (9, 10)]);
-        // What another link left between them comes later.
+        // Another link's deliveries between them come later.
         note(&mut released_ranges, None, [12, 14, 11, 13, 8, 20]);
         assert_eq!(runs(&released_ranges, None), [(8, 8), (11, 14), (20, 20)]);
         released_ranges.forget(LinkId(1));
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(own.len(), TAKEN_BACK_MAX);
         let joined = 2 * (3_000 - TAKEN_BACK_MAX as u64);
         assert_eq!(own[..2], [(0, joined), (joined + 2, joined + 2)]);
-        // Others have one run each, with what lies between.
+        // Other links have one run each, with all between.
         note(&mut released_ranges, Some(LinkId(2)), many(10_000));
         assert_eq!(runs(&released_ranges, Some(LinkId(2))), [(10_000, 15_998)]);
         note(&mut released_ranges, None, many(8_000));

@@ -1,6 +1,6 @@
-//! What the engine's replies mean: each but the unsolicited ones answers the command that was
-//! polled first of those that are not answered. Who is told that a message waits for a place in
-//! its queue has it unsettled until then, and its link gets no credit for it.
+//! The meaning of the engine's replies. Each but the unsolicited ones answers the oldest polled
+//! command that is not answered. A message that waits for a place in its queue stays unsettled at
+//! its peer until then, and its link gets no credit for it.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -210,8 +210,8 @@ impl Connection {
         }
     }
 
-    /// What was said of a delivery in a transaction, or with the wish for an answer. If the
-    /// transaction does not take it, it is as after a rollback.
+    /// The peer's disposition of a delivery in a transaction, or with the wish for an answer. If
+    /// the transaction does not take it, it is as after a rollback.
     fn settled(&mut self, settling: Settling, after: DependsOn, reply: &Reply) -> Told {
         let Settling { session, delivery, message, transaction, answer } = settling;
         let Reply::Refused(refusal) = reply else {
@@ -241,8 +241,8 @@ impl Connection {
             let is_new = consumer.unsent.insert(delivery.message);
             assert!(is_new, "invariant: what is held is not delivered again");
         }
-        // What is durable keeps its order on the link; what is not may overtake it (JMS 3.1,
-        // 6.2.9): else one whose failed delivery was just journalled comes behind its followers.
+        // A durable delivery keeps its order on the link; another may overtake it (JMS 3.1, 6.2.9):
+        // else one whose failed delivery was just journalled comes behind its followers.
         let mut after = after.and(opened);
         if delivery.durability != Durability::None {
             consumer.latest = consumer.latest.and(after);
@@ -276,7 +276,7 @@ impl Connection {
         Some((after.and(opened), Fact::Drained(id, consumer.drains)))
     }
 
-    /// What a consumer received from was deleted, or the consumer left too much there.
+    /// The source of a consumer was deleted, or the consumer left too much there.
     fn lose_consumer(&mut self, id: LinkId, error: Error) -> Told {
         let link = self.links.get(&id).filter(|link| !link.is_ending())?;
         let after = self.latest.and(link.after);

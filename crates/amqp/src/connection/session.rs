@@ -24,7 +24,7 @@ pub(crate) struct Session {
     pub(crate) handles: BTreeMap<u32, LinkId>,
     /// Our begin was told.
     pub(crate) begun: bool,
-    /// Somebody wants its end; what the peer says does not matter any more.
+    /// One end wants to end it; the peer's frames do not matter any more.
     pub(crate) ending: bool,
     /// We have sent our end.
     pub(crate) ended: bool,
@@ -40,7 +40,7 @@ pub(crate) struct Session {
     remote_window: u32,
     /// The number of our next delivery; the peer sees its low 32 bits.
     next_delivery: u64,
-    /// Our deliveries that nobody has settled.
+    /// Our unsettled deliveries.
     pub(crate) unsettled: BTreeMap<u64, Unsettled>,
     /// How many of these there may be before consumers get nothing.
     unsettled_max: usize,
@@ -48,22 +48,22 @@ pub(crate) struct Session {
     held_back: BTreeSet<LinkId>,
     /// Those that went back when their links ended.
     pub(crate) released_ranges: ReleasedRanges,
-    /// What waits for the peer's window, in the order of its places.
+    /// Entries that wait for the peer's window, in the order of its places.
     pub(crate) waiting: BTreeMap<u64, Waiting>,
     next_place: u64,
 }
 
-/// A delivery of ours that nobody has settled.
+/// An unsettled delivery of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unsettled {
     pub(crate) link: LinkId,
-    /// What the engine holds for it; a copy is nobody's.
+    /// The message that the engine holds for it; a copy has none.
     pub(crate) message: Option<MessageId>,
 }
 
 impl Unsettled {
-    /// Bytes that nobody else has: messages bound how many deliveries of them there are, copies
-    /// there may be any number of.
+    /// Bytes for it that no message accounts for. Messages bound how many deliveries of them there
+    /// are; copies there may be any number of.
     pub(crate) const fn bytes(&self) -> usize {
         if self.message.is_none() { UNSETTLED_COPY_BYTES } else { 0 }
     }
@@ -72,11 +72,11 @@ impl Unsettled {
 /// Bytes of memory that an unsettled copy takes: it stands in two collections. Measured.
 const UNSETTLED_COPY_BYTES: usize = 88;
 
-/// What waits for the peer's window.
+/// An entry that waits for the peer's window.
 #[derive(Debug)]
 pub(crate) enum Waiting {
     Delivery(Box<Outgoing>),
-    /// The answer to a drain of a link, behind what was there for it.
+    /// The answer to a drain of a link, behind the deliveries that were there for it.
     Drained(LinkId, u32),
 }
 
@@ -85,7 +85,7 @@ pub(crate) enum Waiting {
 pub(crate) struct Outgoing {
     pub(crate) link: LinkId,
     pub(crate) message: MessageId,
-    /// What stands before the stored bytes.
+    /// The bytes before the stored ones.
     pub(crate) prefix: Vec<u8>,
     pub(crate) body: Arc<[u8]>,
     /// Bytes of it as the engine counts them.
@@ -111,7 +111,7 @@ impl Waiting {
         }
     }
 
-    /// Bytes that nobody else has.
+    /// Bytes that it alone holds.
     pub(crate) const fn bytes(&self) -> usize {
         match self {
             Self::Delivery(delivery) if delivery.is_copy => WAITING_BYTES + delivery.bytes(),
@@ -166,8 +166,8 @@ impl Session {
         is_admitted
     }
 
-    /// Those who were held back, once there is room again: each once, however many deliveries are
-    /// settled, until it is held back anew.
+    /// The links that were held back, once there is room again: each once, however many deliveries
+    /// are settled, until it is held back anew.
     pub(crate) fn readmit(&mut self) -> BTreeSet<LinkId> {
         if self.is_full() { BTreeSet::new() } else { core::mem::take(&mut self.held_back) }
     }
@@ -214,8 +214,8 @@ impl Session {
         due
     }
 
-    /// The peer's windows. What is under way it does not know (2.5.6): "remote-incoming-window =
-    /// next-incoming-id(flow) + incoming-window(flow) - next-outgoing-id(endpoint)".
+    /// The peer's windows. It does not know of transfers under way (2.5.6): "remote-incoming-window
+    /// = next-incoming-id(flow) + incoming-window(flow) - next-outgoing-id(endpoint)".
     pub(crate) const fn set_windows(&mut self, flow: &Flow) {
         let counted = match flow.next_incoming_id {
             Some(counted) => counted,
@@ -274,14 +274,14 @@ pub(crate) const fn wire(delivery: u64) -> u32 {
     u32::from_be_bytes([b0, b1, b2, b3])
 }
 
-/// We send what the peer's window allows, so our own is no limit.
+/// We send as much as the peer's window allows, so our own is no limit.
 const OUTGOING_WINDOW: u32 = i32::MAX.cast_unsigned();
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A peer holds as much as it may, by one of many links, and settles one by one what it gets.
+    /// A peer holds as much as it may, by one of many links, and settles its deliveries one by one.
     #[test]
     fn who_is_held_back_is_looked_at_once() {
         const LINKS: u32 = 8_192;

@@ -1,5 +1,5 @@
-//! What the engine is to be asked next. A wish of the peer that means many messages is kept as it
-//! is and taken apart one by one, so that a frame of thirty bytes makes no long list.
+//! The next questions for the engine. A wish of the peer that means many messages is kept as it is
+//! and taken apart one by one, so that a frame of thirty bytes makes no long list.
 
 use alloc::collections::VecDeque;
 
@@ -20,17 +20,17 @@ pub(crate) enum Work {
     Settle(SettlingRange),
 }
 
-/// What the peer says of neighbouring deliveries.
+/// The peer's disposition of neighbouring deliveries.
 #[derive(Debug)]
 pub(crate) struct SettlingRange {
     pub(crate) session: SessionKey,
     /// The first that was not looked at.
     pub(crate) next: u64,
     pub(crate) last: u64,
-    /// What it says; nothing: the default of each link.
+    /// Its settlement; nothing: the default of each link.
     pub(crate) settlement: Option<Settlement>,
     pub(crate) transaction: Option<TransactionId>,
-    /// What the peer waits for.
+    /// The answer that the peer waits for.
     pub(crate) answer: Option<Answer>,
 }
 
@@ -56,15 +56,15 @@ impl Connection {
         self.ask(Command::CloseProducer { link: NOBODY }, awaited);
     }
 
-    /// Gives back what was not sent.
+    /// Gives back unsent messages.
     pub(super) fn release(&mut self, messages: VecDeque<MessageId>) {
         if !messages.is_empty() {
             self.work.push_back(Work::Release(messages));
         }
     }
 
-    /// A commit may be answered later than what is asked behind it, and replies are told apart by
-    /// their order: so nothing is asked meanwhile.
+    /// A commit may be answered later than commands behind it, and replies are told apart by their
+    /// order: so nothing is asked meanwhile.
     pub(super) fn is_committing(&self) -> bool {
         matches!(self.awaited.back(), Some(Awaited::Discharged(..)))
     }
@@ -95,8 +95,8 @@ impl Connection {
         None
     }
 
-    /// What waits for its turn to be settled in a session: it is first of all that waits, since
-    /// nothing is read while anything does.
+    /// The disposition that waits for its turn in a session. It is first of all waiting work, since
+    /// nothing is read while any waits.
     pub(super) fn settling(&self, key: SessionKey) -> Heard {
         let is_settling = |work: &Work| matches!(work, Work::Settle(_));
         debug_assert!(!self.work.iter().skip(1).any(is_settling), "one at a time, and first");
