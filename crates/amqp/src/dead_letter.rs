@@ -1,4 +1,4 @@
-//! What a dead letter tells of its end: in annotations, and again in application properties, which
+//! A dead letter's account of its end: in annotations, and again in application properties, which
 //! are all that a JMS client reads. Its application properties are the only ones that are encoded
 //! anew (ADR 23).
 

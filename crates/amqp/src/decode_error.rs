@@ -1,20 +1,20 @@
-//! What can be wrong with bytes of a peer, and where.
+//! The errors in bytes of a peer, and where they are.
 
 use core::fmt;
 
 use crate::error::condition;
 
-/// Bytes that are not what AMQP allows there. Nothing was allocated for them, and nothing that was
+/// Bytes that AMQP does not allow there. Nothing was allocated for them, and nothing that was
 /// decoded from them may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeError {
-    /// What is wrong.
+    /// The kind of error.
     pub kind: DecodeErrorKind,
-    /// Bytes from the beginning of what was being decoded to the value that is wrong.
+    /// Bytes from the beginning of the decoded bytes to the value that is wrong.
     pub offset: usize,
 }
 
-/// What is wrong with the bytes.
+/// The kinds of errors in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeErrorKind {

@@ -1,5 +1,5 @@
-//! Messages that other protocols make with more than a payload, as AMQP would have brought them:
-//! so every consumer and every selector sees what their sender said.
+//! Messages that other protocols make with more than a payload, as AMQP would have brought them: so
+//! every consumer and every selector sees all that their sender said.
 
 use alloc::vec::Vec;
 
@@ -10,7 +10,7 @@ use crate::formats::{FORMAT, seen};
 use crate::message::{self, Header, Message, Properties};
 use crate::types::Value;
 
-/// How to make messages of [`FORMAT`] out of payloads, and what is to be read on them.
+/// How to make messages of [`FORMAT`] out of payloads, and how to read them.
 #[must_use]
 pub fn envelopes() -> Envelopes {
     Envelopes { seal, read, content }
@@ -38,7 +38,7 @@ fn seal(envelope: &Envelope<'_>, payload: &[u8]) -> (Format, Vec<u8>) {
 
 fn written(value: Seen<'_>) -> Value<'_> {
     match value {
-        // What others send is none of the types that are opaque to them.
+        // Values of other protocols have none of the types that are opaque to them.
         Seen::Null | Seen::Opaque => Value::Null,
         Seen::Boolean(value) => Value::Boolean(value),
         Seen::Integer(value) => Value::Long(value),

@@ -13,9 +13,9 @@ use crate::types::{Fields, descriptor};
 /// Why a connection, session or link ends, or a message is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// What programs look at: one of [`condition`], or one of the peer's own.
+    /// The condition, for programs: one of [`condition`], or one of the peer's own.
     pub condition: Cow<'static, str>,
-    /// What people read.
+    /// The description, for people.
     pub description: Option<String>,
     /// Further facts, as the condition defines them.
     pub info: Fields,
@@ -71,7 +71,7 @@ pub mod condition {
     pub const INVALID_FIELD: &str = "amqp:invalid-field";
     /// The specification has it and the broker has not.
     pub const NOT_IMPLEMENTED: &str = "amqp:not-implemented";
-    /// Somebody else holds it.
+    /// Another client holds it.
     pub const RESOURCE_LOCKED: &str = "amqp:resource-locked";
     /// A condition of the request is not fulfilled.
     pub const PRECONDITION_FAILED: &str = "amqp:precondition-failed";

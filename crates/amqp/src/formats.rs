@@ -1,5 +1,5 @@
-//! How the engine looks into stored messages without knowing them: what selectors and other
-//! protocols see.
+//! How the engine looks into stored messages without knowing them, for selectors and other
+//! protocols.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -22,8 +22,8 @@ const DELIVERY_TIME: &str = "x-opt-delivery-time";
 /// The same, in milliseconds from when it was sent.
 const DELIVERY_DELAY: &str = "x-opt-delivery-delay";
 
-/// The readers for [`FORMAT`], and for what other protocols brought, as consumers of AMQP see it:
-/// it has a header and the time when it came, no properties, and is all payload.
+/// The readers for [`FORMAT`], and for messages that other protocols brought, as consumers of AMQP
+/// see them: with a header and the time of arrival, without properties, all payload.
 #[must_use]
 pub fn formats() -> Formats {
     Formats { property, outline, index, payload, fingerprint, group }
@@ -54,7 +54,7 @@ fn property<'m>(subject: &Subject<'m>, found: Found<'_, 'm>, name: &str) -> Seen
     found.map(|(_, value)| *value).unwrap_or_default()
 }
 
-/// Where the sections begin; nothing is found in what is no message.
+/// Where the sections begin; bytes that are no message have none.
 fn outline(format: Format, body: &[u8]) -> Outline {
     let message = if format == FORMAT { Message::head_of_stored(body) } else { None };
     message.map(|message| message.outline()).unwrap_or_default()
@@ -182,9 +182,9 @@ fn payload(format: Format, body: &[u8]) -> Range<usize> {
     end.saturating_sub(length)..end
 }
 
-/// What a message says: its body, its content type and its properties, in whatever order; not how
-/// it is to be delivered, when it was sent, nor of which request it is a part. A raw body says the
-/// same as one in a data section without more.
+/// The fingerprint of a message's content: its body, its content type and its properties, in any
+/// order. It leaves out how the message is to be delivered, when it was sent, and of which request
+/// it is a part. A raw body has the same as one in a data section without more.
 fn fingerprint(format: Format, body: &[u8]) -> u64 {
     let Some(message) = (format == FORMAT).then(|| Message::stored(body)).flatten() else {
         return model::fingerprint(body, 0);
@@ -202,7 +202,7 @@ fn fingerprint(format: Format, body: &[u8]) -> u64 {
     model::fingerprint(content, properties.wrapping_add(content_type.unwrap_or_default()))
 }
 
-/// The fingerprint of a value, whatever the width of its type.
+/// The fingerprint of a value, of any width of its type.
 fn of_property(name: u64, value: Value<'_>) -> u64 {
     let of = |kind: u8, bytes: &[u8]| model::fingerprint(bytes, model::fingerprint(&[kind], name));
     match (seen(value), value) {
@@ -225,7 +225,7 @@ fn of_property(name: u64, value: Value<'_>) -> u64 {
 const OF_TYPE: u64 = 1;
 const OF_PROPERTY: u64 = 2;
 
-/// Bytes of what a body holds, which are its last ones.
+/// Bytes of a body's content, which are its last ones.
 fn content_length(message: &Message<'_>) -> Option<usize> {
     match message.body_kind() {
         BodyKind::Data => {
@@ -283,7 +283,8 @@ mod tests {
         assert_eq!(look(&subject(FORMAT, &[]), &[], "dead_letter_reason"), Seen::Null);
     }
 
-    /// What each name of JMS shows, of a message with all of them and of one of another protocol.
+    /// Each name of JMS reads its field, of a message with all of them and of one of another
+    /// protocol.
     #[test]
     fn jms_names_show_header_fields() {
         let mut body = Vec::new();

@@ -16,7 +16,7 @@ pub const FRAME_HEAD_BYTES: usize = 8;
 /// The data offset, in words, of a frame without an extended header.
 const DOFF_MIN: u8 = 2;
 
-/// What a frame belongs to.
+/// The layer that a frame belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
     /// The connection and its sessions.
@@ -28,15 +28,15 @@ pub enum FrameKind {
 /// One frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// What it belongs to.
+    /// The layer that it belongs to.
     pub kind: FrameKind,
     /// The session's channel; ignored in SASL frames (5.3.1).
     pub channel: u16,
-    /// What it says. Empty: only that the peer is alive (2.4.5).
+    /// The performative and its payload. Empty: only that the peer is alive (2.4.5).
     pub body: &'a [u8],
 }
 
-/// What the front of a stream of bytes holds.
+/// The front of a stream of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Split<'a> {
     /// Not yet a whole frame: this many bytes are missing, at least.
@@ -51,8 +51,8 @@ pub enum Split<'a> {
 }
 
 impl Frame<'_> {
-    /// Takes the frame at the front of `bytes`. What it claims to be is checked against
-    /// `frame_bytes_max` and against sense as soon as its head is there.
+    /// Takes the frame at the front of `bytes`. Its claims are checked against `frame_bytes_max`
+    /// and against sense as soon as its head is there.
     ///
     /// # Errors
     /// When the head is wrong. The stream cannot be read any further then.

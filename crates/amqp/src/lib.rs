@@ -2,11 +2,11 @@
 //!
 //! Pure: bytes in, [`model::Command`]s out; [`model::Reply`]s in, bytes out. It contains no socket,
 //! no clock and no queue; it knows no other protocol. Numbers in parentheses are sections of the
-//! OASIS standard of 29 October 2012. What it promises is in `docs/reference/protocols/amqp.md`.
+//! OASIS standard of 29 October 2012. Its promises are in `docs/reference/protocols/amqp.md`.
 //!
 //! * [`protocol_header`], [`frame`]: the stream of bytes cut into layers and frames
-//! * [`sasl`], [`performative`]: what the body of a frame says
-//! * [`terminus`], [`state`], [`error`], [`transaction`]: what performatives and messages carry
+//! * [`sasl`], [`performative`]: the body of a frame
+//! * [`terminus`], [`state`], [`error`], [`transaction`]: the parts of performatives and messages
 //! * [`message`]: the sections of a message
 //! * [`types`], [`encode`]: values of any type
 //!
@@ -17,15 +17,15 @@
 //! How a server drives one connection. All calls append to the same `out`, which is sent in order:
 //!
 //! 1. [`Connection::new`] when the connection opens.
-//! 2. [`InputBuffer::append`] for whatever bytes arrive.
+//! 2. [`InputBuffer::append`] for all bytes that arrive.
 //! 3. While [`Connection::poll_command`] gives a command: step the engine with it and hand each
 //!    reply to [`Connection::handle_reply`], as well as those that come by others' commands. Keep
 //!    the [`Event`] that it gives until the log is as durable as it asks for.
 //! 4. [`Connection::tell`] for each event whose time has come, then [`Connection::flush`] once;
 //!    that again once `out` was sent while [`Connection::is_congested`]. Where memory is scarce,
 //!    [`Connection::allow`] before.
-//! 5. [`Connection::has_more`] after 3 or 4: there are new commands, go on with 3. What that costs
-//!    beside the engine's steps is [`Connection::take_steps`].
+//! 5. [`Connection::has_more`] after 3 or 4: there are new commands, go on with 3.
+//!    [`Connection::take_steps`] gives its cost beside the engine's steps.
 //! 6. [`Connection::handle_timeout`] when [`Connection::poll_timeout`] is past.
 //! 7. [`Connection::handle_half_close`] when the peer will send no more.
 //! 8. The end, once [`Connection::wants_close`] and `out` has been sent.

@@ -1,4 +1,4 @@
-//! The named limits of the codec: what a peer may make us hold, walk or recurse into.
+//! The named limits of the codec: how much a peer may make us hold, walk or recurse into.
 //!
 //! Each is checked on the claimed size or count, before anything is allocated or walked.
 
@@ -21,7 +21,7 @@ pub const NESTING_MAX: u32 = 32;
 pub const EMPTY_ELEMENTS_MAX: u32 = 1024;
 
 /// Elements of lists, maps and arrays in all sections of a message that a producer sends, but for
-/// the body, which nobody looks into. Each is looked at while everybody else waits.
+/// the body, which the broker does not look into. Each is looked at while all other clients wait.
 pub const SECTION_ELEMENTS_MAX: u32 = 65_536;
 
 /// Sections that make the body of a message that a producer sends.

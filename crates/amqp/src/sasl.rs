@@ -1,4 +1,4 @@
-//! What the bodies of SASL frames say (5.3.3), and the words of the mechanism PLAIN.
+//! The bodies of SASL frames (5.3.3), and the words of the mechanism PLAIN.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -9,7 +9,7 @@ use crate::types::list_reader::ListReader;
 use crate::types::reader::Reader;
 use crate::types::{Symbols, descriptor};
 
-/// What the body of a SASL frame says. Credentials are not shown by `Debug`.
+/// The body of a SASL frame. Credentials are not shown by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub enum SaslBody<'a> {
     /// The mechanisms of the server.
@@ -18,7 +18,7 @@ pub enum SaslBody<'a> {
     Init {
         /// The mechanism.
         mechanism: &'a str,
-        /// What the mechanism begins with.
+        /// The mechanism's first response.
         initial_response: Option<&'a [u8]>,
         /// The host that the client wanted to reach.
         hostname: Option<&'a str>,
@@ -31,7 +31,7 @@ pub enum SaslBody<'a> {
     Outcome {
         /// How it ended.
         code: SaslCode,
-        /// What the mechanism ends with.
+        /// The mechanism's last data.
         additional_data: Option<&'a [u8]>,
     },
 }
@@ -39,7 +39,7 @@ pub enum SaslBody<'a> {
 /// How an authentication ended (5.3.3.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SaslCode {
-    /// The peer is who it says.
+    /// The peer is authentic.
     Ok,
     /// Wrong credentials.
     Auth,
@@ -145,19 +145,19 @@ impl fmt::Debug for SaslBody<'_> {
     }
 }
 
-/// What a client says by the mechanism PLAIN (RFC 4616). The password is not shown by `Debug`.
+/// A client's response by the mechanism PLAIN (RFC 4616). The password is not shown by `Debug`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Plain<'a> {
-    /// Whom the client wants to act for; empty: itself.
+    /// The user that the client wants to act for; empty: itself.
     pub authorization_id: &'a str,
-    /// Who the client is.
+    /// The user that the client is.
     pub user: &'a str,
-    /// What proves it.
+    /// The proof of it.
     pub password: &'a str,
 }
 
 impl<'a> Plain<'a> {
-    /// Parses `[authzid] NUL authcid NUL passwd`; nothing where it is not that, or names nobody.
+    /// Parses `[authzid] NUL authcid NUL passwd`; nothing where it is not that, or names no user.
     pub fn parse(response: &'a [u8]) -> Option<Plain<'a>> {
         let mut parts = core::str::from_utf8(response).ok()?.split('\0');
         let plain = Plain {

@@ -1,4 +1,4 @@
-//! What became of a delivery (3.4, 4.5).
+//! The states of a delivery (3.4, 4.5).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -31,7 +31,7 @@ pub enum DeliveryState<'a> {
     Transactional {
         /// The transaction's id.
         txn_id: &'a [u8],
-        /// What becomes of the delivery if it commits.
+        /// The outcome of the delivery if the transaction commits.
         outcome: Option<Outcome>,
     },
 }
@@ -56,7 +56,7 @@ pub struct Modified {
     pub delivery_failed: bool,
     /// Whether this link shall not get it again.
     pub undeliverable_here: bool,
-    /// What replaces annotations of the message.
+    /// Annotations that replace those of the message.
     pub message_annotations: Fields,
 }
 

@@ -235,7 +235,7 @@ impl Connection {
     }
 
     /// Asks whether a queue is there whose name means something else elsewhere. Topics are there
-    /// only for who subscribes to them.
+    /// only for their subscribers.
     fn seek(&mut self, id: LinkId, destination: Destination, meaning: &'static str) {
         let Destination::Queue(queue) = &destination else {
             return self.refuse_link(id, elsewhere::refusal(meaning));
@@ -244,8 +244,8 @@ impl Connection {
         self.ask(command, Awaited::Sought(id, destination, meaning));
     }
 
-    /// The command that opens a link to a destination. Our attach tells from here on what is at
-    /// its ends.
+    /// The command that opens a link to a destination. Our attach tells from here on the actual
+    /// state of its ends.
     pub(super) fn opening(
         &mut self,
         id: LinkId,
@@ -311,8 +311,8 @@ impl Connection {
         self.write(channel, &Performative::Detach(detach), out);
     }
 
-    /// Where to write what is told of a session: nowhere once our end was sent, since nothing may
-    /// follow it (2.5.5).
+    /// Where to write frames of a session: nowhere once our end was sent, since nothing may follow
+    /// it (2.5.5).
     pub(super) fn channel_of(&self, session: SessionKey) -> Option<u16> {
         let session = self.sessions.get(&session).filter(|session| !session.ended);
         session.map(|session| session.channel)

@@ -110,7 +110,7 @@ impl Connection {
         self.answered(incoming, after, Answer::Declared(transaction))
     }
 
-    /// A commit that is refused was rolled back, whatever the reason (4.3).
+    /// A commit that is refused was rolled back, for any reason (4.3).
     pub(super) fn discharged(
         &mut self,
         incoming: Incoming,

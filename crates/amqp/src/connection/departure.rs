@@ -138,7 +138,8 @@ mod tests {
         prefix
     }
 
-    /// All sections but the application properties leave as they came; those gain what JMS reads.
+    /// All sections but the application properties leave as they came; those gain the properties
+    /// that JMS reads.
     #[test]
     fn dead_letters_gain_properties() {
         let mut body = Vec::new();

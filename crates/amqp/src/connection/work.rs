@@ -149,8 +149,8 @@ impl Connection {
         };
         let awaited = settling(range, delivery, Some(message));
         let settlement = match range.settlement.unwrap_or(default) {
-            // Fetched ahead: JMS clients stop a consumer before they roll back, and give back what
-            // it did not look at.
+            // Fetched ahead: JMS clients stop a consumer before they roll back, and give back the
+            // messages that it did not look at.
             Settlement::Release if has_stopped => Settlement::Return,
             settlement => settlement,
         };

@@ -19,7 +19,8 @@ const LIST: Forms = Forms { short: code::LIST_8, long: code::LIST_32 };
 const MAP: Forms = Forms { short: code::MAP_8, long: code::MAP_32 };
 const ARRAY: Forms = Forms { short: code::ARRAY_8, long: code::ARRAY_32 };
 
-/// Writes what `write` appends, and its count, behind the smallest head that holds them.
+/// Writes the elements that `write` appends, and their count, behind the smallest head that holds
+/// them.
 fn compound(out: &mut Vec<u8>, forms: Forms, write: impl FnOnce(&mut Vec<u8>) -> u32) {
     let start = out.len();
     let head_end = start + SHORT_HEAD_BYTES;

@@ -9,7 +9,7 @@ use crate::types::{Descriptor, Symbols, Value, code};
 pub(crate) use compound::{ListWriter, composite, copied_map};
 pub use compound::{MapWriter, map};
 
-/// A value of any type. What is inside of lists, maps and arrays stays as it was encoded.
+/// A value of any type. The inside of lists, maps and arrays stays as it was encoded.
 pub fn value(out: &mut Vec<u8>, value: Value<'_>) {
     match value {
         Value::Null => out.push(code::NULL),
@@ -108,7 +108,7 @@ pub(crate) fn binary(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// What stands before `length` bytes of binary.
+/// The head of `length` bytes of binary.
 pub(crate) fn binary_head(out: &mut Vec<u8>, length: usize) {
     sized_head(out, code::BINARY_8, code::BINARY_32, length);
 }
@@ -131,7 +131,7 @@ fn sized_head(out: &mut Vec<u8>, short: u8, long: u8, length: usize) {
     }
 }
 
-/// A size on the wire. What is encoded here was bounded by a frame or a message long before.
+/// A size on the wire. A frame or a message has bounded all encoded values long before.
 fn size(bytes: usize) -> u32 {
     u32::try_from(bytes).expect("invariant: limits keep values far below 4 GiB")
 }

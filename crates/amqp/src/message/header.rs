@@ -19,7 +19,7 @@ pub struct Header {
     pub priority: u8,
     /// Milliseconds that it is worth something, from when the broker gets it; absent: for ever.
     pub ttl: Option<u32>,
-    /// Whether nobody else has ever acquired it.
+    /// Whether no other receiver has ever acquired it.
     pub first_acquirer: bool,
     /// Earlier attempts to deliver it that failed.
     pub delivery_count: u32,

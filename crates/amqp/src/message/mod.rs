@@ -1,8 +1,8 @@
-//! Messages (part 3): where the sections of one are, and what they say.
+//! Messages (part 3): where the sections of one are, and how to read them.
 //!
 //! A message stays the bytes that its sender sent: the bare message, from properties to body, is
 //! never encoded anew (3.2). [`Message::scan`] finds the sections and checks all of them but the
-//! inside of the body, which is nobody's but the receiver's. What is looked up later cannot fail.
+//! inside of the body, which is the receiver's alone. Later lookups cannot fail.
 
 mod header;
 mod properties;
@@ -52,14 +52,14 @@ impl<'a> Message<'a> {
         Ok(message)
     }
 
-    /// The sections of a message that was scanned before it was stored: what is inside of them is
-    /// not checked again. Of bytes that never were, lookups find something or nothing.
+    /// The sections of a message that was scanned before it was stored: their inside is not checked
+    /// again. Of bytes that never were scanned, lookups find something or nothing.
     pub(crate) fn stored(bytes: &'a [u8]) -> Option<Message<'a>> {
         Message::walk(bytes, |_, reader| reader.leap(), |_| false).ok()
     }
 
     /// The same, but for the sections of its body, which are not looked for: body and footer seem
-    /// to be one. However many there are, what comes before them is found as soon.
+    /// to be one. However many there are, the sections before them are found as soon.
     pub(crate) fn head_of_stored(bytes: &'a [u8]) -> Option<Message<'a>> {
         Message::walk(bytes, |_, reader| reader.leap(), |section| section == Section::Body).ok()
     }
@@ -115,7 +115,7 @@ impl<'a> Message<'a> {
         Ok(Message { bytes, sections, header })
     }
 
-    /// What the header says, or its defaults.
+    /// The header, with defaults for missing fields.
     pub fn header(&self) -> Header {
         self.header
     }
@@ -174,7 +174,7 @@ impl<'a> Message<'a> {
         self.map(Section::MessageAnnotations)
     }
 
-    /// What the application added (3.2.5).
+    /// The properties that the application added (3.2.5).
     pub fn application_properties(&self) -> Option<Map<'a>> {
         self.map(Section::ApplicationProperties)
     }
@@ -190,7 +190,7 @@ impl<'a> Message<'a> {
 
 /// The body (3.2.6 to 3.2.8).
 impl<'a> Message<'a> {
-    /// What the body is made of.
+    /// The kind of sections in the body.
     pub fn body_kind(&self) -> BodyKind {
         self.sections.body_kind()
     }
@@ -264,14 +264,14 @@ impl<'a> Message<'a> {
         self.bytes.get(self.sections.range(section)).unwrap_or_default()
     }
 
-    /// Everything but the header and the delivery annotations, which a broker writes anew: what
-    /// goes to the next receiver unchanged.
+    /// Everything but the header and the delivery annotations, which a broker writes anew: these
+    /// bytes go to the next receiver unchanged.
     pub fn without_header(&self) -> &'a [u8] {
         let start = self.sections.range(Section::MessageAnnotations).start;
         self.bytes.get(start..).unwrap_or_default()
     }
 
-    /// What follows the application properties.
+    /// The body and the footer, which follow the application properties.
     pub fn body_and_footer(&self) -> &'a [u8] {
         let start = self.sections.range(Section::Body).start;
         self.bytes.get(start..).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The properties: what the sender says about a message, for good (3.2.4).
+//! The properties: fields about a message that the sender sets for good (3.2.4).
 
 use alloc::vec::Vec;
 
@@ -7,20 +7,20 @@ use crate::types::list_reader::ListReader;
 use crate::types::reader::{Reader, Result};
 use crate::types::{Value, code, descriptor};
 
-/// What the sender says about a message.
+/// The sender's fields about a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Properties<'a> {
     /// The message's name: a ulong, uuid, binary or string (3.2.11 to 3.2.14).
     pub message_id: Option<Value<'a>>,
-    /// Who made it.
+    /// The user that made it.
     pub user_id: Option<&'a [u8]>,
     /// The address of the node that it is for.
     pub to: Option<&'a str>,
-    /// What it is about; JMS's type.
+    /// Its subject; JMS's type.
     pub subject: Option<&'a str>,
     /// The address of the node that answers go to.
     pub reply_to: Option<&'a str>,
-    /// What it answers: a ulong, uuid, binary or string.
+    /// The id of the message that it answers: a ulong, uuid, binary or string.
     pub correlation_id: Option<Value<'a>>,
     /// The MIME type of its data.
     pub content_type: Option<&'a str>,

@@ -25,11 +25,11 @@ pub enum Section {
     ApplicationProperties,
     /// Immutable as well (3.2.6 to 3.2.8).
     Body,
-    /// What can be told only after the body (3.2.9).
+    /// Annotations that can be told only after the body (3.2.9).
     Footer,
 }
 
-/// What a body is made of.
+/// The kind of sections in a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyKind {
     /// There is none.
@@ -81,7 +81,7 @@ impl Sections {
         self.starts.map(|start| u32::try_from(start).unwrap_or(u32::MAX))
     }
 
-    /// Those of an outline; nothing is known of what the body is made of.
+    /// Those of an outline, which does not tell the kind of the body.
     pub(super) fn of_outline(outline: &Outline) -> Self {
         Self { starts: outline.map(|start| start as usize), known: COUNT + 1, ..Self::default() }
     }

@@ -31,7 +31,7 @@ pub fn data(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Appends what stands before the `length` bytes of a data section, which have to follow.
+/// Appends the head of a data section of `length` bytes, which have to follow.
 pub fn data_head(out: &mut Vec<u8>, length: usize) {
     encode::described(out, descriptor::DATA);
     encode::binary_head(out, length);

@@ -22,7 +22,7 @@ pub struct Attach {
     pub handle: u32,
     /// The end that the peer is.
     pub role: Role,
-    /// Whether the sender settles what it sends.
+    /// Whether the sender settles its deliveries.
     pub snd_settle_mode: SenderSettleMode,
     /// Which end settles first.
     pub rcv_settle_mode: ReceiverSettleMode,
@@ -46,7 +46,7 @@ pub struct Attach {
     pub properties: Fields,
 }
 
-/// Whether a sender settles what it sends (2.8.2).
+/// Whether a sender settles its deliveries (2.8.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SenderSettleMode {
     /// Never: the receiver does.
@@ -58,7 +58,7 @@ pub enum SenderSettleMode {
     Mixed,
 }
 
-/// Deliveries that are not settled, by tag, with what is known of them. Their states were checked.
+/// Deliveries that are not settled, by tag, with their known states. These were checked.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Unsettled {
     /// Tags and states counted each.
@@ -159,7 +159,7 @@ impl SenderSettleMode {
 }
 
 impl Unsettled {
-    /// Adds a delivery, and what is known of it.
+    /// Adds a delivery, and its state as far as it is known.
     pub fn insert(&mut self, tag: &[u8], state: Option<&DeliveryState<'_>>) {
         encode::binary(&mut self.elements, tag);
         match state {
@@ -169,7 +169,7 @@ impl Unsettled {
         self.count += 2;
     }
 
-    /// The tags, with what the peer knows of each delivery.
+    /// The tags, with the state of each delivery as far as the peer knows it.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], Option<DeliveryState<'_>>)> {
         let mut reader = Reader::new(&self.elements);
         (0..self.count / 2).map_while(move |_| delivery(&mut reader).ok())

@@ -1,4 +1,4 @@
-//! Disposition: what became of deliveries (2.7.6).
+//! Disposition: the outcomes of deliveries (2.7.6).
 
 use alloc::vec::Vec;
 

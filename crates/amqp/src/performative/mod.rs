@@ -1,4 +1,4 @@
-//! The performatives: what the body of an AMQP frame says (2.7).
+//! The performatives: the bodies of AMQP frames (2.7).
 
 mod attach;
 mod begin;
@@ -24,7 +24,7 @@ pub use flow::Flow;
 pub use open::Open;
 pub use transfer::{Transfer, TransferFrames};
 
-/// What a frame says. What is kept is owned, what is said a million times borrows.
+/// The body of a frame. Parts that are kept are owned; parts that come a million times borrow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Performative<'a> {
     /// Begins a connection.
@@ -37,7 +37,7 @@ pub enum Performative<'a> {
     Flow(Flow),
     /// Carries a message or a part of one.
     Transfer(Transfer<'a>),
-    /// Tells what became of deliveries.
+    /// Tells the outcomes of deliveries.
     Disposition(Disposition<'a>),
     /// Detaches a link.
     Detach(Detach),
@@ -67,7 +67,7 @@ pub enum ReceiverSettleMode {
 }
 
 impl<'a> Performative<'a> {
-    /// Decodes the body of an AMQP frame: what it says, and the payload of a transfer. A frame
+    /// Decodes the body of an AMQP frame: the performative, and the payload of a transfer. A frame
     /// without a body only says that the peer is alive (2.4.5); it is not for here.
     ///
     /// # Errors

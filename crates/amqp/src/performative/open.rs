@@ -9,7 +9,7 @@ use crate::types::list_reader::ListReader;
 use crate::types::reader::Result;
 use crate::types::{Fields, Symbols, descriptor};
 
-/// Begins a connection and tells what the peer can take.
+/// Begins a connection and tells the peer's limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {
     /// The peer's name. JMS puts its client id here.

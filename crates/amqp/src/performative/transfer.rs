@@ -101,11 +101,11 @@ fn delivery_tag<'a>(list: &mut ListReader<'a>) -> Result<Option<&'a [u8]>> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct TransferFrames<'a> {
-    /// What the next frame says.
+    /// The performative of the next frame.
     transfer: Transfer<'a>,
     channel: u16,
     frame_bytes_max: usize,
-    /// What of the payload is not in a frame yet; nothing once the last frame was written.
+    /// The part of the payload that is not in a frame yet; nothing once the last frame was written.
     left: Option<Range<usize>>,
 }
 
@@ -123,7 +123,7 @@ impl<'a> TransferFrames<'a> {
         TransferFrames { transfer, channel, frame_bytes_max, left: Some(0..payload_bytes) }
     }
 
-    /// Appends the head of the next frame and tells what of the payload follows it.
+    /// Appends the head of the next frame and gives the part of the payload that follows it.
     ///
     /// # Panics
     /// When `transfer.state` alone is larger than a frame; only a rejection's text could be.

@@ -1,4 +1,4 @@
-//! How long the state of a terminus lives, and who gets a message (3.5.5 to 3.5.7).
+//! How long the state of a terminus lives, and how messages are distributed (3.5.5 to 3.5.7).
 
 use crate::types::list_reader::ListReader;
 use crate::types::reader::Result;
