@@ -1,4 +1,4 @@
-//! What an operator, or a client without a session of its own, asks.
+//! Commands of an operator, or of a client without a session of its own.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -9,7 +9,7 @@ use crate::{
     Subscription,
 };
 
-/// What can be asked beside the work of producers and consumers.
+/// Commands beside the work of producers and consumers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdminCommand {
     /// Messages of a queue, in every state unless one is asked for, without touching them; ready
@@ -31,8 +31,8 @@ pub enum AdminCommand {
         /// Which.
         message: MessageId,
     },
-    /// Delete all messages of a queue that nobody holds, so many as fit into one frame.
-    /// → `Count`; `CountUntil`: ask again, `after` what it says; `NotFound`, `Refused`
+    /// Delete all messages of a queue that no session holds, so many as fit into one frame. →
+    /// `Count`; `CountUntil`: ask again, with its position as `after`; `NotFound`, `Refused`
     Purge {
         /// The queue.
         queue: QueueName,
@@ -43,14 +43,15 @@ pub enum AdminCommand {
         /// Where the call before ended.
         after: Option<PageEnd>,
     },
-    /// Move messages that nobody holds to the tail of another queue, the first first, where they
-    /// are ready; so many as fit into one frame. A dead letter ceases to be one, and its failed
-    /// attempts are forgotten. → `Count`; `CountUntil`: ask again, `after` what it says and for
-    /// what is left of `max`; `NotFound`, `Refused`
+    /// Move messages that no session holds to the tail of another queue, the first first, where
+    /// they are ready; so many as fit into one frame. A dead letter ceases to be one, and its
+    /// failed attempts are forgotten. → `Count`; `CountUntil`: ask again, with its position as
+    /// `after` and for the rest of `max`; `NotFound`, `Refused`
     MoveMessages {
         /// Where from.
         from: QueueName,
-        /// Where to; `None`: each dead letter to where it came from, and what is none stays.
+        /// The target; `None`: each dead letter goes to where it came from, and other messages
+        /// stay.
         to: Option<QueueName>,
         /// Only this one.
         message: Option<MessageId>,
@@ -77,8 +78,9 @@ pub enum AdminCommand {
         queue: QueueName,
     },
     /// Give a queue rules of its own, or take them away. They hold from then on, also for each
-    /// subscription of the topic of that name, whether or not there is any of these. What is there
-    /// stays, though it may be more than they allow. → `Policy` as it is then; `Refused`
+    /// subscription of the topic of that name, whether or not there is any of these. Stored
+    /// messages stay, though they may be more than the rules allow. → `Policy` as it is then;
+    /// `Refused`
     ChangePolicy {
         /// The queue.
         queue: QueueName,
@@ -136,18 +138,18 @@ pub struct Shown {
     pub state: MessageState,
     /// Until its delay or lease ends; zero in other states.
     pub time_left: Nanos,
-    /// Who has it, where it is leased.
+    /// The session that has it, where it is leased.
     pub holder: Option<Box<Holder>>,
     /// All else, as a consumer would see it.
     pub delivery: Box<Delivery>,
 }
 
-/// Who has a message.
+/// The session that has a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     /// The session.
     pub session: SessionId,
-    /// What the session is known by: where its peer is.
+    /// The session's name: where its peer is.
     pub name: Option<Arc<str>>,
     /// The client that it said it is.
     pub client: Option<ClientName>,
@@ -155,12 +157,12 @@ pub struct Holder {
     pub held: Option<Nanos>,
 }
 
-/// A subscription and what waits for it.
+/// A subscription and its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubscriptionStatistics {
-    /// What it is.
+    /// The subscription.
     pub subscription: Box<Subscription>,
-    /// Those of one topic get what is published in the order of these.
+    /// Subscriptions of one topic get its messages in the order of these.
     pub number: u64,
     /// Messages that wait for a consumer.
     pub ready: u64,

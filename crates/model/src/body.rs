@@ -1,4 +1,4 @@
-//! The bytes of a message on their way to whoever asked for them.
+//! The bytes of a message on their way to the session that asked for them.
 
 use alloc::sync::Arc;
 use core::fmt;
@@ -20,15 +20,15 @@ pub enum Body {
 /// Where the bytes of a message are that left memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Away {
-    /// What has them.
+    /// The place that has them.
     pub place: BodyPlace,
-    /// Whose they are: a frame may have several.
+    /// The message that they belong to: a frame may have several.
     pub message: MessageId,
     /// How many they are at most.
     pub bytes: u32,
 }
 
-/// What has the bytes of a message that left memory.
+/// A place that has the bytes of a message that left memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BodyPlace {
     /// A frame of the log, perhaps with those of others.
@@ -37,7 +37,7 @@ pub enum BodyPlace {
     Spill(NonZeroU64),
 }
 
-/// Bytes that a reply shows, and what they are.
+/// Bytes that a reply shows, and their meaning.
 #[derive(Debug)]
 pub struct Shows<'a> {
     /// They.
@@ -102,13 +102,13 @@ impl Shows<'_> {
     }
 }
 
-/// How to find the bytes of a body that are for a protocol that does not know its format. Only who
-/// asks pays for that.
+/// How to find the bytes of a body that are for a protocol that does not know its format. Only a
+/// session that asks pays for that.
 #[derive(Clone, Copy)]
 pub struct Payload(PayloadReader);
 
 impl Payload {
-    /// All bytes, whatever the format.
+    /// All bytes, in any format.
     pub const WHOLE: Self = Self(Formats::RAW.payload);
 
     /// As these readers find them.

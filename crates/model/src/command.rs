@@ -1,4 +1,4 @@
-//! What a protocol session asks of the engine.
+//! The commands of a protocol session to the engine.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -9,10 +9,10 @@ use crate::{
     NewMessage, QueueName, Settlement, Subscription, SubscriptionName, TransactionId,
 };
 
-/// A wish of one session. Each is answered by exactly one [`crate::Reply`], at once, but for what a
-/// bounded queue has no place for, or memory no room: that is answered `Waits` at once and `Late`
-/// when it was done or given up; for [`Command::Receive`] and commands on lists that wait, whose
-/// answer may come later; and for [`Command::Credit`], which brings deliveries.
+/// A wish of one session. Each is answered by exactly one [`crate::Reply`], at once, with these
+/// exceptions. A send for which a bounded queue has no place, or memory no room, is answered
+/// `Waits` at once and `Late` when it was done or given up. [`Command::Receive`] and commands on
+/// lists that wait may be answered later. [`Command::Credit`] brings deliveries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Say which client this session belongs to. At most one session is a client's at a time.
@@ -40,7 +40,7 @@ pub enum Command {
     Put {
         /// A producer that was opened.
         link: LinkId,
-        /// What to store.
+        /// The message to store.
         message: NewMessage,
         /// The transaction it is part of.
         transaction: Option<TransactionId>,
@@ -49,17 +49,17 @@ pub enum Command {
     PutTo {
         /// Where it goes.
         to: Destination,
-        /// What to store.
+        /// The message to store.
         message: NewMessage,
         /// The transaction it is part of.
         transaction: Option<TransactionId>,
     },
-    /// Make a destination of a new name that goes with this session. What is sent there is kept in
+    /// Make a destination of a new name that goes with this session. Its messages are kept in
     /// memory only; only this session sees it. → `Created`, `Refused`
     CreateTemporary {
         /// A topic, or else a queue.
         topic: bool,
-        /// The end of its name, which nobody can guess.
+        /// The end of its name, which no client can guess.
         secret: u128,
     },
     /// Delete a destination that this session created, with its messages; its consumers are told
@@ -68,8 +68,8 @@ pub enum Command {
         /// Which.
         destination: Destination,
     },
-    /// Open a consumer of a queue, creating the queue. It gets nothing before it has credit, and
-    /// holds what it takes until it settles it or its session ends. → `Done`, `Refused`
+    /// Open a consumer of a queue, creating the queue. It gets nothing before it has credit. It
+    /// holds its messages until it settles them or its session ends. → `Done`, `Refused`
     OpenConsumer {
         /// A consumer that is not open.
         link: LinkId,
@@ -88,16 +88,16 @@ pub enum Command {
         /// The subscription.
         subscription: Box<Subscription>,
     },
-    /// Forget a consumer. What it holds stays held by the session. A subscription that is not
-    /// durable goes with its last consumer. → `Done`, also when it was not there
+    /// Forget a consumer. The session still holds its messages. A subscription that is not durable
+    /// goes with its last consumer. → `Done`, also when it was not there
     CloseConsumer {
         /// The consumer.
         link: LinkId,
     },
     /// Deliver to a consumer until it got `limit` messages since it was opened, or `bytes` bytes of
     /// bodies or more. → no reply of its own; with `drain`, once it got `limit` or nothing more is
-    /// there for it: `Drained`, and the limit is what was delivered. A later `Credit` takes a drain
-    /// back
+    /// there for it: `Drained`, and the limit is the number of delivered messages. A later `Credit`
+    /// takes a drain back
     Credit {
         /// A consumer that was opened by `OpenConsumer` or `Subscribe`; another is ignored.
         link: LinkId,
@@ -120,13 +120,13 @@ pub enum Command {
         /// Which.
         name: SubscriptionName,
     },
-    /// Say what became of a message that this session holds. In a transaction it happens when that
-    /// commits, and when it rolls back the message is as after [`Settlement::Fail`].
-    /// → `Done`, `NotFound` unless held by this session and in no transaction
+    /// Settle a message that this session holds. In a transaction it happens when that commits, and
+    /// when it rolls back the message is as after [`Settlement::Fail`]. → `Done`, `NotFound` unless
+    /// held by this session and in no transaction
     Settle {
         /// The message.
         message: MessageId,
-        /// What became of it.
+        /// How it is settled.
         settlement: Settlement,
         /// The transaction it is part of.
         transaction: Option<TransactionId>,
@@ -142,7 +142,7 @@ pub enum Command {
         /// Which.
         transaction: TransactionId,
     },
-    /// Do nothing of what was said in a transaction. → `Done`, `Refused`
+    /// Undo a transaction. → `Done`, `Refused`
     Rollback {
         /// Which.
         transaction: TransactionId,
@@ -194,7 +194,7 @@ pub enum Command {
         /// The message.
         message: MessageId,
     },
-    /// Delete a message that this session leases or nobody does. → `Done`, `NotFound`
+    /// Delete a message that this session leases or that is not leased. → `Done`, `NotFound`
     Delete {
         /// The message.
         message: MessageId,
@@ -262,17 +262,17 @@ pub enum Command {
     ListQueues,
     /// A queue as a list. → as there; `Refused` (`WrongKind`) where the name is a value's
     List(ListCommand),
-    /// What is found by a name. → as there
+    /// A command on a key. → as there
     Key(KeyCommand),
     /// → as there
     Admin(Box<AdminCommand>),
-    /// Do these one after the other with nothing in between, as one frame: a crash leaves all of
-    /// it or nothing. Each is answered as it would be alone, but that none waits, and the answers
-    /// come together. Allowed are `List`, `Key`, `PutTo` and `Publish` without transaction.
-    /// → `Batch`; `Stale` where what was observed has changed, and nothing was done; `Refused`,
-    /// nothing was done, where it may be too much for one frame or for the room that is left
+    /// Do these one after the other with nothing in between, as one frame: a crash leaves all of it
+    /// or nothing. Each is answered as it would be alone, but that none waits, and the answers come
+    /// together. Allowed are `List`, `Key`, `PutTo` and `Publish` without transaction. → `Batch`;
+    /// `Stale` where an observed key has changed, and nothing was done; `Refused`, nothing was
+    /// done, where it may be too much for one frame or for the room that is left
     Batch {
-        /// What.
+        /// The commands.
         commands: Vec<Self>,
     },
     /// From now on note when these keys change, until the next `Batch` or `Unobserve` of this
@@ -281,7 +281,7 @@ pub enum Command {
         /// Which.
         names: Vec<QueueName>,
     },
-    /// Forget what was observed. → `Done`
+    /// Forget the observed keys. → `Done`
     Unobserve,
     /// As `PutTo` a topic, which is not created. → `Count` of the subscriptions that took it
     Publish {
@@ -290,8 +290,8 @@ pub enum Command {
         /// The message.
         message: NewMessage,
     },
-    /// Open a consumer that gets what is published to every topic whose name matches a pattern,
-    /// from now on; deliveries say which it was. As `Subscribe` of a private, non-durable
+    /// Open a consumer that gets all messages published to every topic whose name matches a
+    /// pattern, from now on; deliveries say which it was. As `Subscribe` of a private, non-durable
     /// subscription otherwise. → `Done`, `Refused`
     SubscribePattern {
         /// A consumer that is not open.
@@ -332,7 +332,7 @@ impl Command {
 /// Whether a consumer takes the messages that it gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConsumerMode {
-    /// It holds them, and nobody else gets them.
+    /// It holds them, and no other consumer gets them.
     Take,
     /// It gets copies of the ready messages from the first to the last and changes nothing.
     Browse,

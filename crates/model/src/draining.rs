@@ -4,8 +4,8 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether a server drains: it stores nothing more until it is started anew, and gives away what it
-/// has. All clones are one flag, so that no protocol has an opinion of its own.
+/// Whether a server drains: it stores nothing more until it is started anew, and gives away its
+/// messages. All clones are one flag, so that no protocol has an opinion of its own.
 #[derive(Clone, Default)]
 pub struct Draining(Arc<AtomicBool>);
 
@@ -18,7 +18,7 @@ impl Draining {
     /// Whether nothing more is stored.
     #[must_use]
     pub fn has_begun(&self) -> bool {
-        // It guards nothing else: what is stored beside it is stored under the broker's lock.
+        // It guards nothing else: all stores beside it happen under the broker's lock.
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -1,10 +1,10 @@
-//! How durable a thing is, and what waits for which position (rules 1 and 3 of the design).
+//! How durable a thing is, and which position an output waits for (rules 1 and 3 of the design).
 
 use core::cmp::Ordering;
 
 use crate::{Lsn, Nanos};
 
-/// What a change survives. Ordered: each level includes those before it.
+/// The failure that a change survives. Ordered: each level includes those before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Durability {
     /// Memory only: lost with the process.
@@ -16,19 +16,19 @@ pub enum Durability {
     Synced,
 }
 
-/// What a sender asks for one message.
+/// A sender's wish for one message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Persistence {
     /// As durable as the store's policy makes it. The default of every protocol that has no say.
     #[default]
     Persistent,
-    /// Memory only, whatever the store.
+    /// Memory only, in any store.
     NonPersistent,
     /// This level and no other; a store that keeps nothing still keeps nothing.
     Exactly(Durability),
 }
 
-/// What "persistent" means in this store: `--store` and `--sync`.
+/// The meaning of "persistent" in this store: `--store` and `--sync`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorePolicy {
     /// `--store none`: nothing is journalled.
@@ -54,7 +54,8 @@ impl StorePolicy {
     }
 }
 
-/// What an output waits for: it may leave once the log is durable at `level` up to and with `lsn`.
+/// The position that an output waits for: it may leave once the log is durable at `level` up to and
+/// with `lsn`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DependsOn {
     /// The last frame that it depends on.
@@ -96,7 +97,7 @@ pub struct Durable {
 }
 
 impl Durable {
-    /// Whether what depends on `after` may leave.
+    /// Whether an output that depends on `after` may leave.
     #[must_use]
     pub fn covers(self, after: DependsOn) -> bool {
         match after.level {

@@ -1,5 +1,5 @@
-//! What stands around the payload of a message that has more than a payload, for protocols that
-//! name it in words of their own: HTTP in headers, AMQP in sections.
+//! The envelope of a message that has more than a payload, for protocols that name its parts in
+//! words of their own: HTTP in headers, AMQP in sections.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -33,7 +33,7 @@ pub fn jms_of_priority(priority: u32) -> u8 {
 /// that a message is sent, also where it says the same.
 pub const TRACE_CONTEXT: [&str; 3] = ["traceparent", "tracestate", "baggage"];
 
-/// What stands around a payload.
+/// All of a message but its payload.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Envelope<'m> {
     /// Whether its sender wants it to survive the broker.
@@ -48,8 +48,8 @@ pub struct Envelope<'m> {
     pub content_type: Option<&'m str>,
     /// The name of the group whose messages go to one consumer at a time.
     pub group: Option<&'m str>,
-    /// What the application added, by name. What is of a type that [`Value`] does not know is
-    /// [`Value::Null`].
+    /// The properties that the application added, by name. One of a type that [`Value`] does not
+    /// know is [`Value::Null`].
     pub properties: Vec<(&'m str, Value<'m>)>,
 }
 
@@ -76,14 +76,13 @@ pub enum Content {
     Map(Vec<(Content, Content)>),
 }
 
-/// How to put a payload into an envelope and to read what is on one, handed by whoever knows the
-/// protocols to those that do not know each other. Total: of a body of another format nothing can
-/// be read.
+/// How to put a payload into an envelope and to read an envelope. The owner of all protocols hands
+/// it to those that do not know each other. Total: of a body of another format nothing can be read.
 #[derive(Clone, Copy)]
 pub struct Envelopes {
     /// A body that holds both, and its format.
     pub seal: fn(&Envelope<'_>, &[u8]) -> (Format, Vec<u8>),
-    /// What is on a stored one; nothing where its format has no envelope.
+    /// The envelope of a stored message; nothing where its format has none.
     pub read: for<'m> fn(Format, &'m [u8]) -> Option<Envelope<'m>>,
     /// The value of a stored one, where its payload shows that to programs alone, and it is small
     /// enough to be shown.

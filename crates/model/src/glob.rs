@@ -54,7 +54,7 @@ pub fn comparisons_max(pattern: &[u8], text_bytes: usize) -> usize {
     if is_searched { head.len() * text_bytes } else { head.len() + usize::from(ends) }
 }
 
-/// What is left of the pattern if its first part, which is no star, matches this byte.
+/// The rest of the pattern if its first part, which is no star, matches this byte.
 fn match_one(pattern: &[u8], byte: u8) -> Option<&[u8]> {
     match pattern {
         [b'?', behind @ ..] => Some(behind),
@@ -68,7 +68,7 @@ fn match_one(pattern: &[u8], byte: u8) -> Option<&[u8]> {
     }
 }
 
-/// Whether a class, whose bracket was read, holds a byte; and what follows it. One that does not
+/// Whether a class, whose bracket was read, holds a byte; and the rest behind it. One that does not
 /// end ends with the pattern.
 fn in_class(class: &[u8], byte: u8) -> (bool, &[u8]) {
     let (negated, mut rest) = match class {

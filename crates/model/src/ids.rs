@@ -12,7 +12,7 @@ use crate::limits;
 pub struct Lsn(pub u64);
 
 impl Lsn {
-    /// Before the first frame; what depends on it depends on nothing.
+    /// Before the first frame; an output that depends on it depends on nothing.
     pub const ZERO: Self = Self(0);
 
     /// The position after this one.

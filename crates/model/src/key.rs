@@ -1,4 +1,4 @@
-//! Keys: what is found by a name, whether a queue with ready messages (a list) or a small value.
+//! Keys: a name stands for a queue with ready messages (a list) or for a small value.
 //!
 //! A queue that holds no ready message is no key. A value hides the list of the same name, which
 //! can only come to be there through another protocol; commands on lists refuse such a name
@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use crate::{Nanos, QueueName, Refusal};
 
-/// What is found by a name.
+/// The kind of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyKind {
     /// A queue with ready messages.
@@ -44,7 +44,7 @@ pub enum DeadlineRule {
     IfSomeEarlier,
 }
 
-/// What a value's deadline is once it was set.
+/// A value's deadline after it was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueDeadline {
     /// None.
@@ -66,7 +66,7 @@ pub enum SetRule {
     IfSome,
 }
 
-/// What can be asked about keys.
+/// The commands on keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyCommand {
     /// → `Kind`
@@ -88,7 +88,7 @@ pub enum KeyCommand {
     },
     /// Delete all keys of this store, in frames as `Delete` does. → `Done`; `CountSoFar`: ask again
     DeleteAll,
-    /// Give a key another name; what had that name is deleted before. → `Done`; `Count(0)` where
+    /// Give a key another name; a key of that name is deleted before. → `Done`; `Count(0)` where
     /// `only_new` and that name is a key; `NotFound`; `Refused` where it would be too much for one
     /// frame
     Rename {
@@ -141,7 +141,7 @@ pub enum KeyCommand {
         deadline: ValueDeadline,
         /// Under which condition.
         rule: SetRule,
-        /// Answer with what was there; refused (`WrongKind`) where that is a list.
+        /// Answer with the old value; refused (`WrongKind`) where that is a list.
         want_old: bool,
     },
     /// → `Value`; `Refused` (`WrongKind`) where it is a list
@@ -158,10 +158,10 @@ pub enum KeyCommand {
     },
 }
 
-/// What [`KeyCommand::ValueEach`] shows.
+/// The values that [`KeyCommand::ValueEach`] shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Values {
-    /// Of each in its order, what is there, or why it is not shown.
+    /// Of each in its order, the value, or why it is not shown.
     pub found: Vec<Result<Option<Arc<[u8]>>, Refusal>>,
     /// The names of the others, to be asked for next: these were much already.
     pub rest: Vec<QueueName>,

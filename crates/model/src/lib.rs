@@ -1,5 +1,5 @@
-//! The words that all of Dunlin shares: identities, positions, time, durability, the message and
-//! what travels between a protocol session and the engine ([`Command`] in, [`Output`] out).
+//! The words that all of Dunlin shares: identities, positions, time, durability, the message, and
+//! the values between a protocol session and the engine ([`Command`] in, [`Output`] out).
 //!
 //! It contains no behaviour beyond its own invariants: no clock, no file, no socket, no thread.
 //! Every crate of the house may depend on it, and it depends on none.

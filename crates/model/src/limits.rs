@@ -20,16 +20,16 @@ pub const CONSUMER_QUEUES_MAX: usize = 10_000;
 /// several frames or refused.
 pub const FRAME_RECORDS_MAX: usize = 10_000;
 
-/// What a command costs by itself, beside the messages it moves and the queues it looks at, each
+/// The cost of a command by itself, beside the messages it moves and the queues it looks at, each
 /// of which is a step of some 50 ns: its parsing, its lookups, its frame and its reply.
 pub const COMMAND_STEPS: usize = 16;
 
-/// Steps after which a turn of a server begins nothing more and a call that fires timers ends:
-/// some 3 ms. What has begun is finished, so one command may exceed it.
+/// Steps after which a turn of a server begins nothing more and a call that fires timers ends: some
+/// 3 ms. A begun command is finished, so one command may exceed it.
 pub const STEPS_PER_TURN_MAX: usize = 65_536;
 
-/// Timers that fire in one call; the rest fire in the next, so that a hundred thousand leases
-/// that end at once stall nobody.
+/// Timers that fire in one call; the rest fire in the next, so that a hundred thousand leases that
+/// end at once stall no client.
 pub const TIMERS_PER_TURN_MAX: usize = 1_024;
 
 /// Subscriptions that may exist at once, durable or not.
@@ -65,7 +65,8 @@ pub const MESSAGE_GROUPS_MAX: u16 = 1_024;
 /// Temporary queues and topics that one session may have.
 pub const SESSION_TEMPORARY_MAX: usize = 1_024;
 
-/// What the names of temporary queues and topics begin with; nobody else may use such a name.
+/// The prefix of the names of temporary queues and topics; no other queue or topic may have such a
+/// name.
 pub const TEMPORARY_PREFIX: &str = "temporary/";
 
 /// Transactions that one session may have open.
@@ -74,8 +75,7 @@ pub const SESSION_TRANSACTIONS_MAX: usize = 1_024;
 /// Messages that one transaction may store or settle.
 pub const TRANSACTION_RECORDS_MAX: usize = 200_000;
 
-/// Bytes of the messages that one transaction may store, and of the records that say what it
-/// settles.
+/// Bytes of the messages that one transaction may store, and of the records of its settlements.
 pub const TRANSACTION_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// The same of all transactions that are open at once.
@@ -85,7 +85,7 @@ pub const UNCOMMITTED_BYTES_MAX: usize = 1024 * 1024 * 1024;
 pub const TRANSACTION_COPIES_MAX: usize = 1_000_000;
 
 /// Messages that one step gives to the consumers of one queue; it goes on in the next, so that a
-/// consumer who asks for a million stalls nobody.
+/// consumer that asks for a million stalls no other.
 pub const DELIVERIES_PER_STEP_MAX: usize = 1_024;
 
 /// Sends that wait for a place in a queue or for memory, in all.
@@ -97,9 +97,9 @@ pub const PACED_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Bytes of settlements that the log takes in one command also when the device is full.
 pub const SETTLED_BYTES_ALWAYS: usize = 512 * 1024;
 
-/// Bytes by which what is counted in memory alone may let a message's record grow: five counters
-/// of which none was there (5), of which two take four bytes more (8), failures (6), and the end
-/// of the time for which it is hidden (8).
+/// Bytes that the counts in memory alone may add to a message's record: five counters of which none
+/// was there (5), of which two take four bytes more (8), failures (6), and the end of the time for
+/// which it is hidden (8).
 pub const UNRECORDED_BYTES_MAX: usize = 5 + 2 * 4 + 6 + 8;
 
 /// Ready messages that one step looks at for a consumer that browses or selects.

@@ -28,22 +28,22 @@ impl End {
     }
 }
 
-/// What can be asked of a list. Places count from an end that the command names: 0 is the message
-/// at that end, -1 the one at the other. A queue is created when something is stored in it.
+/// The commands on lists. Places count from an end that the command names: 0 is the message at that
+/// end, -1 the one at the other. A queue is created when something is stored in it.
 ///
-/// What is taken is gone when the reply leaves, unless the queue's policy protects it
-/// (`QueuePolicy::pop_lease`): then the session holds it until its next command or for so long,
-/// where `Settle`, `Credit` and `CancelPop` do not count: no client's word is behind them.
+/// A popped element is gone when the reply leaves, unless the queue's policy protects it
+/// (`QueuePolicy::pop_lease`). Then the session holds it until its next command or for so long.
+/// `Settle`, `Credit` and `CancelPop` do not count as such: no client sent them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListCommand {
-    /// Store elements at an end, one after the other: the last is outermost.
-    /// → `Count` of what is in the list then, `Refused`
+    /// Store elements at an end, one after the other: the last is outermost. → `Count` of the
+    /// elements in the list then, `Refused`
     Push {
         /// The list.
         queue: QueueName,
         /// Where.
         end: End,
-        /// What, at least one.
+        /// The elements, at least one.
         elements: OneOrMany<Arc<[u8]>>,
         /// Only where there is something already; else → `Count(0)`.
         only_existing: bool,
@@ -62,14 +62,14 @@ pub enum ListCommand {
         max: u64,
     },
     /// A run: store elements as so many [`ListCommand::Push`] of one each would, one behind the
-    /// other, of which none is only for a list that is there. → `Count` of what is in the list
+    /// other, of which none is only for a list that is there. → `Count` of the elements in the list
     /// then, `Refused` as each of them would be; `Apart` where others might come between them
     PushEach {
         /// The list.
         queue: QueueName,
         /// Where.
         end: End,
-        /// What, at least one.
+        /// The elements, at least one.
         elements: OneOrMany<Arc<[u8]>>,
         /// How durable they are to be.
         persistence: Persistence,
@@ -84,10 +84,10 @@ pub enum ListCommand {
         /// The most to take, at least 1.
         max: u64,
     },
-    /// The same as `Pop` from the first of several lists that is not empty; where all are, waits
-    /// for an element: who waits longest is served first, after the command that brings something
-    /// has ended. At most one waits in a session, `PopFirst` or `Move`; neither waits in a batch.
-    /// → `Popped`, `TimedOut`
+    /// The same as `Pop` from the first of several lists that is not empty. Where all are, it waits
+    /// for an element: the longest wait is served first, after the command that brings something
+    /// has ended. At most one waits in a session, `PopFirst` or `Move`; neither waits in a batch. →
+    /// `Popped`, `TimedOut`
     PopFirst {
         /// The lists, the preferred first.
         queues: Vec<QueueName>,
@@ -115,8 +115,8 @@ pub enum ListCommand {
         wait: Option<Nanos>,
     },
     /// End a `PopFirst` or `Move` of this session that waits. → nothing of its own: that is
-    /// answered `TimedOut`; no effect where none waits. Ends as [`crate::Command::CancelSends`]
-    /// does what waits for a place
+    /// answered `TimedOut`; no effect where none waits. Ends sends that wait for a place, as
+    /// [`crate::Command::CancelSends`] does
     CancelPop,
     /// How many elements there are. → `Count`
     Length {
@@ -145,23 +145,24 @@ pub enum ListCommand {
         origin: End,
         /// The place.
         at: i64,
-        /// What is there then.
+        /// The new element.
         element: Arc<[u8]>,
         /// How durable it is to be.
         persistence: Persistence,
     },
-    /// Store an element beside the first, from `origin` on, that equals `pivot`. → `Count` of what
-    /// is in the list then, `Count(0)` where there is no pivot, `NotFound` where there is no list
+    /// Store an element beside the first, from `origin` on, that equals `pivot`. → `Count` of the
+    /// elements in the list then, `Count(0)` where there is no pivot, `NotFound` where there is no
+    /// list
     Insert {
         /// The list.
         queue: QueueName,
         /// From where the pivot is looked for.
         origin: End,
-        /// What is looked for.
+        /// The element to look for.
         pivot: Arc<[u8]>,
         /// On which side of it: towards this end.
         towards: End,
-        /// What is stored.
+        /// The element to store.
         element: Arc<[u8]>,
         /// How durable it is to be.
         persistence: Persistence,
@@ -173,7 +174,7 @@ pub enum ListCommand {
         queue: QueueName,
         /// From where they are looked for.
         origin: End,
-        /// What is looked for.
+        /// The element to look for.
         element: Arc<[u8]>,
         /// The most to delete.
         max: u64,
@@ -200,7 +201,7 @@ pub enum ListCommand {
         origin: End,
         /// From where they are looked for.
         from: End,
-        /// What is looked for.
+        /// The element to look for.
         element: Arc<[u8]>,
         /// So many that are found first do not count.
         skip: u64,
@@ -234,7 +235,7 @@ impl ListCommand {
         }
     }
 
-    /// It does not wait, whatever it said.
+    /// Makes the command not wait, even if it said so.
     pub const fn end_wait(&mut self) {
         if let Self::PopFirst { wait, .. } | Self::Move { wait, .. } = self {
             *wait = Some(Nanos::ZERO);
@@ -261,7 +262,7 @@ impl Element {
         Self { format: Format::RAW, payload: Payload::WHOLE, body: Body::Here(body) }
     }
 
-    /// What a protocol that does not know the format is to see.
+    /// The bytes for a protocol that does not know the format.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         self.body.get(self.payload.range(self.format, &self.body)).unwrap_or_default()

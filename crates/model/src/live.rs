@@ -1,9 +1,9 @@
-//! What of the log still matters.
+//! The part of the log that still matters.
 
 use core::ops::{AddAssign, SubAssign};
 
-/// Records that the log has to keep, and what they take when they are stored anew; what is only
-/// counted in memory may add [`crate::limits::UNRECORDED_BYTES_MAX`] to each.
+/// Records that the log has to keep, and their bytes when they are stored anew. Counts in memory
+/// alone may add [`crate::limits::UNRECORDED_BYTES_MAX`] to each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LiveRecords {
     /// How many.

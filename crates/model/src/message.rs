@@ -8,7 +8,7 @@ use core::ops::Range;
 
 use crate::{DeadReason, Nanos, Persistence, QueueName, fingerprint, limits};
 
-/// A message on its way in. What identifies it and what happens to it later is the engine's.
+/// A message on its way in. The engine gives it its identity and its later state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMessage {
     /// Smaller is more urgent.
@@ -17,9 +17,9 @@ pub struct NewMessage {
     pub delay: Nanos,
     /// How long a consumer that asks for no other time may hold it before it is ready again.
     pub lease: Nanos,
-    /// The moment from which nobody may receive it any more.
+    /// The moment from which no consumer may receive it any more.
     pub expires: Option<Nanos>,
-    /// What its sender asks of the store.
+    /// Its sender's wish for durability.
     pub persistence: Persistence,
     /// Its sender's own name for it: within the window that the store remembers, a message of the
     /// same name to the same destination is not stored again, and its sender is answered as the
@@ -74,8 +74,8 @@ impl MessageGroup {
         Self(NonZeroU16::MIN.saturating_add(number as u16))
     }
 
-    /// The same, where it ends with this message: what comes behind it in the group may go to
-    /// another consumer (`JMSXGroupSeq` is -1).
+    /// The same, where it ends with this message: later messages of the group may go to another
+    /// consumer (`JMSXGroupSeq` is -1).
     #[must_use]
     pub const fn ending(self) -> Self {
         match NonZeroU16::new(self.0.get() | Self::LAST) {
@@ -100,7 +100,7 @@ impl MessageGroup {
 const _: () = assert!(limits::MESSAGE_GROUPS_MAX < MessageGroup::LAST);
 
 /// The priority of a message whose protocol knows none, or whose sender names none: that of JMS
-/// messages, and near to what beanstalkd's clients use.
+/// messages, and near to the usual one of beanstalkd's clients.
 pub const PRIORITY_DEFAULT: u32 = 5 * 256;
 
 /// How the bytes of a body are to be read. It is stored with each message, so a number never
@@ -113,8 +113,8 @@ impl Format {
     pub const RAW: Self = Self(0);
 }
 
-/// How to look into bodies of every format that the house knows: pure functions, which whoever
-/// knows the protocols hands to the engine. They are total: any bytes have an answer.
+/// How to look into bodies of every format that Dunlin knows: pure functions. The owner of all
+/// protocols hands them to the engine. They are total: any bytes have an answer.
 #[derive(Clone, Copy)]
 pub struct Formats {
     /// A header field or property by the name that selectors use.
@@ -126,7 +126,7 @@ pub struct Formats {
     pub index: IndexReader,
     /// Which of the bytes a consumer of another protocol is to see.
     pub payload: PayloadReader,
-    /// What tells a message from one that says something else under the same name.
+    /// Tells a message from one of other content under the same name.
     pub fingerprint: FingerprintReader,
     /// The group that a message belongs to.
     pub group: GroupReader,
@@ -135,12 +135,12 @@ pub struct Formats {
 /// Where in a body its parts are, as its format counts them.
 pub type Outline = [u32; 8];
 
-/// What is known of a message whose properties are looked for.
+/// The known parts of a message whose properties are looked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'f, 'm> {
-    /// What [`Formats::outline`] gave of the same message.
+    /// The result of [`Formats::outline`] for the same message.
     pub outline: &'f Outline,
-    /// What [`Formats::index`] gave of the same message, or nothing.
+    /// The result of [`Formats::index`] for the same message, or nothing.
     pub index: &'f [(&'m str, Value<'m>)],
 }
 
@@ -175,7 +175,7 @@ pub struct Subject<'m> {
     pub is_persistent: bool,
     /// When it came.
     pub created: Nanos,
-    /// From when on nobody may receive it.
+    /// The moment from which no consumer may receive it.
     pub expires: Option<Nanos>,
     /// How many attempts to deliver it have failed.
     pub failed: u32,
@@ -220,7 +220,7 @@ impl fmt::Debug for Formats {
     }
 }
 
-/// What a header field or property holds, as selectors see it.
+/// The value of a header field or property, as selectors see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Value<'m> {
     /// There is none, or it is null.

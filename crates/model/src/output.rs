@@ -1,4 +1,4 @@
-//! What the engine tells a protocol session.
+//! The engine's replies to a protocol session.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -12,14 +12,15 @@ use crate::{
     Shows, StatedPolicy, Subscription, SubscriptionStatistics, Values, WallClock,
 };
 
-/// A reply on its way to a session, and what must be durable before the session's peer may see it.
+/// A reply on its way to a session, and the position that must be durable before the session's peer
+/// may see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// Whose.
+    /// The session that it is for.
     pub session: SessionId,
     /// The gate holds it until then.
     pub after: DependsOn,
-    /// What.
+    /// The reply.
     pub reply: Reply,
 }
 
@@ -60,7 +61,7 @@ pub enum Reply {
         /// How many messages it got since it was opened, which is its limit now.
         delivered: u64,
     },
-    /// What a consumer received from is gone, and the consumer with it. Answers no command.
+    /// The source of a consumer is gone, and the consumer with it. Answers no command.
     ConsumerClosed {
         /// The consumer.
         link: LinkId,
@@ -111,7 +112,7 @@ pub enum Reply {
     },
     /// Where in a list something is.
     Places(Vec<u64>),
-    /// What a name stands for; `None`: nothing.
+    /// The kind of a key; `None`: no such key.
     Kind(Option<KeyKind>),
     /// When a key is to go.
     Lifetime(Lifetime),
@@ -124,13 +125,13 @@ pub enum Reply {
     },
     /// A small value; `None`: there is no such key.
     Value(Option<Arc<[u8]>>),
-    /// What a run has found.
+    /// The values that a run has found.
     Values(Box<Values>),
     /// A value was set, or was to be set only under a condition.
     Replaced {
         /// Whether it is set now.
         set: bool,
-        /// What was there before, where that was asked for.
+        /// The old value, where that was asked for.
         old: Option<Arc<[u8]>>,
     },
     /// Messages that were looked at.
@@ -146,10 +147,9 @@ pub enum Reply {
     Apart(Box<ListCommand>),
     /// The answers to the commands of a batch.
     Batch(Vec<Self>),
-    /// What was observed has changed: the batch was not done.
+    /// An observed key has changed: the batch was not done.
     Stale,
-    /// A queue has no place yet for what was sent, or memory no room: the answer comes later, as
-    /// `Late`.
+    /// A queue has no place yet for a send, or memory no room: the answer comes later, as `Late`.
     Waits {
         /// Which of the sends that wait it is.
         ticket: u64,
@@ -158,7 +158,7 @@ pub enum Reply {
     Late {
         /// Which.
         ticket: u64,
-        /// What came of it.
+        /// The reply.
         reply: Box<Self>,
     },
 }
@@ -229,9 +229,9 @@ pub struct Delivery {
     pub priority: u32,
     /// When it was stored.
     pub created: Nanos,
-    /// From when on nobody may receive it.
+    /// The moment from which no consumer may receive it.
     pub expires: Option<Nanos>,
-    /// What it survives.
+    /// The failure that it survives.
     pub durability: Durability,
     /// The topic that it was published to, where the consumer subscribed to a pattern.
     pub topic: Option<QueueName>,
@@ -243,8 +243,8 @@ pub struct Delivery {
     pub payload: Payload,
     /// Its body.
     pub body: Body,
-    /// Bytes of it as they count for what its consumer may have ([`crate::Command::Credit`]): where
-    /// it had left memory maybe more than they are.
+    /// Bytes of it as they count for its consumer's credit ([`crate::Command::Credit`]): where it
+    /// had left memory maybe more than they are.
     pub charge: u64,
 }
 
@@ -284,7 +284,7 @@ impl Delivery {
         Shows { body: &mut self.body }
     }
 
-    /// What a protocol that does not know the format is to see.
+    /// The bytes for a protocol that does not know the format.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         self.body.get(self.payload_range()).unwrap_or_default()

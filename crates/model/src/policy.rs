@@ -12,28 +12,28 @@ pub struct QueuePolicy {
     pub kept: bool,
     /// Failed deliveries that make a message a dead letter; zero: however many there are.
     pub attempts_max: u32,
-    /// What becomes of a dead letter.
+    /// What to do with a dead letter.
     pub dead_letters: DeadLetters,
-    /// What is taken from the queue as a list is leased to the session for so long; its next
-    /// command says that it has arrived, and so does the end of that time while the session lives.
-    /// A session that ends before returns it. `None`: what is taken is gone at once.
+    /// A pop from the queue as a list is leased to the session for so long. Its next command says
+    /// that the element has arrived, and so does the end of that time while the session lives. A
+    /// session that ends before returns it. `None`: a popped element is gone at once.
     pub pop_lease: Option<Nanos>,
     /// How much it may hold.
     pub bounds: QueueBounds,
-    /// How long what comes back is hidden.
+    /// How long a returned message is hidden.
     pub redelivery: Redelivery,
 }
 
-/// How much a queue may hold, or each subscription of a topic, and what becomes of what is sent
-/// beyond that. Counted is all that is stored, in whatever state. What the broker itself moves
-/// there (dead letters, what a client gives back) is never held off.
+/// How much a queue may hold, or each subscription of a topic, and how it treats sends beyond that.
+/// All stored messages count, in any state. Messages that the broker itself moves there (dead
+/// letters, messages that a client gives back) are never held off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueBounds {
     /// Messages; `None`: any number.
     pub messages_max: Option<u64>,
     /// Bytes of their bodies; `None`: any number.
     pub bytes_max: Option<u64>,
-    /// What becomes of what does not fit.
+    /// The treatment of a message that does not fit.
     pub when_full: WhenFull,
     /// Senders are held off so that messages wait no longer than this, as far as can be foreseen:
     /// no more may be there than have left in that time, and nothing is taken while the oldest has
@@ -56,7 +56,8 @@ impl QueueBounds {
         messages.or_else(bytes).or_else(|| self.target_age.map(Bound::Age))
     }
 
-    /// Whether they contradict each other: an age to be kept by holding off, and nobody held off.
+    /// Whether they contradict each other: an age to be kept by holding off, and no sender held
+    /// off.
     #[must_use]
     pub const fn are_at_odds(&self) -> bool {
         self.target_age.is_some() && !self.holds_off()
@@ -71,14 +72,14 @@ impl QueueBounds {
         }
     }
 
-    /// Whether they are kept by what is not stored.
+    /// Whether they are kept by not storing messages.
     #[must_use]
     pub const fn holds_off(&self) -> bool {
         self.is_bounded() && matches!(self.when_full, WhenFull::Pace | WhenFull::Reject)
     }
 }
 
-/// What becomes of what a queue has no place for.
+/// The treatment of a message for which a queue has no place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
     /// It waits for a place, in a line; a batch is refused.
@@ -92,9 +93,9 @@ pub enum WhenFull {
     /// The same, but that these become dead letters; where dead letters are dropped, and in the
     /// queue of dead letters itself, they are deleted.
     DeadLetter,
-    /// It is stored, and those are disconnected who consume from the subscription: one that is not
-    /// durable goes with its messages, a durable one stays, and so does what waits in it. A queue
-    /// that is no subscription refuses, as by [`WhenFull::Reject`].
+    /// It is stored, and the subscription's consumers are disconnected. A subscription that is not
+    /// durable goes with its messages; a durable one stays, and so do its messages. A queue that is
+    /// no subscription refuses, as by [`WhenFull::Reject`].
     Disconnect,
 }
 
@@ -112,15 +113,14 @@ impl Default for QueuePolicy {
     }
 }
 
-/// What becomes of a message whose time is over or that nobody can deal with.
+/// The treatment of a message whose time is over or that no consumer can process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeadLetters {
     /// It waits in the queue for these and says why, unless its sender asked that memory alone
-    /// keeps it: then it is deleted, as in ActiveMQ. So what is sent to live for a moment fills
-    /// nothing.
+    /// keeps it: then it is deleted, as in ActiveMQ. So short-lived messages fill nothing.
     #[default]
     ParkPersistent,
-    /// It waits there, whatever its sender asked.
+    /// It waits there, regardless of its sender's wish.
     Park,
     /// It is deleted.
     Drop,
@@ -133,7 +133,7 @@ pub enum ReleaseOrder {
     /// Where it was: in front of all that were stored after it.
     #[default]
     Front,
-    /// Behind all that are ready now, so that workers who only release visit every message.
+    /// Behind all that are ready now, so that workers that only release visit every message.
     Back,
 }
 

@@ -10,11 +10,11 @@ use crate::{MessageId, Nanos};
 pub struct Redelivery {
     /// After the first failed delivery, and each time a client gives it back; `None`: not at all.
     pub delay: Option<Nanos>,
-    /// By what that is multiplied with each further failed delivery.
+    /// The factor by which each further failed delivery multiplies it.
     pub factor: Thousandths,
     /// The longest that comes of it; `None`: ten times the delay.
     pub delay_max: Option<Nanos>,
-    /// By what share of it the delay is longer or shorter, differently for each message and
+    /// The share of it by which the delay is longer or shorter, differently for each message and
     /// attempt, so that messages which failed together do not come back together.
     pub jitter: Thousandths,
 }

@@ -1,5 +1,5 @@
-//! Why the engine does not do what it was told, in a line that says which limit was reached and
-//! what mends it. A protocol that has words of its own for one of these says those.
+//! Why the engine refuses a command, in a line that says which limit was reached and how to mend
+//! it. A protocol that has words of its own for one of these says those.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -12,7 +12,7 @@ use crate::{Nanos, QueueName, limits};
 pub enum Refusal {
     /// The journal has no room for another message until space returns; deletes still work.
     StoreFull,
-    /// The broker's memory is full of what cannot leave it; deletes still work.
+    /// The broker's memory is full of messages that cannot leave it; deletes still work.
     MemoryFull,
     /// There are as many queues, or topics, as there may be.
     TooManyQueues {
@@ -87,7 +87,7 @@ pub enum Refusal {
     SendIdTooLong,
     /// A sender gives a message the name of another one that says something else.
     SendIdReused,
-    /// The queue has consumers, or somebody holds messages of it, or it goes with a session.
+    /// The queue has consumers, or a session holds messages of it, or it goes with a session.
     QueueInUse,
     /// A queue, or a subscription of a topic, holds as much as its rules allow.
     QueueFull(Box<QueueFull>),
@@ -108,7 +108,7 @@ pub struct QueueFull {
     pub bound: Bound,
 }
 
-/// What a queue may hold, as its rules say it.
+/// The bound of a queue, as its rules say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// So many messages.
@@ -176,7 +176,7 @@ impl fmt::Display for Refusal {
 }
 
 impl Refusal {
-    /// What was asked is more than may be at once.
+    /// The command asks for more than is allowed at once.
     fn too_much(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TransactionTooLarge => write!(
@@ -242,7 +242,7 @@ impl Refusal {
         }
     }
 
-    /// What is in the way where that is no limit.
+    /// The obstacle, where that is no limit.
     const fn state(&self) -> &'static str {
         match self {
             Self::NoSuchDestination | Self::NoSuchLink => "the destination is gone",

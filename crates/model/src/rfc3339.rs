@@ -9,7 +9,7 @@ use crate::Nanos;
 pub struct Rfc3339(Nanos);
 
 impl Nanos {
-    /// This moment for people; what is less than a millisecond is left out.
+    /// This moment for people; parts below a millisecond are left out.
     ///
     /// ```
     /// let moment = model::Nanos::from_millis(1_764_094_050_123);

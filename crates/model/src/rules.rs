@@ -56,7 +56,7 @@ impl RuleKey {
         Self::RedeliveryJitter,
     ];
 
-    /// What operators call it.
+    /// Its name for operators.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -81,7 +81,7 @@ impl RuleKey {
         Self::ALL.into_iter().find(|key| key.word() == word)
     }
 
-    /// What it may be, in words.
+    /// Its allowed values, in words.
     #[must_use]
     pub const fn allowed(self) -> &'static str {
         match self {
@@ -178,7 +178,7 @@ impl QueueRule {
         }
     }
 
-    /// What a text says of it; `None`: nothing that it may be, see [`RuleKey::allowed`].
+    /// Parses a text; `None`: no allowed value, see [`RuleKey::allowed`].
     #[must_use]
     pub fn parse(key: RuleKey, text: &str) -> Option<Self> {
         Some(match key {
@@ -235,7 +235,7 @@ impl QueueRule {
     }
 }
 
-/// What it is, as [`QueueRule::parse`] takes it.
+/// The rule's value, as [`QueueRule::parse`] takes it.
 impl fmt::Display for QueueRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -283,7 +283,7 @@ impl OwnPolicy {
         self.rules.iter().copied().flatten()
     }
 
-    /// Gives one, in place of what it was.
+    /// Sets one, in place of its old value.
     pub fn set(&mut self, rule: QueueRule) {
         if let Some(place) = self.rules.get_mut(rule.key().index()) {
             *place = Some(rule);
@@ -306,10 +306,10 @@ impl OwnPolicy {
     }
 }
 
-/// What becomes of a queue's own rules.
+/// A change of a queue's own rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyChange {
-    /// These go, so that what is configured holds.
+    /// These go, so that the configured ones hold.
     pub forget: Vec<RuleKey>,
     /// These are given, or changed.
     pub set: OwnPolicy,
@@ -322,7 +322,7 @@ impl PolicyChange {
         Self { forget: RuleKey::ALL.to_vec(), set }
     }
 
-    /// What a queue has of its own after it.
+    /// A queue's own rules after it.
     #[must_use]
     pub fn applied_to(&self, own: OwnPolicy) -> OwnPolicy {
         let mut own = own;
@@ -339,7 +339,7 @@ pub struct StatedPolicy {
     pub holds: QueuePolicy,
     /// Of these, those that it was given while the broker ran.
     pub own: OwnPolicy,
-    /// What would hold without them.
+    /// The rules that would hold without them.
     pub configured: QueuePolicy,
 }
 

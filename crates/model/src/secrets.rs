@@ -1,4 +1,4 @@
-//! Numbers that nobody can guess, for those who have no randomness of their own.
+//! Numbers that no client can guess, for crates that have no randomness of their own.
 
 use alloc::sync::Arc;
 use core::fmt;

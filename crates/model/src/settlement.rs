@@ -1,8 +1,8 @@
-//! What becomes of a message that was delivered.
+//! The outcomes of a delivered message.
 
 use crate::{Nanos, QueueName, SubscriptionName};
 
-/// What became of a held message.
+/// The outcome of a held message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settlement {
     /// It is done with, and deleted.
@@ -13,7 +13,7 @@ pub enum Settlement {
     /// Its delivery failed: the same, and one failure more; when there are too many of them, among
     /// the dead letters.
     Fail,
-    /// The same, but once this delay is over, whatever the rules say; zero: at once.
+    /// The same, but once this delay is over, regardless of the rules; zero: at once.
     GiveBack {
         /// Its delivery failed.
         failed: bool,

@@ -1,4 +1,4 @@
-//! What the engine counts, per message, per queue and in all.
+//! The engine's counts, per message, per queue and in all.
 
 use crate::{MessageId, Nanos, QueueName};
 
@@ -108,7 +108,7 @@ pub struct BrokerStatistics {
     pub dead_letters: DeadLetterStatistics,
 }
 
-/// Messages whose time was over or that nobody could deal with, since the start of the process.
+/// Messages whose time was over or that no consumer could process, since the start of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeadLetterStatistics {
     /// Those that became dead letters.

@@ -7,10 +7,10 @@ use crate::{Nanos, QueueName};
 /// A client's own name for itself, which outlives its sessions. A name as a queue has.
 pub type ClientName = QueueName;
 
-/// What a subscription is known by.
+/// The identity of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SubscriptionName {
-    /// Whose it is; `None`: it belongs to all clients of the broker.
+    /// Its owner; `None`: it belongs to all clients of the broker.
     pub client: Option<ClientName>,
     /// Its name among those of that client.
     pub name: QueueName,
@@ -18,7 +18,7 @@ pub struct SubscriptionName {
     pub durable: bool,
 }
 
-/// What a consumer of a topic asks for.
+/// The subscription that a consumer of a topic asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscription {
     /// `None`: of this consumer alone, and gone with it. A durable one has a name.
@@ -53,7 +53,7 @@ pub enum Matching {
 /// When a subscription ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expiry {
-    /// What keeps it.
+    /// The thing that keeps it.
     pub with: Keeper,
     /// How long after that is gone it ends.
     pub after: Nanos,

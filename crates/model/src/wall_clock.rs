@@ -9,15 +9,15 @@ use crate::Nanos;
 ///
 /// The engine's clock never goes back and is never set, the machine's may be at any time. A moment
 /// that a client names is turned into the engine's time when it arrives, so that it means the span
-/// from now that the client meant; a moment that a client is told is turned back. All clones are
-/// one clock. Whoever steps sessions tells it the time: it asks no clock itself.
+/// from now that the client meant. A moment for a client is turned back. All clones are one clock.
+/// The server that steps sessions tells it the time: it asks no clock itself.
 #[derive(Clone, Debug, Default)]
 pub struct WallClock(Arc<AtomicI64>);
 
 impl WallClock {
-    /// The machine's clock shows `wall` where the engine's time is `now`. Small differences to what
-    /// it showed before are two readings of the same, and change nothing: a moment that a client
-    /// named is told as it was named.
+    /// The machine's clock shows `wall` where the engine's time is `now`. Small differences to the
+    /// last reading are two readings of the same, and change nothing: a client sees its moment as
+    /// it named it.
     pub fn set(&self, now: Nanos, wall: Nanos) {
         let ahead = signed(wall).saturating_sub(signed(now));
         if ahead.abs_diff(self.ahead()) >= STEP_MIN {
