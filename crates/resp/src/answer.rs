@@ -1,4 +1,4 @@
-//! The codec's way out: what answers look like on the wire.
+//! The codec's way out: the form of answers on the wire.
 
 use alloc::vec::Vec;
 
@@ -43,7 +43,7 @@ impl<'a> Answer<'a> {
         self.line(b'+', text);
     }
 
-    /// An error with its code. Line ends in it become spaces: it may repeat what the peer sent.
+    /// An error with its code. Line ends in it become spaces: it may repeat bytes of the peer.
     pub(crate) fn error(&mut self, text: &str) {
         self.error_bytes(text.as_bytes());
     }
@@ -116,7 +116,7 @@ impl<'a> Answer<'a> {
         self.kind(b'~', length);
     }
 
-    /// What nobody asked for just now.
+    /// A push, which answers no command.
     pub(crate) fn push(&mut self, length: usize) {
         self.kind(b'>', length);
     }
@@ -149,12 +149,12 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// What a bulk string of so many bytes takes.
+/// Bytes of a bulk string of so many bytes.
 pub(crate) const fn bulk_bytes(length: usize) -> usize {
     header_bytes(length) + length + b"\r\n".len()
 }
 
-/// What a number behind a mark takes.
+/// Bytes of a number behind a mark.
 pub(crate) const fn header_bytes(number: usize) -> usize {
     let digits = match number.checked_ilog10() {
         Some(log) => log as usize + 1,

@@ -11,7 +11,7 @@ use crate::number::{NoTimeout, parse_integer, parse_timeout};
 use crate::shared::{Shared, Side};
 use crate::words::Words;
 
-/// A command's words with what it takes to understand them. The name is at place 0.
+/// A command's words with the means to understand them. The name is at place 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arguments<'a> {
     words: &'a Words,

@@ -94,7 +94,7 @@ pub(crate) fn list(context: &mut Context<'_>, words: &Words) -> Said {
     Ok(())
 }
 
-/// What COMMAND LIST filters by.
+/// The filter of COMMAND LIST.
 enum Filter {
     None,
     Category(String),

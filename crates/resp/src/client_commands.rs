@@ -1,4 +1,4 @@
-//! CLIENT: what clients tell of themselves and see of each other.
+//! CLIENT: clients tell of themselves and see each other.
 
 use alloc::collections::BTreeSet;
 use alloc::string::String;
@@ -78,8 +78,8 @@ pub(crate) fn set_info(context: &mut Context<'_>, words: &Words) -> Said {
     Ok(())
 }
 
-/// CLIENT NO-EVICT, CLIENT NO-TOUCH: nobody is evicted for its memory's sake, and nothing is
-/// touched by reading.
+/// CLIENT NO-EVICT, CLIENT NO-TOUCH: no client is evicted for its memory's sake, and reads touch
+/// nothing.
 pub(crate) fn switch(context: &mut Context<'_>, words: &Words) -> Said {
     if !words.is(2, "on") && !words.is(2, "off") {
         return Err(Fault::SYNTAX);

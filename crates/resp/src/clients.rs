@@ -1,4 +1,4 @@
-//! Who is connected, as CLIENT LIST shows it.
+//! The connected clients, as CLIENT LIST shows them.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -24,7 +24,7 @@ pub(crate) struct Clients {
     pub(crate) total_since_reset: u64,
 }
 
-/// What is known of one, and what it has set.
+/// The known facts of a client, and its settings.
 #[derive(Debug)]
 pub(crate) struct Client {
     /// Its number; none is used twice.
@@ -40,9 +40,9 @@ pub(crate) struct Client {
     pub(crate) queued: Option<usize>,
     /// It waits for an element.
     pub(crate) blocked: bool,
-    /// Who ended its waiting wants it to hear an error.
+    /// The client that ended its waiting wants it to hear an error.
     unblock_by_error: bool,
-    /// What it asked last.
+    /// Its last command.
     pub(crate) command: &'static str,
     since: Nanos,
     active: Nanos,

@@ -1,4 +1,4 @@
-//! What it takes to answer one client: who it is, what all share, and where the bytes go.
+//! All that answering one client needs: its identity, the shared state, and where the bytes go.
 
 use alloc::vec::Vec;
 

@@ -5,7 +5,7 @@ use alloc::format;
 
 use model::Refusal;
 
-/// What a command is refused with: its code and the sentence.
+/// The refusal of a command: its code and the sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault(pub(crate) Cow<'static, [u8]>);
 

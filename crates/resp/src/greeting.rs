@@ -1,4 +1,4 @@
-//! HELLO and AUTH. There is no password: whoever names one for the user there is, is let in, as in
+//! HELLO and AUTH. There is no password: any password for the existing user is accepted, as in
 //! Redis without one.
 
 use crate::answer::Version;

@@ -1,4 +1,4 @@
-//! INFO: the usual sections, each with what is true here and what clients look for.
+//! INFO: the usual sections, each with the fields that are true here and that clients look for.
 
 use alloc::format;
 use alloc::string::String;
@@ -126,7 +126,7 @@ fn persistence(shared: &Shared, _now: Nanos, _keys: u64) -> String {
         ("aof_rewrite_in_progress", &0),
         ("aof_rewrite_scheduled", &0),
         ("aof_last_bgrewrite_status", &"ok"),
-        // After an error of the disk there is nobody to ask.
+        // After an error of the disk no server is left to ask.
         ("aof_last_write_status", &"ok"),
     ])
 }

@@ -73,10 +73,10 @@ pub(crate) fn count(arguments: Arguments<'_>) -> Planned {
 }
 
 /// Names that are deleted or counted: in a transaction all at once, else a part at a time, so that
-/// nobody waits for a million.
+/// no client waits for a million.
 #[derive(Debug)]
 pub(crate) struct Names {
-    /// What is left of them.
+    /// The rest of them.
     names: Vec<QueueName>,
     /// How many of them at a time.
     part: usize,
@@ -108,7 +108,7 @@ impl Names {
         Plan::key(command, ReplyFormat::Names(self))
     }
 
-    /// What is to be asked next, or how many it came to in all.
+    /// The next question, or the count in all.
     pub(crate) fn go_on(mut self, reply: &Reply) -> Result<Result<Plan, u64>, Fault> {
         match reply {
             Reply::Count(count) => {
@@ -126,13 +126,13 @@ impl Names {
         }
     }
 
-    /// What the names hold in memory.
+    /// Bytes that the names hold in memory.
     pub(crate) fn held_bytes(&self) -> usize {
         self.names.len() * NAME_BYTES
     }
 }
 
-/// What a name is reckoned to hold.
+/// Bytes that a name is reckoned to hold.
 const NAME_BYTES: usize = size_of::<QueueName>() + 48;
 
 /// TYPE
@@ -296,7 +296,7 @@ pub(crate) fn set(arguments: Arguments<'_>) -> Planned {
     set.plan(arguments, arguments.word(2), wording)
 }
 
-/// What SET is told beside key and value.
+/// The options of SET beside key and value.
 struct Set {
     rule: SetRule,
     deadline: ValueDeadline,

@@ -1,18 +1,18 @@
 //! The Redis protocol (RESP2 and RESP3): codec and session.
 //!
 //! Pure: bytes in, [`model::Command`]s out; [`model::Reply`]s in, bytes out. It contains no
-//! socket, no clock and no list; it knows no other protocol. What it promises, and where it departs
-//! from Redis, is in `docs/reference/protocols/redis.md`.
+//! socket, no clock and no list; it knows no other protocol. Its promises, and its differences from
+//! Redis, are in `docs/reference/protocols/redis.md`.
 //!
 //! How a server drives one connection:
 //!
 //! 1. [`Session::new`] when the connection opens.
-//! 2. [`InputBuffer::append`] for whatever bytes arrive.
+//! 2. [`InputBuffer::append`] for all bytes that arrive.
 //! 3. While [`Session::poll_command`] gives a command: step the engine with it and hand each reply
 //!    to [`Session::handle_reply`]. Only the reply to a `PopFirst` or `Move` that waits may come
-//!    later, and `Credit` has none. Both calls append what the peer shall see to `out`, in order.
-//!    What a reply appends waits for what the reply depends on; a reply that appends nothing may be
-//!    a part of the next answer, so what comes behind it waits for it as well.
+//!    later, and `Credit` has none. Both calls append bytes for the peer to `out`, in order. Bytes
+//!    of a reply wait until its position is durable. A reply that appends nothing may be a part of
+//!    the next answer, so later bytes wait for it as well.
 //! 4. After each call of both, while [`Shared::poll_unblocked`] gives a session and a command: give
 //!    the engine that command in the name of that session.
 //! 5. Messages of subscriptions are replies that come at any time. [`Session::has_more`] tells that

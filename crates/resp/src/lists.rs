@@ -196,7 +196,7 @@ pub(crate) fn locate(arguments: Arguments<'_>) -> Planned {
     Ok(Plan::list(command, wording))
 }
 
-/// What LPOS is told beside key and element.
+/// The options of LPOS beside key and element.
 struct Location {
     rank: i64,
     count: Option<u64>,

@@ -44,7 +44,7 @@ pub(crate) fn parse_timeout(text: &[u8]) -> Result<Nanos, NoTimeout> {
         return Err(NoTimeout::OutOfRange);
     }
     let exact = seconds * 1_000.0;
-    // What is cut off makes one more; floats of no library know how to round up.
+    // A fraction that is cut off adds one; floats of no library know how to round up.
     let whole = exact as u64;
     Ok(Nanos::from_millis(whole.saturating_add(u64::from((whole as f64) < exact))))
 }

@@ -1,5 +1,5 @@
-//! CONFIG: what clients may know of the settings, in Redis's words. Nothing can be set while the
-//! server runs; setting what holds already is let pass.
+//! CONFIG: the settings that clients may know, in Redis's words. Nothing can be set while the
+//! server runs. A CONFIG SET of the present value passes.
 
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
@@ -99,7 +99,7 @@ fn all(options: &Options) -> Vec<(&'static str, String)> {
     .into()
 }
 
-/// What Redis calls this policy. A period other than a second has no name there: whoever asks
+/// Redis's name for this policy. A period other than a second has no name there: a client that asks
 /// learns that the last second may be at risk, or less of it.
 pub(crate) const fn append_sync(policy: StorePolicy) -> &'static str {
     match policy {

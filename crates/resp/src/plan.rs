@@ -1,10 +1,10 @@
-//! What a command comes to where the engine is needed: what to ask, and how the reply is worded.
+//! The plan of a command that needs the engine: the question, and the wording of the reply.
 
 use model::{Command, KeyCommand, ListCommand};
 
 use crate::reply_format::ReplyFormat;
 
-/// A question and what its reply will mean.
+/// A question and the meaning of its reply.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) command: Command,

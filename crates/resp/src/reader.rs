@@ -1,8 +1,8 @@
 //! The codec's way in: commands as arrays of bulk strings, or in a line as a person types them.
 //!
-//! What has arrived is taken out of the input at once, so a large command does not wait in a buffer
-//! that is bounded. Nothing is allocated by a length that the peer claims. What is lenient in Redis
-//! is so here: what ends a line or a bulk string need only be two bytes long there.
+//! Arrived bytes are taken out of the input at once, so a large command does not wait in a buffer
+//! that is bounded. Nothing is allocated by a length that the peer claims. Lenient rules of Redis
+//! are so here: the end of a line or a bulk string need only be two bytes long there.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -58,7 +58,7 @@ enum Expect {
     BulkEnd { missing: usize },
 }
 
-/// What came of reading.
+/// The result of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// There are too few bytes yet.
@@ -131,7 +131,7 @@ impl Reader {
         self.was_inline
     }
 
-    /// Whether what follows the command that was read last begins as that did.
+    /// Whether the bytes after the last command begin as that did.
     pub(crate) fn sees_alike(&self) -> bool {
         !self.head.is_empty()
     }

@@ -5,8 +5,8 @@ use super::*;
 
 const BULK_BYTES_MAX: usize = 100_000;
 
-/// What comes out of bytes that arrive in pieces of that size: the words of each command, and how
-/// it ended.
+/// Reads bytes that arrive in pieces of that size: gives the words of each command, and how it
+/// ended.
 fn read(bytes: &[u8], size: usize) -> (Vec<Vec<Vec<u8>>>, Option<ProtocolError>) {
     let mut reader = Reader::new(BULK_BYTES_MAX, COMMAND_BYTES_MAX);
     let mut input = InputBuffer::new();

@@ -19,7 +19,7 @@ use crate::room;
 use crate::runs::Run;
 use crate::topics;
 
-/// What the reply to a question will mean.
+/// The meaning of the reply to a question.
 #[derive(Debug)]
 pub(crate) enum ReplyFormat {
     /// `OK`; where nothing was found, there is no such key.
@@ -29,7 +29,7 @@ pub(crate) enum ReplyFormat {
     Inserted,
     /// An element or nothing.
     One,
-    /// The same of what waited, whose nothing has another form.
+    /// The same of a command that waited, whose nothing has another form.
     OneAwaited,
     /// Elements, or nothing where there is no list.
     Many,
@@ -73,7 +73,7 @@ pub(crate) struct Listing {
     bytes: usize,
 }
 
-/// What SCAN filters by.
+/// The filter of SCAN.
 #[derive(Debug)]
 pub(crate) struct Scan {
     pub(crate) pattern: Option<Box<[u8]>>,
@@ -81,7 +81,7 @@ pub(crate) struct Scan {
     pub(crate) none: bool,
 }
 
-/// What came of a reply.
+/// The result of a reply.
 pub(crate) enum Next {
     /// The peer was answered.
     Said,
@@ -112,7 +112,7 @@ impl ReplyFormat {
         if let Self::OneAwaited = self { Self::One } else { self }
     }
 
-    /// What it holds in memory while its reply is awaited.
+    /// Bytes that it holds in memory while its reply is awaited.
     pub(crate) fn held_bytes(&self) -> usize {
         match self {
             Self::Keys(listing) => listing.bytes,
@@ -153,7 +153,7 @@ impl ReplyFormat {
         }
     }
 
-    /// What one reply says by itself.
+    /// Words one reply by itself.
     fn say(self, reply: Reply, answer: &mut Answer<'_>) -> Result<(), Fault> {
         match (self, reply) {
             (Self::Okay, Reply::Done) => answer.ok(),

@@ -5,7 +5,7 @@ use model::{Element, Reply};
 
 use crate::answer::{bulk_bytes, header_bytes};
 
-/// What the answer to one command takes, or to all of a batch; of what is short by itself nothing.
+/// Bytes of the answer to one command, or to all of a batch; a short answer counts nothing.
 pub(crate) fn of_reply(reply: &Reply) -> usize {
     match reply {
         Reply::Elements(elements) if elements.len() > 1 => of_elements(elements),
@@ -27,7 +27,7 @@ pub(crate) fn of_reply(reply: &Reply) -> usize {
     }
 }
 
-/// The same of one of a batch, where what is short adds up.
+/// The same of one of a batch, where short answers add up.
 fn of_part(reply: &Reply) -> usize {
     match reply {
         Reply::Elements(elements) => of_elements(elements),

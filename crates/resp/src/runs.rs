@@ -22,7 +22,7 @@ use crate::words::Words;
 /// Commands of one run.
 const COMMANDS_MAX: usize = 64;
 
-/// What was asked at once.
+/// Commands that were asked at once.
 #[derive(Debug)]
 pub(crate) enum Run {
     /// So many pushes of an element each.
@@ -33,8 +33,8 @@ pub(crate) enum Run {
     Values(u64),
 }
 
-/// Makes a run of a command and what stands behind it in the input, where both are alike; `words`
-/// are those of the command. Tells how many more commands it has become.
+/// Makes a run of a command and those behind it in the input, where they are alike; `words` are
+/// those of the command. Tells how many more commands it has become.
 pub(crate) fn gather(
     command: Command,
     wording: &mut ReplyFormat,

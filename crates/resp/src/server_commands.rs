@@ -1,4 +1,4 @@
-//! Commands that are answered by what the server knows.
+//! Commands that the server answers by itself.
 
 use alloc::string::ToString as _;
 

@@ -1,4 +1,4 @@
-//! What all connections of a listener have in common.
+//! The state that all connections of a listener share.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -25,7 +25,7 @@ pub enum Side {
     Right,
 }
 
-/// What an operator chose, as far as clients ask for it or feel it.
+/// An operator's choices, as far as clients ask for them or feel them.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Which side of a list is the queue's head, where other protocols receive.
@@ -33,12 +33,11 @@ pub struct Options {
     /// Larger words of commands are refused.
     pub message_bytes_max: usize,
     /// Larger commands are refused, and more of them between MULTI and EXEC: each word counts with
-    /// what is beside it.
+    /// its overhead.
     pub command_bytes_max: usize,
-    /// Bytes of the names that KEYS lists, and of what EXEC says where it says what the server
-    /// knows by itself.
+    /// Bytes of the names that KEYS lists, and of EXEC's answers that the server gives by itself.
     pub reply_bytes_max: usize,
-    /// What "persistent" means.
+    /// The meaning of "persistent".
     pub policy: StorePolicy,
     /// Where clients connect.
     pub port: u16,
@@ -65,7 +64,7 @@ impl Default for Options {
 
 /// Clients, counters and settings of one listener; lives under the broker's lock.
 pub struct Shared {
-    /// Whether what stores something is refused.
+    /// Whether commands that store something are refused.
     pub draining: Draining,
     /// The machine's clock, by which clients tell absolute times.
     pub wall_clock: WallClock,
@@ -98,7 +97,7 @@ impl Shared {
         }
     }
 
-    /// What to give the engine in the name of a session whose waiting another client has ended.
+    /// The command for the engine in the name of a session whose waiting another client has ended.
     /// Ask after each call of a session's `poll_command` and `handle_reply`, until there is none:
     /// later that session may wait for something else.
     pub fn poll_unblocked(&mut self) -> Option<(SessionId, Command)> {
@@ -138,7 +137,7 @@ impl Familiar {
     }
 }
 
-/// Ends what waits.
+/// Ends a command that waits.
 pub(crate) fn cancel_wait() -> Command {
     Command::List(ListCommand::CancelPop)
 }
@@ -153,7 +152,7 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// What INFO says about the process and its machine. Asked for nothing else.
+/// INFO's facts about the process and its machine. Asked for nothing else.
 pub trait Facts {
     /// The process id.
     fn pid(&self) -> u32;

@@ -1,7 +1,7 @@
-//! To which channels and patterns a client is subscribed, and what it is told of them.
+//! The channels and patterns to which a client is subscribed, and its news of them.
 //!
-//! Each is a consumer of its own with a window of credit, so that a client who does not read costs
-//! a bounded number of messages a subscription beyond what the engine keeps.
+//! Each is a consumer of its own with a window of credit. So a client that does not read costs a
+//! bounded number of messages a subscription beyond those that the engine keeps.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub(crate) struct Subscriptions {
     next: u32,
 }
 
-/// What one subscribes to. Channels come before patterns.
+/// The target of a subscription. Channels come before patterns.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Target {
     pub(crate) pattern: bool,
@@ -55,14 +55,14 @@ impl Target {
         Command::Subscribe { link, subscription }
     }
 
-    /// What a client hears of having subscribed, or of having ended that, with what is left.
+    /// Confirms a subscription or its end to the client, with the number that is left.
     pub(crate) fn confirm(&self, subscribed: bool, left: Subscribed, answer: &mut Answer<'_>) {
         let word = confirmation(subscribed, self.pattern);
         say_change(word, Some(&self.name), left, answer);
     }
 }
 
-/// What a client hears that ends all its subscriptions and has none.
+/// The confirmation for a client that ends all its subscriptions and has none.
 pub(crate) fn confirm_none(pattern: bool, left: Subscribed, answer: &mut Answer<'_>) {
     say_change(confirmation(false, pattern), None, left, answer);
 }
@@ -158,7 +158,7 @@ impl Subscriptions {
 }
 
 impl Feed {
-    /// Allows more when half of what was allowed is used up. Gives whether it was.
+    /// Allows more when half of the credit is used up. Gives whether it was.
     fn renew(&mut self) -> bool {
         let left_bytes = self.bytes_limit.saturating_sub(self.bytes);
         let due = self.limit - self.delivered <= WINDOW / 2 || left_bytes <= WINDOW_BYTES / 2;

@@ -1,4 +1,4 @@
-//! Every command there is: what it is called, how many words it has, and what does it.
+//! Every command there is: its name, how many words it has, and its function.
 
 use crate::arguments::Arguments;
 use crate::catalogue;
@@ -31,14 +31,14 @@ pub(crate) struct Spec {
     pub(crate) does: Does,
 }
 
-/// What a command does.
+/// The action of a command.
 #[derive(Clone, Copy)]
 pub(crate) enum Does {
     /// Asks the engine.
     Ask(fn(Arguments<'_>) -> Result<Plan, Fault>),
-    /// Is answered by what the server knows.
+    /// Is answered by the server itself.
     Say(Say),
-    /// Changes what the session does.
+    /// Changes the session's behaviour.
     Verb(Verb),
     /// Its subcommands do it, and without one it does this, if anything.
     Subcommands(Option<Say>),
@@ -46,10 +46,10 @@ pub(crate) enum Does {
     Never(&'static str),
 }
 
-/// What answers by what the server knows.
+/// Answers from the server's own knowledge.
 pub(crate) type Say = fn(&mut Context<'_>, &Words) -> Result<(), Fault>;
 
-/// What only the session can do.
+/// Commands that only the session can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Multi,
@@ -63,7 +63,7 @@ pub(crate) enum Verb {
     Reset,
 }
 
-/// What a command is about.
+/// The subject of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
     Connection,
@@ -116,7 +116,8 @@ pub(crate) struct Repeated {
 }
 
 impl Repeated {
-    /// What these words begin with; nothing where it takes more than one word to know that.
+    /// The command at the beginning of these words; nothing where it takes more than one word to
+    /// know that.
     fn of(spec: &'static Spec, words: &Words) -> Option<Self> {
         let (name, mut word) = (words.word(0), [0; NAME_BYTES_MAX]);
         if !words.is(0, spec.name) || matches!(spec.does, Does::Subcommands(_)) {
@@ -126,7 +127,7 @@ impl Repeated {
         Some(Self { spec, word, bytes: name.len() })
     }
 
-    /// What these words ask, which is remembered.
+    /// The command that these words ask, which is remembered.
     pub(crate) fn find(last: &mut Option<Self>, words: &Words) -> Result<&'static Spec, Fault> {
         if let Some(Self { spec, word, bytes }) = last
             && word.get(..*bytes) == Some(words.word(0))

@@ -1,4 +1,4 @@
-//! PUBLISH and PUBSUB. What a subscriber is told is in `subscriptions`.
+//! PUBLISH and PUBSUB. A subscriber's messages are in `subscriptions`.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::reply_format::ReplyFormat;
 
 type Planned = Result<Plan, Fault>;
 
-/// PUBLISH. Nobody who subscribes later gets the message, so memory is enough for it.
+/// PUBLISH. Later subscribers do not get the message, so memory is enough for it.
 pub(crate) fn publish(arguments: Arguments<'_>) -> Planned {
     let message = NewMessage {
         persistence: Persistence::NonPersistent,

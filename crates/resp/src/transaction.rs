@@ -1,4 +1,4 @@
-//! MULTI: commands that wait for EXEC, and what becomes of them then.
+//! MULTI: commands that wait for EXEC, and their fate then.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -17,11 +17,11 @@ use crate::words::Words;
 /// The commands of a client since MULTI.
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
-    /// What the engine is to be asked.
+    /// The commands for the engine.
     commands: Vec<Command>,
     /// Where the answer to each comes from.
     parts: Vec<Part>,
-    /// What their words come to.
+    /// Bytes of their words.
     words_bytes: usize,
     /// One of them was refused already.
     pub(crate) is_faulty: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Transaction {
 enum Part {
     /// From the engine's next reply.
     Asked(ReplyFormat),
-    /// From what the server knows.
+    /// From the server's own knowledge.
     Said(Say, Words),
     Failed(Fault),
     Okay,
@@ -45,7 +45,7 @@ pub(crate) struct Parts(Vec<Part>);
 
 impl Transaction {
     /// Puts a command behind those that wait. It is read now, so that its words need not be kept;
-    /// what is wrong with them is said by EXEC.
+    /// EXEC says the errors in them.
     pub(crate) fn push(
         &mut self,
         spec: &'static Spec,
@@ -71,7 +71,7 @@ impl Transaction {
                 Err(fault) => Part::Failed(fault),
             },
             Does::Say(say) | Does::Subcommands(Some(say)) => Part::Said(say, words.clone()),
-            // Of what the session itself does, only UNWATCH waits for EXEC, which ends it anyway.
+            // Of the session's own commands, only UNWATCH waits for EXEC, which ends it anyway.
             Does::Verb(_) | Does::Subcommands(None) | Does::Never(_) => Part::Okay,
         });
         Ok(())
@@ -82,13 +82,13 @@ impl Transaction {
         self.parts.len()
     }
 
-    /// What the commands that wait hold in memory.
+    /// Bytes that the waiting commands hold in memory.
     pub(crate) fn bytes(&self) -> usize {
         let beside = self.parts.len() * (size_of::<Command>() + size_of::<Part>());
         self.words_bytes + beside
     }
 
-    /// What the engine is to be asked, and what else there is to answer.
+    /// The commands for the engine, and the other parts of the answer.
     pub(crate) fn plan(self) -> (Vec<Command>, Parts) {
         (self.commands, Parts(self.parts))
     }

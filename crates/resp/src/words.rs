@@ -4,10 +4,10 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// What a word costs beside its bytes when the size of a command is reckoned.
+/// The cost of a word beside its bytes when the size of a command is reckoned.
 const WORD_COST: usize = 16;
 
-/// What is kept of the memory of a large command.
+/// Bytes that are kept of the memory of a large command.
 const KEPT_BYTES_MAX: usize = 4 * 1024;
 const KEPT_WORDS_MAX: usize = 256;
 
@@ -51,7 +51,7 @@ impl Words {
         self.ends.is_empty()
     }
 
-    /// What holding it costs.
+    /// The cost of holding it.
     pub(crate) fn cost_bytes(&self) -> usize {
         self.bytes.len() + self.ends.len() * WORD_COST
     }

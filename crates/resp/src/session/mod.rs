@@ -35,20 +35,20 @@ use crate::table::{Does, Repeated, Spec, Verb};
 use crate::transaction::{Parts, Transaction};
 use crate::words::Words;
 
-/// What one call may answer by itself before the server must get the chance to send it.
+/// Bytes that one call may answer by itself before the server must get the chance to send them.
 const ANSWERS_BYTES_MAX: usize = 64 * 1024;
 
-/// What an errand is reckoned to hold, the name of a channel most of all.
+/// Bytes that an errand is reckoned to hold, the name of a channel most of all.
 const ERRAND_BYTES: usize = size_of::<FollowUp>() + 32;
 
-/// What the name of a value that is still to be looked at takes beside its bytes.
+/// Bytes for the name of a value that is still to be looked at, beside its own.
 const LOOKED_AT_NAME_BYTES: usize = 48;
 
 /// Bytes of memory that a key which is watched, or a list that a pop waits for, takes in the
 /// engine, but for its name. Measured.
 const WAITED_NAME_BYTES: usize = 256;
 
-/// What all keys take that one session may watch.
+/// Bytes of all keys that one session may watch.
 const WATCHED_BYTES_MAX: usize =
     limits::SESSION_OBSERVED_MAX * (WAITED_NAME_BYTES + limits::QUEUE_NAME_BYTES_MAX);
 
@@ -74,7 +74,8 @@ pub struct Session {
     /// Replies that the engine owes of which the peer hears nothing.
     quiet: usize,
     half_closed: bool,
-    /// A command has blocked in vain until its peer hung up: what stands behind is nobody's.
+    /// A command has blocked in vain until its peer hung up: no client waits for the commands
+    /// behind.
     drops_input: bool,
     half_sent: bool,
     has_more: bool,
@@ -84,7 +85,7 @@ pub struct Session {
     is_cut_off: bool,
     /// The command that it gave last.
     last: Option<Repeated>,
-    /// What time it was last.
+    /// The time of the last call.
     now: Nanos,
 }
 
@@ -96,7 +97,7 @@ enum Awaited {
     Plan(ReplyFormat),
     /// The same, and it may come later: there is no place yet.
     Waiting(ReplyFormat),
-    /// The same, and it may come later: that is what was asked for, of lists whose names take so
+    /// The same, and it may come later: the client asked to wait, for lists whose names take so
     /// many bytes.
     Blocked(ReplyFormat, usize),
     Exec(Parts),
@@ -108,12 +109,12 @@ enum Awaited {
     Unsubscribe(Target),
 }
 
-/// What is still to be done before the next command is read.
+/// Work that is still to be done before the next command is read.
 #[derive(Debug)]
 enum FollowUp {
     /// Ask the engine again.
     Ask(Plan),
-    /// Ask the engine for what is answered by `Done` or nothing found, and is nobody's business.
+    /// Ask the engine a command that is answered by `Done` or nothing found, and tell no client.
     Quiet(Command),
     /// Give credit, or end a wait, which has no reply of its own.
     Unanswered(Command),
@@ -138,7 +139,7 @@ impl FollowUp {
     }
 }
 
-/// What came of reading a little.
+/// The result of reading a little.
 enum Step {
     /// A command for the engine.
     Ask(Command),
@@ -179,9 +180,9 @@ impl Session {
         }
     }
 
-    /// Takes the next command for the engine out of `input`; what needs no engine is answered
-    /// into `out`. Gives nothing when `input` holds no whole command, while a reply is awaited,
-    /// after QUIT, and when it [`has_more`](Self::has_more).
+    /// Takes the next command for the engine out of `input`. Commands that need no engine are
+    /// answered into `out`. Gives nothing when `input` holds no whole command, while a reply is
+    /// awaited, after QUIT, and when it [`has_more`](Self::has_more).
     pub fn poll_command(
         &mut self,
         now: Nanos,
@@ -228,16 +229,16 @@ impl Session {
         }
     }
 
-    /// The peer will send no more. A command that waits ends, as does every later one at once. What
-    /// stands behind one that blocked in vain is not carried out, as with Redis: who waited is most
-    /// likely gone, and nobody would get what is popped.
+    /// The peer will send no more. A command that waits ends, as does every later one at once.
+    /// Commands behind one that blocked in vain are not carried out, as with Redis: the client is
+    /// most likely gone, and popped elements would reach no client.
     pub fn handle_half_close(&mut self) -> Option<Command> {
         self.half_closed = true;
         self.is_waiting().then(cancel_wait)
     }
 
     /// A reply of the engine is still to come. After a [half close](Self::handle_half_close) it
-    /// does come: nothing waits any more for what others do.
+    /// does come: nothing waits any more for other clients.
     #[must_use]
     pub const fn awaits_reply(&self) -> bool {
         !matches!(self.awaited, Awaited::Nothing)
@@ -275,14 +276,14 @@ impl Session {
         self.speaks_http
     }
 
-    /// The connection is to be closed once what it was answered has been sent: the peer has quit,
-    /// or sent what is no command.
+    /// The connection is to be closed once its answers have been sent: the peer has quit, or sent
+    /// bytes that are no command.
     #[must_use]
     pub const fn wants_close(&self) -> bool {
         self.closing
     }
 
-    /// The connection is to be closed at once, whatever the peer has not read yet: it left too much
+    /// The connection is to be closed at once, even if the peer has not read all: it left too much
     /// unread.
     #[must_use]
     pub const fn is_cut_off(&self) -> bool {
@@ -377,7 +378,7 @@ impl Session {
             Ok(Progress::Whole) => {
                 let words = self.reader.take_words();
                 if words.is_empty() {
-                    // An empty line is no command: nobody says by it that something arrived.
+                    // An empty line is no command: a client confirms no arrival by it.
                     self.reader.give_back(words);
                     return Step::GoOn;
                 }
@@ -402,8 +403,8 @@ impl Session {
         }
     }
 
-    /// What was taken from a queue that protects it is done with by the next command of any kind,
-    /// of which the engine hears by one that does nothing else.
+    /// A pop from a queue that protects it is final with the next command of any kind. The engine
+    /// hears of it by a command that does nothing else.
     fn postpone(&mut self, words: Words) -> Step {
         self.postponed = Some(words);
         self.popped = false;
@@ -411,7 +412,7 @@ impl Session {
         Step::Ask(ARRIVED)
     }
 
-    /// What follows cannot be understood.
+    /// The bytes behind cannot be understood.
     fn give_up(&mut self, error: ProtocolError, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
         self.closing = true;
         let text = alloc::format!("ERR {error}");
@@ -427,7 +428,7 @@ impl Session {
         out: &mut Vec<u8>,
     ) -> Step {
         if found.is_err() && is_http(words, self.reader.was_inline()) {
-            // A page in somebody's browser speaks through it: not a word, and nothing of the rest.
+            // A page in a user's browser speaks through it: not a word, and nothing of the rest.
             self.closing = true;
             self.speaks_http = true;
             return Step::GoOn;
@@ -566,7 +567,7 @@ impl Session {
         Step::Ask(command)
     }
 
-    /// There is no place yet for what was pushed, or no memory for what is to be stored.
+    /// There is no place yet for a push, or no memory for its elements.
     fn wait_for_place(&mut self, shared: &mut Shared) {
         self.awaited = match core::mem::replace(&mut self.awaited, Awaited::Nothing) {
             Awaited::Plan(wording) | Awaited::Waiting(wording) => Awaited::Waiting(wording),
@@ -586,7 +587,8 @@ impl Session {
         let is_in_vain = matches!(reply, Reply::TimedOut { .. });
         self.drops_input |=
             self.half_closed && is_in_vain && matches!(awaited, Awaited::Blocked(..));
-        // It is told as messages are, also to whom CLIENT REPLY spares the answers, as with Redis.
+        // It is told as messages are, also to a client that CLIENT REPLY spares the answers, as
+        // with Redis.
         let is_confirmation = matches!(
             (&awaited, &reply),
             (Awaited::Subscribe(..), Reply::Done) | (Awaited::Unsubscribe(_), _)
@@ -602,7 +604,7 @@ impl Session {
             }
             Awaited::Exec(parts) => self.finish_exec(parts, reply, shared, out),
             Awaited::WaitingExec(parts) => {
-                // First: its own commands may ask who waits.
+                // First: its own commands may ask which clients wait.
                 shared.clients.at_mut(self.slot).set_blocked(false);
                 self.finish_exec(parts, reply, shared, out);
             }
@@ -636,7 +638,7 @@ impl Session {
         }
     }
 
-    /// What the client has sent behind a command, and is like it, is asked of the engine with it.
+    /// Asks the engine at once for a command and the like ones that the client has sent behind it.
     fn gather(
         &mut self,
         command: Command,
@@ -668,7 +670,7 @@ impl Session {
     }
 }
 
-/// Does nothing else than to say that what was popped has arrived.
+/// Does nothing else than to say that a popped element has arrived.
 const ARRIVED: Command = Command::CloseProducer { link: LinkId(0) };
 
 /// Whether it may be answered later.
@@ -682,7 +684,7 @@ fn waits(command: &Command) -> bool {
     }
 }
 
-/// What the names take that it waits for.
+/// Bytes of the names that it waits for.
 fn waited_for_bytes(command: &Command) -> usize {
     match command {
         Command::List(ListCommand::PopFirst { queues, .. }) => waited_bytes(queues),
@@ -690,7 +692,7 @@ fn waited_for_bytes(command: &Command) -> usize {
     }
 }
 
-/// What names take that are watched, or that a pop waits for.
+/// Bytes of names that are watched, or that a pop waits for.
 fn waited_bytes(names: &[QueueName]) -> usize {
     names.iter().map(|name| WAITED_NAME_BYTES + name.as_str().len()).sum()
 }

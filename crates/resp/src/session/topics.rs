@@ -1,4 +1,4 @@
-//! What a session does about subscriptions.
+//! A session's subscriptions.
 
 use alloc::vec::Vec;
 
@@ -119,7 +119,7 @@ impl Session {
         subscribed
     }
 
-    /// A message has come. It is done with once it was told, or nobody is there to be told.
+    /// A message has come. It is done with once it was told, or no client is there to be told.
     pub(super) fn deliver(&mut self, delivery: &Delivery, shared: &mut Shared, out: &mut Vec<u8>) {
         let mut context = self.context(shared, out);
         let credit = self.subscriptions.deliver(delivery, &mut context.answer());

@@ -1,4 +1,4 @@
-//! What a session does about transactions.
+//! A session's transactions.
 
 use alloc::vec::Vec;
 
@@ -35,9 +35,9 @@ impl Session {
             Does::Verb(Verb::Subscribe { .. } | Verb::Unsubscribe { .. }) => {
                 Err(Fault::IN_TRANSACTION)
             }
-            // What looks at all subscriptions is no part of a frame.
+            // A command that looks at all subscriptions is no part of a frame.
             Does::Ask(_) if spec.name.starts_with("pubsub|") => Err(Fault::IN_TRANSACTION),
-            // Nothing is kept of what EXEC will refuse.
+            // Nothing is kept of commands that EXEC will refuse.
             _ if transaction.is_faulty => Ok(()),
             _ => transaction.push(spec, words, shared),
         };
@@ -99,7 +99,7 @@ impl Session {
         Ok(self.okay(shared, out))
     }
 
-    /// Forgets the commands that wait for EXEC, and what is watched for them.
+    /// Forgets the commands that wait for EXEC, and the keys that are watched for them.
     pub(super) fn end_transaction(&mut self, shared: &mut Shared) {
         self.transaction = None;
         shared.clients.at_mut(self.slot).queued = None;
