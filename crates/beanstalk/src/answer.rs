@@ -37,7 +37,7 @@ pub(crate) fn refusal(refusal: &Refusal) -> &'static str {
         | Refusal::TooManyQueues { .. }
         | Refusal::TooManyWatched => OUT_OF_MEMORY,
         Refusal::Draining => DRAINING,
-        // Such a name is nobody's to choose, or another client's: to this one it is none.
+        // Such a name is not for clients to choose, or is another client's: to this one it is none.
         Refusal::NoSuchDestination | Refusal::OfAnotherSession => BAD_FORMAT,
         _ => INTERNAL_ERROR,
     }

@@ -10,7 +10,7 @@ const TUBE_BYTES_MAX: usize = 200;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
-/// What is left of a line, read from left to right.
+/// The rest of a line, read from left to right.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arguments<'a>(pub(crate) &'a [u8]);
 

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use input::InputBuffer;
 
-/// What may be reserved for a body beyond the bytes that have arrived: a peer that claims much
+/// Bytes that may be reserved for a body beyond those that have arrived: a peer that claims much
 /// and sends nothing costs no more.
 const RESERVED_BYTES_MAX: usize = 16 * 1024;
 
@@ -21,8 +21,8 @@ impl Body {
         Self { received: Vec::new(), missing: bytes }
     }
 
-    /// Takes what has arrived. A body that is there as a whole is copied once, into memory of
-    /// exactly its size.
+    /// Takes the bytes that have arrived. A body that is there as a whole is copied once, into
+    /// memory of exactly its size.
     pub(crate) fn fill(&mut self, input: &mut InputBuffer) {
         let taken = self.missing.min(input.len());
         if taken == 0 {

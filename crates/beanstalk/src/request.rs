@@ -5,7 +5,7 @@ use model::{MessageId, Nanos, QueueName};
 use crate::arguments::{Arguments, Malformed};
 use crate::verb::Verb;
 
-/// What a peer asks for, all arguments well-formed.
+/// A peer's request, all arguments well-formed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     Put(Put),
@@ -73,7 +73,7 @@ impl Request {
             Verb::Watch => return arguments.tube().map(Self::Watch),
             Verb::Ignore => return arguments.tube().map(Self::Ignore),
             Verb::StatsTube => return arguments.tube().map(Self::StatsTube),
-            // These ignore whatever follows.
+            // These ignore all further arguments.
             Verb::ReserveWithTimeout => return timeout(arguments).map(Self::Reserve),
             Verb::Kick => return Ok(Self::Kick { max: arguments.lenient_u32()? }),
             Verb::Quit => return Ok(Self::Quit),

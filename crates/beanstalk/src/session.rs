@@ -36,8 +36,8 @@ const LINE_END: &[u8; 2] = b"\r\n";
 /// While nothing is ready, a consumer is warned this long before one of its leases ends.
 const MARGIN: Nanos = Nanos::SECOND;
 
-/// What one call may answer by itself before the server must get the chance to send it: twenty
-/// bytes can ask for a list of ten thousand watched tubes, again and again.
+/// Bytes that one call may answer by itself before the server must get the chance to send them:
+/// twenty bytes can ask for a list of ten thousand watched tubes, again and again.
 const ANSWERS_BYTES_MAX: usize = 64 * 1024;
 
 /// Bytes of the longest list of tubes that is given: some 100,000 tubes.
@@ -63,7 +63,7 @@ pub struct Session {
     has_spoken: bool,
 }
 
-/// What comes next.
+/// The next input.
 #[derive(Debug)]
 enum Expect {
     /// Opening the producer; no bytes are read before that.
@@ -76,7 +76,7 @@ enum Expect {
     RestOfLine,
     /// The body of a put, and its line end.
     Body(Put, Body),
-    /// What is left of a body that is too large, with its line end.
+    /// The rest of a body that is too large, with its line end.
     Excess(u64),
     /// The rest of a `kick` that is larger than one command may be.
     Kick(Kicking),
@@ -109,7 +109,7 @@ enum Awaited {
     Plain,
 }
 
-/// What came of reading a little.
+/// The result of reading a little.
 enum Step {
     /// A command for the engine.
     Ask(Command),
@@ -146,9 +146,9 @@ impl Session {
         }
     }
 
-    /// Takes the next command for the engine out of `input`; what needs no engine is answered
-    /// into `out`. Gives nothing when `input` holds no whole command, while a reply is awaited,
-    /// after `quit`, and when it [`has_more`](Self::has_more).
+    /// Takes the next command for the engine out of `input`. Commands that need no engine are
+    /// answered into `out`. Gives nothing when `input` holds no whole command, while a reply is
+    /// awaited, after `quit`, and when it [`has_more`](Self::has_more).
     pub fn poll_command(
         &mut self,
         input: &mut InputBuffer,
@@ -230,7 +230,7 @@ impl Session {
     }
 
     /// A reply of the engine is still to come. After a [half close](Self::handle_half_close) it
-    /// does come: nothing waits any more for what others do.
+    /// does come: nothing waits any more for other clients.
     #[must_use]
     pub const fn awaits_reply(&self) -> bool {
         !matches!(self.awaited, Awaited::Nothing)
@@ -261,8 +261,8 @@ impl Session {
         self.speaks_http
     }
 
-    /// The connection is to be closed once what it was answered has been sent: the peer has quit,
-    /// speaks HTTP, or there are too many queues to give it its tube.
+    /// The connection is to be closed once its answers have been sent: the peer has quit, speaks
+    /// HTTP, or there are too many queues to give it its tube.
     #[must_use]
     pub const fn wants_close(&self) -> bool {
         self.closing
@@ -321,7 +321,7 @@ impl Session {
         }
     }
 
-    /// Asks for what is left of it: others are served between two of its parts.
+    /// Asks for the rest of it: other clients are served between two of its parts.
     fn kick(&mut self, kick: Kicking) -> Step {
         self.expect = Expect::Line;
         let max = kick.max - kick.done;
@@ -375,7 +375,7 @@ impl Session {
         }
     }
 
-    /// A page in somebody's browser speaks through it: not a word, and nothing of the rest.
+    /// A page in a user's browser speaks through it: not a word, and nothing of the rest.
     fn close_for_http(&mut self) -> Step {
         self.speaks_http = true;
         self.quit()
@@ -540,7 +540,7 @@ impl Session {
         Step::GoOn
     }
 
-    /// The engine has done what was asked.
+    /// The engine has done the command.
     fn finish(&mut self, awaited: Awaited, out: &mut Vec<u8>) {
         match awaited {
             Awaited::Word(word) => answer::word(out, word),
@@ -595,8 +595,8 @@ fn line_length(bytes: &[u8]) -> Option<usize> {
 }
 
 /// The queues that a client can name: consoles ask for the statistics of each, and end when one has
-/// none. A list that no client could want is not made: thousands who ask for it and do not read
-/// would fill the memory.
+/// none. A list that no client could want is not made: thousands of clients that ask for it and do
+/// not read would fill the memory.
 fn list_tubes(queues: &[QueueName], out: &mut Vec<u8>) {
     let tubes = || queues.iter().filter(|queue| is_tube_name(queue.as_str().as_bytes()));
     let bytes: usize = tubes().map(|tube| tube.as_str().len() + 5).sum();
@@ -606,8 +606,8 @@ fn list_tubes(queues: &[QueueName], out: &mut Vec<u8>) {
     answer::document(out, &yaml::list(tubes()));
 }
 
-/// The tube that every connection begins with. The protocol has it exist for ever: whoever
-/// configures the engine keeps the queue of this name.
+/// The tube that every connection begins with. The protocol has it exist for ever: the engine's
+/// configuration keeps the queue of this name.
 ///
 /// # Panics
 /// Never: it is a name that is allowed.

@@ -1,4 +1,4 @@
-//! What all connections of a listener have in common.
+//! The state that all connections of a listener share.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -54,7 +54,7 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// What `stats` says about the process and its machine. Asked for nothing else.
+/// The facts of `stats` about the process and its machine. Asked for nothing else.
 pub trait Facts {
     /// The process id.
     fn pid(&self) -> u32;
@@ -78,7 +78,7 @@ pub trait Facts {
     fn journal(&self) -> JournalFacts;
 }
 
-/// What `stats` says about the journal.
+/// The facts of `stats` about the journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JournalFacts {
     /// The number of the oldest segment that is needed.

@@ -30,8 +30,8 @@ pub(crate) enum Verb {
     Quit,
 }
 
-/// What a line begins with, in the order of trying: `reserve` matches whatever begins so and is
-/// nothing longer. A space at the end belongs to the word: without it the word is unknown.
+/// The words that begin a line, in the order of trying: `reserve` matches every line that begins so
+/// and is nothing longer. A space at the end belongs to the word: without it the word is unknown.
 const WORDS: [(&[u8], Verb); 25] = [
     (b"put ", Verb::Put),
     (b"peek ", Verb::Peek),
@@ -61,7 +61,7 @@ const WORDS: [(&[u8], Verb); 25] = [
 ];
 
 impl Verb {
-    /// The command that a line gives, and what follows the word.
+    /// The command that a line gives, and the rest behind the word.
     pub(crate) fn of(line: &[u8]) -> Option<(Self, &[u8])> {
         WORDS.iter().find_map(|(word, verb)| Some((*verb, line.strip_prefix(*word)?)))
     }

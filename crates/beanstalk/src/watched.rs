@@ -18,7 +18,7 @@ pub(crate) struct Watched {
     tubes: Vec<QueueName>,
     /// Where each stands in `tubes`.
     places: BTreeMap<QueueName, usize>,
-    /// What they take of memory.
+    /// The bytes that they take of memory.
     bytes: usize,
 }
 

@@ -313,7 +313,7 @@ pub(crate) fn envelope<'a>(reader: &mut Reader<'a>) -> Result<Envelope<'a>, Reco
     Ok(Envelope { message, place, durability, created, lease, format, group, standing })
 }
 
-/// What STANDING begins with.
+/// The beginning of STANDING.
 struct Head<'a> {
     durability: Durability,
     message: MessageId,
@@ -419,7 +419,7 @@ fn counters(reader: &mut Reader<'_>) -> Result<Counters, RecordError> {
 }
 
 /// The number of a message or a place in an order. The bound keeps "the next one" from overflowing
-/// whatever a damaged record says.
+/// in any damaged record.
 pub(crate) fn number(reader: &mut Reader<'_>) -> Result<u64, RecordError> {
     let number = reader.varint()?;
     if number == 0 || number >= NUMBER_END {

@@ -32,7 +32,7 @@ impl Copies<'_> {
 }
 
 impl<'a> Copies<'a> {
-    /// What they are called together: the number of the first.
+    /// Their common name: the number of the first.
     #[must_use]
     pub fn group(&self) -> u64 {
         self.first

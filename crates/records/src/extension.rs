@@ -1,4 +1,4 @@
-//! What few messages have, at the end of their records: see EXTENSION in `codec.rs`.
+//! Fields that few messages have, at the end of their records: see EXTENSION in `codec.rs`.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use crate::codec::{number, text};
 use crate::record::{DeadView, Envelope, Place, RecordError, Standing};
 use crate::wire::{Reader, put_bytes, put_varint};
 
-/// All that may follow; what is not there has its default.
+/// All fields that may follow; a missing one has its default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Extension<'a> {
     failed: u32,

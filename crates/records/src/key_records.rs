@@ -42,7 +42,7 @@ pub struct DeadlineView<'a> {
     pub of_value: bool,
     /// When it goes; `None`: it stays.
     pub at: Option<Nanos>,
-    /// What of a list of that name is over, and was not all deleted yet.
+    /// The part of a list of that name that is over, and was not all deleted yet.
     pub over: Option<Over>,
 }
 
@@ -51,7 +51,7 @@ pub struct DeadlineView<'a> {
 pub struct Over {
     /// They were stored before this moment.
     pub at: Nanos,
-    /// Their order is less: what came there later, however old it is, took a place behind,
+    /// Their order is less: later arrivals, even if they are old, took a place behind,
     pub below: u64,
     /// or in front: their order is greater.
     pub above: i64,

@@ -32,7 +32,7 @@ pub enum StoredState {
     },
 }
 
-/// What happened to a message so far.
+/// The counts of past events of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Deliveries.
@@ -85,7 +85,7 @@ pub struct Standing<'a> {
     /// Its place among ready messages of its priority, smallest first: its number unless it was put
     /// elsewhere; below zero in front of all that were not.
     pub order: i64,
-    /// What happened to it so far.
+    /// The counts of its past events.
     pub counters: Counters,
     /// When its time is over.
     pub expires: Option<Nanos>,
@@ -100,7 +100,7 @@ pub struct Envelope<'a> {
     pub message: MessageId,
     /// Where it waits.
     pub place: Place<'a>,
-    /// What it survives.
+    /// The failure that it survives.
     pub durability: Durability,
     /// When it was stored.
     pub created: Nanos,
@@ -111,7 +111,7 @@ pub struct Envelope<'a> {
     /// The number of the first of all messages that one record stored with this body; zero where
     /// the record stored this one alone.
     pub group: u64,
-    /// What can change.
+    /// The part that can change.
     pub standing: Standing<'a>,
 }
 
@@ -184,8 +184,8 @@ pub enum RecordView<'a> {
     },
     /// In a frame: when a key is to go from now on. In a snapshot, of a list: when it is to go.
     KeyDeadline(DeadlineView<'a>),
-    /// In the frame or chain of a message: what its sender calls it. In a snapshot: the same of
-    /// those that are remembered.
+    /// In the frame or chain of a message: its sender's id for it. In a snapshot: the same of those
+    /// that are remembered.
     SendId(SendIdView<'a>),
     /// In a frame: a queue has these rules of its own from now on. In a snapshot: it has them.
     OwnPolicy(OwnPolicyView<'a>),
@@ -201,7 +201,7 @@ pub enum RecordView<'a> {
 }
 
 impl RecordView<'_> {
-    /// What kind of record it is, in one word.
+    /// The kind of record, in one word.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -432,7 +432,7 @@ pub enum RecordError {
 }
 
 impl RecordError {
-    /// A record speaks of what is not there.
+    /// A record names a message, subscription or value that is not there.
     #[must_use]
     pub const fn is_unknown(&self) -> bool {
         matches!(self, Self::UnknownMessage(_) | Self::UnknownSubscription(_) | Self::UnknownValue)

@@ -24,17 +24,17 @@ use crate::wire::{Reader, put_bytes, put_varint};
 /// A durable subscription: see [`model::Subscription`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubscriptionView<'a> {
-    /// What the log knows it by; never used twice.
+    /// Its number in the log; never used twice.
     pub number: u64,
     /// Its name among those of its client.
     pub name: &'a str,
-    /// What it subscribes to.
+    /// The topic that it subscribes to.
     pub topic: &'a str,
-    /// Whose it is, if it is a client's.
+    /// Its client, if it is a client's.
     pub client: Option<&'a str>,
     /// Which messages it takes, if not all.
     pub selector: Option<&'a str>,
-    /// Whose messages it does not take.
+    /// The client whose messages it does not take.
     pub without: Option<&'a str>,
     /// Several consumers may share it.
     pub shared: bool,
@@ -62,7 +62,7 @@ impl<'a> SubscriptionView<'a> {
         })
     }
 
-    /// What the record says, its names checked.
+    /// The subscription of the record, its names checked.
     ///
     /// # Errors
     /// A name is none, or the topic is no pattern.

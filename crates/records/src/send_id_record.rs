@@ -33,12 +33,12 @@ pub struct SendIdView<'a> {
     pub copies: u32,
     /// When it was sent.
     pub at: Nanos,
-    /// What tells it from another message; not known of those that older versions stored.
+    /// Tells it from another message; not known of those that older versions stored.
     pub fingerprint: Option<u64>,
 }
 
 impl<'a> SendIdView<'a> {
-    /// What such a record takes at most, without its two texts.
+    /// Bytes that such a record takes at most, without its two texts.
     pub const FIXED_BYTES_MAX: usize = 1 + 1 + 2 + 2 + 9 + 5 + 8 + 8;
 
     /// Where it was sent to.

@@ -1,4 +1,4 @@
-//! Numbers and strings as bytes: little endian, and LEB128 for what is mostly small.
+//! Numbers and strings as bytes: little endian, and LEB128 for numbers that are mostly small.
 //!
 //! Reading is total: any bytes give a value or a [`RecordError`], and nothing is allocated.
 
@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
         Ok(first)
     }
 
-    /// What was read since this reader was cloned to that one.
+    /// The bytes read since this reader was cloned to that one.
     pub(crate) fn until(&self, later: &Self) -> &'a [u8] {
         let length = self.rest.len() - later.rest.len();
         self.rest.get(..length).unwrap_or_default()
@@ -118,7 +118,7 @@ mod tests {
         }
     }
 
-    /// Whatever comes behind a number is left, and each cut of it is told from a number too large.
+    /// Bytes behind a number are left, and each cut of it is told from a number too large.
     #[test]
     fn any_cut_of_a_number_is_truncated() {
         for bits in 0..u64::BITS {
