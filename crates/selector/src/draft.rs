@@ -59,7 +59,7 @@ impl<'t> Draft<'t> {
         self.push(Step::String(self.strings.len() - 1))
     }
 
-    /// IN, over what stands before it.
+    /// IN, over the operand before it.
     pub(crate) fn push_in(&mut self, mut list: Vec<Box<str>>) -> Result<(), Reason> {
         list.sort_unstable();
         list.dedup();
@@ -67,13 +67,13 @@ impl<'t> Draft<'t> {
         self.push(Step::In(self.lists.len() - 1))
     }
 
-    /// LIKE, over what stands before it.
+    /// LIKE, over the operand before it.
     pub(crate) fn push_like(&mut self, pattern: Pattern) -> Result<(), Reason> {
         self.patterns.push(pattern);
         self.push(Step::Like(self.patterns.len() - 1))
     }
 
-    /// A jump over what follows if the value before it is `decided`.
+    /// A jump over the next steps if the value before it is `decided`.
     pub(crate) fn push_skip(&mut self, decided: bool) -> Result<Skip, Reason> {
         self.push(Step::SkipIf(decided, usize::MAX))?;
         Ok(Skip(self.steps.len() - 1))
@@ -106,7 +106,7 @@ impl<'t> Draft<'t> {
     }
 }
 
-/// What stands between quotes as it is meant: two of them stand for one.
+/// The meaning of quoted text: two quotes stand for one.
 pub(crate) fn unquote(written: &str, quote: char) -> String {
     let mut meant = String::with_capacity(written.len());
     let mut parts = written.split(quote);

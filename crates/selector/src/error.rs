@@ -6,18 +6,18 @@ use core::fmt;
 
 use crate::limits;
 
-/// A text that is refused. The fault is of whoever wrote the selector.
+/// A text that is refused. The fault is the selector's author's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// Where in the text, in bytes; never inside of a character.
     pub position: usize,
     /// The same in characters, the first being 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The error there.
     pub reason: Reason,
 }
 
-/// What is wrong with a selector.
+/// The errors in a selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
@@ -39,7 +39,7 @@ pub enum Reason {
     QuotedOperand,
     /// A name that only JMS may give, and does not.
     UnknownField,
-    /// What JMSDeliveryMode is compared with is no such mode.
+    /// The value compared with JMSDeliveryMode is no such mode.
     NoDeliveryMode,
     /// `0x` and no digit.
     NoDigits,
@@ -51,17 +51,17 @@ pub enum Reason {
     NumberRunsOn,
     /// Something else should stand here.
     Expected {
-        /// What should.
+        /// The token that should stand here.
         wanted: &'static str,
-        /// The beginning of what does.
+        /// The beginning of the token that does.
         found: Box<str>,
     },
-    /// What stands here has another type for certain.
+    /// The operand here has another type for certain.
     WrongType {
-        /// What its operator needs.
+        /// The type that its operator needs.
         wanted: &'static str,
     },
-    /// What follows ESCAPE is not one character.
+    /// The text behind ESCAPE is not one character.
     LongEscape,
     /// A LIKE pattern ends with its escape character.
     OpenEscape,

@@ -1,7 +1,7 @@
-//! The names that JMS has for header fields, and what they hold: a comparison with something else
-//! can never be true, and is refused.
+//! The names that JMS has for header fields, and their types: a comparison with another type can
+//! never be true, and is refused.
 
-/// What is known of a value before any message is.
+/// The known type of a value before any message is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Boolean,
@@ -11,10 +11,10 @@ pub(crate) enum Kind {
     Any,
 }
 
-/// The only field of which it is known what it can hold.
+/// The only field whose possible values are known.
 pub(crate) const DELIVERY_MODE: &str = "JMSDeliveryMode";
 
-/// What that holds.
+/// Its values.
 const DELIVERY_MODES: [&str; 2] = ["PERSISTENT", "NON_PERSISTENT"];
 
 /// Whether a name is one that only JMS may give: those of properties do not begin so, but for
@@ -23,7 +23,7 @@ pub(crate) fn is_of_jms(name: &str) -> bool {
     name.strip_prefix("JMS").is_some_and(|rest| !rest.starts_with(['X', '_']))
 }
 
-/// What a field or property of this name holds; `None`: there is no such field.
+/// The type of a field or property of this name; `None`: there is no such field.
 pub(crate) fn kind_of(name: &str) -> Option<Kind> {
     let kind = match name {
         "JMSPriority" | "JMSTimestamp" | "JMSExpiration" | "JMSDeliveryTime" => Kind::Number,

@@ -4,7 +4,7 @@ use crate::error::{ParseError, Reason};
 use crate::identifier;
 use crate::number::{self, Number};
 
-/// What a text is made of.
+/// A token of a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Token<'t> {
     /// A property or header field.
@@ -129,7 +129,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// What stands between two of these quotes, of which one that is doubled is a part of it.
+    /// The text between two of these quotes, of which one that is doubled is a part of it.
     fn quoted(&mut self, quote: char, open: Reason) -> Result<&'t str, Reason> {
         self.at += 1;
         let start = self.at;
@@ -176,7 +176,7 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// White space is Java's: space, tab, form feed and what ends a line.
+/// White space is Java's: space, tab, form feed and line ends.
 fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\x0c' | '\r' | '\n')
 }

@@ -1,5 +1,4 @@
-//! What a selector may cost at most. Each has a tested refusal; docs/reference/limits.md lists
-//! them.
+//! The highest costs of a selector. Each has a tested refusal; docs/reference/limits.md lists them.
 
 /// Bytes of a selector's text.
 pub const TEXT_BYTES_MAX: usize = 64 * 1024;
@@ -11,8 +10,8 @@ pub const DEPTH_MAX: usize = 128;
 /// `a + b + c` or `a OR b OR c` keep two; only what is nested to the right keeps more.
 pub const OPERANDS_MAX: usize = 128;
 
-/// Steps of a parsed selector: one for each literal, identifier and operator. It bounds what one
-/// message costs; a long list of strings is better given to IN, which is one step.
+/// Steps of a parsed selector: one for each literal, identifier and operator. It bounds the cost of
+/// one message; a long list of strings is better given to IN, which is one step.
 pub const STEPS_MAX: usize = 4_096;
 
 /// Characters between two `%` of a LIKE pattern when one of them is `_`: the bits of one word, by

@@ -13,7 +13,7 @@ pub(crate) enum Number {
     Approximate(f64),
 }
 
-/// One more than the largest exact value: what a minus may stand before.
+/// One more than the largest exact value: a minus may stand before it.
 const EXACT_MAX: i128 = 1 << 63;
 
 /// The literal at the beginning of `rest`, and how many bytes it takes. There is a digit, or a

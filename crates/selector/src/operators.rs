@@ -1,4 +1,4 @@
-//! What the operators do with values: the rules of section 3.8.1.2, and nothing about their order.
+//! The operators on values: the rules of section 3.8.1.2, and nothing about their order.
 
 use core::cmp::Ordering;
 
@@ -76,7 +76,7 @@ impl Comparison {
 }
 
 impl Arithmetic {
-    /// Computes; null for what is no number, and for a division by zero.
+    /// Computes; null for an operand that is no number, and for a division by zero.
     pub(crate) fn apply(self, left: Value<'_>, right: Value<'_>) -> Value<'static> {
         let (Some(left_float), Some(right_float)) = (left.float(), right.float()) else {
             return Value::Null;
@@ -112,7 +112,7 @@ impl Arithmetic {
     }
 }
 
-/// `-value`; null for what is no number.
+/// `-value`; null for a value that is no number.
 pub(crate) fn negate(value: Value<'_>) -> Value<'_> {
     match value {
         Value::Integer(exact) => {
@@ -123,7 +123,7 @@ pub(crate) fn negate(value: Value<'_>) -> Value<'_> {
     }
 }
 
-/// `+value`; null for what is no number.
+/// `+value`; null for a value that is no number.
 pub(crate) fn plus(value: Value<'_>) -> Value<'_> {
     match value {
         Value::Integer(exact) => Value::Integer(exact),

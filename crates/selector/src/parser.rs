@@ -45,7 +45,7 @@ struct Operand<'t> {
     start: usize,
 }
 
-/// What an expression is.
+/// The form of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Term<'t> {
     /// A header field or property, by its name as it is written.
@@ -55,7 +55,7 @@ enum Term<'t> {
     Other,
 }
 
-/// What AND and OR differ in.
+/// The differences between AND and OR.
 struct Connective<'t> {
     word: Word,
     step: Step,
@@ -195,7 +195,7 @@ impl<'t> Parser<'t> {
         self.push(Step::Compare(comparison))
     }
 
-    /// Refuses to compare a header field with what it never is.
+    /// Refuses to compare a header field with a value that it never has.
     fn check_field(&self, field: Operand<'t>, other: Operand<'t>) -> Result<()> {
         let Term::Name(name) = field.term else { return Ok(()) };
         if field.kind != Kind::Any {
@@ -416,7 +416,7 @@ impl<'t> Parser<'t> {
         Ok(written)
     }
 
-    /// Reads what is one level deeper.
+    /// Reads an expression one level deeper.
     fn nested(&mut self, read: fn(&mut Self) -> Result<Operand<'t>>) -> Result<Operand<'t>> {
         if self.depth == limits::DEPTH_MAX {
             return Err(self.refused(Reason::TooDeep));
@@ -445,7 +445,7 @@ impl<'t> Parser<'t> {
         Ok(takes)
     }
 
-    /// Refuses a value that is of another kind whatever the message.
+    /// Refuses a value that is of another kind in every message.
     fn require(&self, operand: Operand<'t>, kind: Kind) -> Result<()> {
         if operand.kind == kind || operand.kind == Kind::Any {
             return Ok(());

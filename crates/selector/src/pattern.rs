@@ -91,7 +91,7 @@ fn cut(pattern: &str, escape: Option<char>) -> Result<Vec<Vec<Wanted>>, Reason> 
     Ok(runs)
 }
 
-/// What follows the run that begins the text.
+/// The rest behind the run that begins the text.
 fn strip_head<'t>(text: &'t str, run: &[Wanted]) -> Option<&'t str> {
     let mut chars = text.chars();
     run.iter()
@@ -99,7 +99,7 @@ fn strip_head<'t>(text: &'t str, run: &[Wanted]) -> Option<&'t str> {
         .then_some(chars.as_str())
 }
 
-/// What precedes the run that ends the text.
+/// The text before the run that ends it.
 fn strip_tail<'t>(text: &'t str, run: &[Wanted]) -> Option<&'t str> {
     let mut chars = text.chars();
     let fits_back = |wanted: &Wanted| chars.next_back().is_some_and(|c| fits(*wanted, c));
@@ -120,7 +120,7 @@ impl Needle {
         }
     }
 
-    /// What follows the first place where the run stands.
+    /// The rest behind the first place where the run stands.
     fn skip_past<'t>(&self, text: &'t str) -> Option<&'t str> {
         match self {
             Needle::Plain(plain) => text.split_once(&**plain).map(|(_, rest)| rest),

@@ -76,7 +76,7 @@ fn long_wild_runs_are_found_and_longer_ones_refused() {
     assert!(!pattern.matches(&format!("{}xxb", "a".repeat(1_000))));
     let longer = Pattern::new(&format!("%a{run}%"), None);
     assert_eq!(longer.unwrap_err(), Reason::WildRunTooLong);
-    // Only what has to be searched for is limited.
+    // Only runs that have to be searched for are limited.
     assert!(Pattern::new(&format!("a{run}%a{run}"), None).is_ok());
     assert!(Pattern::new(&format!("%{}%", "a".repeat(60_000)), None).is_ok());
 }

@@ -80,7 +80,7 @@ impl Program {
         self.steps.len() + LIKE_WEIGHT * patterns.count()
     }
 
-    /// What the selector says of a message.
+    /// The selector's result for a message.
     pub(crate) fn evaluate(&self, properties: &(impl Properties + ?Sized)) -> Truth {
         if self.operands_max <= OPERANDS_USUAL {
             self.run(properties, &mut [Value::Null; OPERANDS_USUAL])
@@ -146,13 +146,13 @@ impl Program {
     }
 }
 
-/// IN, over a sorted list: unknown for what is no string.
+/// IN, over a sorted list: unknown for a value that is no string.
 fn is_in(value: Value<'_>, list: &[Box<str>]) -> Truth {
     let found = |text: &str| list.binary_search_by(|entry| (**entry).cmp(text)).is_ok();
     value.string().map(found)
 }
 
-/// LIKE: unknown for what is unknown, false for what is no string.
+/// LIKE: unknown for an unknown value, false for a value that is no string.
 fn is_like(value: Value<'_>, pattern: &Pattern) -> Truth {
     is_known(value).then(|| value.string().is_some_and(|text| pattern.matches(text)))
 }
@@ -172,7 +172,7 @@ fn at<T: ?Sized>(table: &[impl Borrow<T>], index: usize) -> &T {
 /// The stack. Its topmost value is kept apart, where most steps find all that they need.
 struct Operands<'s, 'v> {
     top: Value<'v>,
-    /// What lies below, `count` of them; the lowest is no operand.
+    /// The operands below, `count` of them; the lowest is no operand.
     below: &'s mut [Value<'v>],
     count: usize,
 }

@@ -35,7 +35,7 @@ impl Selector {
         Ok(Selector { text: text.into(), program: parser::parse(text, Fields::Unchecked)? })
     }
 
-    /// Whether it is true of a message. What is unknown does not match.
+    /// Whether it is true of a message. An unknown result does not match.
     pub fn matches(&self, properties: &(impl Properties + ?Sized)) -> bool {
         self.program.evaluate(properties) == Some(true)
     }
@@ -45,14 +45,14 @@ impl Selector {
         &self.text
     }
 
-    /// What a match costs at most, in steps of some 25 ns: each literal, name and operator is one,
+    /// The highest cost of a match, in steps of some 25 ns: each literal, name and operator is one,
     /// LIKE counts for 64.
     pub fn weight(&self) -> usize {
         self.program.weight()
     }
 
-    /// The properties and header fields that it may ask for, each once. What they say is all that
-    /// a match depends on.
+    /// The properties and header fields that it may ask for, each once. A match depends on their
+    /// values alone.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.program.names.iter().map(|name| &**name)
     }

@@ -1,4 +1,4 @@
-//! What a selector sees of a message.
+//! A selector's view of a message.
 
 use model::Value;
 
@@ -21,7 +21,7 @@ pub(crate) trait Operand<'a>: Sized {
     /// A condition as a value.
     fn of(truth: Truth) -> Self;
 
-    /// This value as a condition. What is no boolean is unknown.
+    /// This value as a condition. A value that is no boolean is unknown.
     fn truth(self) -> Truth;
 
     /// This value as a string.
