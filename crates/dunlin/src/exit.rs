@@ -1,4 +1,4 @@
-//! How the process ends: what is said, and with which status.
+//! How the process ends: its last words, and its status.
 
 use std::fmt;
 use std::io::Write as _;
@@ -64,12 +64,12 @@ impl fmt::Display for Error {
     }
 }
 
-/// Says what went wrong, if anything did.
+/// Reports the error, if there is one.
 pub(crate) fn code(end: Result<(), Error>) -> ExitCode {
     match end {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Where nobody listens the status has to tell alone.
+            // Without a reader of standard error the status has to tell alone.
             let _ = writeln!(std::io::stderr(), "dunlin: {error}");
             ExitCode::from(error.status())
         }

@@ -8,7 +8,7 @@ use crate::client::table::{print, say};
 use crate::client::web::{Web, encoded, with_query};
 use crate::exit::Error;
 
-/// What lies among the dead letters, and why.
+/// Lists the dead letters, and why each is there.
 pub(crate) fn list(queue: &str, server: &ServerAt) -> Result<(), Error> {
     let browse = [("browse", Some("true".to_owned()))];
     let mut letters = match messages(server, queue, &browse, usize::MAX) {

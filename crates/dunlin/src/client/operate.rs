@@ -54,7 +54,7 @@ fn show_body(message: &mut Map<String, Json>) {
     }
 }
 
-/// Who has a message, and for how long so far or still.
+/// The holder of a message, and for how long so far or still.
 fn show_holder(message: &mut Map<String, Json>) {
     let Some(Json::Object(holder)) = message.remove("holder") else { return };
     let text = |name| holder.get(name).and_then(Json::as_str);
@@ -103,7 +103,7 @@ pub(crate) fn tell(answer: Map<String, Json>, name: &str, as_json: bool) -> Resu
     say(format!("{text}\n").as_bytes())
 }
 
-/// Asks whoever sits there.
+/// Asks the user at the terminal.
 fn is_confirmed(queue: &str) -> Result<bool, Error> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
@@ -111,7 +111,7 @@ fn is_confirmed(queue: &str) -> Result<bool, Error> {
     }
     let _ = write!(std::io::stderr(), "Delete the messages of {queue}? [y/N] ");
     let mut answer = String::new();
-    // Who cannot answer has not said yes.
+    // A user that cannot answer has not said yes.
     let _ = stdin.read_line(&mut answer);
     Ok(["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
 }

@@ -59,7 +59,7 @@ fn path(queue: &str) -> String {
     format!("/queues/{}/policy", encoded(queue))
 }
 
-/// What holds then, a rule a line.
+/// Prints the rules that hold then, one a line.
 fn tell(answer: Answer, server: &ServerAt) -> Result<(), Error> {
     let stated = answer.object()?;
     if server.json {

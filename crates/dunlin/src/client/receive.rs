@@ -1,4 +1,4 @@
-//! `dunlin receive`: what was written to standard output is acknowledged, and only that.
+//! `dunlin receive`: messages written to standard output are acknowledged, and only those.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ struct Receiver<'a> {
 }
 
 impl Receiver<'_> {
-    /// Receives from whatever broker is there, until a signal comes or something fails that a
+    /// Receives from any broker that is there, until a signal comes or something fails that a
     /// broker that comes back does not mend.
     fn reconnect(&mut self) -> Result<(), Error> {
         let (mut pause, mut told) = (PAUSE_MIN, String::new());
@@ -168,7 +168,7 @@ impl Receiver<'_> {
         asked.unwrap_or(LEASE)
     }
 
-    /// Whoever reads what is written may be slow: what has yet to be written stays leased.
+    /// The reader of the output may be slow: messages that are not written yet stay leased.
     fn extend(&self, leases: &[String]) -> Result<(), Error> {
         for lease in leases {
             let span = self.receive.lease.clone();
@@ -218,7 +218,7 @@ impl Receiver<'_> {
         each.into_iter().collect()
     }
 
-    /// A lease that is over by now is nobody's loss.
+    /// A lease that is over by now is no loss.
     fn give_back(&self, leases: &[String]) -> Result<(), Error> {
         for lease in leases {
             self.web.post(&format!("/leases/{lease}/release"), &[], b"")?;
@@ -261,9 +261,9 @@ impl Batch {
     }
 }
 
-/// What is no reason to end.
+/// Reports a problem that is no reason to end.
 fn tell(what: &str) {
-    // Where nobody listens there is nobody to tell.
+    // Without a reader of standard error the message is lost.
     let _ = writeln!(std::io::stderr(), "dunlin: {what}");
 }
 

@@ -1,4 +1,4 @@
-//! Requests to a broker, and what its refusals mean for the exit status.
+//! Requests to a broker, and the exit status for each of its refusals.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -17,7 +17,7 @@ pub(crate) struct Web {
     url: String,
 }
 
-/// What it answered.
+/// A broker's answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -84,7 +84,7 @@ impl Web {
             )));
         }
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));
-        // A broker that is not on loopback leases only to who says this.
+        // A broker that is not on loopback leases only to a client that sends this.
         request = request.header("dunlin-client", CLIENT);
         for (name, value) in headers {
             request = request.header(name, value);
