@@ -1,4 +1,4 @@
-//! Reads frames back while the log goes on: bodies that left memory, ahead of their consumers.
+//! Reads frames back while the log goes on: bodies that left memory, before they are asked for.
 //!
 //! Only written frames are read. Each frame that is handed out was checked. A frame that cannot be
 //! read, or is not as it was written, is as final as any error of the disk.
