@@ -207,7 +207,7 @@ mod tests {
         assert!(set.words.is_empty());
     }
 
-    /// What a plain set of pairs says, from both ends and around zero.
+    /// The set agrees with a plain set of pairs, from both ends and around zero.
     #[test]
     fn places_count_from_either_end() {
         let mut set = OrderSet::default();

@@ -130,7 +130,7 @@ impl<T> Pages<T> {
         }
         self.free.push(place);
         if self.places.is_empty() {
-            // What a crowd needed is not kept for ever.
+            // Memory that a crowd needed is not kept for ever.
             (self.pages, self.free) = (Vec::new(), Vec::new());
         }
     }

@@ -1,4 +1,4 @@
-//! Values in numbered slots that are used again: what other structures point to by four bytes.
+//! Values in numbered slots that are used again. Other structures point to a value by four bytes.
 //!
 //! The owner of a slab removes a value only when nothing points to it any more.
 
