@@ -22,7 +22,8 @@ use crate::store::queue::Queue;
 use crate::store::timers::Timer;
 
 impl Admission {
-    /// Who waits for memory, and what of it is to be part of what.
+    /// Counts the bytes that wait for memory, and matches the waiting parts and commits with the
+    /// open transactions.
     pub(crate) fn check_waiting_parts(&self, sessions: &Sessions) {
         let waiting = self.pacing.sends.values().filter(|paced| paced.at.is_for_memory());
         let bytes = waiting.clone().map(|paced| waiting_bytes(&paced.command)).sum::<u64>();

@@ -5,7 +5,7 @@ use crate::store::MessageStore;
 use crate::store::queue::{ListLifetime, Queue, Role};
 
 impl MessageStore {
-    /// What the lifetimes of lists may take in a snapshot.
+    /// The bytes that the lifetimes of lists may take in a snapshot.
     pub(crate) fn snapshot_bytes_of_lifetimes(&self) -> u64 {
         let queues = self.queues.iter().map(|(_, queue)| queue);
         queues.map(|queue| snapshot_bytes(&queue.name, queue.index.lifetime)).sum()

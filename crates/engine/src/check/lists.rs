@@ -1,4 +1,4 @@
-//! The invariants of commands on lists, and of what is observed.
+//! The invariants of commands on lists, and of the keys that sessions observe.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 

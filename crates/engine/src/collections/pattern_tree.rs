@@ -70,7 +70,7 @@ impl PatternTree {
         assert!(is_new, "a subscription has one pattern");
     }
 
-    /// Takes it out, and what led to it alone.
+    /// Removes the subscription and the nodes that led to it alone.
     pub(crate) fn remove(&mut self, pattern: &QueueName, number: u64) {
         let parts = words::parts(pattern.as_str()).unwrap_or_default();
         self.weight -= words::weight(&parts);
@@ -128,7 +128,7 @@ impl PatternTree {
         self.weight
     }
 
-    /// A place is reached, and with it what follows by no word.
+    /// Reaches a place, and with it the places that follow it by no word.
     fn enter(&self, place: u32, places: &mut Vec<u32>) {
         let mut reached = Some(place);
         while let Some(place) = reached {
@@ -272,8 +272,8 @@ mod tests {
         assert_eq!((tree.weight(), tree.nodes.len()), (0, tree.unused.len() + 1));
     }
 
-    /// A name costs what may still match, not how many patterns there are, nor how often a place is
-    /// reached.
+    /// The cost of a name grows with the patterns that may still match. It depends neither on the
+    /// number of all patterns nor on how often a place is reached.
     #[test]
     fn names_cost_few_steps() {
         let mut tree = PatternTree::new();
