@@ -1,4 +1,4 @@
-//! Batches: commands that take effect together, if what was observed is as it was.
+//! Batches: commands that take effect together, if no observed key has changed.
 //!
 //! A session that observes keys is told in its next batch whether any of them has changed since: a
 //! list whenever a message becomes ready or ceases to be, a value whenever it is set or goes.
@@ -15,7 +15,7 @@ use crate::sessions::Sessions;
 use crate::store::MessageStore;
 use crate::transactions::Transactions;
 
-/// What a session observes.
+/// The keys that a session observes.
 #[derive(Debug, Default)]
 pub(crate) struct Observing {
     pub(crate) names: BTreeSet<QueueName>,
@@ -58,7 +58,7 @@ impl Transactions {
         Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
 
-    /// Says what was observed.
+    /// Ends the observing of a session and returns its observed keys.
     pub(crate) fn stop_observing(
         &mut self,
         by: SessionSlot,

@@ -1,9 +1,9 @@
 //! Commits that are more than one frame wait until the log has room for all their frames: a chain
 //! that ran out of room would have to be undone on the disk.
 //!
-//! Whoever drives the engine makes the room and says when it is there, or that there will be none.
-//! Meanwhile nothing can be added to the transaction, nobody sees anything of it, and everybody
-//! else is served. It goes with its session like any other.
+//! The driver of the engine makes the room and reports it, or reports that there will be none.
+//! Meanwhile the transaction takes no parts, no session sees any of it, and the engine serves all
+//! other sessions. It goes with its session like any other.
 
 use model::TransactionId;
 
@@ -26,7 +26,7 @@ impl Transactions {
         Outcome::NOTHING
     }
 
-    /// What a session that closes waits for is off.
+    /// A session that closes no longer awaits room for its commits.
     pub(crate) fn stop_awaiting(&mut self, by: SessionSlot) {
         self.awaiting.retain(|(session, _)| *session != by);
     }
