@@ -36,7 +36,7 @@ struct Block {
     line: usize,
     language: String,
     text: String,
-    /// Whether it starts the broker.
+    /// True if it starts the broker.
     broker: bool,
 }
 
@@ -155,7 +155,7 @@ fn judge(blocks: &[Block], output: &str) -> (Tally, Vec<String>) {
     (tally, faults)
 }
 
-/// Whether `printed` is `expected`, in which `...` stands for any text.
+/// True if `printed` is `expected`, in which `...` stands for any text.
 fn matches(expected: &str, printed: &str) -> bool {
     let (expected, printed) = (expected.trim(), printed.trim());
     let Some((first, rest)) = expected.split_once("...") else { return expected == printed };

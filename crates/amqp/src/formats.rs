@@ -54,7 +54,7 @@ fn property<'m>(subject: &Subject<'m>, found: Found<'_, 'm>, name: &str) -> Seen
     found.map(|(_, value)| *value).unwrap_or_default()
 }
 
-/// Where the sections begin; bytes that are no message have none.
+/// The beginnings of the sections; bytes that are no message have none.
 fn outline(format: Format, body: &[u8]) -> Outline {
     let message = if format == FORMAT { Message::head_of_stored(body) } else { None };
     message.map(|message| message.outline()).unwrap_or_default()

@@ -52,9 +52,9 @@ pub enum Outcome {
 /// How a message that comes back has changed (3.4.5).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Modified {
-    /// Whether the attempt counts.
+    /// True if the attempt counts.
     pub delivery_failed: bool,
-    /// Whether this link shall not get it again.
+    /// True if this link shall not get it again.
     pub undeliverable_here: bool,
     /// Annotations that replace those of the message.
     pub message_annotations: Fields,

@@ -21,7 +21,7 @@ pub enum CoordinatorRequest<'a> {
     Discharge {
         /// Which.
         txn_id: &'a [u8],
-        /// Whether it is to be rolled back.
+        /// True if it is to be rolled back.
         fail: bool,
     },
 }

@@ -9,7 +9,7 @@ use crate::verb::Counts;
 
 /// Counters and settings of one listener; lives under the broker's lock.
 pub struct Shared {
-    /// Whether every put is refused with `DRAINING`.
+    /// Refuses every put with `DRAINING` while it is set.
     pub draining: Draining,
     pub(crate) body_bytes_max: usize,
     pub(crate) counts: Counts,

@@ -56,7 +56,7 @@ pub enum BenchError {
     Unauthenticated {
         /// Where.
         broker: String,
-        /// Whether a user was named.
+        /// True if a user was named.
         named: bool,
         /// What it said.
         what: String,

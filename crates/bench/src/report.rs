@@ -35,7 +35,7 @@ pub(crate) struct Section {
 }
 
 impl Report {
-    /// Whether the figures can be trusted: the broker did all that was asked, and did it right.
+    /// Checks that the figures can be trusted: the broker did all that was asked, and did it right.
     ///
     /// # Errors
     /// [`BenchError::Wrong`] with everything that was not as it should be, and

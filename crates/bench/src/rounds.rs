@@ -41,7 +41,7 @@ pub(crate) struct Passing {
     pub(crate) kind: Kind,
     pub(crate) wanted: Wanted,
     pub(crate) settling: Settling,
-    /// Whether the time of each message on its way is kept.
+    /// True if the time of each message on its way is kept.
     pub(crate) travels: bool,
 }
 
@@ -122,7 +122,7 @@ impl<'r, 'b> Rounds<'r, 'b> {
         Stage { target: broker.target(), cancel: self.cancel, watch: self.watch }
     }
 
-    /// Whether the run was called off.
+    /// True if the run was called off.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancel.load(std::sync::atomic::Ordering::Relaxed)
     }

@@ -181,7 +181,7 @@ impl<F: Clone> Broker<F> {
         journal.into_iter().chain(engine).chain(ended).chain(commit).min()
     }
 
-    /// Whether commands must wait until a write or a chore completes.
+    /// True if commands must wait until a write or a chore completes.
     #[must_use]
     pub fn stalled(&self) -> bool {
         self.journal.as_ref().is_some_and(|log| log.allowance().stalled)
@@ -202,7 +202,7 @@ impl<F: Clone> Broker<F> {
         !journal.allowance().stalled && !waits_for_log && !waits_for_memory
     }
 
-    /// Whether something that adds to the log or to memory may have to wait, or everything.
+    /// True if something that adds to the log or to memory may have to wait, or everything.
     #[must_use]
     pub fn holds_back(&self) -> bool {
         let holds = self.journal.as_ref().is_some_and(|log| log.allowance().holds_back);
@@ -330,7 +330,7 @@ impl<F: Clone> Broker<F> {
         }
     }
 
-    /// Whether everything is synced, in a snapshot, and nothing is under way.
+    /// True if everything is synced, in a snapshot, and nothing is under way.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.journal.as_ref().is_none_or(|journal| journal.is_settled() && journal.is_tidy())
@@ -508,7 +508,7 @@ impl<F: Clone> Broker<F> {
         self.effects.clear();
     }
 
-    /// Whether the first of the commits that wait for room can go on; as if one had to wait where
+    /// The readiness of the first commit that waits for room; as if one had to wait where
     /// none does.
     fn readiness(&self) -> Readiness {
         let Some(wanted) = self.engine.awaited_room() else { return Readiness::Awaited };

@@ -25,7 +25,7 @@ pub struct Explained {
 pub struct QueueShare {
     /// The queue, or the topic.
     pub queue: QueueName,
-    /// Whether it is a topic.
+    /// True if it is a topic.
     pub of_topic: bool,
     /// How many.
     pub messages: u64,

@@ -81,7 +81,7 @@ impl<F: Clone> Broker<F> {
         fetch
     }
 
-    /// Whether [`Broker::poll_fetch`] would give something.
+    /// True if [`Broker::poll_fetch`] would give something.
     #[must_use]
     pub fn wants_fetch(&mut self) -> bool {
         let wants = |it: &mut Self| it.next_frame().is_some() || it.next_spilled().is_some();

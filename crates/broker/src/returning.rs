@@ -76,7 +76,7 @@ impl Returning {
         self.in_order = true;
     }
 
-    /// Whether nothing waits.
+    /// True if nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }

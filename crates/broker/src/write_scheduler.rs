@@ -100,7 +100,7 @@ impl WriteScheduler {
         self.begin(broker, now)
     }
 
-    /// Whether a write is to begin as soon as the reactors are idle. While another is under way, or
+    /// True if a write is to begin as soon as the reactors are idle. While another is under way, or
     /// a chore that it waits for, it is not: the thread that completes that one asks again.
     #[must_use]
     pub fn is_due<F: Clone>(&self, broker: &Broker<F>, now: Nanos) -> bool {
@@ -115,7 +115,7 @@ impl WriteScheduler {
         self.delayed_until(broker).filter(|until| now < *until)
     }
 
-    /// Whether a reactor performs the write itself. `waiting` connections wait for the log, and
+    /// True if a reactor performs the write itself. `waiting` connections wait for the log, and
     /// none asks for anything else. A reactor performs a write without a sync, which is over sooner
     /// than another thread would wake; the write of a sole client, which no other client waits
     /// behind; and one whose awaited frames are each awaited by a connection of its own, since all
@@ -208,7 +208,7 @@ impl<F: Clone> ScheduledWrite<F> {
     }
 }
 
-/// Whether one connection has been the only one to ask for anything lately.
+/// Finds out if one connection has been the only one to ask for anything lately.
 #[derive(Debug, Default)]
 struct SoleClient {
     session: Option<SessionId>,
@@ -242,7 +242,7 @@ impl WriteLatency {
         self.span = performed.max(Nanos(self.span.0 - self.span.0 / 8));
     }
 
-    /// Whether a thread that has other clients to serve may be kept so long.
+    /// True if a thread that has other clients to serve may be kept so long.
     fn is_quick(&self) -> bool {
         self.span < QUICK_WRITE
     }

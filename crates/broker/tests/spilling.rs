@@ -67,7 +67,7 @@ impl Store {
         store
     }
 
-    /// Whether there was memory for it; it does not wait for some.
+    /// True if there was memory for it; it does not wait for some.
     fn put(&mut self, number: u32) -> bool {
         self.put_in("jobs", number)
     }

@@ -232,7 +232,7 @@ fn decide(
     Ok(Probe { basis, ..Probe::chosen(method, reason, direct, Some(buffered)) })
 }
 
-/// Whether direct writes are slower by so much that buffered ones are better. About as fast alone
+/// True if direct writes are slower by so much that buffered ones are better. About as fast alone
 /// is faster in pairs, for flushes of cached files wait for each other. A choice that was made
 /// before stands unless the times speak clearly against it; times that differ from try to try, as
 /// beside other load, speak for nothing.

@@ -63,7 +63,7 @@ impl Times {
         self.count += 1;
     }
 
-    /// Whether the shortest time is no chance: another was within a quarter of it.
+    /// True if the shortest time is no chance: another was within a quarter of it.
     pub(crate) fn is_settled(&self) -> bool {
         self.count > 1 && self.second <= self.best + self.best / 4
     }

@@ -98,7 +98,7 @@ fn flag(argument: &Arg) -> String {
     .replace(",`", ", `")
 }
 
-/// What an argument is for, and its default.
+/// The purpose of an argument, and its default.
 fn sentence(argument: &Arg) -> String {
     let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
     let defaults = argument.get_default_values().iter();

@@ -1,4 +1,4 @@
-//! What commands and timers do: besides dispatch, the only methods of [`crate::Engine`].
+//! Commands and timers: besides dispatch, the only methods of [`crate::Engine`].
 
 mod admission;
 mod batch;

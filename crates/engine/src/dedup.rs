@@ -217,7 +217,7 @@ impl SendIds {
         Some(if is_same { SentBefore::Same(first) } else { SentBefore::Other(first.after) })
     }
 
-    /// Whether it was sent before.
+    /// True if it was sent before.
     pub(crate) fn was_sent(&self, key: Option<&SendKey>, store: &MessageStore) -> bool {
         key.is_some_and(|key| self.find(key, store.latest).is_some())
     }

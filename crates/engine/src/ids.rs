@@ -2,12 +2,12 @@
 
 use model::LinkId;
 
-/// Where a queue is kept. Used again after the queue went, when nothing points to it: a queue
+/// The slot of a queue. Used again after the queue went, when nothing points to it: a queue
 /// lives as long as a message, a producer or a consumer does, or as its role or policy says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct QueueSlot(pub(crate) u32);
 
-/// Where a session is kept. Used again after the session closed, when nothing points to it.
+/// The slot of a session. Used again after the session closed, when nothing points to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SessionSlot(pub(crate) u32);
 

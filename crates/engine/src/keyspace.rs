@@ -27,7 +27,7 @@ pub(crate) use recovery::KeyCursor;
 pub(crate) use setting::DEADLINE_BYTES_MAX;
 pub(crate) use values::{Value, Values};
 
-/// What is known of keys beside the queues.
+/// The state of keys beside the queues.
 #[derive(Debug, Default)]
 pub(crate) struct Keyspace {
     pub(crate) values: Values,
@@ -50,18 +50,18 @@ impl Keyspace {
         self.limited.len()
     }
 
-    /// Whether the log may have to be told of the list of this name.
+    /// True if the log may have to be told of the list of this name.
     pub(crate) fn may_be_stated(&self, name: &QueueName) -> bool {
         self.limited.contains(name) || self.stale.contains(name)
     }
 
-    /// Whether the list of this name is among them.
+    /// True if the list of this name is among them.
     pub(crate) fn limits(&self, name: &QueueName) -> bool {
         self.limited.contains(name)
     }
 }
 
-/// What a name stands for.
+/// The kind of thing that a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     List(QueueSlot),
@@ -69,7 +69,7 @@ pub(crate) enum Key {
 }
 
 impl Keyspace {
-    /// Whether a name is that of a small value, so that it is no list.
+    /// True if a name is that of a small value, so that it is no list.
     pub(crate) fn is_value(&self, name: &QueueName, store: &MessageStore) -> bool {
         self.values.get(name, store.latest).is_some()
     }

@@ -358,14 +358,14 @@ impl Log {
         self.room.saturating_sub(self.spent.unstored_bytes)
     }
 
-    /// Whether records of messages that are stored already, so many bytes of them in one command,
+    /// True if records of messages that are stored already, so many bytes of them in one command,
     /// surely find room. A full device keeps some for them, but not for any number.
     pub(crate) fn surely_takes(&self, bytes: usize) -> bool {
         let bytes = self.spent.frames_bytes.saturating_add(bytes);
         bytes as u64 <= self.room || bytes <= self.settling_room
     }
 
-    /// Whether work that goes on by itself, as time passes or a session ends, may change one more
+    /// True if work that goes on by itself, as time passes or a session ends, may change one more
     /// message in this call. The rest follows in the next calls.
     pub(crate) fn takes_change(&self) -> bool {
         let bytes_max = self.settling_room.min(self.frame_bytes_max);
@@ -380,7 +380,7 @@ impl Log {
         bytes_max.saturating_sub(self.spent.frames_bytes + self.open.bytes + FRAME_OVERHEAD_BYTES)
     }
 
-    /// Whether the open frame takes so many more records of messages that are stored already, of so
+    /// True if the open frame takes so many more records of messages that are stored already, of so
     /// many bytes together. The first of a call always find their room.
     pub(crate) fn takes_more(&self, records: usize, bytes: usize) -> bool {
         self.is_unspent()

@@ -38,13 +38,13 @@ impl Shown {
         Refusal::TooManyBytes { max: self.bytes_max }
     }
 
-    /// Whether a command of a batch, which shows something, comes too late for that.
+    /// True if a command of a batch, which shows something, comes too late for that.
     pub(crate) const fn is_too_much(&self, command: &Command) -> bool {
         self.left() == 0 && shows(command)
     }
 }
 
-/// Whether the reply to this has bytes that others have sent.
+/// True if the reply to this has bytes that others have sent.
 const fn shows(command: &Command) -> bool {
     match command {
         Command::List(command) => matches!(

@@ -33,7 +33,7 @@ pub(crate) struct MessageStore {
     pub(crate) totals: Totals,
 }
 
-/// What numbers come next.
+/// The numbers that come next.
 #[derive(Debug)]
 pub(crate) struct Next {
     /// Of a message, or of its order when it goes behind all others.
@@ -46,7 +46,7 @@ pub(crate) struct Next {
     pub(crate) ticket: u64,
 }
 
-/// What is counted over all queues.
+/// Counts over all queues.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) counts: Counts,
@@ -54,7 +54,7 @@ pub(crate) struct Totals {
     pub(crate) messages: u64,
     pub(crate) waiting: u64,
     pub(crate) dead_letters: DeadLetterStatistics,
-    /// What all journalled messages may take in a snapshot.
+    /// The most bytes that all journalled messages take in a snapshot.
     pub(crate) snapshot_bytes: u64,
     /// See [`Engine::steps`].
     pub(crate) steps: u64,

@@ -36,7 +36,7 @@ pub(crate) struct Transactions {
     pub(crate) awaiting: VecDeque<(SessionSlot, TransactionId)>,
     /// Which sessions observe which keys.
     pub(crate) observed: BTreeMap<QueueName, BTreeSet<SessionSlot>>,
-    /// What the parts of all open transactions count for.
+    /// Bytes that the parts of all open transactions count for.
     pub(crate) uncommitted_bytes: usize,
 }
 
@@ -122,7 +122,7 @@ impl Sessions {
         Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
 
-    /// Whether its commit waits for a place.
+    /// Notes if its commit waits for a place.
     pub(crate) fn set_waits(&mut self, by: SessionSlot, id: TransactionId, waits: bool) {
         if let Some(transaction) = self.at_mut(by).transactions.open.get_mut(&id) {
             transaction.waits = waits;
@@ -143,14 +143,14 @@ impl Sessions {
         }
     }
 
-    /// Whether its commit waits for its parts.
+    /// Notes if its commit waits for its parts.
     pub(crate) fn set_awaits_parts(&mut self, by: SessionSlot, id: TransactionId, awaits: bool) {
         if let Some(transaction) = self.at_mut(by).transactions.open.get_mut(&id) {
             transaction.awaits_parts = awaits;
         }
     }
 
-    /// Whether a command that has just come is about a transaction whose commit came before it and
+    /// True if a command that has just come is about a transaction whose commit came before it and
     /// waits for its parts: those go on, but this comes too late.
     pub(crate) fn comes_too_late(&self, by: SessionSlot, command: &Command) -> bool {
         let transactions = &self.at(by).transactions.open;
@@ -158,13 +158,13 @@ impl Sessions {
         about.is_some_and(|transaction| transaction.awaits_parts)
     }
 
-    /// Whether something that is to be a part of it waits.
+    /// True if something that is to be a part of it waits.
     pub(crate) fn has_parts_waiting(&self, by: SessionSlot, id: TransactionId) -> bool {
         let transaction = self.at(by).transactions.open.get(&id);
         transaction.is_some_and(|transaction| transaction.parts_waiting > 0)
     }
 
-    /// Whether something could be added to it.
+    /// True if something could be added to it.
     pub(crate) fn takes_parts(&self, by: SessionSlot, id: TransactionId) -> bool {
         self.open_transaction(by, id).is_some_and(|transaction| !transaction.doomed)
     }
@@ -233,8 +233,8 @@ impl MessageStore {
         self.messages.get(id.0).is_some_and(|message| message.is_journalled())
     }
 
-    /// What was said about these is seen no sooner than the whole commit is safe: a crash may undo
-    /// that.
+    /// Makes answers about these messages wait until the whole commit is safe: a crash may undo
+    /// it.
     pub(crate) fn bind(&mut self, ids: &[MessageId], after: DependsOn) {
         for id in ids {
             if let Some(message) = self.messages.get_mut(id.0) {

@@ -85,7 +85,7 @@ impl Model {
         all.fold((0, 0), |(count, bytes), it| (count + 1, bytes + it.bytes as u64))
     }
 
-    /// Whether messages of these sizes may be stored, beside what is there but for these.
+    /// True if messages of these sizes may be stored, beside what is there but for these.
     fn takes(&self, queue: &str, sizes: &[usize], without: (u64, u64)) -> bool {
         let bytes_max = self.bounds.bytes_max.unwrap_or(u64::MAX);
         if self.bounds.when_full != WhenFull::Reject {
@@ -325,7 +325,7 @@ impl World {
         *self.seen.entry("went").or_default() += self.model.shed(queue);
     }
 
-    /// Whether it was refused for the queue's bounds, or not at all.
+    /// Asserts that it was refused for the bounds of the queue, or not at all.
     fn judge(&mut self, queue: &str, reply: &Reply, takes: bool) {
         match reply {
             Reply::Refused(Refusal::QueueFull(full)) => {

@@ -500,7 +500,7 @@ fn answer_of(reply: &Reply) -> Answer {
     }
 }
 
-/// Whether what is answered so may have changed something.
+/// True if what is answered so may have changed something.
 fn changes(reply: &Reply) -> bool {
     !matches!(reply, Reply::NotFound | Reply::TimedOut { .. } | Reply::Refused(_) | Reply::Stale)
 }

@@ -10,8 +10,8 @@ use model::{Command, Destination, LinkId, Nanos, NewMessage, QueueName, SessionI
 use support::resident_bytes;
 
 const MESSAGES: u64 = 1_000_000;
-/// What `docs/inside/benchmarks.md` promises. Of it 8 are for the line of bodies that may leave
-/// memory.
+/// The most bytes of memory for each message. Of these, 8 are for the line of bodies that may
+/// leave memory.
 const BYTES_EACH_MAX: u64 = 250;
 
 #[test]

@@ -48,7 +48,7 @@ impl Asker {
         }
     }
 
-    /// Whether the client has left.
+    /// True if the client has left.
     #[must_use]
     pub fn has_left(&self) -> bool {
         self.0.as_ref().is_some_and(|state| state.has_left.load(Ordering::Acquire))
@@ -88,7 +88,7 @@ impl PartialEq for Asker {
 
 impl Eq for Asker {}
 
-/// Whether the peer has closed at least its side.
+/// True if the peer has closed at least its side.
 fn is_closed(socket: &Stream) -> bool {
     let mut socket = [PollFd::new(socket, PollFlags::RDHUP)];
     // A failed poll tells nothing.

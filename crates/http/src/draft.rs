@@ -212,7 +212,7 @@ pub(crate) fn refuse_headers(headers: &HeaderMap) -> Result<()> {
     }
 }
 
-/// Whether a header says something of a message in words of ours.
+/// True if a header says something of a message in words of ours.
 fn is_ours(name: &str) -> bool {
     name.starts_with("dunlin-") && name != CLIENT.as_str()
 }

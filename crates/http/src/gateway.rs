@@ -94,7 +94,7 @@ pub trait Gateway: Clone + Send + Sync + 'static {
         topic: QueueName,
     ) -> impl Future<Output = Result<Self::Events, GatewayError>> + Send;
 
-    /// Whether messages are taken now.
+    /// The readiness to take messages now.
     fn readiness(&self) -> Readiness;
 
     /// What was counted.
@@ -244,7 +244,7 @@ pub enum GatewayError {
     Left,
 }
 
-/// Whether messages are taken.
+/// The readiness to take messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
     /// They are.
@@ -294,7 +294,7 @@ pub struct SegmentFigures {
 pub struct QueueFigures {
     /// Its name.
     pub queue: QueueName,
-    /// Whether it is a topic.
+    /// True if it is a topic.
     pub of_topic: bool,
     /// How many messages.
     pub messages: u64,
@@ -311,7 +311,7 @@ pub struct Sample {
     pub name: &'static str,
     /// What it is.
     pub help: &'static str,
-    /// Whether it only grows.
+    /// True if it only grows.
     pub is_counter: bool,
     /// How much.
     pub value: u64,

@@ -171,7 +171,7 @@ impl Progress {
     }
 }
 
-/// Where frames of HTTP/2 begin and end. It knows nothing else of them.
+/// The beginnings and ends of frames of HTTP/2. It knows nothing else of them.
 struct Frames {
     head: [u8; HEAD_BYTES],
     /// Bytes of the frame's head that have come: all of them while its payload comes.

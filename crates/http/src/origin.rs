@@ -49,7 +49,7 @@ impl fmt::Display for AllowedHost {
 }
 
 impl AllowedHost {
-    /// Whether a name, in lower case, is one of these.
+    /// True if a name, in lower case, is one of these.
     fn allows(&self, host: &str) -> bool {
         self.0 == ANY || self.0 == host || self.0.starts_with('.') && host.ends_with(&self.0)
     }
@@ -141,7 +141,7 @@ fn name_of(host: &str) -> Option<String> {
     Some(name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase())
 }
 
-/// Whether no owner of another name could let this one point here.
+/// True if no owner of another name could let this one point here.
 fn is_allowed(host: &str, allowed: &[AllowedHost]) -> bool {
     let Some(name) = name_of(host) else { return false };
     name == "localhost"
@@ -149,7 +149,7 @@ fn is_allowed(host: &str, allowed: &[AllowedHost]) -> bool {
         || allowed.iter().any(|allowed| allowed.allows(&name))
 }
 
-/// Whether browsers hold it for trustworthy, and so say which site asks.
+/// True if browsers hold it for trustworthy, and so say which site asks.
 fn is_loopback(host: &str) -> bool {
     let Some(name) = name_of(host) else { return false };
     name == "localhost" || IpAddr::from_str(&name).is_ok_and(|it| it.to_canonical().is_loopback())

@@ -171,7 +171,7 @@ pub(crate) fn json(value: Value<'_>) -> Json {
     }
 }
 
-/// Whether a text is itself in a header.
+/// True if a text is itself in a header.
 fn is_plain(text: &str) -> bool {
     let printable = text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     printable && text.trim() == text && Owned::of_header(text) == Owned::String(text.into())

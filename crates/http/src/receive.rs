@@ -164,7 +164,7 @@ const LIKELY_BYTES: usize = 4096;
 /// And for all of them, as a gateway gives no more.
 const ANSWER_BYTES: usize = 1024 * 1024;
 
-/// Whether a client wants JSON rather than a message as it is: its `Accept` names that, and takes
+/// True if a client wants JSON rather than a message as it is: its `Accept` names that, and takes
 /// not just anything. Clients generated from the description say so; what libraries add to every
 /// request ends with `*/*`.
 fn asks_for_json(headers: &HeaderMap) -> bool {

@@ -144,7 +144,7 @@ fn value(content: Content) -> Json {
     }
 }
 
-/// Whether each key is a text, and another one: a string and a symbol may read alike.
+/// True if each key is a text, and another one: a string and a symbol may read alike.
 fn are_named(pairs: &[(Content, Content)]) -> bool {
     let names = pairs.iter().map(|(key, _)| match key {
         Content::String(name) => Some(name),

@@ -30,7 +30,7 @@ impl Listener {
         match self {
             Self::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
-                // Where it fails the socket is gone, and a read will tell.
+                // If it fails, the socket is gone, and a read will tell.
                 let _ = stream.set_nodelay(true);
                 Ok((Stream::Tcp(stream), Some(peer)))
             }
@@ -40,7 +40,7 @@ impl Listener {
 }
 
 impl Stream {
-    /// Whether its peer is on this machine.
+    /// True if its peer is on this machine.
     pub(crate) fn is_local(&self) -> bool {
         match self {
             Self::Tcp(stream) => {

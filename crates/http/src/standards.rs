@@ -42,7 +42,7 @@ pub(crate) fn add_trace(properties: &mut Vec<Property>, headers: &HeaderMap) {
     }
 }
 
-/// Whether a header says something of one event.
+/// True if a header says something of one event.
 pub(crate) fn is_of_event(name: &str) -> bool {
     name.starts_with(EVENT)
 }

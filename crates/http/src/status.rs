@@ -26,7 +26,7 @@ impl<G: Gateway> App<G> {
         Ok(json(StatusCode::OK, &json!({ "status": "ok" })))
     }
 
-    /// Whether messages are taken.
+    /// Answers if messages are taken.
     pub(crate) fn ready(&self, asked: Asked) -> Result<Answer> {
         asked.query.finish()?;
         match self.gateway.readiness() {

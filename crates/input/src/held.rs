@@ -81,7 +81,7 @@ impl<T> Held<T> {
         self.free.pop_front()
     }
 
-    /// Whether some wait for the log.
+    /// True if some wait for the log.
     #[must_use]
     pub fn is_holding(&self) -> bool {
         !self.written.is_empty() || !self.synced.is_empty()

@@ -76,7 +76,7 @@ pub fn beginning(bytes: &[u8]) -> Beginning {
     }
 }
 
-/// Whether bytes begin with a word; `None`: so far they do, and end in it.
+/// True if bytes begin with a word; `None`: so far they do, and end in it.
 fn begins(bytes: &[u8], word: &[u8]) -> Option<bool> {
     if bytes.len() < word.len() && word.starts_with(bytes) {
         return None;
@@ -105,7 +105,7 @@ fn mqtt(bytes: &[u8]) -> Option<bool> {
     }
 }
 
-/// Whether a line that no command of its protocol is belongs to an HTTP request: it begins with a
+/// True if a line that no command of its protocol is belongs to an HTTP request: it begins with a
 /// method or with `Host:`.
 #[must_use]
 pub fn is_http_line(line: &[u8]) -> bool {
@@ -117,13 +117,13 @@ pub fn is_http_line(line: &[u8]) -> bool {
         || words.next_back().is_some_and(|last| last.starts_with(b"HTTP/"))
 }
 
-/// Whether a word is the name of the header field that every request has, in letters of any size.
+/// True if a word is the name of the header field that every request has, in letters of any size.
 #[must_use]
 pub fn names_host(word: &[u8]) -> bool {
     word.get(..HOST.len()).is_some_and(|name| name.eq_ignore_ascii_case(HOST))
 }
 
-/// Whether a word is a method, in letters of any size.
+/// True if a word is a method, in letters of any size.
 #[must_use]
 pub fn is_method(word: &[u8]) -> bool {
     METHODS.iter().any(|method| method.as_bytes().eq_ignore_ascii_case(word))

@@ -13,7 +13,7 @@ use crate::format::MARK_BYTES;
 use crate::room::padded_batch_bytes;
 use crate::{BLOCK_BYTES, FRAME_HEADER_BYTES, Journal};
 
-/// Whether a chain can be appended.
+/// The readiness for a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
     /// Now.
@@ -40,7 +40,7 @@ impl<F: Clone> Journal<F> {
         self.house.wanted.is_some() || self.house.overtaken > 0
     }
 
-    /// Whether a chain that needs this room can be appended.
+    /// The readiness for a chain that needs this room.
     #[must_use]
     pub fn readiness(&self, wanted: &ChainRoom) -> Readiness {
         let is_behind = self.durable().written < self.chained || self.is_far_behind();
@@ -85,7 +85,7 @@ impl<F: Clone> Journal<F> {
             })
     }
 
-    /// Whether there is room for all frames, wherever they are cut, and for the largest frame of
+    /// True if there is room for all frames, wherever they are cut, and for the largest frame of
     /// anybody else behind them.
     fn has_room_for(&self, wanted: &ChainRoom) -> bool {
         let largest = padded_batch_bytes(wanted.frame_bytes);

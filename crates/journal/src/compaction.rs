@@ -155,7 +155,7 @@ impl<F: Clone> Journal<F> {
         Ok(old)
     }
 
-    /// Whether the live rest of that segment is being copied forward.
+    /// True if the live rest of that segment is being copied forward.
     pub(crate) fn is_compacting(&self, number: SegmentNumber) -> bool {
         self.house.compaction.as_ref().is_some_and(|compaction| compaction.number == number)
     }

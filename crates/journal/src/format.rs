@@ -153,12 +153,12 @@ impl Life {
         salted.filter(fits).unwrap_or_else(|| Self::of_version_1(number))
     }
 
-    /// Whether batches can be added: only in the version that this code writes.
+    /// True if batches can be added: only in the version that this code writes.
     pub(crate) fn takes_batches(self) -> bool {
         self.version == FORMAT_VERSION
     }
 
-    /// Whether its segment has a watermark.
+    /// True if its segment has a watermark.
     pub(crate) fn has_watermark(self) -> bool {
         self.version >= VERSION_OF_DIRECTORIES
     }
@@ -383,7 +383,7 @@ pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
     raw.try_into().ok().map(u64::from_le_bytes)
 }
 
-/// Whether the bytes before `at` have the CRC that is there; `None`: there are too few.
+/// True if the bytes before `at` have the CRC that is there; `None`: there are too few.
 pub(crate) fn crc_holds(bytes: &[u8], at: usize) -> Option<bool> {
     Some(u32_at(bytes, at)? == crc32c::crc32c(bytes.get(..at)?))
 }

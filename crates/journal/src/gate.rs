@@ -39,7 +39,7 @@ impl Gate {
         self.released
     }
 
-    /// Whether bytes are held that a more durable log would release.
+    /// True if bytes are held that a more durable log would release.
     #[must_use]
     pub fn is_holding(&self) -> bool {
         !self.held.is_empty()

@@ -99,7 +99,7 @@ impl<F> Housekeeping<F> {
         self.retry_at.is_some()
     }
 
-    /// Whether a snapshot is being written, or waits for the log.
+    /// True if a snapshot is being written, or waits for the log.
     pub(crate) fn is_in_snapshot(&self) -> bool {
         !matches!(self.stage, Stage::Idle)
     }
@@ -217,7 +217,7 @@ impl<F: Clone> Journal<F> {
         self.house.snapshot_bytes_needed = bytes + BLOCK_BYTES as u64;
     }
 
-    /// Whether a snapshot should begin now: then call [`Journal::begin_snapshot`].
+    /// True if a snapshot should begin now: then call [`Journal::begin_snapshot`].
     #[must_use]
     pub fn wants_snapshot(&self) -> bool {
         let idle = !self.house.is_in_snapshot() && !self.house.busy;
@@ -257,7 +257,7 @@ impl<F: Clone> Journal<F> {
         };
     }
 
-    /// Whether the snapshot that began waits for its next chunk.
+    /// True if the snapshot that began waits for its next chunk.
     #[must_use]
     pub fn takes_snapshot_chunk(&self) -> bool {
         let writing = matches!(self.house.stage, Stage::Writing { .. });

@@ -36,7 +36,7 @@ pub enum Found<'a> {
         file: &'a str,
         /// Bytes of the file.
         bytes: u64,
-        /// Whether its header is whole.
+        /// True if its header is whole.
         whole: bool,
     },
     /// A whole batch.

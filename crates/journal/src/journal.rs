@@ -98,7 +98,7 @@ pub struct Unwritten {
     pub bytes: usize,
     /// Frames in them.
     pub frames: u32,
-    /// Whether the next batch has to reach the device.
+    /// True if the next batch has to reach the device.
     pub syncs: bool,
     /// When the oldest of these frames was appended.
     pub since: Option<Nanos>,
@@ -119,7 +119,7 @@ impl<F: Clone> Write<F> {
         self.then_sync.iter().try_for_each(|file| disk.sync(file))
     }
 
-    /// Whether it waits for the device, not just for the operating system.
+    /// True if it waits for the device, not just for the operating system.
     #[must_use]
     pub fn syncs(&self) -> bool {
         self.mode == WriteMode::Synced || !self.then_sync.is_empty() || self.note.is_some()
@@ -301,7 +301,7 @@ impl<F: Clone> Journal<F> {
         }
     }
 
-    /// Whether everything appended is synced and nothing is under way.
+    /// True if everything appended is synced and nothing is under way.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.open.is_none()

@@ -8,7 +8,7 @@ use crate::Journal;
 use crate::chore::Work;
 
 impl<F: Clone> Journal<F> {
-    /// Whether all segments and snapshots would take more than they may with that done.
+    /// True if all segments and snapshots would take more than they may with that done.
     pub(crate) fn exceeds_limit(&self, work: &Work<F>) -> bool {
         let grows = self.growth(work);
         let limit = self.options.disk_bytes_max;
@@ -17,7 +17,7 @@ impl<F: Clone> Journal<F> {
             || limit.is_some_and(|most| grows > 0 && self.disk_bytes() + grows > most)
     }
 
-    /// Whether they take more already: the limit is lower than it was.
+    /// True if they take more already: the limit is lower than it was.
     pub(crate) fn is_over_limit(&self) -> bool {
         let options = &self.options;
         options.disk_bytes_max.is_some_and(|most| self.disk_bytes() > most)

@@ -101,7 +101,7 @@ impl<F: Clone> Reach<F> {
         Control { epoch, directory, segment, stamp: self.stamp, synced }
     }
 
-    /// Whether a batch that ends there in that segment has to wait for a note.
+    /// True if a batch that ends there in that segment has to wait for a note.
     fn is_beyond(&self, number: SegmentNumber, end: u64) -> bool {
         number != self.number || end > self.bytes
     }

@@ -66,7 +66,7 @@ impl<F: Clone> Journal<F> {
         }
     }
 
-    /// Whether not even the largest frame that settles something can be appended before a write
+    /// True if not even the largest frame that settles something can be appended before a write
     /// or a chore completes. Feed no command meanwhile.
     #[must_use]
     pub fn stalled(&self) -> bool {
@@ -118,7 +118,7 @@ impl<F: Clone> Journal<F> {
         if self.stalled() { 0 } else { self.settle_payload_bytes_max() }
     }
 
-    /// Whether a frame can be appended and `reserve` spares are left alone.
+    /// True if a frame can be appended and `reserve` spares are left alone.
     pub(crate) fn fits(&self, payload_bytes: usize, reserve: usize) -> bool {
         let bytes = padded_batch_bytes(payload_bytes);
         let spares = self.segments.spares();

@@ -79,7 +79,7 @@ impl<F> Segment<F> {
         frame_bytes(self.live)
     }
 
-    /// Whether nothing in it matters any more.
+    /// True if nothing in it matters any more.
     pub(crate) fn is_dead(&self) -> bool {
         self.live == LiveRecords::NONE
     }
@@ -409,7 +409,7 @@ impl<F: Clone> Segments<F> {
         self.table.len()
     }
 
-    /// Whether a snapshot taken now would let a segment be used again.
+    /// True if a snapshot taken now would let a segment be used again.
     pub(crate) fn has_dead(&self) -> bool {
         self.dead().next().is_some()
     }

@@ -52,7 +52,7 @@ impl<F> SegmentFile<F> {
         FrameIndex::new(self.first.map_or(Lsn::ZERO, |mark| mark.lsn))
     }
 
-    /// Whether it may hold batches.
+    /// True if it may hold batches.
     pub(crate) fn is_begun(&self) -> bool {
         self.recycling.is_none() && self.watermark.is_none_or(|watermark| watermark.is_begun())
     }
@@ -148,7 +148,7 @@ impl<F> Survey<F> {
             .fold(self.control_or_none().stamp, |a, b| if b.sequence > a.sequence { b } else { a })
     }
 
-    /// Whether the files belong together.
+    /// Checks that the files belong together.
     ///
     /// # Errors
     /// The first fault that is found.

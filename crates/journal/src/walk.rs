@@ -52,7 +52,7 @@ pub(crate) struct Ended {
 }
 
 impl End {
-    /// Whether the last batch that was replayed lies in that segment.
+    /// True if the last batch that was replayed lies in that segment.
     fn is_in(&self, index: usize) -> bool {
         self.tail.is_some_and(|tail| tail.index == index)
     }
@@ -69,7 +69,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// Whether `next` lies right behind it, and both can be written with one call.
+    /// True if `next` lies right behind it, and both can be written with one call.
     fn joins(&self, next: &Self) -> bool {
         let adjacent = self.index == next.index && self.offset + self.bytes as u64 == next.offset;
         adjacent && self.bytes + next.bytes <= EXTENT_BYTES_MAX

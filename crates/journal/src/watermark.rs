@@ -57,7 +57,7 @@ impl Watermark {
         Self { stamp, epoch: life.epoch(), made, reach }
     }
 
-    /// Whether its segment may hold batches.
+    /// True if its segment may hold batches.
     pub(crate) const fn is_begun(&self) -> bool {
         self.stamp.sequence > 0
     }

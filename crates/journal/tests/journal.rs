@@ -474,7 +474,7 @@ fn a_mark_in_the_midst_of_any_later_segment_tells_of_what_is_lost() {
     assert!(matches!(opened, Err(OpenError::Corrupt { .. })), "what is lost was confirmed");
 }
 
-/// Where batches of a segment may be, by its watermark; `None`: there is none. See
+/// The end of the batches of a segment, by its watermark; `None`: there is none. See
 /// docs/reference/file-format.md.
 fn reach(disk: &MemoryDisk, segment: &str) -> Option<u64> {
     let file = disk.file(segment);

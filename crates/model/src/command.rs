@@ -77,7 +77,7 @@ pub enum Command {
         queue: QueueName,
         /// Which messages it is for; `None`: all.
         selector: Option<Arc<str>>,
-        /// Whether it takes them.
+        /// Takes messages, or copies them.
         mode: ConsumerMode,
     },
     /// Open a consumer of a subscription, creating topic and subscription. A named one that is
@@ -329,7 +329,7 @@ impl Command {
     }
 }
 
-/// Whether a consumer takes the messages that it gets.
+/// The effect of a consumer on its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConsumerMode {
     /// It holds them, and no other consumer gets them.

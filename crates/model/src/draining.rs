@@ -4,8 +4,8 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether a server drains: it stores nothing more until it is started anew, and gives away its
-/// messages. All clones are one flag, so that no protocol has an opinion of its own.
+/// The flag of a server that drains: it stores nothing more until its next start, and gives its
+/// messages away. All clones are one flag, so that no protocol has an opinion of its own.
 #[derive(Clone, Default)]
 pub struct Draining(Arc<AtomicBool>);
 
@@ -15,7 +15,7 @@ impl Draining {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether nothing more is stored.
+    /// True if nothing more is stored.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         // It guards nothing else: all stores beside it happen under the broker's lock.

@@ -97,7 +97,7 @@ pub struct Durable {
 }
 
 impl Durable {
-    /// Whether an output that depends on `after` may leave.
+    /// True if an output that depends on `after` may leave.
     #[must_use]
     pub fn covers(self, after: DependsOn) -> bool {
         match after.level {

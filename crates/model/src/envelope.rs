@@ -36,7 +36,7 @@ pub const TRACE_CONTEXT: [&str; 3] = ["traceparent", "tracestate", "baggage"];
 /// All of a message but its payload.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Envelope<'m> {
-    /// Whether its sender wants it to survive the broker.
+    /// True if its sender wants it to survive the broker.
     pub durable: bool,
     /// JMS's: 9 is the most urgent.
     pub priority: u8,

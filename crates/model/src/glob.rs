@@ -1,7 +1,7 @@
 //! Glob patterns over names: `*`, `?`, `[a-z]`, `[^a]`, and `\` before any of these. They match
 //! bytes, as in Redis: `?` is a byte, not a character.
 
-/// Whether all of the text matches all of the pattern.
+/// True if all of the text matches all of the pattern.
 ///
 /// Takes time in the order of both lengths multiplied, never more: of several stars only the last
 /// one is tried again, which suffices since an earlier one could give it no more to choose from.
@@ -68,8 +68,8 @@ fn match_one(pattern: &[u8], byte: u8) -> Option<&[u8]> {
     }
 }
 
-/// Whether a class, whose bracket was read, holds a byte; and the rest behind it. One that does not
-/// end ends with the pattern.
+/// Finds if a class, whose bracket was read, holds a byte; and the rest behind it. A class without
+/// an end ends with the pattern.
 fn in_class(class: &[u8], byte: u8) -> (bool, &[u8]) {
     let (negated, mut rest) = match class {
         [b'^', rest @ ..] => (true, rest),

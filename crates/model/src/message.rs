@@ -84,7 +84,7 @@ impl MessageGroup {
         }
     }
 
-    /// Whether the group ends with this message.
+    /// True if the group ends with this message.
     #[must_use]
     pub const fn is_ending(self) -> bool {
         self.0.get() & Self::LAST != 0

@@ -129,7 +129,7 @@ pub enum Reply {
     Values(Box<Values>),
     /// A value was set, or was to be set only under a condition.
     Replaced {
-        /// Whether it is set now.
+        /// True if it is set now.
         set: bool,
         /// The old value, where that was asked for.
         old: Option<Arc<[u8]>>,

@@ -12,7 +12,7 @@ pub struct QueuePolicy {
     pub kept: bool,
     /// Failed deliveries that make a message a dead letter; zero: however many there are.
     pub attempts_max: u32,
-    /// What to do with a dead letter.
+    /// The fate of a dead letter.
     pub dead_letters: DeadLetters,
     /// A pop from the queue as a list is leased to the session for so long. Its next command says
     /// that the element has arrived, and so does the end of that time while the session lives. A
@@ -42,7 +42,7 @@ pub struct QueueBounds {
 }
 
 impl QueueBounds {
-    /// Whether there is any.
+    /// True if there is any.
     #[must_use]
     pub const fn is_bounded(&self) -> bool {
         self.messages_max.is_some() || self.bytes_max.is_some() || self.target_age.is_some()
@@ -56,7 +56,7 @@ impl QueueBounds {
         messages.or_else(bytes).or_else(|| self.target_age.map(Bound::Age))
     }
 
-    /// Whether they contradict each other: an age to be kept by holding off, and no sender held
+    /// True if they contradict each other: an age to be kept by holding off, and no sender held
     /// off.
     #[must_use]
     pub const fn are_at_odds(&self) -> bool {
@@ -72,7 +72,7 @@ impl QueueBounds {
         }
     }
 
-    /// Whether they are kept by not storing messages.
+    /// True if they are kept by not storing messages.
     #[must_use]
     pub const fn holds_off(&self) -> bool {
         self.is_bounded() && matches!(self.when_full, WhenFull::Pace | WhenFull::Reject)

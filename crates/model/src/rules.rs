@@ -98,7 +98,7 @@ impl RuleKey {
         }
     }
 
-    /// Whether it is a number, where it is anything.
+    /// True if it is a number, where it is anything.
     #[must_use]
     pub const fn is_number(self) -> bool {
         matches!(
@@ -266,7 +266,7 @@ pub struct OwnPolicy {
 }
 
 impl OwnPolicy {
-    /// Whether there is no such rule.
+    /// True if there is no such rule.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()

@@ -83,7 +83,7 @@ impl Subscription {
         }
     }
 
-    /// Whether it outlives its consumers, and the process.
+    /// True if it outlives its consumers, and the process.
     #[must_use]
     pub fn is_durable(&self) -> bool {
         self.name.as_ref().is_some_and(|name| name.durable)

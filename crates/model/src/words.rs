@@ -15,7 +15,7 @@ pub enum Part<'p> {
     Any,
 }
 
-/// Whether a name says that it is a pattern: one of its words is `*`, `#` or `>`.
+/// True if a name says that it is a pattern: one of its words is `*`, `#` or `>`.
 #[must_use]
 pub fn is_pattern(name: &str) -> bool {
     words(name).any(|word| matches!(word, "*" | "#" | ">"))

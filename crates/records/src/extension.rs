@@ -44,7 +44,7 @@ impl<'a> Extension<'a> {
         *self == Self::default()
     }
 
-    /// Whether that of an envelope is, without making it: of most it is.
+    /// True if that of an envelope is, without making it: of most it is.
     pub(crate) fn is_empty_of(envelope: &Envelope<'_>) -> bool {
         let Standing { counters, expires, dead, .. } = &envelope.standing;
         let stands_plainly = counters.failed == 0 && expires.is_none() && dead.is_none();

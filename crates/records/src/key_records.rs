@@ -38,7 +38,7 @@ pub struct ValueView<'a> {
 pub struct DeadlineView<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Whether it is a value, else a list.
+    /// True if it is a value, else a list.
     pub of_value: bool,
     /// When it goes; `None`: it stays.
     pub at: Option<Nanos>,
@@ -58,7 +58,7 @@ pub struct Over {
 }
 
 impl Over {
-    /// Whether a ready message of this place, stored at this moment, is among them.
+    /// True if a ready message of this place, stored at this moment, is among them.
     #[must_use]
     pub fn has(&self, order: i64, created: Nanos) -> bool {
         let is_among = self.above < order && order < place_of(MessageId(self.below));

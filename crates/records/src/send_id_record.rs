@@ -21,7 +21,7 @@ use crate::wire::{Reader, put_bytes, put_varint};
 /// A sender's name for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendIdView<'a> {
-    /// Whether it was sent to a topic, else to a queue.
+    /// True if it was sent to a topic, else to a queue.
     pub to_topic: bool,
     /// The name of that.
     pub to: &'a str,

@@ -37,7 +37,7 @@ impl<'a> Arguments<'a> {
         self.words.from(at)
     }
 
-    /// Whether that word is this one, in letters of any size. `word` is in lower case.
+    /// True if that word is this one, in letters of any size. `word` is in lower case.
     pub(crate) fn is(&self, at: usize, word: &str) -> bool {
         self.words.is(at, word)
     }

@@ -156,7 +156,7 @@ impl Client {
         };
     }
 
-    /// Whether it does not want to hear the answer to this command.
+    /// True if it does not want to hear the answer to this command.
     pub(crate) const fn is_silent(&self) -> bool {
         matches!(self.silence, Silence::This | Silence::All)
     }
@@ -178,7 +178,7 @@ impl Client {
         self.unblock_by_error = false;
     }
 
-    /// Whether its waiting is to end with an error; asked once.
+    /// True if its waiting is to end with an error; asked once.
     pub(crate) const fn unblock_by_error(&mut self) -> bool {
         core::mem::replace(&mut self.unblock_by_error, false)
     }

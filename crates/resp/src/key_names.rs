@@ -33,7 +33,7 @@ pub(crate) fn key_of(name: &QueueName) -> Cow<'_, [u8]> {
     }
 }
 
-/// Whether a key is a name as it stands, and no other key has that name.
+/// True if a key is a name as it stands, and no other key has that name.
 fn stands_for_itself(text: &str) -> bool {
     !text.chars().any(char::is_control)
         && unescaped(text).is_none_or(|other| escaped(&other) != text)

@@ -126,12 +126,12 @@ impl Reader {
         self.expect != Expect::Command
     }
 
-    /// Whether the command that was read last came in a line, as a person types it.
+    /// True if the command that was read last came in a line, as a person types it.
     pub(crate) const fn was_inline(&self) -> bool {
         self.was_inline
     }
 
-    /// Whether the bytes after the last command begin as that did.
+    /// True if the bytes after the last command begin as that did.
     pub(crate) fn sees_alike(&self) -> bool {
         !self.head.is_empty()
     }

@@ -64,7 +64,7 @@ impl Default for Options {
 
 /// Clients, counters and settings of one listener; lives under the broker's lock.
 pub struct Shared {
-    /// Whether commands that store something are refused.
+    /// Refuses commands that store something while it is set.
     pub draining: Draining,
     /// The machine's clock, by which clients tell absolute times.
     pub wall_clock: WallClock,

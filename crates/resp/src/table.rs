@@ -89,12 +89,12 @@ impl Spec {
         Ok(subcommand)
     }
 
-    /// Whether it may store something.
+    /// True if it may store something.
     pub(crate) fn may_store(&self) -> bool {
         self.flags.contains(&"denyoom")
     }
 
-    /// Whether it is asked of the engine as soon as it has come.
+    /// True if it is asked of the engine as soon as it has come.
     pub(crate) const fn asks_engine(&self) -> bool {
         matches!(self.does, Does::Ask(_))
     }

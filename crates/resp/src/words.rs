@@ -68,7 +68,7 @@ impl Words {
         (index..self.len()).map(|index| self.word(index))
     }
 
-    /// Whether that word is this one, in letters of any size. `word` is in lower case.
+    /// True if that word is this one, in letters of any size. `word` is in lower case.
     pub(crate) fn is(&self, index: usize, word: &str) -> bool {
         index < self.len() && self.word(index).eq_ignore_ascii_case(word.as_bytes())
     }

@@ -17,7 +17,7 @@ pub(crate) const DELIVERY_MODE: &str = "JMSDeliveryMode";
 /// Its values.
 const DELIVERY_MODES: [&str; 2] = ["PERSISTENT", "NON_PERSISTENT"];
 
-/// Whether a name is one that only JMS may give: those of properties do not begin so, but for
+/// True if a name is one that only JMS may give: those of properties do not begin so, but for
 /// `JMSX` and `JMS_`.
 pub(crate) fn is_of_jms(name: &str) -> bool {
     name.strip_prefix("JMS").is_some_and(|rest| !rest.starts_with(['X', '_']))
@@ -39,7 +39,7 @@ pub(crate) fn kind_of(name: &str) -> Option<Kind> {
     Some(kind)
 }
 
-/// Whether a message may be sent in the mode of this name.
+/// True if a message may be sent in the mode of this name.
 pub(crate) fn is_delivery_mode(text: &str) -> bool {
     DELIVERY_MODES.contains(&text)
 }

@@ -4,14 +4,14 @@
 //! What Unicode calls alphabetic is what Java calls a letter and a few signs more; control
 //! characters, which Java ignores inside identifiers, are refused.
 
-/// Whether an identifier may begin so: a letter, a currency sign, a connector.
+/// True if an identifier may begin so: a letter, a currency sign, a connector.
 pub(crate) fn is_start(c: char) -> bool {
     c.is_ascii_alphabetic()
         || matches!(c, '_' | '$')
         || (!c.is_ascii() && (c.is_alphabetic() || is_currency(c) || is_connector(c)))
 }
 
-/// Whether an identifier may go on so: also a digit, a combining mark.
+/// True if an identifier may go on so: also a digit, a combining mark.
 pub(crate) fn is_part(c: char) -> bool {
     is_start(c) || c.is_ascii_digit() || (!c.is_ascii() && (c.is_numeric() || is_mark(c)))
 }

@@ -27,7 +27,7 @@ pub(crate) enum Arithmetic {
 }
 
 impl Comparison {
-    /// Whether it asks which value is larger, which only numbers can answer.
+    /// True if it asks which value is larger, which only numbers can answer.
     pub(crate) fn orders(self) -> bool {
         !matches!(self, Comparison::Equal | Comparison::NotEqual)
     }
@@ -53,7 +53,7 @@ impl Comparison {
         }
     }
 
-    /// Whether numbers in this order satisfy it; NaN has none.
+    /// True if numbers in this order satisfy it; NaN has none.
     fn accepts(self, order: Option<Ordering>) -> bool {
         match self {
             Comparison::Equal => order == Some(Ordering::Equal),
@@ -65,7 +65,7 @@ impl Comparison {
         }
     }
 
-    /// Whether strings or booleans, the same or not, satisfy it.
+    /// True if strings or booleans, the same or not, satisfy it.
     fn equates(self, same: bool) -> bool {
         match self {
             Comparison::Equal => same,

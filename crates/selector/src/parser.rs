@@ -30,7 +30,7 @@ use crate::program::{Program, Step};
 
 type Result<T> = core::result::Result<T, ParseError>;
 
-/// Whether header fields are held against what they can be.
+/// The check of header fields against their possible values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fields {
     Checked,

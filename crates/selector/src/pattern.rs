@@ -59,7 +59,7 @@ impl Pattern {
         })
     }
 
-    /// Whether all of a text is as the pattern says.
+    /// True if all of a text is as the pattern says.
     pub(crate) fn matches(&self, text: &str) -> bool {
         self.leave(text).is_some()
     }

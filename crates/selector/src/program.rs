@@ -157,7 +157,7 @@ fn is_like(value: Value<'_>, pattern: &Pattern) -> Truth {
     is_known(value).then(|| value.string().is_some_and(|text| pattern.matches(text)))
 }
 
-/// Whether a condition on it can be true or false.
+/// True if a condition on it can be true or false.
 fn is_known(value: Value<'_>) -> bool {
     !matches!(value, Value::Null | Value::Opaque)
 }

@@ -35,7 +35,7 @@ impl Selector {
         Ok(Selector { text: text.into(), program: parser::parse(text, Fields::Unchecked)? })
     }
 
-    /// Whether it is true of a message. An unknown result does not match.
+    /// True if it is true of a message. An unknown result does not match.
     pub fn matches(&self, properties: &(impl Properties + ?Sized)) -> bool {
         self.program.evaluate(properties) == Some(true)
     }

@@ -67,7 +67,7 @@ impl Version {
         })
     }
 
-    /// Whether a mount of this type, with these options, has such groups.
+    /// True if a mount of this type, with these options, has such groups.
     fn is_mounted_by(self, kind: &str, options: &str) -> bool {
         match self {
             Self::One => kind == "cgroup" && options.split(',').any(|option| option == "memory"),

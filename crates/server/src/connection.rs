@@ -231,7 +231,7 @@ impl Connection {
             && !self.is_backlogged(allowance)
     }
 
-    /// Whether the peer leaves so much unread that its commands must wait.
+    /// True if the peer leaves so much unread that its commands must wait.
     fn is_backlogged(&self, allowance: usize) -> bool {
         self.outgoing.len() >= allowance
     }
@@ -278,7 +278,7 @@ impl Connection {
         self.postponed = Some(Box::new(command));
     }
 
-    /// Whether it has nothing to give before the log has gone on.
+    /// True if it has nothing to give before the log has gone on.
     pub(crate) fn is_postponed(&self) -> bool {
         self.postponed.is_some()
     }
@@ -397,12 +397,12 @@ impl Connection {
         self.outgoing.len()
     }
 
-    /// Whether it holds replies that wait for a write.
+    /// True if it holds replies that wait for a write.
     pub(crate) fn is_held(&self) -> bool {
         (self.outgoing.is_held() || self.peer.is_holding()) && !self.broken
     }
 
-    /// Whether the next turn has something to do for it without any news.
+    /// True if the next turn has something to do for it without any news.
     pub(crate) fn needs_attention(&self, allowance: usize) -> bool {
         self.may_receive(allowance)
             || (self.peer.is_congested() && self.outgoing.is_empty() && !self.broken)
@@ -410,19 +410,19 @@ impl Connection {
                 && !self.is_postponed()
     }
 
-    /// Whether its peer asks for nothing more: all that it sent was read, and its end is known.
+    /// True if its peer asks for nothing more: all that it sent was read, and its end is known.
     pub(crate) fn has_hung_up(&self) -> bool {
         let is_over = self.half_closed != HalfClosed::No && !self.readable;
         let is_read = self.peer.input_bytes() == 0 && !self.peer.has_more();
         self.broken || is_over && is_read && !self.is_postponed()
     }
 
-    /// Whether it is to be closed as soon as its answers are sent.
+    /// True if it is to be closed as soon as its answers are sent.
     pub(crate) fn is_ending(&self) -> bool {
         self.broken || self.half_closed == HalfClosed::Told || self.peer.wants_close()
     }
 
-    /// Whether nothing can come of it any more.
+    /// True if nothing can come of it any more.
     pub(crate) fn is_finished(&self) -> bool {
         let told = self.half_closed == HalfClosed::Told && !self.readable && !self.unfinished;
         let answered = told && !self.peer.awaits_reply() || self.dismissal == WaitCancel::Done;
@@ -465,7 +465,7 @@ impl Connection {
     }
 }
 
-/// Whether it says of a command that waited that nothing came of it.
+/// True if it says of a command that waited that nothing came of it.
 fn gives_up(reply: &Reply) -> bool {
     match reply {
         Reply::TimedOut { .. } => true,

@@ -120,7 +120,7 @@ impl ConnectionPermit {
         }
     }
 
-    /// Whether the connection has sent no command.
+    /// True if the connection has sent no command.
     pub(crate) const fn is_silent(&self) -> bool {
         self.silence.is_some()
     }

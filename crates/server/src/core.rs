@@ -64,7 +64,7 @@ impl Core {
         self.mail.get_mut(reactor)?.pop_front()
     }
 
-    /// Whether there is mail for a reactor.
+    /// True if there is mail for a reactor.
     pub(crate) fn has_mail(&self, reactor: usize) -> bool {
         self.mail.get(reactor).is_some_and(|mail| !mail.is_empty())
     }
@@ -93,7 +93,7 @@ impl Core {
         self.scheduler.poll_idle(&mut self.broker, now)
     }
 
-    /// Whether a write is to begin as soon as the reactors are idle.
+    /// True if a write is to begin as soon as the reactors are idle.
     pub(crate) fn is_write_due(&self, now: Nanos) -> bool {
         self.scheduler.is_due(&self.broker, now)
     }
@@ -148,7 +148,7 @@ impl Core {
         self.broker.poll_fetch()
     }
 
-    /// Whether there is something to be read back.
+    /// True if there is something to be read back.
     pub(crate) fn wants_fetch(&mut self) -> bool {
         self.broker.wants_fetch()
     }

@@ -88,7 +88,7 @@ impl Events {
         let _ = wait(&set.epoll, spare_capacity(&mut self.raw), timeout.as_ref());
     }
 
-    /// Whether nothing has happened that was not taken yet.
+    /// True if nothing has happened that was not taken yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.taken == self.raw.len()
     }

@@ -235,7 +235,7 @@ pub(crate) struct CoreGuard<'a> {
     core: Option<MutexGuard<'a, Core>>,
 }
 
-/// Whether a reactor has to be woken for a deadline that became earlier.
+/// The need to wake a reactor for a deadline that became earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Deadline {
     Wakes,
@@ -557,7 +557,7 @@ impl Hub {
         self.completions.load(Ordering::SeqCst)
     }
 
-    /// Whether a write is to begin as soon as no reactor has anything else to do.
+    /// True if a write is to begin as soon as no reactor has anything else to do.
     pub(crate) fn is_write_due(&self) -> bool {
         self.write_due.load(Ordering::SeqCst)
     }
@@ -595,7 +595,7 @@ impl Hub {
         Serving(self)
     }
 
-    /// Whether a reactor may end: the first keeps the broker's time for all others.
+    /// True if a reactor may end: the first keeps the broker's time for all others.
     pub(crate) fn can_spare(&self, reactor: usize) -> bool {
         reactor > 0 || self.serving.load(Ordering::SeqCst) <= 1
     }

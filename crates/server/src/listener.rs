@@ -52,7 +52,7 @@ pub(crate) fn bind_all(all: &[Listen]) -> Result<Vec<Listener>, StartError> {
     Ok(listeners)
 }
 
-/// Whether a listener has all addresses of IPv4 with this port: one of IPv6 leaves them to it.
+/// True if a listener has all addresses of IPv4 with this port: one of IPv6 leaves them to it.
 fn has_ipv4_wildcard(all: &[Listen], port: u16) -> bool {
     let wildcard = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
     all.iter().any(|listen| listen.address.endpoints().contains(&Endpoint::Tcp(wildcard)))
@@ -183,7 +183,7 @@ impl Acceptor {
         self.paused_until
     }
 
-    /// Whether a pause is over.
+    /// True if a pause is over.
     pub(crate) fn is_due(&self, now: Nanos) -> bool {
         self.paused_until.is_some_and(|until| until <= now)
     }

@@ -123,7 +123,7 @@ impl Mailbox {
         waits.is_ok()
     }
 
-    /// Whether mail has come. The reactor takes in all of it next.
+    /// True if mail has come. The reactor takes in all of it next.
     pub(crate) fn take_mail(&self) -> bool {
         self.mail.load(Ordering::Relaxed) && self.mail.swap(false, Ordering::SeqCst)
     }

@@ -67,7 +67,7 @@ impl Outgoing {
         }
     }
 
-    /// Whether bytes wait for a write to complete.
+    /// True if bytes wait for a write to complete.
     pub(crate) fn is_held(&self) -> bool {
         self.gate.is_holding()
     }

@@ -331,7 +331,7 @@ impl Peer {
         }
     }
 
-    /// Whether its session has an answer for a client of that protocol: AMQP's tells its version
+    /// True if its session has an answer for a client of that protocol: AMQP's tells its version
     /// (2.2), but not to a web page.
     pub(crate) const fn answers(&self, wrong: WrongProtocol) -> bool {
         matches!(self, Self::Amqp(_)) && !matches!(wrong, WrongProtocol::Http)

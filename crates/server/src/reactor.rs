@@ -442,7 +442,7 @@ impl<'a> Reactor<'a> {
         self.stopping_until.is_some()
     }
 
-    /// Whether the server ends here: at once, or with all peers served.
+    /// True if the server ends here: at once, or with all peers served.
     fn is_over(&self) -> bool {
         match self.hub.phase() {
             Phase::Serving => false,

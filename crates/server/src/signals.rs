@@ -17,7 +17,7 @@ const INTERRUPTED: i32 = 130;
 /// it has served no client yet, and may have no other thread to end it.
 pub struct Caught {
     signals: Signals,
-    /// Whether a signal that stops ends the process.
+    /// True if a signal that stops ends the process.
     ends: Arc<AtomicBool>,
 }
 

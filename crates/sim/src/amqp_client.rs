@@ -194,7 +194,7 @@ impl AmqpClient {
         self.intents.len() + self.paced.len() + answers + unsettled
     }
 
-    /// Whether nothing is unanswered, and nothing on its way.
+    /// True if nothing is unanswered, and nothing on its way.
     #[must_use]
     pub fn is_content(&self) -> bool {
         let is_here = |coming: &Coming| coming.returned;
@@ -208,25 +208,25 @@ impl AmqpClient {
         }
     }
 
-    /// Whether the connection is open and more can be wished.
+    /// True if the connection is open and more can be wished.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.standing == Connected::Ready
     }
 
-    /// Whether both ends have closed the connection.
+    /// True if both ends have closed the connection.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.standing == Connected::Closed
     }
 
-    /// Whether it has a link by which it can send there now.
+    /// True if it has a link by which it can send there now.
     #[must_use]
     pub fn can_send(&self, to: &Destination) -> bool {
         self.way_to(to).is_some()
     }
 
-    /// Whether it can begin or end a transaction now.
+    /// True if it can begin or end a transaction now.
     #[must_use]
     pub fn can_transact(&self) -> bool {
         self.is_ready() && self.links.get(&COORDINATOR).is_some_and(Link::has_credit)
@@ -349,7 +349,7 @@ impl AmqpClient {
         }
     }
 
-    /// Whether a session that read this may ask the engine for that. What cannot commit is rolled
+    /// True if a session that read this may ask the engine for that. What cannot commit is rolled
     /// back, whatever was meant.
     fn is_meant(&self, intent: &Intent, command: &Command) -> bool {
         if let (Intent::Discharge { transaction: meant, .. }, Command::Rollback { transaction }) =
@@ -650,7 +650,7 @@ impl Intent {
         }
     }
 
-    /// Whether a session that read this may ask the engine for that.
+    /// True if a session that read this may ask the engine for that.
     fn is_meant_by(&self, command: &Command) -> bool {
         let is_in = |meant: Option<u64>, said: &Option<TransactionId>| {
             meant == said.map(|transaction| transaction.0)

@@ -79,13 +79,13 @@ impl Client {
         self.half_closed = true;
     }
 
-    /// Whether it sends nothing more.
+    /// True if it sends nothing more.
     #[must_use]
     pub fn is_half_closed(&self) -> bool {
         self.half_closed
     }
 
-    /// Whether nothing is unanswered but, at most, a wait for a message. Who sends nothing more
+    /// True if nothing is unanswered but, at most, a wait for a message. Who sends nothing more
     /// waits for nothing: the server ends that.
     #[must_use]
     pub fn is_content(&self) -> bool {

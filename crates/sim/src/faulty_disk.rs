@@ -109,13 +109,13 @@ impl FaultyDisk {
         std::mem::take(&mut self.0.borrow_mut().struck)
     }
 
-    /// Whether a fault struck since [`FaultyDisk::take_struck`].
+    /// True if a fault struck since [`FaultyDisk::take_struck`].
     #[must_use]
     pub fn has_struck(&self) -> bool {
         !self.0.borrow().struck.is_empty()
     }
 
-    /// Whether a call since this was last asked takes [`FaultyDisk::STALL`]. The disk has no
+    /// True if a call since this was last asked takes [`FaultyDisk::STALL`]. The disk has no
     /// clock: who moves the simulation lets the time pass.
     #[must_use]
     pub fn take_slow(&self) -> bool {
@@ -146,7 +146,7 @@ impl FaultyDisk {
         self.0.borrow_mut().trace = on;
     }
 
-    /// Whether a [`Fault::Crash`] struck and was not yet followed by a crash.
+    /// True if a [`Fault::Crash`] struck and was not yet followed by a crash.
     #[must_use]
     pub fn stopped(&self) -> bool {
         self.0.borrow().stopped
@@ -525,7 +525,7 @@ impl State {
         Ok(())
     }
 
-    /// Whether a call that cannot be partial happens at all.
+    /// True if a call that cannot be partial happens at all.
     fn happens(&mut self, fault: Option<Fault>) -> bool {
         match extent(fault) {
             Extent::Whole => true,

@@ -198,7 +198,7 @@ impl History {
         self.changes.len()
     }
 
-    /// Whether nothing happened yet.
+    /// True if nothing happened yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
@@ -216,7 +216,7 @@ impl History {
         self.changes.iter().rposition(|change| change.id == id)
     }
 
-    /// Whether a message was deleted.
+    /// True if a message was deleted.
     #[must_use]
     pub fn is_deleted(&self, id: u64) -> bool {
         let last = self.changes.iter().rfind(|change| change.id == id);
@@ -311,7 +311,7 @@ impl History {
         self.state_at(self.len())
     }
 
-    /// Whether a change of that level survives the fall that a client was told of at `told`.
+    /// True if a change of that level survives the fall that a client was told of at `told`.
     fn spares(&self, fall: Fall, level: Durability, told: Nanos, fell: Nanos) -> bool {
         match (level, fall, self.policy) {
             (Durability::None, ..) => false,
@@ -382,7 +382,7 @@ impl History {
         }
     }
 
-    /// Whether messages of one queue were delivered in the order that they have after the first
+    /// True if messages of one queue were delivered in the order that they have after the first
     /// `cut` changes.
     fn explains_order(&self, cut: usize, found: &BTreeMap<u64, Found>) -> bool {
         let state = self.state_at(cut);
@@ -452,7 +452,7 @@ impl Content {
         Self { queue, failed: 0, expires: None, dead: Some(dead), ..self.clone() }
     }
 
-    /// Whether it may be this, where so many more deliveries may have failed than are known.
+    /// True if it may be this, where so many more deliveries may have failed than are known.
     #[must_use]
     pub fn may_be(&self, seen: &Self, slack: u32) -> bool {
         let may_be = |known: u32, seen: u32| (known..=known + slack).contains(&seen);
@@ -471,7 +471,7 @@ impl Content {
 }
 
 impl Found {
-    /// Whether it may be this, of which so many more deliveries may have failed.
+    /// True if it may be this, of which so many more deliveries may have failed.
     fn shows(&self, content: &Content, slack: u32) -> bool {
         let seen = &self.kept.0;
         if !self.is_hidden {
@@ -518,7 +518,7 @@ impl Change {
     }
 }
 
-/// Whether a message that was left like this may be found like that.
+/// True if a message that was left like this may be found like that.
 fn stands_as(left: Standing, leased: bool, now: Nanos, found: Standing) -> bool {
     match (left, found) {
         (Standing::Delayed(until), Standing::Ready) => leased || until <= now,

@@ -127,13 +127,13 @@ impl HttpClient {
         self.unanswered + self.receives
     }
 
-    /// Whether nothing is unanswered, but for receives.
+    /// True if nothing is unanswered, but for receives.
     #[must_use]
     pub fn is_content(&self) -> bool {
         self.outbound.is_empty() && self.unanswered == 0
     }
 
-    /// Whether it has asked to follow a topic and not left.
+    /// True if it has asked to follow a topic and not left.
     #[must_use]
     pub const fn follows(&self) -> bool {
         self.follows

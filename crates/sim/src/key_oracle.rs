@@ -300,7 +300,7 @@ impl KeyOracle {
         self.reflected(asking.client, words)
     }
 
-    /// Whether a list is to be renamed for which a frame of these lives may be too short.
+    /// True if a list is to be renamed for which a frame of these lives may be too short.
     fn may_be_too_long(&self, words: &Words) -> bool {
         let named = words.first().filter(|name| &***name == b"RENAME").and_then(|_| words.get(1));
         named.is_some_and(|from| self.keyspace.list_len(from) > RENAMED_MAX)
@@ -354,7 +354,7 @@ impl KeyOracle {
     }
 }
 
-/// Whether it takes elements out of lists.
+/// True if it takes elements out of lists.
 fn is_pop(words: &Words) -> bool {
     let name = words.first().map(|word| &**word).unwrap_or_default();
     ["LPOP", "RPOP", "BLPOP", "BRPOP"].iter().any(|pop| pop.as_bytes() == name)
@@ -373,7 +373,7 @@ fn named(words: &Words) -> Vec<Rc<[u8]>> {
     arguments.iter().take(count).cloned().collect()
 }
 
-/// Whether a command may change what it names.
+/// True if a command may change what it names.
 fn may_change(words: &Words) -> bool {
     let name = words.first().map(|word| &**word).unwrap_or_default();
     !READING.iter().any(|reading| reading.as_bytes() == name)

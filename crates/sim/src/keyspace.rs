@@ -165,7 +165,7 @@ impl Keyspace {
         self.answer.start_anew();
     }
 
-    /// Whether a command may be refused, for it compares more elements than may be brought back
+    /// True if a command may be refused, for it compares more elements than may be brought back
     /// into memory at once.
     pub(crate) fn may_refuse_to_compare(&self, words: &Words) -> bool {
         let [name, key, ..] = &**words else { return false };
@@ -173,7 +173,7 @@ impl Keyspace {
         compares && !self.may_show_all(key)
     }
 
-    /// Whether an answer has room for the element that a command takes from this list.
+    /// True if an answer has room for the element that a command takes from this list.
     pub(crate) fn shows_end(&self, key: &[u8], words: &Words) -> bool {
         let side = match words.iter().map(|word| &**word).collect::<Vec<_>>()[..] {
             [b"BRPOP", ..] => Side::Right,
@@ -270,7 +270,7 @@ impl Keyspace {
         keyspace
     }
 
-    /// Whether a list of this name has elements.
+    /// True if a list of this name has elements.
     pub(crate) fn is_list(&self, name: &[u8]) -> bool {
         let key = self.keys.get(text(name));
         key.is_some_and(|key| matches!(key.content, Content::List(_)))
@@ -337,7 +337,7 @@ pub(crate) fn number(word: &[u8]) -> i64 {
 /// How long what is popped from a protected list is held.
 pub(crate) const POP_LEASE: Nanos = Nanos::from_secs(2);
 
-/// Whether what is popped from this list is held until the next command.
+/// True if what is popped from this list is held until the next command.
 pub(crate) fn is_protected(name: &str) -> bool {
     name.starts_with('p')
 }

@@ -258,7 +258,7 @@ impl Oracle {
         self.history.told(Nanos::ZERO, self.everything());
     }
 
-    /// Whether these changes are all of messages that memory alone keeps.
+    /// True if these changes are all of messages that memory alone keeps.
     #[must_use]
     pub fn are_in_memory(&self, mut changes: Changes) -> bool {
         let level = |change| self.history.nature(change).map(|nature| nature.level);

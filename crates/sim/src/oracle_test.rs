@@ -38,7 +38,7 @@ fn oracle(puts: &[Wish]) -> Oracle {
     oracle
 }
 
-/// Whether the oracle accepts one more reply.
+/// True if the oracle accepts one more reply.
 fn accepts(oracle: &Oracle, now: u64, client: u64, wish: &Wish, reply: &Reply) -> bool {
     let mut oracle = oracle.clone();
     catch_unwind(AssertUnwindSafe(|| oracle.answered(at(now), client, wish, reply))).is_ok()

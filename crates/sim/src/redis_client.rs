@@ -104,7 +104,7 @@ impl RedisClient {
         self.batch.as_ref().map(Vec::len)
     }
 
-    /// Whether it has read everything but, at most, an answer to an endless wait.
+    /// True if it has read everything but, at most, an answer to an endless wait.
     #[must_use]
     pub fn is_content(&self) -> bool {
         let endless = |asked: &Asked| {
@@ -148,7 +148,7 @@ impl RedisClient {
         self.lined = true;
     }
 
-    /// Whether the engine lets it wait.
+    /// True if the engine lets it wait.
     #[must_use]
     pub fn waits(&self) -> bool {
         self.waits

@@ -19,7 +19,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     LISTS.into_iter().chain(VALUES)
 }
 
-/// Whether a queue is a list, and no tube.
+/// True if a queue is a list, and no tube.
 pub(crate) fn is_list(name: &str) -> bool {
     names().any(|ours| ours == name)
 }

@@ -51,7 +51,7 @@ pub(crate) fn queue_of(subscription: &Subscription, client: u64, link: u32) -> R
     format!("{topic}{SUBSCRIBED}{owner}").into()
 }
 
-/// Whether a subscription takes of a topic, which has one word.
+/// True if a subscription takes of a topic, which has one word.
 pub(crate) fn takes_of(subscription: &Subscription, topic: &str) -> bool {
     let asked = subscription.topic.as_str();
     match subscription.matching {
@@ -60,7 +60,7 @@ pub(crate) fn takes_of(subscription: &Subscription, topic: &str) -> bool {
     }
 }
 
-/// Whether messages that stand there are a subscription's.
+/// True if messages that stand there are a subscription's.
 pub(crate) fn is_subscription(queue: &str) -> bool {
     queue.contains(SUBSCRIBED)
 }

@@ -376,7 +376,7 @@ impl Scenario {
         }
     }
 
-    /// Whether the device is full at times.
+    /// True if the device is full at times.
     pub(crate) fn may_lack_room(&self) -> bool {
         let is_bounded =
             self.journal.disk_bytes_max.is_some() || self.journal.segments_max.is_some();
@@ -385,7 +385,7 @@ impl Scenario {
             || self.faults_per_million > 0 && self.faults.contains(&Fault::Full)
     }
 
-    /// Whether queues, topics or lists may have bounds.
+    /// True if queues, topics or lists may have bounds.
     #[must_use]
     pub const fn is_bounded(&self) -> bool {
         let bounded = self.bounds.is_bounded() || self.topic_bounds.is_bounded();

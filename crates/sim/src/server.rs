@@ -227,7 +227,7 @@ impl<D: Disk> Server<D> {
         self.poll(outside);
     }
 
-    /// Whether the broker has not heard yet of all who are gone.
+    /// True if the broker has not heard yet of all who are gone.
     pub fn has_leaving(&self) -> bool {
         !self.leaving.is_empty() || self.gateway_is_due()
     }
@@ -339,12 +339,12 @@ impl<D: Disk> Server<D> {
         panic!("something is due for ever: {:?} at {}", self.broker.poll_timeout(), self.now);
     }
 
-    /// Whether something is under way at the disk that can go on.
+    /// True if something is under way at the disk that can go on.
     pub fn is_busy(&self) -> bool {
         self.calls().any(|call| call.earliest <= self.now)
     }
 
-    /// Whether nothing is due and the log takes more, so that who waits does so for others.
+    /// True if nothing is due and the log takes more, so that who waits does so for others.
     pub fn is_settled(&self) -> bool {
         let due = self.broker.poll_timeout();
         !self.broker.holds_back() && due.is_none_or(|due| due > self.now)
@@ -731,7 +731,7 @@ impl<D: Disk> Server<D> {
         self.now
     }
 
-    /// Whether commands may be fed, who is gone having gone before.
+    /// True if commands may be fed, who is gone having gone before.
     fn is_serving(&self) -> bool {
         !self.broker.stalled() && self.leaving.is_empty()
     }
@@ -825,7 +825,7 @@ fn concerns_messages(command: &Command) -> bool {
     )
 }
 
-/// Whether it answers what came before.
+/// True if it answers what came before.
 const fn is_late(reply: &Reply) -> bool {
     matches!(reply, Reply::Late { .. })
 }
@@ -837,7 +837,7 @@ fn brief(said: &impl std::fmt::Debug) -> String {
     text
 }
 
-/// Whether a reply is about one message, and waits for nothing else.
+/// True if a reply is about one message, and waits for nothing else.
 fn shows_one(reply: &Reply) -> bool {
     matches!(reply, Reply::Stored { .. } | Reply::Delivered(_) | Reply::Found { .. } | Reply::Done)
 }

@@ -214,7 +214,7 @@ impl Wish {
         }
     }
 
-    /// Whether it concerns messages, so that the oracle must hear of it; the rest are settings.
+    /// True if it concerns messages, so that the oracle must hear of it; the rest are settings.
     #[must_use]
     pub const fn concerns_messages(&self) -> bool {
         !matches!(
@@ -227,7 +227,7 @@ impl Wish {
         )
     }
 
-    /// Whether a session that read this wish may ask the engine for that.
+    /// True if a session that read this wish may ask the engine for that.
     #[must_use]
     pub fn is_meant_by(&self, command: &Command) -> bool {
         match (self, command) {
@@ -336,7 +336,7 @@ impl Answer {
         Self::document(&items)
     }
 
-    /// Whether this, as a client read it, is the answer that it expects: the same, or a document
+    /// True if this, as a client read it, is the answer that it expects: the same, or a document
     /// that says the same. A list has no items but those expected.
     #[must_use]
     pub fn is(&self, expected: &Self) -> bool {

@@ -10,12 +10,12 @@ use crate::{Rng, Which, Wish};
 /// The queues there are; the first is the one that every connection begins with.
 pub(crate) const QUEUES: [&str; 4] = ["default", "a", "b", "a-rather-long-name.of_a/queue"];
 
-/// Whether what is released there lines up behind all that is ready.
+/// True if what is released there lines up behind all that is ready.
 pub(crate) fn releases_to_the_back(queue: &str) -> bool {
     queue == QUEUES[1]
 }
 
-/// Whether what memory alone keeps becomes a dead letter there as well.
+/// True if what memory alone keeps becomes a dead letter there as well.
 pub(crate) fn parks_all(queue: &str) -> bool {
     queue == QUEUES[2]
 }

@@ -851,7 +851,7 @@ impl<D: Disk + 'static> World<D> {
     }
 }
 
-/// Whether it may concern elements of lists, of which the oracle of messages knows nothing.
+/// True if it may concern elements of lists, of which the oracle of messages knows nothing.
 fn meets_lists(wish: &Wish, known: &[u64]) -> bool {
     let names_another = wish.message().is_some_and(|id| !known.contains(&id));
     names_another || matches!(wish, Wish::Stats | Wish::ListQueues)

@@ -192,7 +192,7 @@ fn world_on(disk: &FaultyDisk, policy: StorePolicy, memory_limit: u64) -> World<
     world
 }
 
-/// Whether it is taken at once.
+/// True if it is taken at once.
 fn put(world: &mut World<FaultyDisk>, client: u64) -> bool {
     let answer = world.ask_meanwhile(client, put_of(NonPersistent));
     answer.is_some_and(|answer| answer.line.starts_with("INSERTED "))

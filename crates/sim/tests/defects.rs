@@ -83,7 +83,7 @@ fn clock_of_the_start_is_caught() {
     assert!(caught.is_some(), "moments by the clock of the start are not noticed");
 }
 
-/// What docs/inside/bugs.md tells of clients that gave up: their sends were carried out all the
+/// The bug of clients that gave up (docs/inside/bugs.md): their sends were carried out all the
 /// same.
 #[test]
 fn sends_of_gone_clients_are_caught() {
@@ -137,13 +137,13 @@ fn redis(seed: u64, policy: StorePolicy) -> Scenario {
     scenario
 }
 
-/// Whether a seed complains that a recovery found what no prefix of the history is, and passes
+/// True if a seed complains that a recovery found what no prefix of the history is, and passes
 /// where nothing is wrong.
 fn is_caught(scenario: impl Fn(u64) -> Scenario, defects: ServerDefects) -> bool {
     complains(scenario, defects, "no prefix")
 }
 
-/// Whether a seed complains of that, and passes where nothing is wrong.
+/// True if a seed complains of that, and passes where nothing is wrong.
 fn complains(scenario: impl Fn(u64) -> Scenario, defects: ServerDefects, of: &str) -> bool {
     (1..=SEEDS).any(|seed| {
         let complaint = simulate(Scenario { defects, ..scenario(seed) }).err();

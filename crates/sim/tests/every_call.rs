@@ -40,7 +40,7 @@ fn scripts() -> Vec<Scenario> {
     found.collect()
 }
 
-/// Whether all happens that a fault could meet, but for compactions: stores so small seldom have
+/// True if all happens that a fault could meet, but for compactions: stores so small seldom have
 /// something to gain by one.
 fn touches_everything(script: &Scenario) -> bool {
     let tally = run(script, &[], 1);

@@ -24,12 +24,12 @@ struct Case {
     reserve_kib: u64,
     /// What it may take.
     log_kib: u64,
-    /// Whether that is a limit of its own, or the device's.
+    /// True if that is a limit of its own, or the device's.
     limited: bool,
     message_bytes: usize,
     /// Deletions that share a write.
     together: usize,
-    /// Whether the process is killed again and again meanwhile.
+    /// True if the process is killed again and again meanwhile.
     killed: bool,
 }
 

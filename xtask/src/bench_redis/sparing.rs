@@ -82,7 +82,7 @@ impl Connection {
         Ok(self.socket.write_all(request)?)
     }
 
-    /// Whether the answer has come.
+    /// True if the answer has come.
     fn hear(&mut self) -> Result<bool> {
         let mut scratch = [0; READ_BYTES];
         match self.socket.read(&mut scratch) {
@@ -106,7 +106,7 @@ fn request(words: &[&str]) -> Vec<u8> {
     format!("*{}\r\n{}", words.len(), words.iter().map(word).collect::<String>()).into_bytes()
 }
 
-/// Whether this is an answer, a number or a word, and nothing behind it; an error where it can
+/// True if this is an answer, a number or a word, and nothing behind it; an error where it can
 /// become none.
 fn is_whole(answer: &[u8]) -> Result<bool> {
     let Some(end) = answer.windows(2).position(|two| two == b"\r\n") else { return Ok(false) };

@@ -279,7 +279,7 @@ fn is_parked((_, _, place): &(u64, u64, Place)) -> bool {
     matches!(place.state, "buried" | "delayed")
 }
 
-/// What a crash leaves is sound in the eyes of `dunlin journal verify`, which changes nothing. A
+/// Asserts that `dunlin journal verify` finds the directory sound after a crash. A
 /// broker that was killed during its first start has left no journal, at most its lock and the file
 /// by which it tries the disk.
 pub(crate) fn verify(program: &Program, data: &Path) -> Result<()> {

@@ -6,7 +6,7 @@ use crate::house::{House, TextFile};
 
 const ENGINE: &str = "crates/engine/src/";
 
-/// What a reader of the engine has to hold in mind.
+/// Counts that tell how much of the engine a reader has to hold in mind.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Structure {
     /// Files that hold methods of `Engine`, and the methods.

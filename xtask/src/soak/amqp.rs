@@ -26,7 +26,7 @@ pub(super) struct Amqp {
     socket: TcpStream,
     /// Read, and not understood yet.
     input: Vec<u8>,
-    /// Whether what it sends is persistent.
+    /// True if what it sends is persistent.
     durable: bool,
     /// Its frames are no larger.
     frame_bytes: u32,
@@ -38,7 +38,7 @@ pub(super) struct Amqp {
     frames_read: u32,
     /// Deliveries that the broker was allowed so far.
     allowed: u32,
-    /// Whether the links to send and to ask by may be used.
+    /// The credit of the links to send and to ask by.
     credited: [bool; 2],
     /// Messages sent and taken, by which it varies how.
     turns: u32,

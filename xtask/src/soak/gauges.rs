@@ -68,7 +68,7 @@ impl fmt::Display for Trend {
 }
 
 impl Trend {
-    /// Whether there was no growth that lasts.
+    /// True if there was no growth that lasts.
     pub(super) fn is_flat(&self) -> bool {
         self.last <= self.allowed
     }

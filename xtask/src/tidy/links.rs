@@ -65,7 +65,7 @@ fn paths(line: &str) -> impl Iterator<Item = &str> {
     quoted.filter(is_path)
 }
 
-/// Whether a Markdown file has a heading of that name, as hosts of repositories spell it. Of other
+/// True if a Markdown file has a heading of that name, as hosts of repositories spell it. Of other
 /// files every part is believed.
 fn has_heading(file: &TextFile, target: &str, path: &Path, heading: &str) -> bool {
     let text = match target {

@@ -77,7 +77,7 @@ pub(super) fn leftovers(house: &House) -> Vec<Finding> {
     findings
 }
 
-/// Whether the line is a note for later.
+/// True if the line is a note for later.
 pub(crate) fn is_leftover(line: &str) -> bool {
     words_of(line).any(|word| LEFTOVERS.contains(&word))
 }

@@ -76,7 +76,7 @@ impl Harness {
         sent
     }
 
-    /// Whether the connection goes on.
+    /// True if the connection goes on.
     pub(crate) fn is_open(&self, connection: usize) -> bool {
         !self.ends[connection].connection.wants_close()
     }

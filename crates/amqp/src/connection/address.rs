@@ -37,7 +37,7 @@ const SELECTOR: (u64, &str) = (0x0000_468c_0000_0004, "apache.org:selector-filte
 /// The filter that leaves out messages that the same container sends.
 const NO_LOCAL: (u64, &str) = (0x0000_468c_0000_0003, "apache.org:no-local-filter:list");
 
-/// Whether capabilities are those of a topic.
+/// True if capabilities are those of a topic.
 pub(crate) fn is_topic(capabilities: &Symbols) -> bool {
     TOPIC.iter().any(|topic| capabilities.contains(topic))
 }
@@ -86,7 +86,7 @@ pub(crate) fn selector(source: &Source) -> Option<&str> {
     }
 }
 
-/// Whether a source leaves out what its own container sends.
+/// True if a source leaves out what its own container sends.
 pub(crate) fn is_without_local(source: &Source) -> bool {
     source.filter(NO_LOCAL.0, NO_LOCAL.1).is_some()
 }
@@ -137,7 +137,7 @@ pub(crate) fn subscription(
     Ok(Subscription { name, topic, matching, selector, shared, without, expiry })
 }
 
-/// Whether a topic is a pattern, by its words.
+/// Reads a topic as a name or a pattern, by its words.
 fn matching(topic: &QueueName) -> Result<Matching, Error> {
     if !words::is_pattern(topic.as_str()) {
         return Ok(Matching::Name);

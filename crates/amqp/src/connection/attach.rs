@@ -311,7 +311,7 @@ impl Connection {
         self.write(channel, &Performative::Detach(detach), out);
     }
 
-    /// Where to write frames of a session: nowhere once our end was sent, since nothing may follow
+    /// The channel for frames of a session; `None` once our end was sent, since nothing may follow
     /// it (2.5.5).
     pub(super) fn channel_of(&self, session: SessionKey) -> Option<u16> {
         let session = self.sessions.get(&session).filter(|session| !session.ended);

@@ -158,7 +158,7 @@ impl Connection {
     }
 }
 
-/// Whether a peer is authentic. As long as there are no users, every peer is, but PLAIN has to name
+/// True if a peer is authentic. As long as there are no users, every peer is, but PLAIN has to name
 /// one.
 fn is_authentic(mechanism: &str, response: &[u8]) -> bool {
     match mechanism {

@@ -106,7 +106,7 @@ pub(crate) struct Partial {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Whether a delivery belongs to a transaction.
+/// The transaction of a delivery, if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Enlisted {
     No,
@@ -219,7 +219,7 @@ impl Producer {
         Self { to, credit: 0, delivery_count, unanswered: 0, partial: None }
     }
 
-    /// Whether half of the credit is used and answered.
+    /// True if half of the credit is used and answered.
     pub(crate) const fn is_due(&self) -> bool {
         self.credit + self.unanswered <= PRODUCER_CREDIT / 2
     }
@@ -292,7 +292,7 @@ impl Consumer {
         self.drains = self.drains.wrapping_add(drain.into());
     }
 
-    /// Whether the peer waits for the end of this drain: no flow has followed the one that asked
+    /// True if the peer waits for the end of this drain: no flow has followed the one that asked
     /// for it.
     pub(crate) fn awaits(&self, drain: u32) -> bool {
         self.drain == Drain::Ended && self.drains == drain
@@ -308,7 +308,7 @@ impl Consumer {
         if self.browses { u64::MAX } else { self.disposed_bytes + CONSUMER_AHEAD_BYTES_MAX }
     }
 
-    /// Whether the engine should hear of larger limits now: not for each single message.
+    /// True if the engine should hear of larger limits now: not for each single message.
     pub(crate) fn lags(&self) -> bool {
         let ahead = self.said.saturating_sub(self.disposed);
         let lags = self.limit() > self.said && ahead <= u64::from(self.ahead_max() / 2);
@@ -321,7 +321,7 @@ impl Consumer {
         ahead <= CONSUMER_AHEAD_BYTES_MAX / 2
     }
 
-    /// Whether the engine's limit was smaller than the peer's credit.
+    /// True if the engine's limit was smaller than the peer's credit.
     pub(crate) const fn is_throttled(&self) -> bool {
         self.credit > self.ahead_max()
     }

@@ -27,7 +27,7 @@ pub struct Options {
     pub unsettled_max: usize,
     /// The machine's clock, by which peers tell absolute times.
     pub wall_clock: WallClock,
-    /// Whether all messages of peers are rejected.
+    /// Rejects all messages of peers while it is set.
     pub draining: Draining,
     /// The ends of the names of temporary queues and topics.
     pub secrets: Secrets,

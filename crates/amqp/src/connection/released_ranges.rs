@@ -48,7 +48,7 @@ impl ReleasedRanges {
         self.runs -= runs.map_or(0, |runs| runs.len());
     }
 
-    /// Whether any delivery from `next` to `last` went back and is not in `has` any more.
+    /// True if any delivery from `next` to `last` went back and is not in `has` any more.
     pub(crate) fn lost<T>(&self, next: u64, last: u64, has: &BTreeMap<u64, T>) -> bool {
         let mut from = next;
         for (first, last) in self.runs_within(next, last) {

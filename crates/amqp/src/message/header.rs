@@ -13,13 +13,13 @@ pub const PRIORITY_DEFAULT: u8 = 4;
 /// How a message is to be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Whether it has to survive the broker.
+    /// True if it has to survive the broker.
     pub durable: bool,
     /// How urgent it is; more is more urgent.
     pub priority: u8,
     /// Milliseconds that it is worth something, from when the broker gets it; absent: for ever.
     pub ttl: Option<u32>,
-    /// Whether no other receiver has ever acquired it.
+    /// True if no other receiver has ever acquired it.
     pub first_acquirer: bool,
     /// Earlier attempts to deliver it that failed.
     pub delivery_count: u32,

@@ -86,7 +86,7 @@ impl Sections {
         Self { starts: outline.map(|start| start as usize), known: COUNT + 1, ..Self::default() }
     }
 
-    /// Whether a section may come next. Descriptors rise in the order of the sections; data and
+    /// True if a section may come next. Descriptors rise in the order of the sections; data and
     /// sequences may repeat, and a body is of one kind.
     pub(super) fn may_follow(&self, code: u64) -> bool {
         let in_body = |code| Section::of(code) == Some(Section::Body);

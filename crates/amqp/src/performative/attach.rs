@@ -22,7 +22,7 @@ pub struct Attach {
     pub handle: u32,
     /// The end that the peer is.
     pub role: Role,
-    /// Whether the sender settles its deliveries.
+    /// How the sender settles its deliveries.
     pub snd_settle_mode: SenderSettleMode,
     /// Which end settles first.
     pub rcv_settle_mode: ReceiverSettleMode,
@@ -32,7 +32,7 @@ pub struct Attach {
     pub target: Option<AttachTarget>,
     /// Deliveries of an earlier attachment that the peer has not settled.
     pub unsettled: Unsettled,
-    /// Whether `unsettled` is a part of all, for want of room in the frame.
+    /// True if `unsettled` is a part of all, for want of room in the frame.
     pub incomplete_unsettled: bool,
     /// Where the sender begins to count deliveries; a sender has to tell it.
     pub initial_delivery_count: Option<u32>,
@@ -46,7 +46,7 @@ pub struct Attach {
     pub properties: Fields,
 }
 
-/// Whether a sender settles its deliveries (2.8.2).
+/// How a sender settles its deliveries (2.8.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SenderSettleMode {
     /// Never: the receiver does.
@@ -175,7 +175,7 @@ impl Unsettled {
         (0..self.count / 2).map_while(move |_| delivery(&mut reader).ok())
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

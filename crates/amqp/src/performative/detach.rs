@@ -14,7 +14,7 @@ use crate::types::reader::Result;
 pub struct Detach {
     /// The link.
     pub handle: u32,
-    /// Whether it is gone for good, not only detached.
+    /// True if it is gone for good, not only detached.
     pub closed: bool,
     /// Why, when something is wrong.
     pub error: Option<Box<Error>>,

@@ -18,11 +18,11 @@ pub struct Disposition<'a> {
     pub first: u32,
     /// The last delivery; absent: `first`. Both count modulo 2^32 (2.8.8).
     pub last: Option<u32>,
-    /// Whether the peer has forgotten the deliveries.
+    /// True if the peer has forgotten the deliveries.
     pub settled: bool,
     /// Their state at the peer.
     pub state: Option<DeliveryState<'a>>,
-    /// Whether an answer may wait for others.
+    /// True if an answer may wait for others.
     pub batchable: bool,
 }
 

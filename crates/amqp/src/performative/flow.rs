@@ -26,9 +26,9 @@ pub struct Flow {
     pub link_credit: Option<u32>,
     /// Messages that wait for credit.
     pub available: Option<u32>,
-    /// Whether credit shall be used up at once.
+    /// True if credit shall be used up at once.
     pub drain: bool,
-    /// Whether the peer asks for a flow.
+    /// True if the peer asks for a flow.
     pub echo: bool,
     /// Properties of the link's state.
     pub properties: Fields,

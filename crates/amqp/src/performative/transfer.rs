@@ -23,19 +23,19 @@ pub struct Transfer<'a> {
     pub delivery_tag: Option<&'a [u8]>,
     /// 0 for the message format of the specification (2.8.11); in the first transfer.
     pub message_format: Option<u32>,
-    /// Whether the sender has forgotten the delivery; absent: as an earlier transfer of it told.
+    /// True if the sender has forgotten the delivery; absent: as an earlier transfer of it told.
     pub settled: Option<bool>,
-    /// Whether more transfers follow for the delivery.
+    /// True if more transfers follow for the delivery.
     pub more: bool,
     /// Which end settles first; absent: as the link says.
     pub rcv_settle_mode: Option<ReceiverSettleMode>,
     /// The delivery's state at the sender, such as its transaction.
     pub state: Option<DeliveryState<'a>>,
-    /// Whether a delivery of an earlier attachment goes on.
+    /// True if a delivery of an earlier attachment goes on.
     pub resume: bool,
-    /// Whether the delivery is to be forgotten.
+    /// True if the delivery is to be forgotten.
     pub aborted: bool,
-    /// Whether an answer may wait for others.
+    /// True if an answer may wait for others.
     pub batchable: bool,
 }
 

@@ -21,11 +21,11 @@ pub struct Source {
     pub expiry_policy: ExpiryPolicy,
     /// Seconds from then until it is gone.
     pub timeout: u32,
-    /// Whether the node is to be created and named by the broker.
+    /// True if the node is to be created and named by the broker.
     pub dynamic: bool,
     /// What kind of node to create.
     pub dynamic_node_properties: Fields,
-    /// Whether messages leave the node.
+    /// How messages leave the node: moved or copied.
     pub distribution_mode: Option<DistributionMode>,
     /// Which messages are wanted: described values under any key (3.5.8).
     pub filter: Fields,

@@ -31,7 +31,7 @@ pub struct Target {
     pub expiry_policy: ExpiryPolicy,
     /// Seconds from then until it is gone.
     pub timeout: u32,
-    /// Whether the node is to be created and named by the broker.
+    /// True if the node is to be created and named by the broker.
     pub dynamic: bool,
     /// What kind of node to create.
     pub dynamic_node_properties: Fields,

@@ -50,7 +50,7 @@ pub(crate) const MAP_32: u8 = 0xd1;
 pub(crate) const ARRAY_8: u8 = 0xe0;
 pub(crate) const ARRAY_32: u8 = 0xf0;
 
-/// Whether values with this constructor have no bytes of their own (1.2: the empty category).
+/// True if values with this constructor have no bytes of their own (1.2: the empty category).
 pub(crate) fn is_empty(code: u8) -> bool {
     code & 0xf0 == 0x40
 }

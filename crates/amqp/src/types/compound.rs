@@ -48,7 +48,7 @@ impl<'a> List<'a> {
         self.count as usize
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -65,7 +65,7 @@ impl<'a> Map<'a> {
         self.count as usize / 2
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -118,7 +118,7 @@ impl<'a> Array<'a> {
         self.count as usize
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

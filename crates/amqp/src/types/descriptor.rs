@@ -23,7 +23,7 @@ impl Descriptor<'_> {
     }
 }
 
-/// Whether `byte` may begin a descriptor.
+/// True if `byte` may begin a descriptor.
 pub(crate) fn is_descriptor(byte: u8) -> bool {
     matches!(
         byte,

@@ -39,7 +39,7 @@ impl Fields {
         self.as_map().get(key)
     }
 
-    /// Whether there is no pair.
+    /// True if there is no pair.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

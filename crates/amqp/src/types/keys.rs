@@ -10,7 +10,7 @@ use crate::types::reader::{Reader, Result};
 /// value, in whichever form it was written. It stands at the third.
 type Key<'a> = (u8, &'a [u8], usize);
 
-/// Whether the keys of a map that were read so far may be equal.
+/// Finds equal keys among those of a map that were read so far.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     /// A bit for each key that is a short text, which equal ones share and others seldom do.

@@ -73,7 +73,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether all of them are. Of few, as in most texts, two words have all that there is.
+/// True if all of them are. Of few, as in most texts, two words have all that there is.
 fn is_ascii(bytes: &[u8]) -> bool {
     match (bytes.len(), bytes.first_chunk(), bytes.last_chunk()) {
         (..=16, Some(first), Some(last)) => {

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 pub struct Symbols(Vec<Box<str>>);
 
 impl Symbols {
-    /// Whether `symbol` is among them; case matters.
+    /// True if `symbol` is among them; case matters.
     pub fn contains(&self, symbol: &str) -> bool {
         self.iter().any(|found| found == symbol)
     }
@@ -23,7 +23,7 @@ impl Symbols {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -67,7 +67,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether the socket did not take everything; it must then be watched for room.
+    /// True if the socket did not take everything; it must then be watched for room.
     pub(super) fn is_blocked(&self) -> bool {
         self.is_blocked
     }

@@ -20,7 +20,7 @@ pub(crate) struct Field {
     pub(crate) trials: u64,
     /// Travels in the order in which messages came, where they are wanted.
     pub(crate) travels: Option<Vec<Travel>>,
-    /// Whether the broker did not say that an acknowledgement is safe, though it was asked to.
+    /// True if the broker did not say that an acknowledgement is safe, though it was asked to.
     pub(crate) leaves_unanswered: bool,
     /// Producers that are not done.
     pub(crate) producing: usize,
@@ -130,7 +130,7 @@ impl Field {
         self.is_stopped = true;
     }
 
-    /// Whether more messages or transactions may be begun.
+    /// True if more messages or transactions may be begun.
     pub(crate) fn is_open(&self, now: Instant) -> bool {
         let Some(started) = self.started else { return false };
         !self.is_stopped
@@ -184,7 +184,7 @@ impl Field {
         *self.refused.entry(why).or_default() += 1;
     }
 
-    /// Whether nothing more will be sent and all that was confirmed has come.
+    /// True if nothing more will be sent and all that was confirmed has come.
     pub(crate) fn is_taken(&self) -> bool {
         self.producing == 0 && self.ledger.seen() >= self.ledger.confirmed()
     }

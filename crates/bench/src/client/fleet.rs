@@ -28,7 +28,7 @@ pub(crate) struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Whether the run was called off.
+    /// True if the run was called off.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancel.load(Ordering::Relaxed)
     }

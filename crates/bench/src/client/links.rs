@@ -16,7 +16,7 @@ pub(crate) struct Place {
     pub(crate) kind: Kind,
 }
 
-/// Whether each message is for one consumer, or for all.
+/// The kind of destination: each message is for one consumer, or for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Queue,
@@ -40,9 +40,9 @@ pub(super) struct Link {
     pub(super) role: Role,
     /// What both ends call it.
     pub(super) name: String,
-    /// Whether the broker has attached it.
+    /// True if the broker has attached it.
     pub(super) is_attached: bool,
-    /// Whether it was detached: its number may be used again.
+    /// True if it was detached: its number may be used again.
     pub(super) is_gone: bool,
     /// Deliveries sent or received.
     pub(super) count: u32,
@@ -55,7 +55,7 @@ impl Link {
         Self { role, name, is_attached: false, is_gone: false, count: 0, credit: 0 }
     }
 
-    /// Whether it does what it is for: a sender once it has credit.
+    /// True if it does what it is for: a sender once it has credit.
     pub(super) fn is_ready(&self) -> bool {
         self.is_attached && (self.role == Role::Receiver || self.credit > 0)
     }

@@ -149,12 +149,12 @@ impl Session {
         }
     }
 
-    /// Whether it has said goodbye.
+    /// True if it has said goodbye.
     pub(crate) fn is_closed(&self) -> bool {
         self.state == State::Closed
     }
 
-    /// Whether every link can do what it is for.
+    /// True if every link can do what it is for.
     pub(crate) fn is_ready(&self) -> bool {
         self.state == State::Open && self.links.iter().all(Link::is_ready)
     }
@@ -194,7 +194,7 @@ impl Session {
         self.say(&Performative::Detach(Detach { handle, closed: true, error: None }));
     }
 
-    /// Whether a message of so many bytes can be sent by the link now.
+    /// True if a message of so many bytes can be sent by the link now.
     pub(crate) fn can_send(&self, handle: u32, bytes: usize) -> bool {
         let frames = bytes as u32 / (self.frame_bytes - FRAME_HEAD_BYTES_MAX) + 1;
         self.link(handle).is_some_and(|link| link.credit > 0) && self.window >= frames

@@ -17,6 +17,6 @@ pub(crate) trait Work {
     /// ten times a second.
     fn turn(&mut self, session: &mut Session, field: &mut Field, now: Instant);
 
-    /// Whether nothing is left to do.
+    /// True if nothing is left to do.
     fn is_done(&self) -> bool;
 }

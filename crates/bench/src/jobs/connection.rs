@@ -92,7 +92,7 @@ impl Connection {
         }
     }
 
-    /// Whether the socket did not take everything; it must then be watched for room.
+    /// True if the socket did not take everything; it must then be watched for room.
     pub(crate) fn is_blocked(&self) -> bool {
         self.is_blocked
     }

@@ -43,7 +43,7 @@ pub struct Report {
     pub jobs_left: Option<u64>,
     /// What durability cost, where that was measured beside it.
     pub closing: Option<Closing>,
-    /// Whether the run was called off; the last phase is then a part.
+    /// True if the run was called off; the last phase is then a part.
     pub cancelled: bool,
     /// What the server did wrong or refused to do, a sentence each.
     pub problems: Vec<String>,
@@ -92,7 +92,7 @@ pub struct Latency {
 }
 
 impl Report {
-    /// Whether the figures can be trusted: the server did all that was asked, and did it right.
+    /// Checks that the figures can be trusted: the server did all that was asked, and did it right.
     ///
     /// # Errors
     /// [`BenchError::Wrong`] with everything that was not as it should be, and

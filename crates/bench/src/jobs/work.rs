@@ -138,7 +138,7 @@ impl<'a> Work<'a> {
         Ok(None)
     }
 
-    /// Whether every job was started and every command answered.
+    /// True if every job was started and every command answered.
     pub(crate) fn is_finished(&self) -> bool {
         self.to_start == 0 && self.unanswered == 0
     }

@@ -47,7 +47,7 @@ impl Drop for Beanstalkd {
     }
 }
 
-/// Whether a server answers there. A connection alone proves nothing: to a port where nobody
+/// True if a server answers there. A connection alone proves nothing: to a port where nobody
 /// listens it may come from this very port and be answered by itself, and one that is closed
 /// before it was served was seen to take beanstalkd's next one with it.
 fn answers(address: SocketAddr) -> bool {

@@ -41,7 +41,7 @@ fn cancelled_by_signal() -> Result<Arc<AtomicBool>, Error> {
     Ok(cancel)
 }
 
-/// Whether whoever started it wants a signal to be ignored, as `nohup` does.
+/// True if whoever started it wants a signal to be ignored, as `nohup` does.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -124,7 +124,7 @@ impl Web {
 }
 
 impl Answer {
-    /// Whether it is the refusal of a queue that had no place for all that was sent together.
+    /// True if it is the refusal of a queue that had no place for all that was sent together.
     pub(crate) fn is_queue_full(&self) -> bool {
         let problem = || serde_json::from_slice::<Map<String, Json>>(&self.body).ok();
         self.status == FULL
@@ -165,7 +165,7 @@ fn other_protocol(url: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether nothing was asked, since nobody was found who could be.
+/// True if nothing was asked, since nobody was found who could be.
 fn is_unreachable(error: &ureq::Error) -> bool {
     use std::io::ErrorKind;
     match error {

@@ -218,13 +218,13 @@ impl Client {
         Some(line.trim_end().to_owned())
     }
 
-    /// Whether the server has ended. Where it reset more than a thousand connections at once, the
+    /// True if the server has ended. Where it reset more than a thousand connections at once, the
     /// system has dropped some of that, even on loopback; who says something is told again.
     pub(crate) fn is_gone(&mut self) -> bool {
         self.socket.get_mut().write_all(b"\r\n").is_err() || self.is_closed()
     }
 
-    /// Whether the server closes: an end or a reset, not silence.
+    /// True if the server closes: an end or a reset, not silence.
     pub(crate) fn is_closed(&mut self) -> bool {
         match self.socket.read(&mut [0]) {
             Ok(count) => count == 0,

@@ -10,7 +10,7 @@ use crate::amqp_peer::AmqpPeer;
 use crate::broker::Broker;
 use crate::neighbours::{Lines, Neighbours};
 
-/// What docs/reference/limits.md promises.
+/// The bound that docs/reference/limits.md promises.
 const BYTES_EACH_MAX: usize = 32 * 1024;
 
 /// The process gives back what it freed once a second, however fast the machine is and however

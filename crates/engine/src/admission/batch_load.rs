@@ -193,7 +193,7 @@ impl Keyspace {
         }
     }
 
-    /// What may be said of lists that end or begin.
+    /// Adds the records of lists that may begin or end.
     pub(crate) fn add_lifetimes(&self, load: &mut Load<'_>) {
         let may_be_stated =
             |name: &&&QueueName| self.may_be_stated(name) || load.limited.contains(**name);

@@ -3,7 +3,8 @@
 //! Each is answered at once that it waits, and later with what came of it. It is stored, and
 //! counts, when its turn comes; until then nothing is known of it but here. Who comes while others
 //! wait goes behind them, though there be a place, so that no sender overtakes itself or another.
-//! Who waited for memory may wait for a place then; who waited for a place needs no more memory.
+//! A send that waited for memory may wait for a place then; one that waited for a place needs no
+//! more memory.
 //!
 //! A line goes on by its timer, which is due as soon as a message has left its queue, or there is
 //! memory, a send a time: so others are served in between, those who take before those who bring.
@@ -35,11 +36,11 @@ pub(crate) struct Pacing {
     pub(crate) sends: BTreeMap<u64, Paced>,
     /// Bytes that all of them store.
     pub(crate) bytes: u64,
-    /// What all of them take in memory.
+    /// Bytes of memory that all of them take.
     pub(crate) memory_bytes: u64,
     /// Of these, what those take that wait for memory.
     pub(crate) for_memory_bytes: u64,
-    /// Who waits for memory, but for those of the next.
+    /// Sends that wait for memory, but for those of the next list.
     pub(crate) for_memory: WaitList,
     /// Parts of transactions that wait for memory, and commits behind their own parts.
     pub(crate) for_parts: WaitList,
@@ -51,7 +52,7 @@ pub(crate) struct Pacing {
     pub(crate) held_back: BTreeSet<WaitListId>,
     /// The log takes no more than what settles.
     pub(crate) is_log_behind: bool,
-    /// Nobody may wait any more.
+    /// No send may begin to wait any more.
     pub(crate) is_closed: bool,
     pub(crate) next: u64,
     /// How long a line may stand still.
@@ -64,12 +65,12 @@ pub(crate) struct Paced {
     pub(crate) by: SessionSlot,
     pub(crate) command: Command,
     pub(crate) bytes: u64,
-    /// Where it waits.
+    /// The list that it waits in.
     pub(crate) at: WaitListId,
     pub(crate) since: Nanos,
     /// When it is given up, if it said how long it waits.
     pub(crate) until: Option<Nanos>,
-    /// What its answer waits for besides.
+    /// A position that its answer waits for as well.
     pub(crate) floor: DependsOn,
 }
 
@@ -105,7 +106,7 @@ impl Admission {
         self.may_go_on(WaitListId::Queue(slot), store);
     }
 
-    /// Whether the log is to take no more of what adds to it.
+    /// True if the log is to take no more of what adds to it.
     pub(crate) fn is_held_back(&self, ticket: u64, sessions: &Sessions, context: &Context) -> bool {
         let paced = self.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
         self.pacing.is_log_behind

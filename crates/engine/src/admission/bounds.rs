@@ -1,5 +1,5 @@
-//! What bounded queues have a place for: held against it before a command stores anything, so that
-//! what is refused leaves nothing behind.
+//! The places of bounded queues: a command is held against them before it stores anything, so that
+//! a refused command leaves nothing behind.
 //!
 //! A command is counted as a whole: a transaction without what it accepts in the same queue, a
 //! batch without what it takes. What takes no message of a sender's, as a renaming, is not counted,
@@ -31,15 +31,15 @@ pub(crate) enum Site<'c> {
     New(&'c QueueName),
 }
 
-/// What a command stores in queues that hold senders off, and nothing where all the others are.
+/// The amounts that a command stores in queues that hold senders off; other queues are left out.
 #[derive(Debug, Default)]
 pub(crate) struct Demand<'c> {
     pub(crate) stored: BTreeMap<Site<'c>, Amount>,
-    /// What leaves with it.
+    /// Amounts that leave with it.
     pub(crate) settled: BTreeMap<QueueSlot, Amount>,
-    /// What goes where others are to become dead letters for it, while the device is full.
+    /// Amounts for queues whose messages are to become dead letters for it, on a full device.
     parking: BTreeMap<QueueSlot, Amount>,
-    /// What it took to find that out.
+    /// Steps that it took to find that out.
     pub(crate) steps: usize,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Demand<'c> {
 #[derive(Debug)]
 pub(crate) struct Shortage {
     pub(crate) refusal: Refusal,
-    /// Where it may wait for one, if it ever can be done.
+    /// The list in which it may wait for one, if it ever can be done.
     pub(crate) waits_at: Option<WaitListId>,
     /// Of what it would store.
     pub(crate) bytes: u64,
@@ -88,8 +88,8 @@ impl<'c> Demand<'c> {
         *parking = parking.and(amount);
     }
 
-    /// Where a queue sheds what it has no place for, only what never has one matters, or that
-    /// others wait there still.
+    /// In a queue that sheds messages without a place, only messages count that can never have one,
+    /// or a place that others still wait for.
     fn add(&mut self, site: Site<'c>, amount: Amount, bounds: &QueueBounds, is_awaited: bool) {
         self.steps += 1;
         let is_too_large = bounds.bytes_max.is_some_and(|max| amount.bytes > max);
@@ -218,7 +218,7 @@ impl MessageStore {
         if queue.is_leaving() {
             return waited_for().map(|bound| (bound, true));
         }
-        // What sheds makes a place for what it ever takes, whatever is settled with it.
+        // A queue that sheds makes a place for any message it ever takes, whatever is settled.
         let settled = if bounds.holds_off() { settled } else { Amount::default() };
         if let Some(bound) = amount.without(settled).exceeds(bounds) {
             return Some((bound, false));
@@ -240,7 +240,7 @@ impl MessageStore {
         Some(self.living(self.message_of(order)).body_bytes())
     }
 
-    /// Whether a queue has no place for so much, and what would have to become a dead letter stays,
+    /// True if a queue has no place for so much, and what would have to become a dead letter stays,
     /// for that takes more room than it frees.
     fn shortage_of_room_to_park(&self, slot: QueueSlot, amount: Amount, log: &Log) -> bool {
         let queue = self.queues.at(slot);

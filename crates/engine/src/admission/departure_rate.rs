@@ -90,7 +90,7 @@ impl MessageStore {
         queue.usage.settling -= 1;
     }
 
-    /// Whether a message that came now would wait longer than it should. Nobody can tell where
+    /// True if a message that came now would wait longer than it should. Nobody can tell where
     /// there are no consumers: then only while the oldest has waited longer, and never where it is
     /// for a subscriber who is away.
     pub(crate) fn is_behind(&self, queue: &Queue) -> bool {

@@ -1,7 +1,7 @@
 //! Which bodies that left memory a command looks into: it begins when they are here.
 //!
-//! What a command compares it looks at from one end of a list, and no further than it may. What a
-//! batch moves about may come from either end.
+//! A command that compares elements looks at them from one end of a list, and no further than it
+//! may. Elements that a batch moves about may come from either end.
 
 use alloc::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use model::{End, ListCommand, MessageId, QueueName, limits};
 use crate::bodies::Bodies;
 use crate::store::MessageStore;
 
-/// What a command lacks.
+/// The bodies that a command lacks.
 #[derive(Debug, Default)]
 pub(crate) struct Needed {
     /// The names of their bodies.

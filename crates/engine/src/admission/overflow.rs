@@ -1,10 +1,10 @@
-//! What a queue holds beyond its bounds goes, where its rules say so: after it was stored, in the
-//! same frame where that has room, and before anybody waits for it.
+//! Messages beyond the bounds of a queue go, if its rules say so: after they were stored, in the
+//! same frame if that has room, and before any consumer is served.
 //!
-//! What was there before the bounds became so narrow goes when something is sent, not before.
+//! Messages that were there before the bounds became so narrow go with the next send, not before.
 //!
-//! What goes is of the least urgent priority that is ready, and there the older of the first and
-//! the last: a queue loses from its head, a list that grows at its head from its tail.
+//! The queue sheds from the least urgent priority that is ready, and there the older of the first
+//! and the last: a queue loses from its head, a list that grows at its head from its tail.
 
 use model::{DeadLetters, MessageId, QueuePolicy, WhenFull};
 
@@ -21,7 +21,7 @@ impl Queue {
         bounds.is_bounded() && sheds && !self.is_leaving()
     }
 
-    /// Whether what has no place in it becomes a dead letter.
+    /// True if what has no place in it becomes a dead letter.
     pub(crate) fn parks(&self) -> bool {
         let QueuePolicy { bounds, dead_letters, .. } = &self.policy;
         bounds.when_full == WhenFull::DeadLetter && *dead_letters != DeadLetters::Drop
@@ -31,7 +31,7 @@ impl Queue {
         self.held().exceeds(&self.policy.bounds).is_some()
     }
 
-    /// What is there does not go because its bounds are what they are now.
+    /// The messages that are there now do not go because of the present bounds.
     pub(crate) fn spare_what_is_there(&mut self) {
         self.admission.spares = self.is_beyond_bounds();
     }
@@ -49,7 +49,7 @@ impl Admission {
 }
 
 impl Log {
-    /// Whether it cannot become a dead letter: that takes more room than it frees. Who sends is
+    /// True if it cannot become a dead letter: that takes more room than it frees. Who sends is
     /// told that there is none.
     pub(crate) fn stays_for_now(&self, queue: &Queue, message: &Message) -> bool {
         let is_to_move = queue.parks() && message.is_journalled() && message.dead().is_none();

@@ -17,8 +17,8 @@ impl MessageStore {
     }
 }
 
-/// How long a command may wait for what it takes, and therefore for a place; `None`: for ever.
-/// What only stores has no time of its own.
+/// The longest time that a command may wait for its element, and therefore for a place; `None`: for
+/// ever. A command that only stores has no time of its own.
 pub(crate) fn wait_of(command: &Command) -> Option<Nanos> {
     match command {
         Command::List(ListCommand::Move { wait, .. }) => *wait,
@@ -26,7 +26,7 @@ pub(crate) fn wait_of(command: &Command) -> Option<Nanos> {
     }
 }
 
-/// What is left of that time at a later moment.
+/// Sets the wait of a command to the time that is left at a later moment.
 pub(crate) fn shorten_wait(command: &mut Command, now: Nanos, until: Option<Nanos>) {
     if let Command::List(ListCommand::Move { wait, .. }) = command
         && let Some(until) = until

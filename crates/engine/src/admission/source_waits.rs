@@ -36,7 +36,7 @@ struct Look {
 }
 
 impl SourceWaits {
-    /// Whether a send that waits depends on any list.
+    /// True if a send that waits depends on any list.
     pub(crate) fn is_empty(&self) -> bool {
         self.tickets.is_empty()
     }
@@ -57,7 +57,7 @@ impl SourceWaits {
         }
     }
 
-    /// Whether the sends of some list are still to be looked at.
+    /// True if the sends of some list are still to be looked at.
     pub(crate) fn is_changed(&self) -> bool {
         !self.changed.is_empty()
     }

@@ -21,7 +21,7 @@ use crate::store::queue::Queue;
 use crate::store::timers::Timer;
 use crate::transactions::Transactions;
 
-/// What a line is for.
+/// The shortage that a list of waiting sends is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum WaitListId {
     /// Memory for what a command brings.
@@ -32,7 +32,7 @@ pub(crate) enum WaitListId {
     Queue(QueueSlot),
 }
 
-/// Who waits for one thing.
+/// The sends that wait for one thing.
 #[derive(Debug, Default)]
 pub(crate) struct WaitList {
     pub(crate) tickets: BTreeSet<u64>,
@@ -40,7 +40,7 @@ pub(crate) struct WaitList {
     pub(crate) moved: Nanos,
     /// When its timer is due; set while somebody waits.
     pub(crate) due: Option<Nanos>,
-    /// What it is for, where the rules of the queue have changed since.
+    /// The bound that it is for, if the rules of the queue have changed since.
     pub(crate) bound: Option<Bound>,
     /// There is a place for the first, but it looks into bodies that left memory: its turn comes
     /// when they are here. Nobody overtakes it meanwhile.
@@ -48,19 +48,19 @@ pub(crate) struct WaitList {
 }
 
 impl Queue {
-    /// Somebody waits for a place who came before this one.
+    /// True if an earlier send than this one waits for a place.
     pub(crate) fn is_waited_for(&self, ticket: u64) -> bool {
         self.admission.line.tickets.first().is_some_and(|first| *first < ticket)
     }
 
-    /// What those in its line wait for.
+    /// The bound that the sends in its list wait for.
     pub(crate) fn bound_of_line(&self) -> Option<Bound> {
         self.policy.bounds.first().or(self.admission.line.bound)
     }
 }
 
 impl Transactions {
-    /// Whether open transactions would have more than their share of memory with this part. One
+    /// True if open transactions would have more than their share of memory with this part. One
     /// that has more by itself does not wait: it is refused.
     pub(crate) fn exceeds_share(
         &self,
@@ -76,7 +76,7 @@ impl Transactions {
 }
 
 impl Admission {
-    /// Whether so much more may wait there. A commit brings nothing itself, and what it waits for
+    /// True if so much more may wait there. A commit brings nothing itself, and what it waits for
     /// is there.
     pub(crate) fn may_wait(
         &self,
@@ -207,7 +207,7 @@ impl Admission {
 }
 
 impl Sessions {
-    /// Whether it brings something that memory is to keep: not where that is refused anyway, or
+    /// True if it brings something that memory is to keep: not where that is refused anyway, or
     /// what its session observes has changed.
     pub(crate) fn brings(&self, by: SessionSlot, command: &Command) -> bool {
         let observing = self.at(by).transactions.observing.as_ref();
@@ -231,13 +231,13 @@ impl Shortage {
 }
 
 impl WaitListId {
-    /// Whether sends wait there for memory.
+    /// True if sends wait there for memory.
     pub(crate) const fn is_for_memory(self) -> bool {
         matches!(self, Self::Memory | Self::Transactions)
     }
 }
 
-/// What a part of a transaction takes of the share that open transactions have, about.
+/// About the bytes that a part of a transaction takes of the share of open transactions.
 fn part_bytes(part: &Command) -> usize {
     match part {
         Command::Put { message, .. } | Command::PutTo { message, .. } => {

@@ -94,7 +94,7 @@ impl Kept<'_> {
         self.spilled.map(|place| Spilled { place, bytes })
     }
 
-    /// Whether nothing has it but memory, so that the spill may take it.
+    /// True if nothing has it but memory, so that the spill may take it.
     pub(crate) fn is_only_here(&self) -> bool {
         self.stored.here().is_some() && self.place().is_none()
     }
@@ -177,7 +177,7 @@ impl Memory {
         self.limit.saturating_sub(resting).max(self.limit / 8).min(self.movable_max)
     }
 
-    /// Whether any body has left.
+    /// True if any body has left.
     pub(crate) const fn has_away(&self) -> bool {
         self.away > 0
     }
@@ -208,7 +208,7 @@ pub(crate) const fn beside_messages_max(limit: u64) -> u64 {
     if share > BESIDE_MESSAGES_MIN { share } else { BESIDE_MESSAGES_MIN }
 }
 
-/// Whether a command brings something that memory is to keep.
+/// True if a command brings something that memory is to keep.
 pub(crate) fn adds(command: &Command) -> bool {
     match command {
         Command::Put { .. } | Command::PutTo { .. } | Command::Publish { .. } => true,
@@ -322,12 +322,12 @@ impl Bodies {
         }
     }
 
-    /// Whether its body may be elsewhere one day.
+    /// True if its body may be elsewhere one day.
     fn may_leave(&self, kept: &Kept<'_>) -> bool {
         kept.frame.is_some() || self.memory.spilling.is_there()
     }
 
-    /// Whether the log has nothing to write before its body may leave.
+    /// True if the log has nothing to write before its body may leave.
     fn is_written(&self, kept: &Kept<'_>) -> bool {
         kept.frame.is_none_or(|frame| frame <= self.memory.written)
     }
@@ -428,7 +428,7 @@ impl Bodies {
         }
     }
 
-    /// Whether it is here, and may leave.
+    /// True if it is here, and may leave.
     fn is_at_home(&self, kept: &Kept<'_>) -> bool {
         self.may_leave(kept) && kept.stored.here().is_some()
     }

@@ -17,7 +17,7 @@ use crate::bodies::Bodies;
 use crate::bodies::memory::{Keeper, Kept};
 use crate::store::MessageStore;
 
-/// Where a body lies in the spill, and how large it is.
+/// The place of a body in the spill, and its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spilled {
     /// Nothing else is there.
@@ -26,7 +26,7 @@ pub struct Spilled {
     pub bytes: u32,
 }
 
-/// What is on its way there, and what is there.
+/// Bodies on their way to the spill, and bodies in it.
 #[derive(Debug, Default)]
 pub(crate) struct Spilling {
     /// There is one.
@@ -42,11 +42,11 @@ pub(crate) struct Spilling {
     /// Of these, those that the caller has not taken yet, the oldest first: so they lie in the
     /// order in which they are asked for, though the last to come are the first to leave.
     pub(crate) queued: BTreeSet<MessageId>,
-    /// Whose turn came while nothing was taken.
+    /// Messages whose turn came while the spill took nothing.
     pub(crate) kept_back: BTreeSet<MessageId>,
-    /// What lies there, and whose it is.
+    /// The message of each place in the spill.
     pub(crate) places: BTreeMap<NonZeroU64, MessageId>,
-    /// Where something lies that nobody needs any more.
+    /// Places that are not needed any more.
     pub(crate) vacated: Vec<Spilled>,
 }
 
@@ -55,7 +55,7 @@ impl Spilling {
         Self { is_there, ..Self::default() }
     }
 
-    /// Whether a body that no log has may leave one day.
+    /// True if a body that no log has may leave one day.
     pub(crate) const fn is_there(&self) -> bool {
         self.is_there
     }
@@ -65,17 +65,17 @@ impl Spilling {
         if self.is_full { self.bytes } else { 0 }
     }
 
-    /// What it takes in memory to know what lies there.
+    /// Bytes of memory that the table of places takes.
     pub(crate) fn places_bytes(&self) -> u64 {
         self.places.len() as u64 * PLACE_BYTES
     }
 
-    /// Whether its turn has come, and it is not in line.
+    /// True if its turn has come, and it is not in line.
     pub(crate) fn is_leaving(&self, id: MessageId) -> bool {
         self.leaving.contains(&id)
     }
 
-    /// Whether it stands in no line, and will.
+    /// True if it stands in no line, and will.
     pub(crate) fn knows(&self, id: MessageId) -> bool {
         self.is_leaving(id) || self.kept_back.contains(&id)
     }
@@ -129,7 +129,7 @@ impl Spilling {
         self.vacated.extend(spilled);
     }
 
-    /// Whether some are kept back.
+    /// True if some are kept back.
     pub(crate) fn keeps_back(&self) -> bool {
         !self.kept_back.is_empty()
     }
@@ -161,7 +161,7 @@ impl Bodies {
         }
     }
 
-    /// What is counted is what is there.
+    /// Checks that the counts agree with the bodies that are there.
     ///
     /// # Panics
     /// When it is not.

@@ -1,4 +1,4 @@
-//! Whoever looks into bodies that left memory: selectors, and commands that compare elements.
+//! Waits for bodies that left memory: of selectors, and of commands that compare elements.
 //!
 //! A command waits as a whole, before it has done anything, and is done when all that it needs is
 //! here. Such commands take turns, for the log is read piece by piece: only what the first of them
@@ -59,7 +59,7 @@ pub fn stored_bodies(
     }
 }
 
-/// Who waits for a turn.
+/// A command that waits for a turn.
 #[derive(Debug)]
 pub(crate) enum Looker {
     /// A command that has done nothing yet. Its answer waits for `floor` too.
@@ -69,7 +69,7 @@ pub(crate) enum Looker {
 }
 
 impl Looker {
-    /// What it takes meanwhile. Who waits in a line is counted there.
+    /// Bytes that it takes meanwhile. A send in a wait list is counted there.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
             Self::Command { command, .. } => waiting_bytes(command),
@@ -78,26 +78,26 @@ impl Looker {
     }
 }
 
-/// What the first of them needs.
+/// The bodies that the first of them needs.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
-    /// What of it is still away, by where it is.
+    /// Those of them that are still away, by their places.
     pub(crate) missing: BTreeSet<(BodyPlace, MessageId)>,
     /// All that was away at one time or another: it stays when it has come.
     pub(crate) needed: BTreeSet<MessageId>,
 }
 
-/// Who waits for bodies, and for which.
+/// The commands and browsers that wait for bodies, and the bodies.
 #[derive(Debug, Default)]
 pub(crate) struct Awaited {
     pub(crate) lookers: VecDeque<Looker>,
-    /// What these take.
+    /// Bytes that these take.
     pub(crate) bytes: u64,
     pub(crate) turn: Turn,
     pub(crate) browsers: BTreeSet<ConsumerKey>,
     /// Queues with views that have not seen all.
     pub(crate) queues: BTreeSet<QueueSlot>,
-    /// What browsers and views have not seen, by where it is.
+    /// Bodies that browsers and views have not seen, by their places.
     pub(crate) unseen: BTreeSet<(BodyPlace, MessageId)>,
     /// The same, with those that have come since all looked: they stay until then.
     pub(crate) coming: BTreeSet<MessageId>,
@@ -113,17 +113,17 @@ impl Awaited {
         self.is_disturbed |= was_unseen || was_last;
     }
 
-    /// Somebody who waits for a body may have no message with it any more.
+    /// A command that waits for a body may have no message with it any more.
     pub(crate) fn may_have_left(&mut self, away: (BodyPlace, MessageId)) {
         self.is_disturbed |= self.unseen.contains(&away);
     }
 
-    /// Whether they have to look again.
+    /// True if they have to look again.
     pub(crate) const fn is_disturbed(&self) -> bool {
         self.is_disturbed
     }
 
-    /// Whether a body that is here stays, for somebody waits for it and more.
+    /// True if a body that is here stays, for somebody waits for it and more.
     pub(crate) fn keeps(&self, id: MessageId) -> bool {
         self.coming.contains(&id) || self.turn.needed.contains(&id)
     }
@@ -192,7 +192,7 @@ impl Bodies {
         }
     }
 
-    /// Whose turn it is needs these.
+    /// The command whose turn it is needs these bodies.
     pub(crate) fn await_all(&mut self, mut ids: BTreeSet<MessageId>, store: &mut MessageStore) {
         store.took_steps(ids.len());
         let kept = ids.iter().filter_map(|name| Some((*name, self.kept(*name, store)?)));
@@ -201,7 +201,7 @@ impl Bodies {
         self.awaited.turn.needed.append(&mut ids);
     }
 
-    /// Whether these bodies together are more than one command may have brought. One alone may be
+    /// True if these bodies together are more than one command may have brought. One alone may be
     /// as large as it is.
     pub(crate) fn is_too_much(
         &self,
@@ -213,14 +213,14 @@ impl Bodies {
         ids.len() > 1 && ids.iter().map(bytes).sum::<usize>() > replies.bytes_max()
     }
 
-    /// Whether a body that was fetched from that frame is to be kept.
+    /// True if a body that was fetched from that frame is to be kept.
     pub(crate) fn is_to_come(&self, name: MessageId, lsn: Lsn, store: &MessageStore) -> bool {
         let place = BodyPlace::Frame(lsn);
         let is_its = self.kept(name, store).is_some_and(|kept| kept.place() == Some(place));
         is_its && self.is_awaited_at(name, place, store)
     }
 
-    /// Whether a body is away that is waited for there, or will be soon. Of a shared one some copy
+    /// True if a body is away that is waited for there, or will be soon. Of a shared one some copy
     /// mostly is ready.
     pub(crate) fn is_awaited_at(
         &self,
@@ -234,7 +234,7 @@ impl Bodies {
         is_away && (is_ready || self.awaited.wants((place, name)))
     }
 
-    /// What a view has not seen comes, or it looks soon.
+    /// Checks that bodies a view has not seen are on their way, or that it looks again soon.
     pub(crate) fn check_unseen(&self, slot: QueueSlot, queue: &Queue, store: &MessageStore) {
         let goes_on = queue.delivery.resumes.is_some();
         let is_known = self.looks_soon(slot);
@@ -244,20 +244,20 @@ impl Bodies {
         }
     }
 
-    /// Whether views of that queue look again with the next [`Engine::handle_timeout`], and whoever
+    /// True if views of that queue look again with the next [`Engine::handle_timeout`], and whoever
     /// waits there is served.
     pub(crate) fn looks_soon(&self, slot: QueueSlot) -> bool {
         self.awaited.is_disturbed && self.awaited.queues.contains(&slot)
     }
 
-    /// Whether views of that queue look again sooner or later: something is on its way for which
+    /// True if views of that queue look again sooner or later: something is on its way for which
     /// one of them waits, or did.
     pub(crate) fn will_look(&self, slot: QueueSlot) -> bool {
         let Awaited { queues, unseen, is_disturbed, .. } = &self.awaited;
         queues.contains(&slot) && (*is_disturbed || !unseen.is_empty())
     }
 
-    /// Whether the body of the message at this place is waited for where it is.
+    /// True if the body of the message at this place is waited for where it is.
     fn is_coming(&self, order: i64, store: &MessageStore) -> bool {
         let id = store.message_of(order);
         let message = store.living(id);

@@ -31,7 +31,7 @@ impl Engine {
         }
     }
 
-    /// Whether a send in a line would go on if the log was not behind. The caller tells the engine
+    /// True if a send in a line would go on if the log was not behind. The caller tells the engine
     /// as soon as it is not.
     #[must_use]
     pub fn waits_for_log(&self) -> bool {
@@ -199,7 +199,7 @@ impl Engine {
         lack
     }
 
-    /// Whether this call may append the bytes that the send adds. The first send of a call always
+    /// True if this call may append the bytes that the send adds. The first send of a call always
     /// finds its room.
     fn fits_into_call(&self, ticket: u64) -> bool {
         let paced =
@@ -267,7 +267,7 @@ impl Engine {
         lacks.then(|| Shortage::of_memory(command))
     }
 
-    /// Whether a part that has just come waits: it does not fit, or an earlier one of its
+    /// True if a part that has just come waits: it does not fit, or an earlier one of its
     /// transaction waits, or the first that waits fits as well.
     fn part_has_to_wait(&self, by: SessionSlot, part: &Command) -> bool {
         if transaction_of(part).is_some_and(|id| self.sessions.has_parts_waiting(by, id)) {
@@ -281,7 +281,7 @@ impl Engine {
             || self.transactions.exceeds_share(by, part, &self.bodies, &self.sessions)
     }
 
-    /// Whether a part that waits goes on waiting.
+    /// True if a part that waits goes on waiting.
     fn part_lacks_memory(&self, by: SessionSlot, part: &Command) -> bool {
         self.sessions.brings(by, part)
             && (self.is_memory_short()
@@ -319,13 +319,13 @@ impl Engine {
         lacks.then(|| Shortage::of_memory(command))
     }
 
-    /// Whether a send that waits for memory may find some, though nothing is due.
+    /// True if a send that waits for memory may find some, though nothing is due.
     pub(crate) fn is_memory_to_be_had(&self) -> bool {
         let waits = MEMORY_LINES.iter().any(|of| self.rests(*of));
         waits && (!self.is_memory_short() || self.may_trim())
     }
 
-    /// Whether the next in a line for memory waits for nothing else than that. A part that exceeds
+    /// True if the next in a line for memory waits for nothing else than that. A part that exceeds
     /// the share of its like waits for the end of a transaction.
     fn rests(&self, of: WaitListId) -> bool {
         let WaitList { due, looks, .. } = self.admission.line(of, &self.store);
@@ -438,7 +438,7 @@ impl Engine {
     }
 }
 
-/// Where sends wait for memory.
+/// The lists in which sends wait for memory.
 const MEMORY_LINES: [WaitListId; 2] = [WaitListId::Memory, WaitListId::Transactions];
 
 /// Parts among which one that fits is looked for while the first does not.

@@ -54,7 +54,7 @@ impl Engine {
         self.bodies.memory.went
     }
 
-    /// Whether any message's body has left memory: an answer may then name it in place of its
+    /// True if any message's body has left memory: an answer may then name it in place of its
     /// bytes.
     #[must_use]
     pub const fn has_away(&self) -> bool {
@@ -67,13 +67,13 @@ impl Engine {
         self.bodies.memory.away
     }
 
-    /// Whether commands that wait for memory go on waiting, because memory is full or because
+    /// True if commands that wait for memory go on waiting, because memory is full or because
     /// bodies are leaving for the spill.
     pub(crate) fn is_memory_short(&self) -> bool {
         self.is_memory_full() || self.waits_for_spill()
     }
 
-    /// Whether nothing new is taken: all bodies that may leave memory could not make room for it.
+    /// True if nothing new is taken: all bodies that may leave memory could not make room for it.
     /// Commands that wait for memory do not count.
     pub(crate) fn is_memory_full(&self) -> bool {
         let limit = self.bodies.memory.limit;
@@ -85,7 +85,7 @@ impl Engine {
         resting + self.bodies.memory.spilling.stuck_bytes() >= limit / 8 * 7 || is_stuck
     }
 
-    /// Whether memory surely takes all of these one by one, and is not full before the last.
+    /// True if memory surely takes all of these one by one, and is not full before the last.
     pub(crate) fn surely_keeps(&self, bodies: &[Arc<[u8]>]) -> bool {
         let limit = self.bodies.memory.limit;
         let bytes: u64 = bodies.iter().map(|body| MESSAGE_BYTES + charge(body.len())).sum();
@@ -93,7 +93,7 @@ impl Engine {
         resting + bytes < limit / 8 * 7 && self.stuck_bytes() + bytes <= limit / 4
     }
 
-    /// Whether many bytes that should have left are in memory.
+    /// True if many bytes that should have left are in memory.
     pub(crate) fn is_crowded(&self) -> bool {
         self.stuck_bytes() > self.bodies.memory.limit / 8
     }
@@ -144,7 +144,7 @@ impl Engine {
         self.store.took_steps(passed);
     }
 
-    /// Whether there are bodies to leave, and they are in line.
+    /// True if there are bodies to leave, and they are in line.
     pub(crate) fn may_trim(&self) -> bool {
         self.is_beyond_movable() && !self.bodies.memory.fat.is_empty()
     }
@@ -172,7 +172,7 @@ impl Engine {
         unseen.first().into_iter().chain(turn.missing.first()).filter_map(frame).min()
     }
 
-    /// Whether a command or browser waits for a body of this frame.
+    /// True if a command or browser waits for a body of this frame.
     #[must_use]
     pub fn wants_frame(&self, lsn: Lsn) -> bool {
         let place = BodyPlace::Frame(lsn);
@@ -181,7 +181,7 @@ impl Engine {
         unseen.range(all.clone()).chain(turn.missing.range(all)).next().is_some()
     }
 
-    /// Whether a command or browser that waited for a body goes on with the next
+    /// True if a command or browser that waited for a body goes on with the next
     /// [`Engine::handle_timeout`].
     #[must_use]
     pub const fn goes_on(&self) -> bool {
@@ -282,7 +282,7 @@ impl Engine {
         self.sessions.raise_answers(by, floor, first, effects);
     }
 
-    /// Whether the first command of a line waits for bodies now.
+    /// True if the first command of a line waits for bodies now.
     pub(crate) fn is_line_awaiting(&mut self, of: WaitListId) -> bool {
         let Needed { ids, looked } = self.needed_by_line(of);
         self.store.took_steps(looked);
@@ -379,20 +379,20 @@ impl Engine {
         bodies
     }
 
-    /// Whether [`Engine::poll_spill`] would give something.
+    /// True if [`Engine::poll_spill`] would give something.
     #[must_use]
     pub fn has_to_spill(&self) -> bool {
         !self.bodies.memory.spilling.queued.is_empty()
     }
 
-    /// Whether memory is so full that commands that add to it had better wait until the leaving
+    /// True if memory is so full that commands that add to it had better wait until the leaving
     /// bodies have left.
     #[must_use]
     pub fn waits_for_spill(&self) -> bool {
         !self.bodies.memory.spilling.leaving.is_empty() && self.is_crowded()
     }
 
-    /// Where bodies lie now.
+    /// Takes in the places of bodies that are in the spill now.
     pub fn handle_spilled(&mut self, placed: impl IntoIterator<Item = (MessageId, Spilled)>) {
         for (id, spilled) in placed {
             self.bodies.stops_leaving(id, &self.store);

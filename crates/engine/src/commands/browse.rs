@@ -252,7 +252,7 @@ fn is_held_in(queue: QueueSlot, message: &Message) -> bool {
     message.queue == queue && message.state().holder().is_some()
 }
 
-/// Where the messages of a state come among all of a queue.
+/// The rank of a state among all messages of a queue.
 fn section(state: MessageState) -> usize {
     SECTIONS.iter().position(|other| *other == state).unwrap_or(0)
 }

@@ -213,7 +213,7 @@ impl Engine {
         queue
     }
 
-    /// Whatever a session waits for, it waits no longer, and hears nothing of that.
+    /// Ends all waits of a session without an answer.
     pub(crate) fn stop_waits(&mut self, slot: SessionSlot) {
         let session = self.sessions.at(slot);
         let waiting =

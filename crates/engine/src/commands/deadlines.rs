@@ -273,7 +273,7 @@ impl Engine {
     }
 }
 
-/// Whether a deadline may be set where there is that one.
+/// True if a deadline may be set where there is that one.
 fn allows(rule: DeadlineRule, before: Option<Nanos>, at: Nanos) -> bool {
     match rule {
         DeadlineRule::Always => true,

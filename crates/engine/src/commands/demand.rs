@@ -365,7 +365,7 @@ impl Engine {
         self.sessions.bytes_added(self.sessions.slot(session)?, command, &self.context)
     }
 
-    /// Whether a command brings something that memory is to keep.
+    /// True if a command brings something that memory is to keep.
     #[must_use]
     pub fn adds_to_memory(command: &Command) -> bool {
         memory::adds(command)
@@ -373,8 +373,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// Whether a batch may be done: it holds nothing that is not allowed. One frame and the room
-    /// that is left take all the bytes it may come to.
+    /// Checks that a batch may be done: it holds only commands that are allowed. One frame and the
+    /// room that is left take all the bytes it may come to.
     pub(crate) fn check_batch(&self, commands: &[Command]) -> Result<(), Refusal> {
         if commands.len() > limits::BATCH_COMMANDS_MAX {
             return Err(Refusal::BatchTooLarge);

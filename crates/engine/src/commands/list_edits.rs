@@ -394,7 +394,7 @@ impl Engine {
         self.pop(by, &name, PopArgs { bytes_max: SHOWN_BYTES_MAX, ..hand }, effects)
     }
 
-    /// Whether one frame, the log and memory surely take all of these.
+    /// True if one frame, the log and memory surely take all of these.
     fn has_room_for(&self, name: &QueueName, elements: &[Arc<[u8]>]) -> bool {
         let around = RECORD_BYTES_MAX + name.as_str().len();
         let bytes: usize = elements.iter().map(|element| around + element.len()).sum();

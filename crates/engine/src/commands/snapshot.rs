@@ -157,7 +157,7 @@ impl Engine {
         assert!(u64::from(placed.bytes) <= bytes + growth, "its room was known");
     }
 
-    /// Whether the frame is where the message's record is. One that is about to be forgotten lets
+    /// True if the frame is where the message's record is. One that is about to be forgotten lets
     /// go of it instead.
     fn must_restate(&mut self, id: MessageId, lsn: Lsn, effects: &mut Effects) -> bool {
         let Some(message) = self.store.lives_at(id, lsn) else { return false };

@@ -21,7 +21,7 @@ use crate::store::queue::Queue;
 use crate::{DeadLetters, DeadLettersMax};
 
 impl Context {
-    /// Whether such a message becomes a dead letter. A store that keeps nothing has messages that
+    /// True if such a message becomes a dead letter. A store that keeps nothing has messages that
     /// memory alone keeps and no others; and what is to be a dead letter for want of a place is so
     /// by a rule of its queue.
     pub(crate) fn is_parked(
@@ -42,7 +42,7 @@ impl Context {
 }
 
 impl Directory {
-    /// Whether a queue is that of dead letters, and holds more than it may.
+    /// True if a queue is that of dead letters, and holds more than it may.
     pub(crate) fn has_too_many_dead_letters(&self, slot: QueueSlot, store: &MessageStore) -> bool {
         let queue = store.queues.get(slot).filter(|queue| queue.name == self.dead_letter_queue);
         queue.is_some_and(|queue| queue.held().exceeds(&self.dead_letter_bounds(queue)).is_some())
@@ -67,7 +67,7 @@ impl Directory {
         }
     }
 
-    /// Whether one letter alone is more than there may be.
+    /// True if one letter alone is more than there may be.
     pub(crate) fn is_too_large_for(
         &self,
         slot: QueueSlot,
@@ -140,7 +140,7 @@ impl MessageStore {
         counts.evicted_durable_total += u64::from(is_durable);
     }
 
-    /// Whether nobody may receive it any more.
+    /// True if nobody may receive it any more.
     pub(crate) fn is_over(&self, id: MessageId) -> bool {
         let expires = self.living(id).expires();
         expires.is_some_and(|at| at <= self.latest) || self.is_of_list_over(id)

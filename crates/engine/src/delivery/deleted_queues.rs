@@ -1,9 +1,9 @@
 //! Queues that are gone: deleted temporary ones, and those of subscriptions that ended.
 //!
-//! Nobody finds such a queue, and what it holds is forgotten in steps, a message each time its
-//! timer fires: so the end of a queue with a million messages stalls nobody. What a session holds
-//! stays held and goes when it comes back. None of this is journalled: memory-only messages never
-//! are, and those of a durable subscription went with its Unsubscribed record.
+//! No command finds such a queue. Its messages are forgotten in steps, one each time its timer
+//! fires: so the end of a queue with a million messages stalls no other client. A message that a
+//! session holds stays held and goes when it comes back. None of this is journalled: memory-only
+//! messages never are, and those of a durable subscription went with its Unsubscribed record.
 
 use alloc::boxed::Box;
 
@@ -24,29 +24,29 @@ impl MessageStore {
         message.is_journalled() && self.queues.at(message.queue).is_leaving()
     }
 
-    /// Whether it was in a list that is over, and is about to be deleted.
+    /// True if it was in a list that is over, and is about to be deleted.
     pub(crate) fn is_doomed(&self, id: MessageId) -> bool {
         let message = self.living(id);
         let queue = self.queues.at(message.queue);
         message.state() == State::Ready && queue.is_doomed(message.priority, message.order(id))
     }
 
-    /// Whether it was in a list that is over, be that noticed or not.
+    /// True if it was in a list that is over, be that noticed or not.
     pub(crate) fn is_of_list_over(&self, id: MessageId) -> bool {
         let message = self.living(id);
         let is_ended = self.queues.at(message.queue).is_ended(self.latest);
         (is_ended && message.state() == State::Ready) || self.is_doomed(id)
     }
 
-    /// Whoever looks by its number finds a message unless its queue is gone, or its list.
+    /// Finds a message by its number, unless its queue or its list is gone.
     pub(crate) fn find(&self, id: MessageId) -> Option<&Message> {
         let message = self.messages.get(id.0)?;
         let is_gone = self.is_of_list_over(id);
         (!is_gone && !self.queues.at(message.queue).is_leaving()).then_some(message)
     }
 
-    /// Whoever changes something by its number reaches a message of a queue that is not gone. What
-    /// a subscription holds is its consumers' alone.
+    /// Finds a message to change by its number, if its queue is not gone. Messages of subscriptions
+    /// belong to their consumers alone, and are not found.
     pub(crate) fn reach(&self, id: MessageId) -> Option<&Message> {
         let message = self.messages.get(id.0)?;
         match self.queues.at(message.queue).role {

@@ -1,13 +1,13 @@
 //! Consumers with a limit: each is given messages until it has had as many as it allows.
 //!
-//! What such a consumer gets it holds for no certain time, until it settles it or its session
-//! ends. Those of one queue take turns: the one that was served least recently is served first. A
+//! Such a consumer holds its messages without a lease, until it settles them or its session ends.
+//! The consumers of one queue take turns: the one that was served least recently is served first. A
 //! consumer keeps its place while it has no credit, so that one which polls loses no turn by it.
 //! They wait at the queue, or at the view of their selector, in one line with those who receive one
 //! by one, whose place is that of the moment at which they began to wait.
 //!
-//! Who drains its limit is told once nothing more is there for it. It is not told before what is
-//! over has gone and its view is made, for until then there may be something.
+//! A consumer that drains its credit is told once no message is there for it. It is not told before
+//! expired messages have gone and its view is made, for until then there may be one.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -42,7 +42,7 @@ pub(crate) struct Feed {
     pub(crate) draining: bool,
 }
 
-/// What a consumer may have had since it was opened.
+/// The messages and bytes that a consumer may have had since it was opened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
     pub(crate) messages: u64,
@@ -50,7 +50,7 @@ pub(crate) struct Allowance {
     pub(crate) bytes: u64,
 }
 
-/// What a consumer wants of its queue.
+/// The messages that a consumer wants of its queue.
 #[derive(Debug)]
 pub(crate) enum Interest {
     /// To hold messages: those of the view of this selector, or any.
@@ -104,7 +104,7 @@ impl Feed {
 }
 
 impl Queue {
-    /// Where those wait who want messages of this view.
+    /// The list of the consumers that want messages of this view.
     fn dispatch_of(&mut self, view: Option<&Arc<str>>) -> &mut DispatchList {
         let Some(text) = view else { return &mut self.delivery.dispatch };
         let view =
@@ -114,7 +114,7 @@ impl Queue {
 }
 
 impl Sessions {
-    /// Whether this link is open as a consumer of either kind.
+    /// True if this link is open as a consumer of either kind.
     pub(crate) fn is_consumer(&self, key: ConsumerKey) -> bool {
         self.feed(key).is_some() || self.consumer(key).is_some()
     }
@@ -250,7 +250,7 @@ impl Sessions {
         effects: &mut Effects,
     ) {
         let Some(feed) = self.feed_mut(key) else { return };
-        // Who is held back hears when it may have more again, or there is no more.
+        // A consumer that is held back is told when it may have more again, or there is no more.
         if !feed.draining || feed.is_held_back() {
             return;
         }
@@ -296,7 +296,8 @@ impl Admission {
 }
 
 impl MessageStore {
-    /// What was over went otherwise than by time: who drains hears soon if nothing else is there.
+    /// Expired messages went otherwise than by time: draining consumers are told soon if no message
+    /// is left.
     pub(crate) fn end_drains_later(&mut self, slot: QueueSlot) {
         if self.queues.get(slot).is_some_and(|queue| !queue.delivery.draining.is_empty()) {
             self.resume_later(slot);

@@ -100,7 +100,7 @@ impl<'m> Seen<'m> {
         Self { subject, formats, asked, index, outline: OnceCell::new() }
     }
 
-    /// Whether a consumer with this selector wants it.
+    /// True if a consumer with this selector wants it.
     pub(crate) fn matches(&self, selector: &Selector) -> bool {
         selector.matches(self)
     }

@@ -12,10 +12,10 @@ use crate::ids::QueueSlot;
 use crate::log::Log;
 use crate::store::MessageStore;
 
-/// What an operator asks to move.
+/// A request of an operator to move messages.
 #[derive(Clone, Debug)]
 pub(crate) struct Transfer {
-    /// Where to; `None`: each dead letter to the queue or the subscription it is from.
+    /// The target; `None`: each dead letter to the queue or the subscription it is from.
     pub(crate) to: Option<QueueName>,
     /// Only this one.
     pub(crate) message: Option<MessageId>,
@@ -26,7 +26,7 @@ pub(crate) struct Transfer {
 }
 
 impl MessageStore {
-    /// Whether there is room to say that a message is in another queue: it is to be said again with
+    /// True if there is room to say that a message is in another queue: it is to be said again with
     /// the message when that is stored anew.
     pub(crate) fn may_relocate(&self, id: MessageId, log: &Log) -> bool {
         !self.living(id).is_journalled() || log.room >= RELOCATION_BYTES_MAX
@@ -34,7 +34,7 @@ impl MessageStore {
 }
 
 impl Directory {
-    /// Where a dead letter is from. What a subscription had that is gone is nobody else's.
+    /// The origin of a dead letter; `None`: it is no dead letter, or its subscription is gone.
     pub(crate) fn origin_of(&self, id: MessageId, store: &MessageStore) -> Option<MoveTarget> {
         let dead = store.living(id).dead()?;
         let Some(number) = dead.subscription else {
@@ -67,7 +67,7 @@ impl Bodies {
     }
 }
 
-/// Where a message is moved to.
+/// The target of a moved message.
 pub(crate) enum MoveTarget {
     Queue(QueueName),
     Subscription(QueueSlot),

@@ -32,14 +32,14 @@ pub(crate) struct PageQuery<'s> {
     pub(crate) max: usize,
 }
 
-/// What was found in one step.
+/// The findings of one step.
 #[derive(Debug, Default)]
 pub(crate) struct Stretch {
     /// Each with its place.
     pub(crate) found: Vec<(PageEnd, MessageId)>,
-    /// Where the step ended; `None`: there is nothing behind it.
+    /// The end of the step; `None`: there is nothing behind it.
     pub(crate) next: Option<PageEnd>,
-    /// What ended the step, where that is a body which is away.
+    /// The body that is away and ended the step, if one did.
     pub(crate) unseen: Option<Unseen>,
 }
 

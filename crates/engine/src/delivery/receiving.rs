@@ -19,7 +19,7 @@ use crate::sessions::{Sessions, Wait};
 use crate::store::MessageStore;
 use crate::store::timers::Timer;
 
-/// What a receive asks for beside a message.
+/// The terms of a receive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     /// How long it waits.
@@ -199,7 +199,7 @@ impl Sessions {
 }
 
 impl Admission {
-    /// Whether nobody consumes from a queue, or sees to its bounds: there is nobody to serve.
+    /// True if nobody consumes from a queue, or sees to its bounds: there is nobody to serve.
     pub(crate) fn is_unattended(&self, slot: QueueSlot, store: &MessageStore) -> bool {
         !self.is_bounded
             && store.queues.get(slot).is_none_or(|queue| queue.delivery.consumers.is_empty())

@@ -1,5 +1,4 @@
-//! What is done with messages once they are there: settle, delete, release, bury, renew, kick,
-//! pause.
+//! Rules of redelivery, leases, kicks and pauses, for the commands that settle.
 
 use model::{DependsOn, MessageId, Nanos, QueueName, Reply};
 

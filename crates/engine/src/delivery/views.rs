@@ -153,7 +153,7 @@ impl Queue {
         Ok(text)
     }
 
-    /// Whether to hold each message against one selector more would take too long.
+    /// True if to hold each message against one selector more would take too long.
     fn has_no_room_for(&self, selector: &Selector) -> bool {
         let weights = self.delivery.views.values().map(|view| view.selector.weight());
         let weight = weights.sum::<usize>() + selector.weight();

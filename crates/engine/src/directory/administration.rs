@@ -1,5 +1,4 @@
-//! What operators ask: to look at messages and subscriptions without touching them, and to clear
-//! up. What deletes is in `purging.rs`, what moves in `move_messages.rs`.
+//! Subscriptions and messages as operators see them. The commands are in `commands/operate.rs`.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

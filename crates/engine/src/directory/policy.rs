@@ -32,7 +32,7 @@ pub struct EngineOptions {
     pub memory_limit: u64,
     /// Bytes of these that bodies may take which can leave, whatever else is free.
     pub log_bodies_max: u64,
-    /// Whether bodies that no log has can leave as well: see [`crate::Engine::poll_spill`].
+    /// True if bodies that no log has can leave as well: see [`crate::Engine::poll_spill`].
     pub spills: bool,
 }
 
@@ -92,7 +92,7 @@ impl QueuePolicies {
         self.named.get(queue).copied().unwrap_or(self.default)
     }
 
-    /// Whether any queue has bounds.
+    /// True if any queue has bounds.
     pub(crate) fn are_bounded(&self) -> bool {
         let mut all = self.named.values().chain([&self.default]);
         all.any(|policy| policy.bounds.is_bounded())

@@ -27,7 +27,7 @@ impl Directory {
         }
     }
 
-    /// Whether a queue is private to another session.
+    /// True if a queue is private to another session.
     pub(crate) fn hides_queue(
         &self,
         by: SessionSlot,

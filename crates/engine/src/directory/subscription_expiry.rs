@@ -1,9 +1,9 @@
 //! When subscriptions end by themselves: with their last consumer, or with the session of that, at
 //! once or some time later.
 //!
-//! What keeps a subscription goes first; then its time begins, unless somebody consumes from it
-//! again. A durable one that was found in the log has nobody: its time begins when the process
-//! knows what time it is, for a client cannot come while there is no server.
+//! The link or connection that keeps a subscription goes first; then its time begins, unless a
+//! consumer comes again. A durable one that recovery found has no consumer: its time begins when
+//! the process knows the time, for a client cannot come while there is no server.
 
 use alloc::vec::Vec;
 
@@ -19,7 +19,7 @@ use crate::store::MessageStore;
 use crate::store::timers::Timer;
 
 impl Sessions {
-    /// Whether a session may keep what is asked for beside what it keeps.
+    /// Checks that a session may keep one more subscription.
     pub(crate) fn may_keep(&self, by: SessionSlot, asked: &Subscription) -> Result<(), Refusal> {
         let session = self.at(by);
         let is_kept = asked.ends().is_some_and(|expiry| expiry.with == Keeper::Session);
@@ -30,7 +30,7 @@ impl Sessions {
 }
 
 impl Directory {
-    /// Whether the log has room to say that a subscription ends otherwise than it did.
+    /// Checks that the log has room to say that a subscription ends otherwise than it did.
     pub(crate) fn may_restate(
         &self,
         number: u64,
@@ -48,7 +48,8 @@ impl Directory {
         self.subscriptions.at_mut(number).ends_at = Some(ends_at);
     }
 
-    /// Nobody consumes after a start: the time of each that has one begins with the clock.
+    /// After a start there are no consumers: each subscription that expires begins its time when
+    /// the clock begins.
     pub(crate) fn recover_expiries(&mut self, store: &mut MessageStore) {
         let entries = self.subscriptions.iter_from(0);
         let ending = entries.filter(|(_, entry)| entry.asks.ends().is_some());

@@ -179,7 +179,7 @@ impl Subscriptions {
         globs.chain(words)
     }
 
-    /// Whether another pattern would make each message take too long, by its own weight and that of
+    /// True if another pattern would make each message take too long, by its own weight and that of
     /// its selector, beside all but one that goes for it.
     fn has_room_for(&self, asked: &Subscription, selector: usize, but: Option<&Entry>) -> bool {
         let same = but.filter(|entry| entry.asks.matching == asked.matching);
@@ -285,7 +285,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Whether each message may be held against a pattern, and a selector of this weight, as well.
+    /// Checks that each message may be held against one more pattern and a selector of this weight.
     pub(crate) fn may_select(
         &self,
         slot: Option<TopicSlot>,
@@ -305,7 +305,7 @@ impl Directory {
         if is_too_much { Err(Refusal::TooManySelectors) } else { Ok(()) }
     }
 
-    /// Whether there is no memory for another one.
+    /// True if there is no memory for another one.
     pub(crate) fn subscriptions_crowd(&self, store: &MessageStore) -> bool {
         store.queues.is_crowded_beside(self.subscriptions.selectors_bytes())
     }

@@ -72,7 +72,7 @@ impl Directory {
         }
     }
 
-    /// Whether consumers of this session may subscribe to a topic: see
+    /// True if consumers of this session may subscribe to a topic: see
     /// [`Directory::queue_to_consume`].
     pub(crate) fn may_consume_topic(&self, by: SessionSlot, topic: &QueueName) -> bool {
         let slot = self.topics.find(topic.as_str());

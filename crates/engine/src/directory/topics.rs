@@ -103,7 +103,7 @@ impl Topics {
         self.slots.iter().map(|(slot, topic)| (TopicSlot(slot), topic))
     }
 
-    /// Whether there may be another one.
+    /// Checks that there may be another one.
     pub(crate) fn takes_another(&self) -> Result<(), Refusal> {
         let max = limits::QUEUES_MAX;
         if self.names.len() < max { Ok(()) } else { Err(Refusal::TooManyQueues { max }) }

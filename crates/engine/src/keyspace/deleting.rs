@@ -9,7 +9,7 @@ use crate::log::Log;
 use crate::outcome::Outcome;
 use crate::store::MessageStore;
 
-/// What one command deletes.
+/// The deletions of one command.
 #[derive(Debug)]
 pub(crate) struct Deletion {
     /// How many messages and values it may still delete.

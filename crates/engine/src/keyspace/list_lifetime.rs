@@ -2,9 +2,9 @@
 //!
 //! When the time of a list is over, its ready messages are *doomed*: they leave the ready set all
 //! at once, so that nobody finds them, and are deleted one by one, by a timer that is due at once.
-//! What is stored from then on is a new list. The log knows the deadline; from when it was reached
-//! until the last message is deleted it also knows which messages are over, so that a crash in
-//! between brings back neither an old message nor takes a new one.
+//! Messages that are stored from then on are a new list. The log knows the deadline. From the
+//! moment of the deadline until the last message is deleted it also knows which messages are over,
+//! so that a crash in between neither brings back an old message nor takes a new one.
 //!
 //! The lifetime of a list changes in many ways, as when its last message is leased to somebody.
 //! Each leaves the name among those to be stated, and before its frame ends the log is told.
@@ -70,7 +70,7 @@ impl Keyspace {
         self.stale.remove(name);
     }
 
-    /// Whether the log knows another lifetime of the list of this queue than it has.
+    /// True if the log knows another lifetime of the list of this queue than it has.
     pub(crate) fn is_stale(&self, slot: QueueSlot, store: &MessageStore) -> bool {
         self.stale.contains(&store.queues.at(slot).name)
     }
@@ -105,7 +105,7 @@ impl Keyspace {
 }
 
 impl MessageStore {
-    /// What the log is to know of the list of that name.
+    /// The record of the lifetime of the list of that name.
     pub(crate) fn lifetime_view<'a>(&self, name: &'a QueueName) -> DeadlineView<'a> {
         let slot = self.queues.find(name.as_str());
         let queue = slot.map(|slot| self.queues.at(slot)).filter(|queue| queue.role == Role::Named);
@@ -115,18 +115,18 @@ impl MessageStore {
 }
 
 impl Log {
-    /// Whether the log has room for the place of one that is spared. What is kept for deleting is
+    /// True if the log has room for the place of one that is spared. What is kept for deleting is
     /// not for that.
     pub(crate) fn may_say_where(&self) -> bool {
         self.takes_change() && !self.is_scarce()
     }
 }
 
-/// What the lifetime of a list may take in a snapshot.
+/// The most bytes that the lifetime of a list takes in a snapshot.
 pub(crate) fn snapshot_bytes(name: &QueueName, lifetime: ListLifetime) -> u64 {
     let is_default = lifetime == ListLifetime::default();
     if is_default { 0 } else { (name.as_str().len() + LIFETIME_BYTES_MAX) as u64 }
 }
 
-/// What a KeyDeadline record has beside the name, and its share of what a chunk costs.
+/// Bytes of a KeyDeadline record beside the name, and its share of the cost of a chunk.
 const LIFETIME_BYTES_MAX: usize = 2 + 2 + 8 + 8 + 9 + 9 + 8;

@@ -31,7 +31,7 @@ pub(crate) use runs::as_run;
 pub(crate) use waiting::{Popping, is_for_list_link};
 
 impl Keyspace {
-    /// Whether the name is not that of a value.
+    /// Checks that the name is not that of a value.
     pub(crate) fn check_is_list(
         &self,
         name: &QueueName,

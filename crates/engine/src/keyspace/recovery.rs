@@ -36,7 +36,7 @@ impl Keyspace {
         self.unstated.clear();
     }
 
-    /// What of a lifetime that the log knows still is so.
+    /// The part of a lifetime in the log that still holds.
     fn recover_lifetime(
         &mut self,
         name: &QueueName,

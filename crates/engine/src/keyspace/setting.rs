@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::log::Log;
 use crate::store::MessageStore;
 
-/// What a value is to be, and under which condition.
+/// The value to set, and the condition for it.
 #[derive(Debug)]
 pub(crate) struct Wish {
     pub(crate) value: Arc<[u8]>,

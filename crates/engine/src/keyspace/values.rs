@@ -78,7 +78,7 @@ impl Values {
         self.names.get(&Filed::of(name))
     }
 
-    /// Whether there is one, be its time over or not.
+    /// True if there is one, be its time over or not.
     pub(crate) fn holds(&self, name: &QueueName) -> bool {
         self.stored(name).is_some()
     }
@@ -111,7 +111,7 @@ impl Values {
         (self.bytes + self.names.len() * VALUE_BYTES) as u64
     }
 
-    /// Whether a value may be set beside the others, or instead of the one of its name, where all
+    /// Checks that a value may be set beside the others, or instead of the one of its name, if all
     /// may take so much memory.
     pub(crate) fn takes(
         &self,

@@ -13,6 +13,6 @@ pub struct Logged<'a> {
     pub created: Nanos,
     /// Its queue, or the topic that it was published to.
     pub queue: &'a QueueName,
-    /// Whether that is a topic: it waits in a subscription.
+    /// True if that is a topic: it waits in a subscription.
     pub of_topic: bool,
 }

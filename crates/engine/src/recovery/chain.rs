@@ -25,7 +25,7 @@ impl HeldChain {
 }
 
 impl Recovery {
-    /// What is held was cut off.
+    /// Drops the chain that is held: its last frame is missing.
     pub(crate) fn drop_chain(&mut self) {
         self.chains_cut += u64::from(self.chain.take().is_some());
     }

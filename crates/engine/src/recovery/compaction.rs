@@ -78,7 +78,7 @@ impl Bodies {
         placed
     }
 
-    /// What is counted for the record that has stored it.
+    /// The bytes that are counted for the record that has stored it.
     pub(crate) fn live_bytes_of(&self, message: &Message) -> u64 {
         let group = self.groups.get(message.group());
         group.map_or_else(|| message.live_bytes(), Group::live_bytes)

@@ -62,7 +62,7 @@ impl MessageStore {
         PICTURE_BYTES_MAX + name + dead.unwrap_or(0) + extended
     }
 
-    /// What went with its subscription is not shown.
+    /// Writes a message, unless it went with its subscription.
     pub(crate) fn snapshot_message(&self, id: MessageId, message: &Message, out: &mut Vec<u8>) {
         if !message.is_journalled() || self.queues.at(message.queue).is_leaving() {
             return;

@@ -266,7 +266,7 @@ impl GroupedList {
         }
     }
 
-    /// Whether a consumer owns a message that is ready may have changed.
+    /// A consumer may own a ready message now, or none any more.
     fn note_owner(&mut self, key: ConsumerKey) {
         let owns = self.owned.get(&key).is_some_and(|owned| !owned.is_empty());
         if !owns {

@@ -22,7 +22,7 @@ use crate::store::message::{Message, Stored};
 /// A message that is in the open frame, if it is journalled, and not yet in its queue.
 pub(crate) type Drafted = (MessageId, Box<Message>);
 
-/// Where a message goes among those of its priority, and what follows its record.
+/// The place of a message among those of its priority, and the room behind its record.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Placement {
     /// A certain place; `None`: behind all.
@@ -32,7 +32,7 @@ pub(crate) struct Placement {
 }
 
 impl Sessions {
-    /// Where a producer's messages go, if that is a queue.
+    /// The queue of a producer; `None` if its target is a topic.
     pub(crate) fn producer_queue(&self, by: SessionSlot, link: LinkId) -> Option<QueueSlot> {
         match self.at(by).links.producers.get(&link)? {
             Target::Queue(slot) => Some(*slot),

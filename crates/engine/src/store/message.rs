@@ -312,7 +312,7 @@ impl Message {
         self.history.as_ref().is_some_and(|history| history.moved || history.dead.is_some())
     }
 
-    /// Whether its record may not say all there is.
+    /// True if its record may not say all there is.
     pub(crate) const fn has_history(&self) -> bool {
         self.history.is_some()
     }
@@ -443,7 +443,7 @@ impl Message {
         self.kind == Kind::Delayed && self.delivered > 0 && !is_set_aside
     }
 
-    /// Whether its group need not wait for it while it is delayed. Asked only of one in a group.
+    /// Notes if its group need not wait for it while it is delayed. No effect outside of a group.
     pub(crate) fn set_aside(&mut self, set_aside: bool) {
         if self.message_group().is_some() {
             self.history_mut().set_aside = set_aside;

@@ -187,7 +187,7 @@ impl Queue {
         }
     }
 
-    /// Where its messages are, in the terms of records.
+    /// The place of its messages, in the terms of records.
     pub(crate) fn place(&self) -> Place<'_> {
         match self.role {
             Role::Subscription { number, .. } => Place::Subscription(number),
@@ -229,12 +229,12 @@ impl Queue {
         (is_left || self.index.counts.doomed > 0).then_some(Nanos::ZERO)
     }
 
-    /// Whether the list of this name ended at `now` or before, and that was not noticed yet.
+    /// True if the list of this name ended at `now` or before, and that was not noticed yet.
     pub(crate) fn is_ended(&self, now: Nanos) -> bool {
         self.index.lifetime.at.is_some_and(|at| at <= now)
     }
 
-    /// Whether this place among the ready is that of a message of a list that is over.
+    /// True if this place among the ready is that of a message of a list that is over.
     pub(crate) fn is_doomed(&self, priority: u32, order: i64) -> bool {
         self.index.counts.doomed > 0 && self.index.doomed.contains(priority, order)
     }
@@ -510,7 +510,7 @@ impl Queues {
         self.slots.len() as u64 * QUEUE_BYTES
     }
 
-    /// Whether there may be another one.
+    /// Checks that there may be another one.
     pub(crate) fn takes_another(&self) -> Result<(), Refusal> {
         if self.count() >= self.count_max {
             return Err(Refusal::TooManyQueues { max: self.count_max });
@@ -521,7 +521,7 @@ impl Queues {
         Ok(())
     }
 
-    /// Whether there is no memory for another of a subscription, beside what these take themselves:
+    /// True if there is no memory for another of a subscription, beside what these take themselves:
     /// they leave half to others.
     pub(crate) const fn is_crowded_beside(&self, bytes: u64) -> bool {
         self.slots.len() as u64 + bytes / QUEUE_BYTES >= self.slots_max / 2

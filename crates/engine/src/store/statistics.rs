@@ -1,7 +1,7 @@
 //! Looking without touching: peeks, statistics, lists.
 //!
-//! Nobody may see what a crash could undo: what shows one message waits for that message, what
-//! shows counts or an absence waits for all that was changed.
+//! No client sees a state that a crash could undo: an answer about one message waits for that
+//! message, one about counts or an absence waits for all changes.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -13,13 +13,13 @@ pub trait Broker {
     /// Commands that all sessions gave so far.
     fn steps(&self) -> u64;
 
-    /// Whether all commands wait until a write or a chore completes.
+    /// True if all commands wait until a write or a chore completes.
     fn stalled(&self) -> bool;
 
-    /// Whether some commands that add to the log or to memory have to wait.
+    /// True if some commands that add to the log or to memory have to wait.
     fn holds_back(&self) -> bool;
 
-    /// Whether this command can be given now.
+    /// True if this command can be given now.
     fn takes(&self, session: SessionId, command: &Command) -> bool;
 
     /// Bytes of messages that all open transactions may have stored.

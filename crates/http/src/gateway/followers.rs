@@ -80,7 +80,7 @@ impl Followers {
         slow.map(|follower| follower.ticket).collect()
     }
 
-    /// Whether there are messages to delete, or followers to end.
+    /// True if there are messages to delete, or followers to end.
     pub(crate) fn has_taken(&self) -> bool {
         !self.taken.is_empty() || !self.cut_off.is_empty()
     }

@@ -33,7 +33,7 @@ struct Receiving {
 }
 
 impl Receiving {
-    /// Whether it takes one more message that is ready, within the limits of one answer.
+    /// True if it takes one more message that is ready, within the limits of one answer.
     fn wants_more(&self) -> bool {
         !self.is_over && self.got.len() < self.wanted.max && self.got_bytes < ANSWER_BYTES
     }

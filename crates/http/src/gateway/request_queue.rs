@@ -35,7 +35,7 @@ pub(crate) enum Request {
 }
 
 impl Request {
-    /// Whether it follows a request that was admitted, which can so always end.
+    /// True if it follows a request that was admitted, which can so always end.
     const fn follows_another(&self) -> bool {
         matches!(self, Self::Abandon(_) | Self::GiveBack(_) | Self::Took(..) | Self::Leave(_))
     }

@@ -58,7 +58,7 @@ impl<'a> Turn<'a> {
         Self { broker, now, last_step }
     }
 
-    /// Whether another command may be given in this turn.
+    /// True if another command may be given in this turn.
     pub(crate) fn goes_on(&self) -> bool {
         !self.broker.stalled() && self.broker.steps() < self.last_step
     }
@@ -107,7 +107,7 @@ impl GatewayState {
         self.asking
     }
 
-    /// Whether the server stops, so that no request may wait.
+    /// True if the server stops, so that no request may wait.
     pub(crate) const fn is_stopping(&self) -> bool {
         self.stopping
     }
@@ -132,12 +132,12 @@ impl GatewayState {
         self.followers.deadline()
     }
 
-    /// Whether answers wait for the log.
+    /// True if answers wait for the log.
     pub fn is_holding(&self) -> bool {
         self.answers.is_holding()
     }
 
-    /// Whether work waits until the broker takes it.
+    /// True if work waits until the broker takes it.
     pub fn is_postponed(&self) -> bool {
         self.works.is_postponed()
     }
@@ -147,7 +147,7 @@ impl GatewayState {
         self.works.resume_postponed();
     }
 
-    /// Whether the last turn left something to do.
+    /// True if the last turn left something to do.
     pub fn is_behind(&self, requests: &RequestQueue) -> bool {
         self.has_begun() || !requests.is_empty()
     }
@@ -311,7 +311,7 @@ impl GatewayState {
     }
 }
 
-/// Whether all outputs of a command name its link. Any other reply is for an earlier commit.
+/// True if all outputs of a command name its link. Any other reply is for an earlier commit.
 const fn is_answered_later(command: &Command) -> bool {
     matches!(
         command,
@@ -319,7 +319,7 @@ const fn is_answered_later(command: &Command) -> bool {
     )
 }
 
-/// Whether a reply may come at any time. It names its link or its ticket.
+/// True if a reply may come at any time. It names its link or its ticket.
 const fn is_event(reply: &Reply) -> bool {
     matches!(
         reply,

@@ -61,12 +61,12 @@ struct Working {
 }
 
 impl Working {
-    /// Whether its task is gone, or waits no longer.
+    /// True if its task is gone, or waits no longer.
     fn is_abandoned(&self) -> bool {
         self.reply.is_closed() || self.asker.has_left()
     }
 
-    /// Whether this is the first of a transaction's settlements.
+    /// True if this is the first of a transaction's settlements.
     fn begins_to_settle(&self, step: &Step) -> bool {
         self.transaction.is_some() && !self.settles && matches!(step, Step::Settle { .. })
     }
@@ -109,7 +109,7 @@ impl Works {
             || self.unparked().is_some()
     }
 
-    /// Whether a late reply of this session is still to come.
+    /// True if a late reply of this session is still to come.
     pub(crate) fn awaits(&self, session: SessionId) -> bool {
         self.late.contains_key(&session)
     }
@@ -150,7 +150,7 @@ impl Works {
         std::mem::take(&mut self.sessions)
     }
 
-    /// Whether works wait until the log is not behind.
+    /// True if works wait until the log is not behind.
     pub(crate) fn is_postponed(&self) -> bool {
         !self.postponed.is_empty()
     }
@@ -394,7 +394,7 @@ impl GatewayState {
         self.works.postponed.push_back(working);
     }
 
-    /// Whether a step has to wait, for it adds to a log that is behind.
+    /// True if a step has to wait, for it adds to a log that is behind.
     fn has_to_wait(&self, turn: &Turn<'_>, working: &Working, step: &Step) -> bool {
         let broker = &*turn.broker;
         broker.holds_back()

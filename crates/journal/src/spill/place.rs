@@ -60,7 +60,7 @@ impl FileNumber {
     }
 }
 
-/// Whether a file of that name is the spill's.
+/// True if a file of that name is the spill's.
 pub(crate) fn is_spill_name(name: &str) -> bool {
     let digits = name.strip_suffix(SUFFIX);
     digits.is_some_and(|digits| digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_digit()))

@@ -673,7 +673,7 @@ impl Session {
 /// Does nothing else than to say that a popped element has arrived.
 const ARRIVED: Command = Command::CloseProducer { link: LinkId(0) };
 
-/// Whether it may be answered later.
+/// True if it may be answered later.
 fn waits(command: &Command) -> bool {
     let Command::List(command) = command else { return false };
     match command {
@@ -709,7 +709,7 @@ fn wait_no_longer(command: &mut Command) {
     }
 }
 
-/// Whether it is put behind the others after MULTI.
+/// True if it is put behind the others after MULTI.
 const fn waits_for_exec(spec: &Spec) -> bool {
     !matches!(
         spec.does,
@@ -719,7 +719,7 @@ const fn waits_for_exec(spec: &Spec) -> bool {
     )
 }
 
-/// Whether a client may ask it that hears messages in the older form of the protocol.
+/// True if a client may ask it that hears messages in the older form of the protocol.
 fn is_for_subscribers(spec: &Spec) -> bool {
     let verb = matches!(
         spec.does,
@@ -728,7 +728,7 @@ fn is_for_subscribers(spec: &Spec) -> bool {
     verb || spec.name == "ping"
 }
 
-/// Whether a refused command is a line of an HTTP request. By a method other than POST only a line
+/// True if a refused command is a line of an HTTP request. By a method other than POST only a line
 /// is known: typed by a person who means `DEL`, `DELETE` is an unknown command.
 fn is_http(words: &Words, is_inline: bool) -> bool {
     let (first, second) = (words.word(0), words.word(1));

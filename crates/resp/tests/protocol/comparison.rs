@@ -77,7 +77,7 @@ impl Pair {
         real.is_none()
     }
 
-    /// Whether a connection that waits has been answered now, by both alike.
+    /// True if a connection that waits has been answered now, by both alike.
     pub(crate) fn is_answered(&mut self, connection: usize) -> bool {
         self.settle();
         let real = self.clients[connection].arrived();

@@ -81,7 +81,7 @@ impl GatewayLoop {
         self.hub.mailbox(self.index).awake();
     }
 
-    /// Whether all requests are answered.
+    /// True if all requests are answered.
     fn is_done(&self) -> bool {
         !self.state.is_holding()
             && !self.state.is_postponed()
@@ -134,7 +134,7 @@ impl GatewayLoop {
         self.requests.give_back(untaken);
     }
 
-    /// Whether a turn has something to do although nothing new has come.
+    /// True if a turn has something to do although nothing new has come.
     fn has_more(&self) -> bool {
         let stalled = self.stalled_at.is_some_and(|then| then == self.hub.completions());
         let resumes = self.state.is_postponed() && self.postponed_at != self.hub.completions();

@@ -137,7 +137,7 @@ impl Client {
         self
     }
 
-    /// Whether the server has closed: an end or a reset, not silence.
+    /// True if the server has closed: an end or a reset, not silence.
     pub(crate) fn is_closed(&mut self) -> bool {
         match self.socket.read(&mut [0]) {
             Ok(count) => count == 0,

@@ -43,13 +43,13 @@ impl Link {
         Self { name, standing: Standing::Attaching, end, has_detached: false }
     }
 
-    /// Whether nothing is awaited of it.
+    /// True if nothing is awaited of it.
     pub(super) fn is_settled(&self) -> bool {
         let drains = matches!(self.end, End::Consumer { drains: true, .. });
         self.standing == Standing::Open && !drains
     }
 
-    /// Whether it may send one message more.
+    /// True if it may send one message more.
     pub(super) fn has_credit(&self) -> bool {
         let (End::Producer { sent, limit, .. } | End::Coordinator { sent, limit }) = self.end
         else {

@@ -93,7 +93,7 @@ impl Chronicle {
         last.map(|picture| Picture::clone(picture)).unwrap_or_default()
     }
 
-    /// Whether what a client was told of at `told` survives.
+    /// True if what a client was told of at `told` survives.
     fn spares(&self, fall: Fall, told: Nanos, fell: Nanos) -> bool {
         match (self.policy.durability(Persistence::Persistent), fall, self.policy) {
             (Durability::None, ..) => false,

@@ -95,7 +95,7 @@ impl Lined {
         self.asked.meant == Meant::Command
     }
 
-    /// Whether it waits for an element as well.
+    /// True if it waits for an element as well.
     fn waits_for_both(&self) -> bool {
         let name = self.asked.words.first().map(|name| &**name);
         self.is_alone() && name == Some(b"BLMOVE")
@@ -158,13 +158,13 @@ impl KeyOracle {
         redis_workload::LISTS.into_iter().map(|list| self.keyspace.amount(list).bytes).sum()
     }
 
-    /// Whether memory is limited.
+    /// True if memory is limited.
     #[must_use]
     pub const fn is_cramped(&self) -> bool {
         self.places.is_cramped
     }
 
-    /// Whether a command may have to wait for a place, and will have one.
+    /// True if a command may have to wait for a place, and will have one.
     pub fn shortage_of_place(&mut self, now: Nanos, asked: &Asked) -> bool {
         self.pass(now);
         let bounds = &self.places.bounds;
@@ -225,7 +225,7 @@ impl KeyOracle {
         })
     }
 
-    /// Whether there was a place for what was sent, if that is what decided. Returns whether its
+    /// True if there was a place for what was sent, if that is what decided. Returns whether its
     /// time was over in which it waited for one, or for an element since.
     pub(super) fn judge_place(
         &mut self,
@@ -409,12 +409,12 @@ impl KeyOracle {
         self.keyspace.amount(list).and(demand.stored).exceeds(bounds)
     }
 
-    /// Whether somebody may wait for a place in a list.
+    /// True if somebody may wait for a place in a list.
     fn is_awaited(&self, list: &str) -> bool {
         self.places.lined.values().any(|lined| lined.lists.contains(list))
     }
 
-    /// Whether elements may wait for longer than they should. How fast they leave is not followed.
+    /// True if elements may wait for longer than they should. How fast they leave is not followed.
     fn may_be_slow(&self, list: &str) -> bool {
         self.places.bounds.target_age.is_some() && self.keyspace.amount(list).messages > 0
     }

@@ -26,12 +26,12 @@ impl Answer {
         self.bytes = 0;
     }
 
-    /// Whether all of these elements may still be shown.
+    /// True if all of these elements may still be shown.
     pub(super) fn has_room_for<'a>(&self, elements: impl Iterator<Item = &'a [u8]>) -> bool {
         elements.map(cost).sum::<usize>() <= self.left()
     }
 
-    /// Whether a command would show something, and nothing more may be shown.
+    /// True if a command would show something, and nothing more may be shown.
     pub(super) fn is_too_late_for(&self, name: &str, arguments: &[&[u8]]) -> bool {
         let shows = match name {
             "SET" => arguments.contains(&b"GET".as_slice()),

@@ -263,13 +263,13 @@ impl Keyspace {
         end.map(|element| &*element.bytes)
     }
 
-    /// Whether an answer has room for all of a list.
+    /// True if an answer has room for all of a list.
     pub(super) fn may_show_all(&self, key: &[u8]) -> bool {
         let all = self.range(key, 0, -1);
         all != too_large()
     }
 
-    /// Whether an answer has room for it.
+    /// True if an answer has room for it.
     pub(super) fn may_show_end(&self, key: &[u8], side: Side) -> bool {
         self.answer.has_room_for(self.end_of(key, side).into_iter())
     }

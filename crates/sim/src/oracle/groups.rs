@@ -45,7 +45,7 @@ impl Groups {
 }
 
 impl Oracle {
-    /// Whether a message may go there, as far as groups say.
+    /// True if a message may go there, as far as groups say.
     pub(super) fn may_take(&self, message: &Message, taker: Taker) -> bool {
         let Some(key) = group_key(&message.content) else { return true };
         let awaits = |other: &Message| other.awaits_redelivery() == Some(true);
@@ -150,7 +150,7 @@ impl Oracle {
 }
 
 impl Message {
-    /// Whether its group waits for its redelivery; `None`: nobody knows any more.
+    /// True if its group waits for its redelivery; `None`: nobody knows any more.
     const fn awaits_redelivery(&self) -> Option<bool> {
         match self.place {
             Place::Delayed(_) if !self.is_hidden => self.was_taken,

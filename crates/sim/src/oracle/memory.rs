@@ -55,17 +55,17 @@ impl Memory {
         self.moved = [Nanos::ZERO; 2];
     }
 
-    /// Whether there is none for another subscription beside so many queues.
+    /// True if there is none for another subscription beside so many queues.
     pub(super) const fn is_crowded(&self, queues: u64) -> bool {
         queues >= self.limit / 2 / QUEUE_BYTES / 2
     }
 
-    /// Whether it may be short where this is taken beside those who wait.
+    /// True if it may be short where this is taken beside those who wait.
     const fn may_be_short(&self, taken: u64) -> bool {
         taken >= self.limit / 8 * 7
     }
 
-    /// Whether that, or open transactions may have no more for a part of so many bytes.
+    /// True if that, or open transactions may have no more for a part of so many bytes.
     fn may_be_short_for(&self, taken: u64, sent: &Sent) -> bool {
         let uncommitted = self.uncommitted + waiting_bytes(sent);
         self.may_be_short(taken) || is_part(sent) && uncommitted > self.limit / 2
@@ -165,7 +165,7 @@ impl Oracle {
         assert!(may_wait, "{bytes} bytes wait, with {sent:?}");
     }
 
-    /// Whether there was memory for what was sent, if that is what decided.
+    /// Judges a refusal or an answer by the memory that there was for the send.
     pub(super) fn judge_memory(
         &mut self,
         now: Nanos,
@@ -215,12 +215,12 @@ impl Oracle {
         assert!(!self.may_all_wait(sent, bytes), "{bytes} bytes wait, and {sent:?} may not");
     }
 
-    /// Whether those who wait may take so much with who comes.
+    /// True if those who wait may take so much with who comes.
     fn may_all_wait(&self, sent: &Sent, bytes: u64) -> bool {
         !self.others_wait_like(sent) || bytes <= self.memory.limit / 16
     }
 
-    /// Whether others wait where this would.
+    /// True if others wait where this would.
     fn others_wait_like(&self, sent: &Sent) -> bool {
         self.places.waiting.values().any(|it| is_part(&it.sent) == is_part(sent))
     }
@@ -246,7 +246,7 @@ impl Oracle {
         assert!(passed.is_none(), "{passed:?} waits longer than {sent:?}");
     }
 
-    /// Whether something that is to be a part of a transaction waits.
+    /// True if something that is to be a part of a transaction waits.
     fn awaits_parts(&self, client: u64, id: TransactionId) -> bool {
         let mut own = self.places.waiting.values().filter(|waiting| waiting.client == client);
         own.any(|waiting| waiting.sent.transaction() == Some(id))
@@ -258,19 +258,19 @@ impl Oracle {
     }
 }
 
-/// Whether it is a part of a transaction, or its commit.
+/// True if it is a part of a transaction, or its commit.
 pub(super) fn is_part(sent: &Sent) -> bool {
     let commits = matches!(sent, Sent::Command(Command::Commit { .. }));
     commits || sent.transaction().is_some()
 }
 
-/// Whether it brings something that memory is to keep.
+/// True if it brings something that memory is to keep.
 pub(super) const fn brings(sent: &Sent) -> bool {
     let elements = matches!(sent, Sent::Elements(_));
     elements || matches!(sent, Sent::Wish(Wish::Put { .. }) | Sent::Command(Command::PutTo { .. }))
 }
 
-/// What it takes in memory while it waits: see docs/reference/memory.md.
+/// Bytes of memory that it takes while it waits: see docs/reference/memory.md.
 fn waiting_bytes(sent: &Sent) -> u64 {
     let body = match sent {
         Sent::Elements(bytes) => return *bytes,

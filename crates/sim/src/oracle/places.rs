@@ -165,7 +165,7 @@ impl Oracle {
         changes
     }
 
-    /// Whether messages may go because of others that come.
+    /// True if messages may go because of others that come.
     #[must_use]
     pub fn sheds(&self) -> bool {
         self.places.rules.may_shed()
@@ -226,7 +226,7 @@ impl Oracle {
         self.places.is_scarce = is_scarce;
     }
 
-    /// Whether a message cannot become a dead letter, for want of room.
+    /// True if a message cannot become a dead letter, for want of room.
     fn stays_for_now(&self, id: u64, when_full: WhenFull) -> bool {
         let message = self.messages.get(&id).expect("invariant: the caller found it");
         let is_to_move = when_full == WhenFull::DeadLetter && message.content.dead.is_none();
@@ -261,7 +261,7 @@ impl Oracle {
         assert_eq!(wrong, None, "it holds too much");
     }
 
-    /// Whether a queue holds more than it may.
+    /// True if a queue holds more than it may.
     pub(super) fn is_beyond(&self, queue: &str) -> bool {
         self.held(queue).exceeds(&self.places.bounds_of(queue)).is_some()
     }
@@ -320,7 +320,7 @@ impl Oracle {
         assert!(before.is_none(), "ticket {ticket} is given once");
     }
 
-    /// Whether what is sent may have to wait for a place, and will have one.
+    /// True if what is sent may have to wait for a place, and will have one.
     fn shortage_of_place(&self, client: u64, sent: &Sent) -> bool {
         let demands = self.demands(client, sent);
         let may_fit = |(queue, demand): (&Rc<str>, &Demand)| {
@@ -337,7 +337,7 @@ impl Oracle {
         demands.iter().all(may_fit) && (demands.iter().any(lacks) || is_behind())
     }
 
-    /// Whether there was a place for what was sent, if that is what decided.
+    /// Judges a refusal or an answer by the place that there was for the send.
     pub(super) fn judge_place(
         &mut self,
         now: Nanos,
@@ -379,7 +379,7 @@ impl Oracle {
         }
     }
 
-    /// Whether who wants a place may be refused for this bound of this queue.
+    /// True if who wants a place may be refused for this bound of this queue.
     fn may_refuse(
         &self,
         now: Nanos,
@@ -431,7 +431,7 @@ impl Oracle {
         self.held(queue).without(demand.settled).and(demand.stored).exceeds(&bounds)
     }
 
-    /// Whether what would have to become a dead letter for it stays, as the device is full.
+    /// True if what would have to become a dead letter for it stays, as the device is full.
     fn shortage_of_room_to_park(&self, queue: &str, demand: Demand) -> bool {
         let bounds = self.places.bounds_of(queue);
         let is_beyond = self.held(queue).and(demand.stored).exceeds(&bounds).is_some();
@@ -451,13 +451,13 @@ impl Oracle {
         }
     }
 
-    /// Whether somebody may wait for a place in a queue.
+    /// True if somebody may wait for a place in a queue.
     fn is_awaited(&self, queue: &str) -> bool {
         let mut waiting = self.places.waiting.values();
         waiting.any(|waiting| self.demands(waiting.client, &waiting.sent).contains_key(queue))
     }
 
-    /// Whether messages in a queue may wait for longer than they should. How fast they leave is
+    /// True if messages in a queue may wait for longer than they should. How fast they leave is
     /// not followed here.
     fn may_be_slow(&self, queue: &str) -> bool {
         let mut here = self.messages.values().filter(|it| &*it.content.queue == queue);
@@ -530,7 +530,7 @@ impl Oracle {
 }
 
 impl Sent {
-    /// Whether it goes where another goes, be that anywhere now.
+    /// True if it goes where another goes, be that anywhere now.
     fn goes_as(&self, other: &Self) -> bool {
         self.destination().is_some() && self.destination() == other.destination()
     }
@@ -557,7 +557,7 @@ impl Waiting {
     }
 }
 
-/// Whether such queues make a place by letting messages go.
+/// True if such queues make a place by letting messages go.
 pub(super) const fn sheds(bounds: &QueueBounds) -> bool {
     bounds.is_bounded() && matches!(bounds.when_full, WhenFull::DropOldest | WhenFull::DeadLetter)
 }

@@ -226,7 +226,7 @@ impl Oracle {
         }
     }
 
-    /// Whether what dies there is gone: it is nobody's any more.
+    /// True if what dies there is gone: it is nobody's any more.
     pub(super) fn buries_nothing(&self, queue: &str) -> bool {
         self.subscriptions.get(queue).is_some_and(|it| !it.asks.is_durable())
     }

@@ -35,18 +35,18 @@ impl Rules {
         if is_subscription(queue) { bounds } else { bounds.of_queue() }
     }
 
-    /// Whether any queue may have bounds.
+    /// True if any queue may have bounds.
     pub(super) const fn are_bounded(&self) -> bool {
         self.were_given || self.queues.is_bounded() || self.topics.is_bounded()
     }
 
-    /// Whether messages may go because of others that come.
+    /// True if messages may go because of others that come.
     pub(super) fn may_shed(&self) -> bool {
         let given = self.own.keys().map(|name| self.named(name));
         given.chain([self.queues, self.topics]).any(|bounds| sheds(&bounds))
     }
 
-    /// Whether a queue never held more than it may.
+    /// True if a queue never held more than it may.
     pub(super) fn have_held_off(&self, queue: &str) -> bool {
         !self.were_given && self.bounds_of(queue).holds_off()
     }

@@ -40,7 +40,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whether it is this one that was sent before.
+    /// True if it is this one that was sent before.
     fn is_same(&self, message: &NewMessage) -> bool {
         self.payload == payload(message)
     }
@@ -54,7 +54,7 @@ impl Oracle {
         self
     }
 
-    /// Whether nobody can tell if a message of that name was stored.
+    /// True if nobody can tell if a message of that name was stored.
     #[must_use]
     pub fn is_unsure_of(&self, to: &Destination, send_id: &str) -> bool {
         let seen = self.send_ids.seen.get(&(to.clone(), send_id.into()));
@@ -72,7 +72,7 @@ impl Oracle {
         self.sent_before(to, message).is_some()
     }
 
-    /// Whether it was sent before and need not be stored.
+    /// True if it was sent before and need not be stored.
     pub(super) fn repeats(&self, sent: &Sent) -> bool {
         let Sent::Command(Command::PutTo { to, message, transaction: None }) = sent else {
             return false;

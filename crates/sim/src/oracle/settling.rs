@@ -117,7 +117,7 @@ impl Oracle {
         self.stand(id, Place::Ready(now))
     }
 
-    /// Whether it is deleted in place of becoming a dead letter, for memory alone keeps it.
+    /// True if it is deleted in place of becoming a dead letter, for memory alone keeps it.
     fn is_dropped(&self, id: u64, reason: DeadReason) -> bool {
         let message = self.messages.get(&id).expect("invariant: the caller found it");
         let is_kept = message.nature.level > Durability::None || self.policy == StorePolicy::Memory;
@@ -142,7 +142,7 @@ impl Oracle {
         }
     }
 
-    /// Whether the device is full, so that no more than there is can be said of a message.
+    /// True if the device is full, so that no more than there is can be said of a message.
     fn shortage_of_room_for(&self, id: u64) -> bool {
         let level = self.messages.get(&id).map(|message| message.nature.level);
         self.places.is_scarce && level > Some(Durability::None)

@@ -115,7 +115,7 @@ impl Oracle {
         }
     }
 
-    /// Whether a client has settled a message in a transaction that is open.
+    /// True if a client has settled a message in a transaction that is open.
     pub(super) fn is_enlisted(&self, client: u64, id: u64) -> bool {
         let own = self.transactions.iter().filter(|((of, _), _)| *of == client);
         own.flat_map(|(_, it)| &it.settled).any(|(settled, _)| *settled == id)
@@ -228,7 +228,7 @@ impl Oracle {
 }
 
 impl Transaction {
-    /// Whether a part of it was taken; one that was not dooms it.
+    /// True if a part of it was taken; one that was not dooms it.
     fn is_taken(&mut self, reply: &Reply) -> bool {
         let may_be_taken = !self.is_ending || *reply == TRANSACTION_FAILED;
         assert!(may_be_taken, "{reply:?} to a part of a transaction that ends: {self:?}");

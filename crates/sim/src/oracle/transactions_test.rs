@@ -75,7 +75,7 @@ impl Told {
         self.oracle.delivered(self.now, 1, &delivery(id, failed))
     }
 
-    /// Whether one thing more may be so.
+    /// True if one thing more may be so.
     fn may(&self, then: impl FnOnce(&mut Self)) -> bool {
         let mut copy = self.clone();
         catch_unwind(AssertUnwindSafe(|| then(&mut copy))).is_ok()

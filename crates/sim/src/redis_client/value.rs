@@ -43,7 +43,7 @@ impl Value {
         Self::Integer(i64::try_from(count).expect("invariant: few things are counted"))
     }
 
-    /// Whether this, as a client read it, is what it expects.
+    /// True if this, as a client read it, is what it expects.
     #[must_use]
     pub fn is(&self, expected: &Self) -> bool {
         match (self, expected) {

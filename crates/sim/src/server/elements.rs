@@ -4,7 +4,7 @@ use model::{Command, KeyCommand, ListCommand};
 
 use crate::oracle::memory::{BODY_BYTES_BESIDE, WAITING_BYTES};
 
-/// What a command takes in memory while it waits, if it brings anything: see
+/// Bytes of memory that a command takes while it waits, if it brings anything: see
 /// docs/reference/memory.md.
 pub(super) fn bytes_brought(command: &Command) -> Option<u64> {
     let bytes = match command {

@@ -195,7 +195,7 @@ impl<D: Disk> Server<D> {
         self.gateway.ledger.forget(id);
     }
 
-    /// Whether the gateway has something to do that nothing but a stall keeps it from.
+    /// True if the gateway has something to do that nothing but a stall keeps it from.
     pub(super) fn gateway_is_due(&self) -> bool {
         self.gateway.is_due(self.now)
     }
@@ -291,7 +291,7 @@ impl<D: Disk> Server<D> {
         }
     }
 
-    /// Whether what is said to a session is the gateway's to hear.
+    /// True if what is said to a session is the gateway's to hear.
     pub(super) fn is_of_gateway(&self, session: u64) -> bool {
         session >= SESSIONS && SessionId(session) != super::operator::SESSION
     }
@@ -401,7 +401,7 @@ impl Gateway {
         self.ledger.forget_stream(client);
     }
 
-    /// What has come for a client.
+    /// Takes the answers that have come for a client.
     fn read(&mut self, client: u64) -> Vec<(Heard, Vec<Changes>)> {
         let Some(connection) = self.connections.get_mut(&client) else { return Vec::new() };
         let mut all = Vec::new();

@@ -21,7 +21,7 @@ impl<D: Disk> Server<D> {
         self.redis_shared.wall_clock.set(self.now, wall);
     }
 
-    /// Whether no command waits that was given before: what it says of moments is by the clock as
+    /// True if no command waits that was given before: what it says of moments is by the clock as
     /// it was then.
     pub fn may_set_clock(&self) -> bool {
         let postpones = self.redis_connections.values().any(RedisConnection::is_postponed);
@@ -148,7 +148,7 @@ impl Outside {
     }
 }
 
-/// Whether it is several commands, alike, at once.
+/// True if it is several commands, alike, at once.
 fn is_run(command: &Command) -> bool {
     matches!(
         command,
@@ -157,7 +157,7 @@ fn is_run(command: &Command) -> bool {
     )
 }
 
-/// Whether a command may be answered later.
+/// True if a command may be answered later.
 fn may_wait(command: &Command) -> bool {
     let Command::List(list) = command else { return false };
     match list {

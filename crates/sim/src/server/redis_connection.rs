@@ -52,7 +52,7 @@ impl RedisConnection {
         self.postponed = Some(command);
     }
 
-    /// Whether a command waits that was given already.
+    /// True if a command waits that was given already.
     pub(super) const fn is_postponed(&self) -> bool {
         self.postponed.is_some()
     }

@@ -447,7 +447,7 @@ fn judge(shelf: &Shelf, truth: &Truth, name: &str, byte: usize, tally: &mut Tall
     }
 }
 
-/// Whether the error tells where to look. Of a segment whose first mark cannot be read nobody
+/// True if the error tells where to look. Of a segment whose first mark cannot be read nobody
 /// knows that the log goes on in it: then the place is where it does not, behind the one before.
 fn names(text: &str, shelf: &Shelf, name: &str, byte: usize) -> bool {
     let index = shelf.open(name).unwrap();

@@ -1,7 +1,7 @@
 //! Taking elements from the ends of lists, and moving them from one to another.
 //!
-//! What is taken is deleted at once, and the answer waits for that; or, where the queue's policy
-//! protects what is taken, it is leased to the session until its next command.
+//! A popped element is deleted at once, and the answer waits for that. If the policy of the queue
+//! protects pops, the element is leased to the session until its next command instead.
 
 use alloc::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(crate) struct PopArgs {
     pub(crate) bytes_max: usize,
 }
 
-/// Where an element is moved to.
+/// The target of a moved element.
 #[derive(Clone, Debug)]
 pub(crate) struct MoveArgs {
     pub(crate) from_end: End,
@@ -39,7 +39,7 @@ impl Shown {
 }
 
 impl MessageStore {
-    /// Whether there is an element that may be taken.
+    /// True if there is an element that may be taken.
     pub(crate) fn may_take(&self, slot: QueueSlot) -> bool {
         let queue = self.queues.at(slot);
         let is_there = || match queue.is_expiring(self.latest) {
@@ -102,7 +102,7 @@ impl Bodies {
     }
 }
 
-/// Whether a client says by it that what it took has reached it. A session settles what its
+/// True if a client says by it that what it took has reached it. A session settles what its
 /// subscriptions bring and gives credit by itself, and others end its waits in its name.
 pub(crate) fn says_arrived(command: &Command) -> bool {
     match command {

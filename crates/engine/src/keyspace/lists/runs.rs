@@ -14,7 +14,7 @@ use crate::outcome::Outcome;
 use crate::store::MessageStore;
 use crate::store::queue::Queue;
 
-/// What each command of a run costs of [`limits::COMMAND_STEPS`], which is about what it takes.
+/// Steps that are counted for each command of a run, which is about the time it takes.
 pub(crate) const STEPS: usize = limits::COMMAND_STEPS / 2;
 
 /// Bytes that a run takes or looks at, with what exceeds them: so many may be added to what a peer
@@ -22,7 +22,7 @@ pub(crate) const STEPS: usize = limits::COMMAND_STEPS / 2;
 pub(crate) const SHOWN_BYTES_MAX: usize = 64 * 1024;
 
 impl Admission {
-    /// Whether nobody but who asks has to do with the elements of a list.
+    /// True if nobody but who asks has to do with the elements of a list.
     pub(crate) fn is_quiet(&self, name: &QueueName, store: &MessageStore) -> bool {
         match store.queues.find(name.as_str()) {
             Some(slot) => store.queues.at(slot).is_quiet(),

@@ -3,8 +3,8 @@
 //! Such a command stands as a consumer of its own in each of its queues, in one line with all who
 //! wait there: who waits longest is served first. It gets what it asked for once, after the command
 //! that brought it has ended, in the same frame where that has room, and is a consumer no more.
-//! Where one command brought something to several queues, they give in the order in which they got
-//! it. Where the log has no room left for what one call may append, the rest is served in the next.
+//! If one command brought elements to several queues, they serve in the order in which they got
+//! them. If the log takes no more in one call, the rest is served in the next.
 
 use alloc::boxed::Box;
 
@@ -22,11 +22,11 @@ use crate::store::MessageStore;
 #[derive(Debug)]
 pub(crate) struct Popping {
     pub(crate) asked: Asked,
-    /// What its answer waits for whatever that is.
+    /// A position that its answer waits for, whatever the answer is.
     pub(crate) floor: DependsOn,
 }
 
-/// What it asked for.
+/// The command that waits.
 #[derive(Clone, Debug)]
 pub(crate) enum Asked {
     /// Elements, of the list that gets some first.
@@ -36,8 +36,8 @@ pub(crate) enum Asked {
 }
 
 impl Sessions {
-    /// What a command was answered, from the output `first` on, waits for this too; and so does
-    /// what it will be answered, if it waits.
+    /// Makes the answers of a command, from the output `first` on, wait for this position too; and
+    /// its later answer, if it waits.
     pub(crate) fn raise_answers(
         &mut self,
         by: SessionSlot,

@@ -35,7 +35,7 @@ pub(super) struct Ledger {
     tokens: BTreeMap<Token, u64>,
     /// Messages that followers got and that are not accepted yet, by session.
     unsettled: BTreeSet<(u64, MessageId)>,
-    /// What events reflect, by client and message.
+    /// Changes that events reflect, by client and message.
     events: BTreeMap<(u64, MessageId), Changes>,
 }
 
@@ -46,7 +46,7 @@ struct Request {
     replies: Vec<Reply>,
     /// Messages, and which of their leases.
     delivered: Vec<(MessageId, u64)>,
-    /// What all this reflects.
+    /// All changes that these reflect.
     changes: Vec<Changes>,
 }
 
@@ -191,7 +191,7 @@ impl Ledger {
                 let index = self.sends.iter().position(is_its)?;
                 return Some(self.sends.swap_remove(index).0);
             }
-            // Nobody took these messages, or a follower did.
+            // No client took these messages, or a follower did.
             Command::Settle { settlement: Settlement::Return, .. } if session == LEASES => {
                 return None;
             }
@@ -310,7 +310,7 @@ fn assert_same(reply: &Reply, said: &Reply) {
     assert_eq!(ids(page), ids(shown));
 }
 
-/// Whether a command is what a client wants of a lease. The old priority of a message is for the
+/// True if a command is what a client wants of a lease. The old priority of a message is for the
 /// oracle to know.
 fn says(command: &Command, token: Token, how: Settling) -> bool {
     let settles = |wanted| {
