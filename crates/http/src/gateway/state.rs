@@ -158,15 +158,16 @@ impl GatewayState {
 
     /// Goes on with one request that has begun. `false`: there is none.
     fn go_on(&mut self, turn: &mut Turn<'_>) -> bool {
-        let has_begun = self.has_begun();
         if self.followers.has_taken() {
             self.settle_taken(turn);
         } else if self.receives.has_due() {
             self.go_on_receiving(turn);
         } else if self.works.is_going_on() {
             self.go_on_working(turn);
+        } else {
+            return false;
         }
-        has_begun
+        true
     }
 
     fn grant_next(&mut self, turn: &mut Turn<'_>, requests: &RequestQueue) -> bool {
@@ -311,11 +312,15 @@ impl GatewayState {
     }
 }
 
-/// True if all outputs of a command name its link. Any other reply is for an earlier commit.
+/// True if all outputs of a command name its link or its ticket. Any other reply is for an earlier
+/// commit.
 const fn is_answered_later(command: &Command) -> bool {
     matches!(
         command,
-        Command::Receive { .. } | Command::CancelReceive { .. } | Command::Credit { .. }
+        Command::Receive { .. }
+            | Command::CancelReceive { .. }
+            | Command::Credit { .. }
+            | Command::CancelSend { .. }
     )
 }
 

@@ -441,6 +441,47 @@ fn blocked_sends_of_gone_clients_are_cancelled() {
 }
 
 #[test]
+fn cancelled_send_leaves_late_commit_its_reply() {
+    let mut turns = Turns::new("cancelled");
+    let gateway = turns.gateway.clone();
+    turns.done(gateway.ask(put())).unwrap();
+    let Leased { token, .. } = only(turns.done(gateway.receive(wanted(0))));
+    let mut own = OwnPolicy::default();
+    own.set(QueueRule::MessagesMax(Some(1)));
+    let change = Box::new(PolicyChange::to(own));
+    turns.done(gateway.ask(admin(AdminCommand::ChangePolicy { queue: queue(), change }))).unwrap();
+    // Both are of the session of all leases: a send that waits for a place, and a commit that is
+    // more than one frame.
+    let mut send = Box::pin(gateway.ask(Work::steps(vec![put_in_memory("q")])));
+    assert!(poll_settled(&mut turns, send.as_mut()).is_none());
+    let message = NewMessage::new(vec![b'x'; 1_000].into());
+    let to = Destination::Queue(QueueName::new("m").unwrap());
+    let puts = Step::Put { to, message, count: 20_000 };
+    let settle = Step::Settle { token, settling: Settling::Accept };
+    let mut commit = pin!(gateway.ask(Work::atomic(vec![settle, puts])));
+    assert!(poll_settled(&mut turns, commit.as_mut()).is_none());
+    crate::by_hand::run_chores(&turns.hub);
+    turns.write();
+    // The log makes room before a timer fires, and the cancellation is the next command.
+    for _ in 0..10 {
+        crate::by_hand::run_chores(&turns.hub);
+        write_all(&turns.hub);
+    }
+    assert_eq!(turns.ready(), 0, "the commit waits");
+    drop(send);
+    turns.settle();
+    assert_eq!(turns.ready(), 20_000, "the commit goes on with the cancellation");
+    turns.write();
+    poll(commit.as_mut()).expect("the commit is answered").unwrap();
+    // And the next transaction that settles a lease is.
+    let Leased { token, .. } = only(
+        turns.done(gateway.receive(Wanted { queue: QueueName::new("m").unwrap(), ..wanted(0) })),
+    );
+    let settle = Step::Settle { token, settling: Settling::Accept };
+    turns.done(gateway.ask(Work::atomic(vec![settle]))).unwrap();
+}
+
+#[test]
 fn stop_refuses_requests_that_would_wait() {
     let mut turns = Turns::new("stopping");
     let gateway = turns.gateway.clone();
