@@ -55,6 +55,9 @@ pub(crate) fn run_all(bench: &Bench) -> Result<Tally> {
         println!("{}: {tally}", page.display());
         sum += tally;
     }
+    if sum.passed + sum.failed == 0 {
+        return Err("docs/start has no block to run".into());
+    }
     Ok(sum)
 }
 

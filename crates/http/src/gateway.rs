@@ -1,4 +1,4 @@
-//! What this crate asks of whoever keeps the engine: the server's gateway, or a test's.
+//! The gateway between HTTP's tasks and a broker: the tasks ask it, and it asks a [`Broker`].
 
 mod answers;
 mod broker;

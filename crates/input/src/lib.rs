@@ -1,4 +1,5 @@
-//! The bytes that a peer has sent and its protocol has not yet consumed.
+//! Parts that all protocols share: input that is not consumed yet, answers that wait for the log
+//! ([`Held`]), and the beginnings of foreign protocols.
 //!
 //! The input of a read ends anywhere. The owner of the socket appends it. The session of a protocol
 //! looks at [`InputBuffer::unread`] and consumes the part it has understood; the rest stays until

@@ -1,7 +1,7 @@
 //! No wake-up is lost between reactors and committers: an exhaustive check of a model.
 //!
 //! The server's threads share few words outside the one lock: which of them sleep and for what
-//! (`post.rs`), whether a write is due, the next deadline, how many reactors are awake, how many
+//! (`mailbox.rs`), whether a write is due, the next deadline, how many reactors are awake, how many
 //! writes were completed (`hub.rs`). Here their protocol is written down step by step, one step for
 //! each access to such a word, and every interleaving of two reactors, a committer, the gateway of
 //! HTTP and the reader of bodies is walked through. When nothing can happen any more, every frame
@@ -457,7 +457,7 @@ impl Model {
         true
     }
 
-    /// `Reactor::step` or `Pump::step` under the lock, up to what it tells another reactor.
+    /// `Reactor::step` or `GatewayLoop::step` under the lock, up to what it tells another reactor.
     fn handle(&self, state: &mut State, me: usize) -> bool {
         if state.lock.is_some() {
             return false;

@@ -46,7 +46,7 @@ pub(super) fn check(house: &House) -> Vec<Finding> {
         };
         let cell = line.split('|').nth(3).unwrap_or_default().replace(',', "");
         let (told, count) = (cell.trim().parse().unwrap_or(0), count(house));
-        if told > count || told < count / 5 * 4 {
+        if told > count || told * 5 < count * 4 {
             findings.push(Finding::new(PAGE, number, format!("there are {count} {kind}")));
         }
     }

@@ -23,7 +23,8 @@ pub(super) fn check(house: &House) -> Vec<Finding> {
             if code.starts_with("impl Engine ") {
                 findings.push(Finding::new(&file.path, number, "impl Engine belongs to commands/"));
             }
-            if code.contains("crate::engine::") || code.contains("crate::commands::") {
+            let whole = ["crate::engine::", "crate::commands::", "crate::Engine"];
+            if whole.iter().any(|path| code.contains(path) && !code.contains("EngineOptions")) {
                 let what = "a part takes other parts as arguments, not the engine";
                 findings.push(Finding::new(&file.path, number, what));
             }
