@@ -250,8 +250,8 @@ fn a_limit_holds_over_restarts_and_may_be_lowered() {
     world.resize_log(|journal| journal.disk_bytes_max = Some(1536 * 1024));
     world.start();
     let client = world.connect(Character::Anyone);
-    let stored = fill(&mut world, client, 5000);
-    assert_eq!(stored, [0_u64; 0], "what is there is too much already");
+    let beyond = fill(&mut world, client, 5000);
+    assert_eq!(beyond, [0_u64; 0], "what is there is too much already");
     for id in stored.into_iter().chain(more) {
         delete(&mut world, client, id);
     }
