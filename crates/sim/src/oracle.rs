@@ -28,7 +28,7 @@ use model::{
     QueueBounds, QueueName, QueueStatistics, Reply, StorePolicy, TransactionId,
 };
 
-use crate::history::{Changes, DEAD_LETTERS, RULES, SUBSCRIPTIONS};
+use crate::history::{Changes, DEAD_LETTERS, RULES, SCARCE_RETRY, SUBSCRIPTIONS};
 use crate::registration::is_subscription;
 use crate::{Content, Fall, History, Inspection, Kept, Nature, Standing, Which, Wish, workload};
 use consumers::Consumer;
@@ -98,7 +98,7 @@ struct Message {
     place: Place,
     /// Its newest change in the history.
     change: usize,
-    /// It is over, or was rejected, and waits for room to become a dead letter: it is delayed.
+    /// It expired, or was rejected, and waits for room to become a dead letter: it is delayed.
     is_hidden: bool,
     /// It was with a client before; `None`: a crash took the memory of that.
     was_taken: Option<bool>,
@@ -384,8 +384,8 @@ impl Oracle {
     /// What time does next to a message.
     fn first_due(&self) -> Option<(Nanos, Due, u64)> {
         let due = |(id, message): (&u64, &Message)| {
-            let may_expire = message.holder().is_none() && !message.is_hidden;
-            let expires = message.content.expires.filter(|_| may_expire);
+            let may_expire = |at: &Nanos| message.holder().is_none() && !message.was_over(*at);
+            let expires = message.content.expires.filter(may_expire);
             let expires = expires.map(|at| (at, Due::Expires, *id));
             let returns = match message.place {
                 Place::Delayed(until) | Place::Leased(_, until) => Some(until),
@@ -661,6 +661,12 @@ impl Message {
             Place::Leased(client, _) | Place::Held(client) => Some(client),
             _ => None,
         }
+    }
+
+    /// True if it is hidden, and expired at this time, before that. A message that was rejected
+    /// can expire while it is hidden.
+    fn was_over(&self, expires: Nanos) -> bool {
+        matches!(self.place, Place::Delayed(until) if self.is_hidden && expires + SCARCE_RETRY <= until)
     }
 }
 
