@@ -21,7 +21,7 @@
 //! 3. While [`Connection::poll_command`] gives a command: step the engine with it and hand each
 //!    reply to [`Connection::handle_reply`], as well as those that come by others' commands. Keep
 //!    the [`Event`] that it gives until the log is as durable as it asks for.
-//! 4. [`Connection::tell`] for each event whose time has come, then [`Connection::flush`] once;
+//! 4. [`Connection::emit`] for each event whose time has come, then [`Connection::flush`] once;
 //!    that again once `out` was sent while [`Connection::is_congested`]. Where memory is scarce,
 //!    [`Connection::allow`] before.
 //! 5. [`Connection::has_more`] after 3 or 4: there are new commands, go on with 3.

@@ -54,7 +54,7 @@ pub struct Session {
     producer: bool,
     worker: bool,
     /// A put waits for a place in its tube.
-    paced: bool,
+    send_blocked: bool,
     half_closed: bool,
     half_sent: bool,
     has_more: bool,
@@ -136,7 +136,7 @@ impl Session {
             watched,
             producer: false,
             worker: false,
-            paced: false,
+            send_blocked: false,
             half_closed: false,
             half_sent: false,
             has_more: false,
@@ -180,11 +180,11 @@ impl Session {
     pub fn handle_reply(&mut self, reply: Reply, shared: &mut Shared, out: &mut Vec<u8>) {
         let reply = match reply {
             // The connection waits with it.
-            Reply::Waits { .. } => return self.paced = true,
+            Reply::Waits { .. } => return self.send_blocked = true,
             Reply::Late { reply, .. } => *reply,
             reply => reply,
         };
-        self.paced = false;
+        self.send_blocked = false;
         let awaited = core::mem::replace(&mut self.awaited, Awaited::Nothing);
         assert!(!matches!(awaited, Awaited::Nothing), "invariant: a reply answers a command");
         match (awaited, reply) {
@@ -294,11 +294,11 @@ impl Session {
     }
 
     const fn gives_up_put(&self) -> bool {
-        self.half_closed && self.paced
+        self.half_closed && self.send_blocked
     }
 
     fn give_up_put(&mut self) -> Option<Command> {
-        core::mem::take(&mut self.paced).then_some(Command::CancelSends)
+        core::mem::take(&mut self.send_blocked).then_some(Command::CancelSends)
     }
 
     const fn may_read(&self) -> bool {

@@ -201,7 +201,7 @@ impl Peer {
         peer.held.advance(durable);
         outgoing.say(DependsOn::NOTHING, |out| {
             while let Some(event) = peer.held.pop() {
-                peer.connection.tell(event, out);
+                peer.connection.emit(event, out);
             }
             peer.connection.flush(out);
         });

@@ -92,7 +92,7 @@ impl Harness {
             (0..self.ends.len()).for_each(|end| self.poll(end));
             self.work_for_the_log();
             let durable = self.broker.durable();
-            let more = self.ends.iter_mut().map(|end| end.tell(durable));
+            let more = self.ends.iter_mut().map(|end| end.emit(durable));
             if !more.fold(false, |any, more| any | more) {
                 return;
             }
@@ -126,12 +126,12 @@ impl Harness {
 
 impl End {
     /// Tells what is durable. Gives whether that made more to do.
-    fn tell(&mut self, durable: broker::Durable) -> bool {
+    fn emit(&mut self, durable: broker::Durable) -> bool {
         while let Some((after, _)) = self.held.front()
             && durable.covers(*after)
             && let Some((_, event)) = self.held.pop_front()
         {
-            self.connection.tell(event, &mut self.out);
+            self.connection.emit(event, &mut self.out);
         }
         self.connection.flush(&mut self.out);
         self.connection.has_more()

@@ -44,8 +44,8 @@ pub(crate) fn is_topic(capabilities: &Symbols) -> bool {
 
 /// The destination that an address names.
 pub(crate) fn destination(address: &str, capabilities: &Symbols) -> Result<Destination, Error> {
-    let told = QUEUE.iter().chain(&TOPIC).any(|known| capabilities.contains(known));
-    named(address, told.then(|| is_topic(capabilities)))
+    let known = QUEUE.iter().chain(&TOPIC).any(|name| capabilities.contains(name));
+    named(address, known.then(|| is_topic(capabilities)))
 }
 
 /// The destination of a message that names its own, of which JMS tells the type: queues are even.

@@ -27,7 +27,7 @@ const TRANSACTIONS: [&str; 3] =
     ["amqp:local-transactions", "amqp:multi-txns-per-ssn", "amqp:multi-ssns-per-txn"];
 
 /// The link that an attach opens, and how.
-struct Plan {
+struct LinkDraft {
     kind: Kind,
     opening: Opening,
 }
@@ -64,7 +64,7 @@ impl Connection {
         Ok(())
     }
 
-    pub(super) fn tell_begin(&mut self, key: SessionKey, out: &mut Vec<u8>) {
+    pub(super) fn emit_begin(&mut self, key: SessionKey, out: &mut Vec<u8>) {
         let handle_max = self.options.links_max.saturating_sub(1);
         let Some(session) = self.sessions.get_mut(&key) else { return };
         session.begun = true;
@@ -80,9 +80,9 @@ impl Connection {
         let id = LinkId(self.links_attached);
         self.links_attached += 1;
         let mut answer = self.answer_to(&attach);
-        let planned = self.claim_name(id, &attach).and_then(|()| self.plan(&attach, &mut answer));
-        let (kind, opening) = match planned {
-            Ok(Plan { kind, opening }) => (kind, Ok(opening)),
+        let draft = self.claim_name(id, &attach).and_then(|()| self.draft(&attach, &mut answer));
+        let (kind, opening) = match draft {
+            Ok(LinkDraft { kind, opening }) => (kind, Ok(opening)),
             Err(error) => (refused_kind(&attach), Err(error)),
         };
         if let Some(session) = self.sessions.get_mut(&key) {
@@ -161,15 +161,15 @@ impl Connection {
         }
     }
 
-    fn plan(&mut self, attach: &Attach, answer: &mut Attach) -> Result<Plan, Error> {
+    fn draft(&mut self, attach: &Attach, answer: &mut Attach) -> Result<LinkDraft, Error> {
         match attach.role {
-            Role::Sender => plan_producer(attach, answer),
-            Role::Receiver => self.plan_consumer(attach),
+            Role::Sender => draft_producer(attach, answer),
+            Role::Receiver => self.draft_consumer(attach),
         }
     }
 
-    fn plan_consumer(&mut self, attach: &Attach) -> Result<Plan, Error> {
-        let Some(source) = &attach.source else { return self.plan_lookup(attach) };
+    fn draft_consumer(&mut self, attach: &Attach) -> Result<LinkDraft, Error> {
+        let Some(source) = &attach.source else { return self.draft_lookup(attach) };
         if address::is_without_local(source) && !self.peer.is_identified {
             self.recognise();
         }
@@ -184,17 +184,17 @@ impl Connection {
         } else {
             Opening::Destination(node(source.address.as_deref(), &source.capabilities)?)
         };
-        Ok(Plan { kind, opening })
+        Ok(LinkDraft { kind, opening })
     }
 
     /// No source: the peer wants to know of a subscription, to end it.
-    fn plan_lookup(&self, attach: &Attach) -> Result<Plan, Error> {
+    fn draft_lookup(&self, attach: &Attach) -> Result<LinkDraft, Error> {
         let client = self.peer.client.as_ref();
         let desired = &attach.desired_capabilities;
         let name = address::wanted_subscription(&attach.name, desired, client)?;
         let opening =
             Opening::Ask(Command::FindSubscription { name: name.clone() }, Awaited::Found);
-        Ok(Plan { kind: Kind::Lookup(Some(name)), opening })
+        Ok(LinkDraft { kind: Kind::Lookup(Some(name)), opening })
     }
 
     /// Tells the engine which client this is, for a subscription that takes nothing from it. If
@@ -241,7 +241,7 @@ impl Connection {
             return self.refuse_link(id, elsewhere::refusal(meaning));
         };
         let command = Command::QueueStatistics { queue: queue.clone() };
-        self.ask(command, Awaited::Sought(id, destination, meaning));
+        self.ask(command, Awaited::QueueSearched(id, destination, meaning));
     }
 
     /// The command that opens a link to a destination. Our attach tells from here on the actual
@@ -279,7 +279,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn tell_attach(&mut self, id: LinkId, out: &mut Vec<u8>) {
+    pub(super) fn emit_attach(&mut self, id: LinkId, out: &mut Vec<u8>) {
         let Some(link) = self.links.get_mut(&id) else { return };
         let Some(attach) = link.attach.take() else { return };
         let (session, echo) = (link.session, link.echo);
@@ -293,7 +293,7 @@ impl Connection {
 
     /// An attach without the terminus that the peer asked for, and the reason in the detach behind
     /// it (2.6.3).
-    pub(super) fn tell_refusal(&mut self, id: LinkId, error: Box<Error>, out: &mut Vec<u8>) {
+    pub(super) fn emit_refusal(&mut self, id: LinkId, error: Box<Error>, out: &mut Vec<u8>) {
         let Some(link) = self.links.get_mut(&id) else { return };
         let Some(mut attach) = link.attach.take() else { return };
         let (session, handle) = (link.session, link.handle);
@@ -338,7 +338,7 @@ impl Link {
     }
 }
 
-fn plan_producer(attach: &Attach, answer: &mut Attach) -> Result<Plan, Error> {
+fn draft_producer(attach: &Attach, answer: &mut Attach) -> Result<LinkDraft, Error> {
     let counted = attach.initial_delivery_count.unwrap_or_default();
     let kind = |to| Kind::Producer(Producer::new(to, counted));
     let target = match &attach.target {
@@ -346,7 +346,7 @@ fn plan_producer(attach: &Attach, answer: &mut Attach) -> Result<Plan, Error> {
             let capabilities = Symbols::from(TRANSACTIONS);
             answer.target = Some(AttachTarget::Coordinator(Coordinator { capabilities }));
             let kind = kind(Recipient::Coordinator(BTreeSet::new()));
-            return Ok(Plan { kind, opening: Opening::Nothing });
+            return Ok(LinkDraft { kind, opening: Opening::Nothing });
         }
         Some(AttachTarget::Node(target)) => target,
         None => return Err(Error::new(condition::INVALID_FIELD, "the attach has no target")),
@@ -359,13 +359,13 @@ fn plan_producer(attach: &Attach, answer: &mut Attach) -> Result<Plan, Error> {
             if let Some(AttachTarget::Node(target)) = &mut answer.target {
                 actual::target(target, None);
             }
-            return Ok(Plan { kind: kind(Recipient::Relay), opening: Opening::Nothing });
+            return Ok(LinkDraft { kind: kind(Recipient::Relay), opening: Opening::Nothing });
         }
         Target { address, capabilities, .. } => {
             Opening::Destination(node(address.as_deref(), capabilities)?)
         }
     };
-    Ok(Plan { kind: kind(Recipient::Node), opening })
+    Ok(LinkDraft { kind: kind(Recipient::Node), opening })
 }
 
 fn node(address: Option<&str>, capabilities: &Symbols) -> Result<Destination, Error> {

@@ -22,9 +22,9 @@ impl Connection {
             _ => None,
         });
         let of_link = |(key, consumer): (_, &Consumer)| {
-            let (session, heard) = (self.sessions.get(&key)?, self.settling(key));
-            let unheard = consumer.unsettled.iter().filter(|delivery| !heard.has(**delivery));
-            let begun = unheard.take(consumer.at_a_time);
+            let (session, settled) = (self.sessions.get(&key)?, self.settling(key));
+            let unsettled = consumer.unsettled.iter().filter(|delivery| !settled.has(**delivery));
+            let begun = unsettled.take(consumer.at_a_time);
             let message = |delivery: &u64| session.unsettled.get(delivery)?.message;
             Some(begun.filter_map(message).collect::<BTreeSet<_>>())
         };

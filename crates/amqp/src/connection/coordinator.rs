@@ -48,13 +48,13 @@ impl Connection {
             return self.reject(incoming, Error::new(condition::TRANSACTION_UNKNOWN_ID, why));
         };
         // Kept until the answer, where nothing is known yet: a part may be refused meanwhile.
-        let doomed = self.transactions.get_mut(&transaction).and_then(Option::take);
-        match doomed {
+        let failure = self.transactions.get_mut(&transaction).and_then(Option::take);
+        match failure {
             _ if fail => self.end(incoming, Command::Rollback { transaction }, transaction),
             None => self.end(incoming, Command::Commit { transaction }, transaction),
             Some(why) => {
                 self.transactions.remove(&transaction);
-                self.ask(Command::Rollback { transaction }, Awaited::Unheard);
+                self.ask(Command::Rollback { transaction }, Awaited::Ignored);
                 self.reject(incoming, rolled_back(*why));
             }
         }
@@ -73,10 +73,10 @@ impl Connection {
 
     /// A part of a transaction was refused, by us or by the engine: it cannot commit (4.3). The
     /// first reason is the one to tell.
-    pub(super) fn doom(&mut self, transaction: Option<TransactionId>, why: &Error) {
+    pub(super) fn set_rollback_only(&mut self, transaction: Option<TransactionId>, why: &Error) {
         let open = transaction.and_then(|id| self.transactions.get_mut(&id));
-        if let Some(doomed @ None) = open {
-            *doomed = Some(Box::new(why.clone()));
+        if let Some(failure @ None) = open {
+            *failure = Some(Box::new(why.clone()));
         }
     }
 
@@ -85,7 +85,7 @@ impl Connection {
     pub(super) fn lose_part(&mut self, transaction: Option<TransactionId>) {
         if transaction.is_some() {
             let why = "a part of it was lost, since its link or session had ended";
-            self.doom(transaction, &Error::new(condition::ILLEGAL_STATE, why));
+            self.set_rollback_only(transaction, &Error::new(condition::ILLEGAL_STATE, why));
         }
     }
 
@@ -105,7 +105,7 @@ impl Connection {
                 self.transactions.insert(transaction, None);
             }
             // Its link has gone meanwhile.
-            None => self.ask(Command::Rollback { transaction }, Awaited::Unheard),
+            None => self.ask(Command::Rollback { transaction }, Awaited::Ignored),
         }
         self.answered(incoming, after, Answer::Declared(transaction))
     }
@@ -118,8 +118,8 @@ impl Connection {
         after: DependsOn,
         reply: &Reply,
     ) -> Option<(DependsOn, Fact)> {
-        let doomed = self.transactions.remove(&transaction).flatten();
-        let answer = match (reply, doomed) {
+        let failure = self.transactions.remove(&transaction).flatten();
+        let answer = match (reply, failure) {
             (Reply::Refused(refusal @ Refusal::NoSuchTransaction), _) => {
                 Answer::rejected(refusal::error(refusal))
             }
@@ -135,7 +135,7 @@ impl Connection {
     pub(super) fn roll_back_all(&mut self, open: BTreeSet<TransactionId>) {
         for transaction in open {
             self.transactions.remove(&transaction);
-            self.ask(Command::Rollback { transaction }, Awaited::Unheard);
+            self.ask(Command::Rollback { transaction }, Awaited::Ignored);
         }
     }
 }

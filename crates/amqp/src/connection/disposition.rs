@@ -91,7 +91,7 @@ impl Connection {
     }
 
     /// Settles in our turn the deliveries that the peer wanted settled by us (2.6.12).
-    pub(super) fn tell_settled(
+    pub(super) fn emit_settled(
         &mut self,
         key: SessionKey,
         delivery: u64,

@@ -55,7 +55,7 @@ impl Connection {
             && let Some(name) = consumer.durable.take()
         {
             // Refused while others share it: the last one to close it deletes it.
-            self.ask(Command::Unsubscribe { name }, Awaited::Unheard);
+            self.ask(Command::Unsubscribe { name }, Awaited::Ignored);
         }
         self.ask_nothing(Awaited::Detached(id, Departing { closed, error: None }));
     }
@@ -81,7 +81,7 @@ impl Connection {
         }
         self.close_end(id);
         if let Some(destination) = temporary {
-            self.ask(Command::DeleteTemporary { destination }, Awaited::Unheard);
+            self.ask(Command::DeleteTemporary { destination }, Awaited::Ignored);
         }
     }
 
@@ -96,7 +96,7 @@ impl Connection {
                 self.lose_part(partial.and_then(|partial| partial.enlisted.transaction()));
                 match to {
                     Recipient::Node => {
-                        self.ask(Command::CloseProducer { link: id }, Awaited::Unheard);
+                        self.ask(Command::CloseProducer { link: id }, Awaited::Ignored);
                     }
                     Recipient::Relay => {}
                     Recipient::Coordinator(open) => self.roll_back_all(open),
@@ -106,7 +106,7 @@ impl Connection {
                 let mut unfinished = drain_unsent(consumer);
                 let unsettled = core::mem::take(&mut consumer.unsettled);
                 let ended_by_us = (!link.peer_detached).then_some(id);
-                self.ask(Command::CloseConsumer { link: id }, Awaited::Unheard);
+                self.ask(Command::CloseConsumer { link: id }, Awaited::Ignored);
                 if !unsettled.is_empty() {
                     unfinished.extend(self.take_back(session, unsettled, ended_by_us));
                 }
@@ -125,10 +125,10 @@ impl Connection {
         own: BTreeSet<u64>,
         ended_by_us: Option<LinkId>,
     ) -> Vec<MessageId> {
-        let heard = self.settling(key);
+        let settled = self.settling(key);
         let Some(session) = self.sessions.get_mut(&key) else { return Vec::new() };
         let mut messages = Vec::new();
-        for delivery in own.into_iter().filter(|delivery| !heard.has(*delivery)) {
+        for delivery in own.into_iter().filter(|delivery| !settled.has(*delivery)) {
             session.released_ranges.note(ended_by_us, delivery);
             let Some(unsettled) = session.unsettled.remove(&delivery) else { continue };
             self.held_bytes -= unsettled.bytes();
@@ -153,7 +153,7 @@ impl Connection {
         self.held_bytes -= own.map(|waiting| waiting.bytes()).sum::<usize>();
     }
 
-    pub(super) fn tell_detach(&mut self, id: LinkId, how: Departing, out: &mut Vec<u8>) {
+    pub(super) fn emit_detach(&mut self, id: LinkId, how: Departing, out: &mut Vec<u8>) {
         let Some(link) = self.links.get_mut(&id) else { return };
         let handle = link.handle;
         let was_detached = core::mem::replace(&mut link.detached, true);
@@ -197,10 +197,10 @@ impl Connection {
     }
 
     fn begin_session_end(&mut self, key: SessionKey) {
-        let heard = self.settling(key);
+        let settled = self.settling(key);
         let Some(session) = self.sessions.get_mut(&key) else { return };
         session.ending = true;
-        let unsettled = session.unsettled.extract_if(.., |delivery, _| !heard.has(*delivery));
+        let unsettled = session.unsettled.extract_if(.., |delivery, _| !settled.has(*delivery));
         let unsettled: Vec<_> = unsettled.map(|(_, unsettled)| unsettled).collect();
         self.held_bytes -= unsettled.iter().map(Unsettled::bytes).sum::<usize>();
         let waiting = core::mem::take(&mut session.waiting);
@@ -215,7 +215,7 @@ impl Connection {
         self.release(unsettled.into_iter().filter_map(|unsettled| unsettled.message).collect());
     }
 
-    pub(super) fn tell_end(
+    pub(super) fn emit_end(
         &mut self,
         key: SessionKey,
         error: Option<Box<Error>>,
@@ -251,7 +251,7 @@ impl Connection {
         self.ask_nothing(Awaited::Closed);
     }
 
-    pub(super) fn tell_close(&mut self, out: &mut Vec<u8>) {
+    pub(super) fn emit_close(&mut self, out: &mut Vec<u8>) {
         self.write(0, &Performative::Close(Close { error: None }), out);
         self.phase = Phase::Closed;
     }

@@ -10,7 +10,7 @@ use crate::performative::Role;
 use crate::state::{DeliveryState, Outcome};
 
 /// A fact for the peer, told once all that it depends on is durable: handed back to
-/// [`crate::Connection::tell`].
+/// [`crate::Connection::emit`].
 #[derive(Debug)]
 pub struct Event(pub(crate) Fact);
 
@@ -64,7 +64,7 @@ pub(crate) struct Incoming {
 #[derive(Debug)]
 pub(crate) enum Awaited {
     /// The peer is not told of it.
-    Unheard,
+    Ignored,
     Identified,
     /// Which client this is was told only for a subscription; it may go without.
     Recognised,
@@ -72,7 +72,7 @@ pub(crate) enum Awaited {
     /// A temporary destination for this link, which is opened thereafter.
     Created(LinkId),
     /// The engine was asked for a queue whose name means something else elsewhere.
-    Sought(LinkId, Destination, &'static str),
+    QueueSearched(LinkId, Destination, &'static str),
     Attached(LinkId),
     Refused(LinkId, Box<Error>),
     Found(LinkId),
@@ -136,15 +136,15 @@ impl Answer {
     }
 
     /// Gives the state that a disposition carries.
-    pub(crate) fn with_state<T>(&self, tell: impl FnOnce(DeliveryState<'_>) -> T) -> T {
+    pub(crate) fn with_state<T>(&self, write: impl FnOnce(DeliveryState<'_>) -> T) -> T {
         match self {
-            Self::Outcome(outcome) => tell(DeliveryState::Outcome(outcome.clone())),
-            Self::Enlisted(transaction, outcome) => tell(DeliveryState::Transactional {
+            Self::Outcome(outcome) => write(DeliveryState::Outcome(outcome.clone())),
+            Self::Enlisted(transaction, outcome) => write(DeliveryState::Transactional {
                 txn_id: &txn_id(*transaction),
                 outcome: Some(outcome.clone()),
             }),
             Self::Declared(transaction) => {
-                tell(DeliveryState::Declared { txn_id: &txn_id(*transaction) })
+                write(DeliveryState::Declared { txn_id: &txn_id(*transaction) })
             }
         }
     }

@@ -122,7 +122,7 @@ impl Connection {
 
     /// The engine has nothing more for a consumer that asked to use up its credit. The peer is told
     /// so behind the deliveries that wait for the window.
-    pub(super) fn tell_drained_later(&mut self, id: LinkId, drain: u32, out: &mut Vec<u8>) {
+    pub(super) fn emit_drained_later(&mut self, id: LinkId, drain: u32, out: &mut Vec<u8>) {
         let Some(link) = self.links.get(&id).filter(|link| !link.is_ending()) else { return };
         let key = link.session;
         self.let_wait(key, Waiting::Drained(id, drain));
@@ -132,7 +132,7 @@ impl Connection {
     /// "The sender will advance the delivery-count as much as possible, consuming all available
     /// link-credit, and send the flow state to the receiver" (2.6.7). A later flow may have ended
     /// the drain, or begun another, whose credit is not this one's to use up.
-    pub(super) fn tell_drained(&mut self, id: LinkId, drain: u32, out: &mut Vec<u8>) {
+    pub(super) fn emit_drained(&mut self, id: LinkId, drain: u32, out: &mut Vec<u8>) {
         let consumer = self.consumer(id).filter(|consumer| consumer.awaits(drain));
         let Some(consumer) = consumer else { return };
         consumer.exhaust();

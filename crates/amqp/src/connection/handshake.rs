@@ -111,7 +111,7 @@ impl Connection {
             is_identified: false,
         };
         if !open.desired_capabilities.contains(SOLE_CONNECTION) {
-            self.tell_open(out);
+            self.emit_open(out);
             return Ok(());
         }
         let Some(client) = self.peer.client.clone() else {
@@ -123,7 +123,7 @@ impl Connection {
         Ok(())
     }
 
-    pub(super) fn tell_open(&mut self, out: &mut Vec<u8>) {
+    pub(super) fn emit_open(&mut self, out: &mut Vec<u8>) {
         if matches!(self.phase, Phase::Open | Phase::Identifying) {
             self.phase = Phase::Ready;
             self.write_open(out);

@@ -106,7 +106,7 @@ impl Connection {
         if before as u64 + payload.len() as u64 > bytes_max {
             let why = "the message is larger than the link takes";
             let error = Error::new(condition::LINK_MESSAGE_SIZE_EXCEEDED, why);
-            self.doom(head.enlisted.transaction(), &error);
+            self.set_rollback_only(head.enlisted.transaction(), &error);
             return Err(Fault::Link(id, error));
         }
         if !transfer.more {
@@ -171,7 +171,7 @@ impl Connection {
 
     /// Rejects a message, and the transaction that it was to be part of.
     fn refuse(&mut self, incoming: Incoming, error: Error) {
-        self.doom(incoming.transaction, &error);
+        self.set_rollback_only(incoming.transaction, &error);
         self.reject(incoming, error);
     }
 
@@ -190,7 +190,7 @@ impl Connection {
         let answer = match reply {
             Reply::Refused(refusal) => {
                 let error = refusal::error(refusal);
-                self.doom(incoming.transaction, &error);
+                self.set_rollback_only(incoming.transaction, &error);
                 Answer::rejected(error)
             }
             _ => Answer::accepted(incoming.transaction),
@@ -213,7 +213,7 @@ impl Connection {
         producer.is_due().then_some((DependsOn::NOTHING, Fact::Answerable(incoming.link)))
     }
 
-    pub(super) fn tell_answer(&mut self, incoming: &Incoming, answer: Answer, out: &mut Vec<u8>) {
+    pub(super) fn emit_answer(&mut self, incoming: &Incoming, answer: Answer, out: &mut Vec<u8>) {
         if let Some(producer) = self.producer(incoming.link) {
             producer.unanswered -= 1;
         }

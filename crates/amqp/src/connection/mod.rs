@@ -2,7 +2,7 @@
 //!
 //! It reads frames, asks the engine, and words the results. Answers come at two moments. A reply of
 //! the engine is handed over at once ([`Connection::handle_reply`]), in the engine's order. It
-//! becomes an [`Event`] that is told ([`Connection::tell`]) once all that it depends on is durable.
+//! becomes an [`Event`] that is told ([`Connection::emit`]) once all that it depends on is durable.
 //! An event that depends on less may be told before an earlier one. So every count of things on the
 //! wire (delivery-ids, windows, credit) is assigned when it is told.
 //!
@@ -93,7 +93,7 @@ pub struct Connection {
     work: VecDeque<Work>,
     awaited: VecDeque<Awaited>,
     /// The same for sends that wait for a place in a queue, by ticket.
-    paced: BTreeMap<u64, Awaited>,
+    blocked_sends: BTreeMap<u64, Awaited>,
     /// All that any reply has depended on so far.
     latest: DependsOn,
     batch: Option<Batch>,
@@ -179,7 +179,7 @@ impl Connection {
             transactions: BTreeMap::new(),
             work: VecDeque::new(),
             awaited: VecDeque::new(),
-            paced: BTreeMap::new(),
+            blocked_sends: BTreeMap::new(),
             latest: DependsOn::NOTHING,
             batch: None,
             held_bytes: 0,
@@ -257,33 +257,33 @@ impl Connection {
     /// Tells an event, now that all that it depends on is durable. Events whose turn it is at the
     /// same time are told in the order in which they were given. [`Connection::flush`] has to
     /// follow before `out` is sent; it may make commands.
-    pub fn tell(&mut self, event: Event, out: &mut Vec<u8>) {
+    pub fn emit(&mut self, event: Event, out: &mut Vec<u8>) {
         if matches!(self.phase, Phase::Closing(_) | Phase::Closed) {
             return;
         }
         match event.0 {
-            Fact::Opened => self.tell_open(out),
+            Fact::Opened => self.emit_open(out),
             Fact::OpenRefused(error) => self.refuse_open(*error, out),
-            Fact::Begun(session) => self.tell_begin(session, out),
-            Fact::Attached(link) => self.tell_attach(link, out),
-            Fact::AttachRefused(link, error) => self.tell_refusal(link, error, out),
-            Fact::Detached(link, how) => self.tell_detach(link, how, out),
-            Fact::Ended(session, error) => self.tell_end(session, error, out),
-            Fact::Closed => self.tell_close(out),
-            Fact::Answered(incoming, answer) => self.tell_answer(&incoming, answer, out),
+            Fact::Begun(session) => self.emit_begin(session, out),
+            Fact::Attached(link) => self.emit_attach(link, out),
+            Fact::AttachRefused(link, error) => self.emit_refusal(link, error, out),
+            Fact::Detached(link, how) => self.emit_detach(link, how, out),
+            Fact::Ended(session, error) => self.emit_end(session, error, out),
+            Fact::Closed => self.emit_close(out),
+            Fact::Answered(incoming, answer) => self.emit_answer(&incoming, answer, out),
             Fact::Answerable(link) => self.renew_credit(link, out),
             Fact::Settled(session, delivery, answer) => {
-                self.tell_settled(session, delivery, answer, out);
+                self.emit_settled(session, delivery, answer, out);
             }
             Fact::Delivered(mut delivery) => {
                 delivery.tell_by(&self.options.wall_clock);
-                self.tell_delivery(&delivery, out);
+                self.emit_delivery(&delivery, out);
             }
-            Fact::Drained(link, drain) => self.tell_drained_later(link, drain, out),
+            Fact::Drained(link, drain) => self.emit_drained_later(link, drain, out),
         }
     }
 
-    /// Writes the answers that [`Connection::tell`] keeps so that one frame tells as much as
+    /// Writes the answers that [`Connection::emit`] keeps so that one frame tells as much as
     /// several. Goes on with deliveries that found no room in `out` before.
     pub fn flush(&mut self, out: &mut Vec<u8>) {
         self.flush_answers(out);
@@ -505,7 +505,7 @@ impl Connection {
             _ => unreachable!("what is not of a link was handled above"),
         };
         if let Err(fault) = &handled {
-            self.doom(transaction, fault.error());
+            self.set_rollback_only(transaction, fault.error());
         }
         handled
     }

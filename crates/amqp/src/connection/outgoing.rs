@@ -44,7 +44,7 @@ impl Connection {
     }
 
     /// Sends a delivery whose moments are told by the machine's clock.
-    pub(super) fn tell_delivery(&mut self, delivery: &Delivery, out: &mut Vec<u8>) {
+    pub(super) fn emit_delivery(&mut self, delivery: &Delivery, out: &mut Vec<u8>) {
         // A link that ends gave back its unsent deliveries when it began to end.
         let Some(id) = delivery.link else { return };
         let Some(link) = self.links.get(&id).filter(|link| !link.is_ending()) else { return };
@@ -133,7 +133,7 @@ impl Connection {
         {
             let (link, bytes) = (waiting.link(), waiting.bytes());
             match waiting {
-                Waiting::Drained(link, drain) => self.tell_drained(link, drain, out),
+                Waiting::Drained(link, drain) => self.emit_drained(link, drain, out),
                 Waiting::Delivery(outgoing) if self.lacks_credit(&outgoing) => {
                     if !self.go_without(place, outgoing) {
                         continue;
@@ -256,7 +256,7 @@ impl Connection {
     fn settle_sent(&mut self, outgoing: &Outgoing) {
         let Some(consumer) = self.consumer(outgoing.link) else { return };
         if consumer.unsent.remove(&outgoing.message) {
-            self.ask(settle(outgoing.message, Settlement::Accept, None), Awaited::Unheard);
+            self.ask(settle(outgoing.message, Settlement::Accept, None), Awaited::Ignored);
         }
     }
 }

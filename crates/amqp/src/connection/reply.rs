@@ -19,10 +19,10 @@ use crate::connection::{Phase, address, elsewhere, refusal};
 use crate::error::{Error, condition};
 use crate::terminus::AttachTarget;
 
-type Told = Option<(DependsOn, Fact)>;
+type Emission = Option<(DependsOn, Fact)>;
 
 impl Connection {
-    pub(super) fn conclude(&mut self, after: DependsOn, reply: Reply) -> Told {
+    pub(super) fn conclude(&mut self, after: DependsOn, reply: Reply) -> Emission {
         let is_over = matches!(self.phase, Phase::Closing(_) | Phase::Closed);
         match reply {
             Reply::Delivered(_)
@@ -44,11 +44,11 @@ impl Connection {
             }
             Reply::Waits { ticket } => {
                 let awaited = self.next_awaited();
-                self.paced.insert(ticket, awaited);
+                self.blocked_sends.insert(ticket, awaited);
                 None
             }
             Reply::Late { ticket, reply } => {
-                let awaited = self.paced.remove(&ticket);
+                let awaited = self.blocked_sends.remove(&ticket);
                 let awaited = awaited.expect("invariant: what comes late was said to wait");
                 if is_over { None } else { self.answer_awaited(awaited, after, *reply) }
             }
@@ -63,10 +63,10 @@ impl Connection {
         self.awaited.pop_front().expect("invariant: the engine replies once to a command")
     }
 
-    fn answer_awaited(&mut self, awaited: Awaited, after: DependsOn, reply: Reply) -> Told {
+    fn answer_awaited(&mut self, awaited: Awaited, after: DependsOn, reply: Reply) -> Emission {
         let in_order = self.latest;
         match awaited {
-            Awaited::Unheard => None,
+            Awaited::Ignored => None,
             Awaited::Identified => Some((in_order, self.identified(&reply))),
             Awaited::Recognised => {
                 self.peer.is_identified |= !matches!(reply, Reply::Refused(_));
@@ -74,8 +74,8 @@ impl Connection {
             }
             Awaited::Begun(session) => Some((in_order, Fact::Begun(session))),
             Awaited::Created(link) => self.created(link, reply),
-            Awaited::Sought(link, destination, meaning) => {
-                self.sought(link, destination, meaning, &reply)
+            Awaited::QueueSearched(link, destination, meaning) => {
+                self.queue_searched(link, destination, meaning, &reply)
             }
             Awaited::Attached(link) => self.attached(link, reply),
             Awaited::Refused(link, error) => Some((in_order, Fact::AttachRefused(link, error))),
@@ -115,7 +115,7 @@ impl Connection {
     }
 
     /// A temporary destination is there: now the link to it can be opened.
-    fn created(&mut self, id: LinkId, reply: Reply) -> Told {
+    fn created(&mut self, id: LinkId, reply: Reply) -> Emission {
         let destination = match reply {
             Reply::Created(destination) => destination,
             Reply::Refused(refusal) => return self.attached(id, Reply::Refused(refusal)),
@@ -123,7 +123,7 @@ impl Connection {
         };
         let link = self.links.get_mut(&id).filter(|link| !link.is_ending());
         let Some(link) = link else {
-            self.ask(Command::DeleteTemporary { destination }, Awaited::Unheard);
+            self.ask(Command::DeleteTemporary { destination }, Awaited::Ignored);
             let error = Error::new(condition::RESOURCE_DELETED, "the link was detached before");
             return Some((self.latest, Fact::AttachRefused(id, Box::new(error))));
         };
@@ -140,13 +140,13 @@ impl Connection {
     }
 
     /// A queue whose name means something else elsewhere is one if it is there.
-    fn sought(
+    fn queue_searched(
         &mut self,
         id: LinkId,
         queue: Destination,
         meaning: &'static str,
         reply: &Reply,
-    ) -> Told {
+    ) -> Emission {
         let is_ending = self.links.get(&id).is_none_or(Link::is_ending);
         if matches!(reply, Reply::QueueStatistics(_)) && !is_ending {
             return self.open_at(id, queue);
@@ -156,7 +156,7 @@ impl Connection {
         Some((self.latest, Fact::AttachRefused(id, error)))
     }
 
-    fn open_at(&mut self, id: LinkId, destination: Destination) -> Told {
+    fn open_at(&mut self, id: LinkId, destination: Destination) -> Emission {
         match self.opening(id, destination) {
             Ok(command) => {
                 self.ask(command, Awaited::Attached(id));
@@ -169,7 +169,7 @@ impl Connection {
         }
     }
 
-    fn attached(&mut self, id: LinkId, reply: Reply) -> Told {
+    fn attached(&mut self, id: LinkId, reply: Reply) -> Emission {
         let after = self.latest;
         let link = self.links.get_mut(&id)?;
         link.after = after;
@@ -187,7 +187,7 @@ impl Connection {
 
     /// A subscription that is to be ended was looked for (section R5 of JMS' mapping: an attach
     /// without a source asks for it, and gets it).
-    fn found(&mut self, id: LinkId, reply: Reply) -> Told {
+    fn found(&mut self, id: LinkId, reply: Reply) -> Emission {
         let Reply::Subscription(subscription) = reply else {
             let error = Box::new(Error::new(condition::NOT_FOUND, "no such subscription"));
             self.begin_ending(id);
@@ -212,21 +212,21 @@ impl Connection {
 
     /// The peer's disposition of a delivery in a transaction, or with the wish for an answer. If
     /// the transaction does not take it, it is as after a rollback.
-    fn settled(&mut self, settling: Settling, after: DependsOn, reply: &Reply) -> Told {
+    fn settled(&mut self, settling: Settling, after: DependsOn, reply: &Reply) -> Emission {
         let Settling { session, delivery, message, transaction, answer } = settling;
         let Reply::Refused(refusal) = reply else {
             return answer.map(|answer| (after, Fact::Settled(session, delivery, answer)));
         };
         if let Some(message) = message {
-            self.ask(settle(message, Settlement::Fail, None), Awaited::Unheard);
+            self.ask(settle(message, Settlement::Fail, None), Awaited::Ignored);
         }
         let error = refusal::error(refusal);
-        self.doom(transaction, &error);
+        self.set_rollback_only(transaction, &error);
         answer.map(|_| (after, Fact::Settled(session, delivery, Answer::rejected(error))))
     }
 
     /// A message for a consumer, which may have gone.
-    fn take_delivery(&mut self, after: DependsOn, delivery: Box<Delivery>) -> Told {
+    fn take_delivery(&mut self, after: DependsOn, delivery: Box<Delivery>) -> Emission {
         let link = self.links.get_mut(&delivery.link?)?;
         let (opened, is_ending) = (link.after, link.is_ending());
         let consumer = link.consumer()?;
@@ -251,7 +251,7 @@ impl Connection {
         Some((after, Fact::Delivered(delivery)))
     }
 
-    fn take_drained(&mut self, after: DependsOn, id: LinkId, delivered: u64) -> Told {
+    fn take_drained(&mut self, after: DependsOn, id: LinkId, delivered: u64) -> Emission {
         let link = self.links.get_mut(&id).filter(|link| !link.is_ending())?;
         let opened = link.after;
         let is_full = self.sessions.get(&link.session).is_some_and(Session::is_full);
@@ -277,7 +277,7 @@ impl Connection {
     }
 
     /// The source of a consumer was deleted, or the consumer left too much there.
-    fn lose_consumer(&mut self, id: LinkId, error: Error) -> Told {
+    fn lose_consumer(&mut self, id: LinkId, error: Error) -> Emission {
         let link = self.links.get(&id).filter(|link| !link.is_ending())?;
         let after = self.latest.and(link.after);
         self.begin_ending(id);

@@ -35,9 +35,9 @@ pub(crate) struct SettlingRange {
 }
 
 /// Neighbouring deliveries that the peer was heard to settle, in our turn.
-pub(super) struct Heard(Option<(u64, u64)>);
+pub(super) struct SettledRange(Option<(u64, u64)>);
 
-impl Heard {
+impl SettledRange {
     pub(super) fn has(&self, delivery: u64) -> bool {
         self.0.is_some_and(|(first, last)| (first..=last).contains(&delivery))
     }
@@ -81,7 +81,7 @@ impl Connection {
                     None => continue,
                 },
                 Work::Release(messages) => match self.release_next(messages) {
-                    Some(release) => (release, Awaited::Unheard),
+                    Some(release) => (release, Awaited::Ignored),
                     None => continue,
                 },
                 Work::Settle(range) => match self.settle_next(range) {
@@ -97,10 +97,10 @@ impl Connection {
 
     /// The disposition that waits for its turn in a session. It is first of all waiting work, since
     /// nothing is read while any waits.
-    pub(super) fn settling(&self, key: SessionKey) -> Heard {
+    pub(super) fn settling(&self, key: SessionKey) -> SettledRange {
         let is_settling = |work: &Work| matches!(work, Work::Settle(_));
         debug_assert!(!self.work.iter().skip(1).any(is_settling), "one at a time, and first");
-        Heard(match self.work.front() {
+        SettledRange(match self.work.front() {
             Some(Work::Settle(range)) if range.session == key => Some((range.next, range.last)),
             _ => None,
         })
@@ -160,7 +160,7 @@ impl Connection {
 
 fn settling(range: &SettlingRange, delivery: u64, message: Option<MessageId>) -> Awaited {
     if range.answer.is_none() && range.transaction.is_none() {
-        return Awaited::Unheard;
+        return Awaited::Ignored;
     }
     let SettlingRange { session, transaction, .. } = *range;
     let answer = range.answer.clone();

@@ -155,7 +155,7 @@ impl World {
         let commands = self.commands;
         let (before, bytes) = (total(&self.engine.statistics()), self.received + BEFORE_BYTES);
         self.poll();
-        while self.tell() {
+        while self.emit() {
             self.poll();
         }
         if self.commands > commands {
@@ -190,10 +190,10 @@ impl World {
     }
 
     /// Gives whether there is more to poll.
-    fn tell(&mut self) -> bool {
+    fn emit(&mut self) -> bool {
         for (after, event) in std::mem::take(&mut self.held) {
             if after.lsn <= self.durable {
-                self.connection.tell(event, &mut self.out);
+                self.connection.emit(event, &mut self.out);
             } else {
                 self.held.push_back((after, event));
             }

@@ -115,7 +115,7 @@ impl Pair {
         for end in 0..self.ends.len() {
             self.poll(end);
         }
-        while (0..self.ends.len()).any(|end| self.tell(end)) {
+        while (0..self.ends.len()).any(|end| self.emit(end)) {
             (0..self.ends.len()).for_each(|end| self.poll(end));
         }
         self.engine.check();
@@ -167,12 +167,12 @@ impl Pair {
     }
 
     /// Gives whether there is more to poll.
-    fn tell(&mut self, end: usize) -> bool {
+    fn emit(&mut self, end: usize) -> bool {
         let end = &mut self.ends[end];
         let Some(connection) = &mut end.connection else { return false };
         for (after, event) in std::mem::take(&mut end.held) {
             if after.lsn <= self.durable {
-                connection.tell(event, &mut end.out);
+                connection.emit(event, &mut end.out);
             } else {
                 end.held.push_back((after, event));
             }

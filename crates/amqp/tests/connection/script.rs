@@ -184,7 +184,7 @@ impl World {
     fn settle_down(&mut self) {
         loop {
             self.poll();
-            self.tell();
+            self.emit();
             if !self.connection.has_more() {
                 break;
             }
@@ -215,10 +215,10 @@ impl World {
         }
     }
 
-    fn tell(&mut self) {
+    fn emit(&mut self) {
         for (after, event) in std::mem::take(&mut self.held) {
             if after.lsn.0 <= self.durable {
-                self.connection.tell(event, &mut self.out);
+                self.connection.emit(event, &mut self.out);
             } else {
                 self.held.push_back((after, event));
             }

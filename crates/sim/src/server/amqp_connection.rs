@@ -68,7 +68,7 @@ impl AmqpConnection {
     pub(super) fn release(&mut self, durable: Durable, all: bool, bytes_max: usize) -> Vec<u8> {
         for (after, event) in std::mem::take(&mut self.held) {
             if all || durable.covers(after) {
-                self.connection.tell(event, &mut self.output);
+                self.connection.emit(event, &mut self.output);
             } else {
                 self.held.push((after, event));
             }
