@@ -63,7 +63,8 @@ pub enum ListCommand {
     },
     /// A run: store elements as so many [`ListCommand::Push`] of one each would, one behind the
     /// other, of which none is only for a list that is there. → `Count` of the elements in the list
-    /// then, `Refused` as each of them would be; `Apart` where others might come between them
+    /// then, `Refused` as each of them would be; `NotBatchable` where others might come between
+    /// them
     PushEach {
         /// The list.
         queue: QueueName,
@@ -75,7 +76,8 @@ pub enum ListCommand {
         persistence: Persistence,
     },
     /// A run: take elements as so many [`ListCommand::Pop`] of one each would, one behind the
-    /// other. → as of those of one with this `max`; `Apart` where others might come between them
+    /// other. → as of those of one with this `max`; `NotBatchable` where others might come between
+    /// them
     PopEach {
         /// The list.
         queue: QueueName,

@@ -144,7 +144,7 @@ pub enum Reply {
     OwnPolicies(OwnPolicies),
     /// A run is to be asked for command by command, for others might come between them. Nothing
     /// was done; this was asked.
-    Apart(Box<ListCommand>),
+    NotBatchable(Box<ListCommand>),
     /// The answers to the commands of a batch.
     Batch(Vec<Self>),
     /// An observed key has changed: the batch was not done.

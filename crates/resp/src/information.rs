@@ -9,7 +9,7 @@ use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::greeting::REDIS_VERSION;
-use crate::plan::Plan;
+use crate::query::Query;
 use crate::reply_format::ReplyFormat;
 use crate::shared::Shared;
 
@@ -33,7 +33,7 @@ const SECTIONS: [Section; 9] = [
 ];
 
 /// INFO
-pub(crate) fn ask(arguments: Arguments<'_>) -> Result<Plan, Fault> {
+pub(crate) fn ask(arguments: Arguments<'_>) -> Result<Query, Fault> {
     let all = Sections((1 << SECTIONS.len()) - 1);
     let mut wanted = if arguments.len() == 1 { all.0 } else { 0 };
     for at in 1..arguments.len() {
@@ -44,7 +44,7 @@ pub(crate) fn ask(arguments: Arguments<'_>) -> Result<Plan, Fault> {
             wanted |= u16::from(arguments.word(at).eq_ignore_ascii_case(name.as_bytes())) << place;
         }
     }
-    Ok(Plan::key(KeyCommand::CountAll, ReplyFormat::Information(Sections(wanted))))
+    Ok(Query::key(KeyCommand::CountAll, ReplyFormat::Information(Sections(wanted))))
 }
 
 /// Tells the sections that are wanted.

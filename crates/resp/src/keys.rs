@@ -11,10 +11,10 @@ use crate::arguments::Arguments;
 use crate::fault::Fault;
 use crate::key_names::key_of;
 use crate::number::parse_integer;
-use crate::plan::Plan;
+use crate::query::Query;
 use crate::reply_format::{Listing, ReplyFormat, Scan};
 
-type Planned = Result<Plan, Fault>;
+type QueryResult = Result<Query, Fault>;
 
 /// In which unit a time is given, and from when on it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,13 +63,13 @@ const NAMES_PER_STEP: usize = 1_000;
 const PATTERN_BYTES_USUAL: usize = 64;
 
 /// DEL, UNLINK
-pub(crate) fn delete(arguments: Arguments<'_>) -> Planned {
-    Ok(Names::new(arguments.keys(1)?, true).plan())
+pub(crate) fn delete(arguments: Arguments<'_>) -> QueryResult {
+    Ok(Names::new(arguments.keys(1)?, true).into_query())
 }
 
 /// EXISTS, TOUCH
-pub(crate) fn count(arguments: Arguments<'_>) -> Planned {
-    Ok(Names::new(arguments.keys(1)?, false).plan())
+pub(crate) fn count(arguments: Arguments<'_>) -> QueryResult {
+    Ok(Names::new(arguments.keys(1)?, false).into_query())
 }
 
 /// Names that are deleted or counted: in a transaction all at once, else a part at a time, so that
@@ -96,31 +96,31 @@ impl Names {
     }
 
     /// The same in parts.
-    pub(crate) fn in_parts(self) -> Plan {
-        Self { part: NAMES_PER_STEP, ..self }.plan()
+    pub(crate) fn in_parts(self) -> Query {
+        Self { part: NAMES_PER_STEP, ..self }.into_query()
     }
 
     /// The next part.
-    fn plan(self) -> Plan {
+    fn into_query(self) -> Query {
         let names = self.names.iter().take(self.part).cloned().collect();
         let command =
             if self.delete { KeyCommand::Delete { names } } else { KeyCommand::CountOf { names } };
-        Plan::key(command, ReplyFormat::Names(self))
+        Query::key(command, ReplyFormat::Names(self))
     }
 
     /// The next question, or the count in all.
-    pub(crate) fn go_on(mut self, reply: &Reply) -> Result<Result<Plan, u64>, Fault> {
+    pub(crate) fn go_on(mut self, reply: &Reply) -> Result<Result<Query, u64>, Fault> {
         match reply {
             Reply::Count(count) => {
                 self.done += count;
                 let part = self.names.len().min(self.part);
                 self.names.drain(..part);
-                Ok(if self.names.is_empty() { Err(self.done) } else { Ok(self.plan()) })
+                Ok(if self.names.is_empty() { Err(self.done) } else { Ok(self.into_query()) })
             }
             // There is more behind the same names.
             Reply::CountSoFar(count) => {
                 self.done += count;
-                Ok(Ok(self.plan()))
+                Ok(Ok(self.into_query()))
             }
             _ => Err(Fault::INTERNAL),
         }
@@ -136,19 +136,22 @@ impl Names {
 const NAME_BYTES: usize = size_of::<QueueName>() + 48;
 
 /// TYPE
-pub(crate) fn kind(arguments: Arguments<'_>) -> Planned {
-    Ok(Plan::key(KeyCommand::Kind { name: arguments.key(1)? }, ReplyFormat::Kind))
+pub(crate) fn kind(arguments: Arguments<'_>) -> QueryResult {
+    Ok(Query::key(KeyCommand::Kind { name: arguments.key(1)? }, ReplyFormat::Kind))
 }
 
 /// OBJECT ENCODING
-pub(crate) fn encoding(arguments: Arguments<'_>) -> Planned {
-    Ok(Plan::key(KeyCommand::Value { name: arguments.key(2)?, take: false }, ReplyFormat::Encoding))
+pub(crate) fn encoding(arguments: Arguments<'_>) -> QueryResult {
+    Ok(Query::key(
+        KeyCommand::Value { name: arguments.key(2)?, take: false },
+        ReplyFormat::Encoding,
+    ))
 }
 
 /// KEYS
-pub(crate) fn keys(arguments: Arguments<'_>) -> Planned {
+pub(crate) fn keys(arguments: Arguments<'_>) -> QueryResult {
     let pattern = arguments.pattern(1)?;
-    Ok(Plan::key(next_names(None, pattern), ReplyFormat::Keys(Listing::new(pattern))))
+    Ok(Query::key(next_names(None, pattern), ReplyFormat::Keys(Listing::new(pattern))))
 }
 
 /// The next step of KEYS.
@@ -165,7 +168,7 @@ const fn names(after: Option<QueueName>, max: usize, kind: Option<KeyKind>) -> K
 }
 
 /// SCAN
-pub(crate) fn scan(arguments: Arguments<'_>) -> Planned {
+pub(crate) fn scan(arguments: Arguments<'_>) -> QueryResult {
     let after = arguments.cursor(1)?;
     let mut scan = Scan { pattern: None, none: false };
     let (mut max, mut kind) = (10, None);
@@ -190,7 +193,7 @@ pub(crate) fn scan(arguments: Arguments<'_>) -> Planned {
         }
     }
     let max = max.min(names_per_step(scan.pattern.as_deref().unwrap_or_default()));
-    Ok(Plan::key(names(after, max, kind), ReplyFormat::Scan(scan)))
+    Ok(Query::key(names(after, max, kind), ReplyFormat::Scan(scan)))
 }
 
 fn kind_named(arguments: Arguments<'_>, at: usize) -> Option<KeyKind> {
@@ -202,18 +205,18 @@ fn kind_named(arguments: Arguments<'_>, at: usize) -> Option<KeyKind> {
 }
 
 /// RENAME, RENAMENX
-pub(crate) fn rename(arguments: Arguments<'_>, only_new: bool) -> Planned {
+pub(crate) fn rename(arguments: Arguments<'_>, only_new: bool) -> QueryResult {
     let (from, to) = (arguments.key(1)?, arguments.key(2)?);
-    let wording = if only_new { ReplyFormat::WhetherDone } else { ReplyFormat::Okay };
-    Ok(Plan::key(KeyCommand::Rename { from, to, only_new }, wording))
+    let format = if only_new { ReplyFormat::WhetherDone } else { ReplyFormat::Okay };
+    Ok(Query::key(KeyCommand::Rename { from, to, only_new }, format))
 }
 
 /// EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT
-pub(crate) fn expire(arguments: Arguments<'_>, clock: Clock, name: &str) -> Planned {
+pub(crate) fn expire(arguments: Arguments<'_>, clock: Clock, name: &str) -> QueryResult {
     let rule = rule(arguments)?;
     let deadline = clock.deadline(arguments.integer(2)?).ok_or(Fault::expire_time(name))?;
     let command = KeyCommand::SetDeadline { name: arguments.key(1)?, deadline, rule };
-    Ok(Plan::key(command, ReplyFormat::Count))
+    Ok(Query::key(command, ReplyFormat::Count))
 }
 
 fn rule(arguments: Arguments<'_>) -> Result<DeadlineRule, Fault> {
@@ -245,55 +248,55 @@ fn rule(arguments: Arguments<'_>) -> Result<DeadlineRule, Fault> {
 }
 
 /// TTL, PTTL, EXPIRETIME, PEXPIRETIME
-pub(crate) fn lifetime(arguments: Arguments<'_>, clock: Clock) -> Planned {
+pub(crate) fn lifetime(arguments: Arguments<'_>, clock: Clock) -> QueryResult {
     let name = arguments.key(1)?;
-    Ok(Plan::key(KeyCommand::Lifetime { name }, ReplyFormat::Lifetime(clock)))
+    Ok(Query::key(KeyCommand::Lifetime { name }, ReplyFormat::Lifetime(clock)))
 }
 
 /// PERSIST
-pub(crate) fn persist(arguments: Arguments<'_>) -> Planned {
-    Ok(Plan::key(KeyCommand::ClearDeadline { name: arguments.key(1)? }, ReplyFormat::Count))
+pub(crate) fn persist(arguments: Arguments<'_>) -> QueryResult {
+    Ok(Query::key(KeyCommand::ClearDeadline { name: arguments.key(1)? }, ReplyFormat::Count))
 }
 
 /// FLUSHALL, FLUSHDB
-pub(crate) fn delete_all(arguments: Arguments<'_>) -> Planned {
+pub(crate) fn delete_all(arguments: Arguments<'_>) -> QueryResult {
     let known = arguments.is(1, "sync") || arguments.is(1, "async");
     match arguments.len() {
         1 => {}
         2 if known => {}
         _ => return Err(Fault::SYNTAX),
     }
-    Ok(Plan::key(KeyCommand::DeleteAll, ReplyFormat::AllDeleted))
+    Ok(Query::key(KeyCommand::DeleteAll, ReplyFormat::AllDeleted))
 }
 
 /// DBSIZE
-pub(crate) fn size() -> Planned {
-    Ok(Plan::key(KeyCommand::CountAll, ReplyFormat::Count))
+pub(crate) fn size() -> QueryResult {
+    Ok(Query::key(KeyCommand::CountAll, ReplyFormat::Count))
 }
 
 /// GET, GETDEL
-pub(crate) fn value(arguments: Arguments<'_>, take: bool) -> Planned {
-    Ok(Plan::key(KeyCommand::Value { name: arguments.key(1)?, take }, ReplyFormat::Value))
+pub(crate) fn value(arguments: Arguments<'_>, take: bool) -> QueryResult {
+    Ok(Query::key(KeyCommand::Value { name: arguments.key(1)?, take }, ReplyFormat::Value))
 }
 
 /// SETNX
-pub(crate) fn set_new(arguments: Arguments<'_>) -> Planned {
+pub(crate) fn set_new(arguments: Arguments<'_>) -> QueryResult {
     let set = Set { rule: SetRule::IfNone, ..Set::default() };
-    set.plan(arguments, arguments.word(2), ReplyFormat::WhetherSet)
+    set.into_query(arguments, arguments.word(2), ReplyFormat::WhetherSet)
 }
 
 /// SETEX, PSETEX
-pub(crate) fn set_for(arguments: Arguments<'_>, clock: Clock, name: &str) -> Planned {
+pub(crate) fn set_for(arguments: Arguments<'_>, clock: Clock, name: &str) -> QueryResult {
     let deadline = value_deadline(arguments, 2, clock, name)?;
     let set = Set { deadline, ..Set::default() };
-    set.plan(arguments, arguments.word(3), ReplyFormat::Set)
+    set.into_query(arguments, arguments.word(3), ReplyFormat::Set)
 }
 
 /// SET
-pub(crate) fn set(arguments: Arguments<'_>) -> Planned {
+pub(crate) fn set(arguments: Arguments<'_>) -> QueryResult {
     let set = Set::parse(arguments)?;
-    let wording = if set.want_old { ReplyFormat::Old } else { ReplyFormat::Set };
-    set.plan(arguments, arguments.word(2), wording)
+    let format = if set.want_old { ReplyFormat::Old } else { ReplyFormat::Set };
+    set.into_query(arguments, arguments.word(2), format)
 }
 
 /// The options of SET beside key and value.
@@ -339,11 +342,16 @@ impl Set {
         Ok(set)
     }
 
-    fn plan(self, arguments: Arguments<'_>, value: &[u8], wording: ReplyFormat) -> Planned {
+    fn into_query(
+        self,
+        arguments: Arguments<'_>,
+        value: &[u8],
+        format: ReplyFormat,
+    ) -> QueryResult {
         let Self { rule, deadline, want_old } = self;
         let name = arguments.key(1)?;
         let command = KeyCommand::SetValue { name, value: value.into(), deadline, rule, want_old };
-        Ok(Plan::key(command, wording))
+        Ok(Query::key(command, format))
     }
 }
 

@@ -6,14 +6,14 @@ use model::{End, ListCommand, Nanos, Persistence};
 
 use crate::arguments::Arguments;
 use crate::fault::Fault;
-use crate::plan::Plan;
+use crate::query::Query;
 use crate::reply_format::ReplyFormat;
 use crate::shared::Side;
 
-type Planned = Result<Plan, Fault>;
+type QueryResult = Result<Query, Fault>;
 
 /// LPUSH, RPUSH, LPUSHX, RPUSHX
-pub(crate) fn push(arguments: Arguments<'_>, side: Side, only_existing: bool) -> Planned {
+pub(crate) fn push(arguments: Arguments<'_>, side: Side, only_existing: bool) -> QueryResult {
     let command = ListCommand::Push {
         queue: arguments.key(1)?,
         end: arguments.side(side),
@@ -21,42 +21,42 @@ pub(crate) fn push(arguments: Arguments<'_>, side: Side, only_existing: bool) ->
         only_existing,
         persistence: Persistence::Persistent,
     };
-    Ok(Plan::list(command, ReplyFormat::Count))
+    Ok(Query::list(command, ReplyFormat::Count))
 }
 
 /// LPOP, RPOP
-pub(crate) fn pop(arguments: Arguments<'_>, side: Side, name: &str) -> Planned {
-    let (max, wording) = match arguments.len() {
+pub(crate) fn pop(arguments: Arguments<'_>, side: Side, name: &str) -> QueryResult {
+    let (max, format) = match arguments.len() {
         2 => (1, ReplyFormat::One),
         3 => (arguments.count(2)?, ReplyFormat::Many),
         _ => return Err(Fault::arity(name)),
     };
     let (queue, end) = (arguments.key(1)?, arguments.side(side));
-    Ok(Plan::list(ListCommand::Pop { queue, end, max }, wording))
+    Ok(Query::list(ListCommand::Pop { queue, end, max }, format))
 }
 
 /// BLPOP, BRPOP
-pub(crate) fn pop_waiting(arguments: Arguments<'_>, side: Side) -> Planned {
+pub(crate) fn pop_waiting(arguments: Arguments<'_>, side: Side) -> QueryResult {
     let last = arguments.len() - 1;
     let wait = arguments.timeout(last)?;
     let queues = (1..last).map(|at| arguments.key(at)).collect::<Result<_, _>>()?;
     let command = ListCommand::PopFirst { queues, end: arguments.side(side), max: 1, wait };
-    Ok(Plan::list(command, ReplyFormat::Pair))
+    Ok(Query::list(command, ReplyFormat::Pair))
 }
 
 /// LMPOP
-pub(crate) fn pop_several(arguments: Arguments<'_>) -> Planned {
+pub(crate) fn pop_several(arguments: Arguments<'_>) -> QueryResult {
     pop_first(arguments, 1, Some(Nanos::ZERO))
 }
 
 /// BLMPOP
-pub(crate) fn pop_several_waiting(arguments: Arguments<'_>) -> Planned {
+pub(crate) fn pop_several_waiting(arguments: Arguments<'_>) -> QueryResult {
     // The number of keys is looked at first.
     key_count(arguments, 2)?;
     pop_first(arguments, 2, arguments.timeout(1)?)
 }
 
-fn pop_first(arguments: Arguments<'_>, at: usize, wait: Option<Nanos>) -> Planned {
+fn pop_first(arguments: Arguments<'_>, at: usize, wait: Option<Nanos>) -> QueryResult {
     let count = key_count(arguments, at)?;
     let end_at = count.checked_add(at + 1).filter(|end| *end < arguments.len());
     let end_at = end_at.ok_or(Fault::SYNTAX)?;
@@ -70,7 +70,7 @@ fn pop_first(arguments: Arguments<'_>, at: usize, wait: Option<Nanos>) -> Planne
         _ => return Err(Fault::SYNTAX),
     };
     let queues = (at + 1..end_at).map(|at| arguments.key(at)).collect::<Result<_, _>>()?;
-    Ok(Plan::list(ListCommand::PopFirst { queues, end, max, wait }, ReplyFormat::Several))
+    Ok(Query::list(ListCommand::PopFirst { queues, end, max, wait }, ReplyFormat::Several))
 }
 
 fn key_count(arguments: Arguments<'_>, at: usize) -> Result<usize, Fault> {
@@ -80,19 +80,19 @@ fn key_count(arguments: Arguments<'_>, at: usize) -> Result<usize, Fault> {
 }
 
 /// LMOVE, BLMOVE
-pub(crate) fn shift(arguments: Arguments<'_>, waiting: bool) -> Planned {
+pub(crate) fn shift(arguments: Arguments<'_>, waiting: bool) -> QueryResult {
     let ends = (arguments.end(3)?, arguments.end(4)?);
     transfer(arguments, ends, waiting.then_some(5))
 }
 
 /// RPOPLPUSH, BRPOPLPUSH
-pub(crate) fn rotate(arguments: Arguments<'_>, waiting: bool) -> Planned {
+pub(crate) fn rotate(arguments: Arguments<'_>, waiting: bool) -> QueryResult {
     let ends = (arguments.side(Side::Right), arguments.side(Side::Left));
     transfer(arguments, ends, waiting.then_some(3))
 }
 
-fn transfer(arguments: Arguments<'_>, ends: (End, End), timeout_at: Option<usize>) -> Planned {
-    let (wait, wording) = match timeout_at {
+fn transfer(arguments: Arguments<'_>, ends: (End, End), timeout_at: Option<usize>) -> QueryResult {
+    let (wait, format) = match timeout_at {
         Some(at) => (arguments.timeout(at)?, ReplyFormat::OneAwaited),
         None => (Some(Nanos::ZERO), ReplyFormat::One),
     };
@@ -103,33 +103,33 @@ fn transfer(arguments: Arguments<'_>, ends: (End, End), timeout_at: Option<usize
         to_end: ends.1,
         wait,
     };
-    Ok(Plan::list(command, wording))
+    Ok(Query::list(command, format))
 }
 
 /// LLEN
-pub(crate) fn length(arguments: Arguments<'_>) -> Planned {
-    Ok(Plan::list(ListCommand::Length { queue: arguments.key(1)? }, ReplyFormat::Count))
+pub(crate) fn length(arguments: Arguments<'_>) -> QueryResult {
+    Ok(Query::list(ListCommand::Length { queue: arguments.key(1)? }, ReplyFormat::Count))
 }
 
 /// LRANGE
-pub(crate) fn range(arguments: Arguments<'_>) -> Planned {
+pub(crate) fn range(arguments: Arguments<'_>) -> QueryResult {
     let (first, last) = (arguments.integer(2)?, arguments.integer(3)?);
     slice(arguments, first, last, ReplyFormat::Range)
 }
 
 /// LINDEX
-pub(crate) fn index(arguments: Arguments<'_>) -> Planned {
+pub(crate) fn index(arguments: Arguments<'_>) -> QueryResult {
     let at = arguments.integer(2)?;
     slice(arguments, at, at, ReplyFormat::One)
 }
 
-fn slice(arguments: Arguments<'_>, first: i64, last: i64, wording: ReplyFormat) -> Planned {
+fn slice(arguments: Arguments<'_>, first: i64, last: i64, format: ReplyFormat) -> QueryResult {
     let (queue, origin) = (arguments.key(1)?, arguments.side(Side::Left));
-    Ok(Plan::list(ListCommand::Range { queue, origin, first, last }, wording))
+    Ok(Query::list(ListCommand::Range { queue, origin, first, last }, format))
 }
 
 /// LSET
-pub(crate) fn replace(arguments: Arguments<'_>) -> Planned {
+pub(crate) fn replace(arguments: Arguments<'_>) -> QueryResult {
     let command = ListCommand::Replace {
         at: arguments.integer(2)?,
         queue: arguments.key(1)?,
@@ -137,11 +137,11 @@ pub(crate) fn replace(arguments: Arguments<'_>) -> Planned {
         element: arguments.element(3),
         persistence: Persistence::Persistent,
     };
-    Ok(Plan::list(command, ReplyFormat::Okay))
+    Ok(Query::list(command, ReplyFormat::Okay))
 }
 
 /// LINSERT
-pub(crate) fn insert(arguments: Arguments<'_>) -> Planned {
+pub(crate) fn insert(arguments: Arguments<'_>) -> QueryResult {
     let towards = match () {
         () if arguments.is(2, "before") => Side::Left,
         () if arguments.is(2, "after") => Side::Right,
@@ -155,11 +155,11 @@ pub(crate) fn insert(arguments: Arguments<'_>) -> Planned {
         element: arguments.element(4),
         persistence: Persistence::Persistent,
     };
-    Ok(Plan::list(command, ReplyFormat::Inserted))
+    Ok(Query::list(command, ReplyFormat::Inserted))
 }
 
 /// LREM
-pub(crate) fn remove(arguments: Arguments<'_>) -> Planned {
+pub(crate) fn remove(arguments: Arguments<'_>) -> QueryResult {
     let count = arguments.integer(2)?;
     let origin = if count < 0 { Side::Right } else { Side::Left };
     let command = ListCommand::Remove {
@@ -168,19 +168,19 @@ pub(crate) fn remove(arguments: Arguments<'_>) -> Planned {
         element: arguments.element(3),
         max: all_where_zero(count.unsigned_abs()),
     };
-    Ok(Plan::list(command, ReplyFormat::Count))
+    Ok(Query::list(command, ReplyFormat::Count))
 }
 
 /// LTRIM
-pub(crate) fn keep(arguments: Arguments<'_>) -> Planned {
+pub(crate) fn keep(arguments: Arguments<'_>) -> QueryResult {
     let (first, last) = (arguments.integer(2)?, arguments.integer(3)?);
     let (queue, origin) = (arguments.key(1)?, arguments.side(Side::Left));
     let command = ListCommand::Keep { queue, origin, first, last };
-    Ok(Plan::list(command.clone(), ReplyFormat::Trimmed(Box::new(command))))
+    Ok(Query::list(command.clone(), ReplyFormat::Trimmed(Box::new(command))))
 }
 
 /// LPOS
-pub(crate) fn locate(arguments: Arguments<'_>) -> Planned {
+pub(crate) fn locate(arguments: Arguments<'_>) -> QueryResult {
     let Location { rank, count, scan_max } = location(arguments)?;
     let from = if rank < 0 { Side::Right } else { Side::Left };
     let command = ListCommand::Locate {
@@ -192,8 +192,8 @@ pub(crate) fn locate(arguments: Arguments<'_>) -> Planned {
         max: count.map_or(1, all_where_zero),
         scan_max,
     };
-    let wording = if count.is_some() { ReplyFormat::Places } else { ReplyFormat::Place };
-    Ok(Plan::list(command, wording))
+    let format = if count.is_some() { ReplyFormat::Places } else { ReplyFormat::Place };
+    Ok(Query::list(command, format))
 }
 
 /// The options of LPOS beside key and element.

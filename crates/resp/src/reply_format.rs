@@ -14,9 +14,9 @@ use crate::fault::Fault;
 use crate::information::{self, Sections};
 use crate::key_names::key_of;
 use crate::keys::{self, Clock, Names};
-use crate::plan::Plan;
+use crate::pipelined::Pipelined;
+use crate::query::Query;
 use crate::room;
-use crate::runs::Run;
 use crate::topics;
 
 /// The meaning of the reply to a question.
@@ -62,7 +62,7 @@ pub(crate) enum ReplyFormat {
     /// Of PUBSUB NUMSUB.
     Subscribers(Vec<QueueName>),
     /// Of several commands.
-    Run(Run),
+    Pipelined(Pipelined),
 }
 
 /// How far KEYS has come.
@@ -86,19 +86,19 @@ pub(crate) enum Next {
     /// The peer was answered.
     Said,
     /// It takes another question.
-    Ask(Plan),
+    Ask(Query),
     /// It takes others, one after the other, each for an answer of its own.
-    AskEach(Vec<Plan>),
+    AskEach(Vec<Query>),
 }
 
 impl ReplyFormat {
     /// Words a reply.
     pub(crate) fn word(self, reply: Reply, context: &mut Context<'_>) -> Next {
-        let wording = match self {
-            Self::Run(run) => return run.word(reply, context),
-            wording => wording,
+        let format = match self {
+            Self::Pipelined(run) => return run.word(reply, context),
+            format => format,
         };
-        match wording.try_word(reply, context) {
+        match format.try_word(reply, context) {
             Ok(next) => next,
             Err(fault) => {
                 context.refuse(&fault);
@@ -138,7 +138,7 @@ impl ReplyFormat {
             Self::Keys(listing) => listing.go_on(reply, context),
             Self::Scan(scan) => scan.word(reply, context).map(|()| Next::Said),
             Self::Names(names) => match names.go_on(&reply)? {
-                Ok(plan) => Ok(Next::Ask(plan)),
+                Ok(query) => Ok(Next::Ask(query)),
                 Err(count) => {
                     context.answer().count(count);
                     Ok(Next::Said)
@@ -270,7 +270,7 @@ fn trimmed(
         }
         Reply::CountSoFar(_) => {
             let again = Command::List(ListCommand::clone(&command));
-            Ok(Next::Ask(Plan { command: again, wording: ReplyFormat::Trimmed(command) }))
+            Ok(Next::Ask(Query { command: again, format: ReplyFormat::Trimmed(command) }))
         }
         _ => Err(Fault::INTERNAL),
     }
@@ -283,7 +283,7 @@ fn all_deleted(reply: &Reply, context: &mut Context<'_>) -> Result<Next, Fault> 
             Ok(Next::Said)
         }
         Reply::CountSoFar(_) => {
-            Ok(Next::Ask(Plan::key(KeyCommand::DeleteAll, ReplyFormat::AllDeleted)))
+            Ok(Next::Ask(Query::key(KeyCommand::DeleteAll, ReplyFormat::AllDeleted)))
         }
         _ => Err(Fault::INTERNAL),
     }
@@ -304,7 +304,7 @@ impl Listing {
         }
         if let Some(after) = next {
             let command = keys::next_names(Some(after), &self.pattern);
-            return Ok(Next::Ask(Plan::key(command, ReplyFormat::Keys(self))));
+            return Ok(Next::Ask(Query::key(command, ReplyFormat::Keys(self))));
         }
         say_names(&self.found, &mut context.answer());
         Ok(Next::Said)

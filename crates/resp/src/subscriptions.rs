@@ -23,7 +23,7 @@ const WINDOW_BYTES: u64 = 1024 * 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
     links: BTreeMap<Target, LinkId>,
-    feeds: BTreeMap<LinkId, Feed>,
+    active: BTreeMap<LinkId, ActiveSubscription>,
     patterns: usize,
     next: u32,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Target {
 
 /// How far one subscription has come.
 #[derive(Debug)]
-struct Feed {
+struct ActiveSubscription {
     target: Target,
     delivered: u64,
     limit: u64,
@@ -93,7 +93,7 @@ impl Subscriptions {
             // A connection that lives for years may have used all of them once.
             self.next = (self.next + 1) % u32::MAX;
             let link = LinkId(self.next);
-            if !self.feeds.contains_key(&link) {
+            if !self.active.contains_key(&link) {
                 return link;
             }
         }
@@ -107,10 +107,15 @@ impl Subscriptions {
     pub(crate) fn insert(&mut self, link: LinkId, target: Target) -> Command {
         self.patterns += usize::from(target.pattern);
         self.links.insert(target.clone(), link);
-        let feed =
-            Feed { target, delivered: 0, limit: WINDOW, bytes: 0, bytes_limit: WINDOW_BYTES };
-        let credit = feed.credit(link);
-        self.feeds.insert(link, feed);
+        let subscription = ActiveSubscription {
+            target,
+            delivered: 0,
+            limit: WINDOW,
+            bytes: 0,
+            bytes_limit: WINDOW_BYTES,
+        };
+        let credit = subscription.credit(link);
+        self.active.insert(link, subscription);
         credit
     }
 
@@ -118,7 +123,7 @@ impl Subscriptions {
     pub(crate) fn remove(&mut self, target: &Target) -> Option<Command> {
         let link = self.links.remove(target)?;
         self.patterns -= usize::from(target.pattern);
-        self.feeds.remove(&link);
+        self.active.remove(&link);
         Some(Command::CloseConsumer { link })
     }
 
@@ -135,10 +140,10 @@ impl Subscriptions {
 
     /// The engine has ended a subscription.
     pub(crate) fn forget(&mut self, link: LinkId) -> Option<Target> {
-        let feed = self.feeds.remove(&link)?;
-        self.links.remove(&feed.target);
-        self.patterns -= usize::from(feed.target.pattern);
-        Some(feed.target)
+        let subscription = self.active.remove(&link)?;
+        self.links.remove(&subscription.target);
+        self.patterns -= usize::from(subscription.target.pattern);
+        Some(subscription.target)
     }
 
     /// Tells a client of a message, unless its subscription has ended; gives more credit when half
@@ -149,15 +154,15 @@ impl Subscriptions {
         answer: &mut Answer<'_>,
     ) -> Option<Command> {
         let link = delivery.link?;
-        let feed = self.feeds.get_mut(&link)?;
-        feed.delivered += 1;
-        feed.bytes += delivery.charge;
-        feed.say(delivery, answer);
-        feed.renew().then(|| feed.credit(link))
+        let subscription = self.active.get_mut(&link)?;
+        subscription.delivered += 1;
+        subscription.bytes += delivery.charge;
+        subscription.say(delivery, answer);
+        subscription.renew().then(|| subscription.credit(link))
     }
 }
 
-impl Feed {
+impl ActiveSubscription {
     /// Allows more when half of the credit is used up. Gives whether it was.
     fn renew(&mut self) -> bool {
         let left_bytes = self.bytes_limit.saturating_sub(self.bytes);

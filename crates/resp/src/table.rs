@@ -10,7 +10,7 @@ use crate::information;
 use crate::keys::{self, Clock};
 use crate::lists;
 use crate::parameters;
-use crate::plan::Plan;
+use crate::query::Query;
 use crate::server_commands as server;
 use crate::shared::Side;
 use crate::topics;
@@ -28,14 +28,14 @@ pub(crate) struct Spec {
     /// The first key, the last (negative: from the end), the step between.
     pub(crate) keys: (i8, i8, i8),
     pub(crate) group: Group,
-    pub(crate) does: Does,
+    pub(crate) handler: Handler,
 }
 
 /// The action of a command.
 #[derive(Clone, Copy)]
-pub(crate) enum Does {
+pub(crate) enum Handler {
     /// Asks the engine.
-    Ask(fn(Arguments<'_>) -> Result<Plan, Fault>),
+    Ask(fn(Arguments<'_>) -> Result<Query, Fault>),
     /// Is answered by the server itself.
     Say(Say),
     /// Changes the session's behaviour.
@@ -80,7 +80,7 @@ impl Spec {
     pub(crate) fn find(words: &Words) -> Result<&'static Self, Fault> {
         let spec = lookup_word(words.word(0)).ok_or_else(|| unknown(words))?;
         spec.check_arity(words)?;
-        if !matches!(spec.does, Does::Subcommands(_)) || words.len() == 1 {
+        if !matches!(spec.handler, Handler::Subcommands(_)) || words.len() == 1 {
             return Ok(spec);
         }
         let name = [spec.name, "|", &words.lower(1)].concat();
@@ -96,7 +96,7 @@ impl Spec {
 
     /// True if it is asked of the engine as soon as it has come.
     pub(crate) const fn asks_engine(&self) -> bool {
-        matches!(self.does, Does::Ask(_))
+        matches!(self.handler, Handler::Ask(_))
     }
 
     fn check_arity(&self, words: &Words) -> Result<(), Fault> {
@@ -120,7 +120,7 @@ impl Repeated {
     /// know that.
     fn of(spec: &'static Spec, words: &Words) -> Option<Self> {
         let (name, mut word) = (words.word(0), [0; NAME_BYTES_MAX]);
-        if !words.is(0, spec.name) || matches!(spec.does, Does::Subcommands(_)) {
+        if !words.is(0, spec.name) || matches!(spec.handler, Handler::Subcommands(_)) {
             return None;
         }
         word.get_mut(..name.len())?.copy_from_slice(name);
@@ -183,7 +183,7 @@ fn unknown_subcommand(spec: &Spec, words: &Words) -> Fault {
     Fault::about("ERR unknown subcommand '", printed(words.word(1), 128), &help)
 }
 
-impl core::fmt::Debug for Does {
+impl core::fmt::Debug for Handler {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
             Self::Ask(_) => "Ask",
@@ -201,9 +201,9 @@ const fn ask(
     flags: &'static [&'static str],
     keys: (i8, i8, i8),
     group: Group,
-    plan: fn(Arguments<'_>) -> Result<Plan, Fault>,
+    query: fn(Arguments<'_>) -> Result<Query, Fault>,
 ) -> Spec {
-    Spec { name, arity, flags, keys, group, does: Does::Ask(plan) }
+    Spec { name, arity, flags, keys, group, handler: Handler::Ask(query) }
 }
 
 const fn say(
@@ -213,7 +213,7 @@ const fn say(
     group: Group,
     say: Say,
 ) -> Spec {
-    Spec { name, arity, flags, keys: NO_KEYS, group, does: Does::Say(say) }
+    Spec { name, arity, flags, keys: NO_KEYS, group, handler: Handler::Say(say) }
 }
 
 const fn verb(
@@ -223,11 +223,11 @@ const fn verb(
     group: Group,
     verb: Verb,
 ) -> Spec {
-    Spec { name, arity, flags, keys: NO_KEYS, group, does: Does::Verb(verb) }
+    Spec { name, arity, flags, keys: NO_KEYS, group, handler: Handler::Verb(verb) }
 }
 
 const fn container(name: &'static str, group: Group) -> Spec {
-    Spec { name, arity: -2, flags: &[], keys: NO_KEYS, group, does: Does::Subcommands(None) }
+    Spec { name, arity: -2, flags: &[], keys: NO_KEYS, group, handler: Handler::Subcommands(None) }
 }
 
 const NO_KEYS: (i8, i8, i8) = (0, 0, 0);
@@ -277,7 +277,7 @@ static SPECS: [Spec; 106] = [
     Spec {
         arity: -1,
         flags: ANY,
-        does: Does::Subcommands(Some(catalogue::command)),
+        handler: Handler::Subcommands(Some(catalogue::command)),
         ..container("command", Server)
     },
     say("command|count", 2, ANY, Server, catalogue::count),
@@ -292,7 +292,7 @@ static SPECS: [Spec; 106] = [
     say("config|rewrite", 2, ADMIN, Server, parameters::rewrite),
     say("config|set", -4, ADMIN, Server, parameters::set),
     ask("dbsize", 1, READ_FAST, NO_KEYS, Server, |_| keys::size()),
-    Spec { does: Does::Never(server::DEBUG), flags: ADMIN, ..container("debug", Server) },
+    Spec { handler: Handler::Never(server::DEBUG), flags: ADMIN, ..container("debug", Server) },
     ask("del", -2, WRITE, (1, -1, 1), Generic, keys::delete),
     verb("discard", 1, OWN_FAST, Transactions, Verb::Discard),
     say("echo", 2, ANY_FAST, Connection, server::echo),

@@ -12,24 +12,24 @@ use crate::answer::Answer;
 use crate::arguments::Arguments;
 use crate::fault::Fault;
 use crate::key_names::key_of;
-use crate::plan::Plan;
+use crate::query::Query;
 use crate::reply_format::ReplyFormat;
 
-type Planned = Result<Plan, Fault>;
+type QueryResult = Result<Query, Fault>;
 
 /// PUBLISH. Later subscribers do not get the message, so memory is enough for it.
-pub(crate) fn publish(arguments: Arguments<'_>) -> Planned {
+pub(crate) fn publish(arguments: Arguments<'_>) -> QueryResult {
     let message = NewMessage {
         persistence: Persistence::NonPersistent,
         priority: PRIORITY_DEFAULT,
         ..NewMessage::new(arguments.element(2))
     };
     let command = Command::Publish { topic: arguments.key(1)?, message };
-    Ok(Plan { command, wording: ReplyFormat::Count })
+    Ok(Query { command, format: ReplyFormat::Count })
 }
 
 /// PUBSUB CHANNELS
-pub(crate) fn channels(arguments: Arguments<'_>) -> Planned {
+pub(crate) fn channels(arguments: Arguments<'_>) -> QueryResult {
     let pattern = match arguments.len() {
         2 => &b"*"[..],
         3 => arguments.pattern(2)?,
@@ -44,12 +44,12 @@ pub(crate) fn channels(arguments: Arguments<'_>) -> Planned {
 }
 
 /// PUBSUB NUMSUB
-pub(crate) fn subscribers(arguments: Arguments<'_>) -> Planned {
+pub(crate) fn subscribers(arguments: Arguments<'_>) -> QueryResult {
     Ok(list_subscriptions(ReplyFormat::Subscribers(arguments.keys(2)?)))
 }
 
-fn list_subscriptions(wording: ReplyFormat) -> Plan {
-    Plan { command: Command::Admin(Box::new(AdminCommand::ListSubscriptions)), wording }
+fn list_subscriptions(format: ReplyFormat) -> Query {
+    Query { command: Command::Admin(Box::new(AdminCommand::ListSubscriptions)), format }
 }
 
 /// The topics that have subscribers and match a pattern.

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::fault::Fault;
 use crate::reply_format::{Next, ReplyFormat};
 use crate::shared::Shared;
-use crate::table::{Does, Say, Spec};
+use crate::table::{Handler, Say, Spec};
 use crate::words::Words;
 
 /// The commands of a client since MULTI.
@@ -62,17 +62,17 @@ impl Transaction {
             return Err(Fault(Cow::Owned(text.into_bytes())));
         }
         self.may_store |= spec.may_store();
-        self.parts.push(match spec.does {
-            Does::Ask(plan) => match plan(Arguments::new(words, shared)) {
-                Ok(plan) => {
-                    self.commands.push(plan.command);
-                    Part::Asked(plan.wording.at_once())
+        self.parts.push(match spec.handler {
+            Handler::Ask(query) => match query(Arguments::new(words, shared)) {
+                Ok(query) => {
+                    self.commands.push(query.command);
+                    Part::Asked(query.format.at_once())
                 }
                 Err(fault) => Part::Failed(fault),
             },
-            Does::Say(say) | Does::Subcommands(Some(say)) => Part::Said(say, words.clone()),
+            Handler::Say(say) | Handler::Subcommands(Some(say)) => Part::Said(say, words.clone()),
             // Of the session's own commands, only UNWATCH waits for EXEC, which ends it anyway.
-            Does::Verb(_) | Does::Subcommands(None) | Does::Never(_) => Part::Okay,
+            Handler::Verb(_) | Handler::Subcommands(None) | Handler::Never(_) => Part::Okay,
         });
         Ok(())
     }
@@ -89,7 +89,7 @@ impl Transaction {
     }
 
     /// The commands for the engine, and the other parts of the answer.
-    pub(crate) fn plan(self) -> (Vec<Command>, Parts) {
+    pub(crate) fn into_batch(self) -> (Vec<Command>, Parts) {
         (self.commands, Parts(self.parts))
     }
 }
@@ -102,8 +102,8 @@ impl Parts {
         context.answer().array(self.0.len());
         for part in self.0 {
             match part {
-                Part::Asked(wording) => match replies.next() {
-                    Some(reply) => word_once(wording, reply, context),
+                Part::Asked(format) => match replies.next() {
+                    Some(reply) => word_once(format, reply, context),
                     None => context.refuse(&Fault::INTERNAL),
                 },
                 Part::Said(..) if context.out.len() > most => context.refuse(&TOO_MUCH),
@@ -124,8 +124,8 @@ impl Parts {
     }
 }
 
-fn word_once(wording: ReplyFormat, reply: Reply, context: &mut Context<'_>) {
-    if let Next::Ask(_) = wording.word(reply, context) {
+fn word_once(format: ReplyFormat, reply: Reply, context: &mut Context<'_>) {
+    if let Next::Ask(_) = format.word(reply, context) {
         context.refuse(&TOO_MUCH);
     }
 }

@@ -112,7 +112,7 @@ pub(crate) fn shown_reply(reply: &Reply) -> Option<String> {
         Reply::Popped { queue, elements } => {
             format!("popped of {queue}{}", shown_elements(elements))
         }
-        Reply::Apart(_) => "apart".into(),
+        Reply::NotBatchable(_) => "apart".into(),
         Reply::Places(places) => {
             let places = places.iter().map(|place| format!(" {place}"));
             format!("places{}", places.collect::<String>())

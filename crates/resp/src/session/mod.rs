@@ -4,7 +4,7 @@
 //! ```text
 //!   read -> answered by itself -> read
 //!        -> ask -> (reply: ask again)* -> reply: answered -> read
-//!        -> errands, of which each asks or answers -> read
+//!        -> follow-ups, of which each asks or answers -> read
 //! ```
 //! Nothing is read while a reply of the engine is awaited: so answers leave in the order of their
 //! commands, and a command that waits holds up everything behind it. Messages of subscriptions come
@@ -24,22 +24,22 @@ use crate::clients::{Ends, Slot};
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::moments::by_engine_clock;
-use crate::plan::Plan;
+use crate::pipelined;
+use crate::query::Query;
 use crate::reader::{Progress, ProtocolError, Reader};
 use crate::reply_format::{Next, ReplyFormat};
 use crate::room;
-use crate::runs;
 use crate::shared::{Shared, cancel_wait};
 use crate::subscriptions::{Subscriptions, Target, confirm_none};
-use crate::table::{Does, Repeated, Spec, Verb};
+use crate::table::{Handler, Repeated, Spec, Verb};
 use crate::transaction::{Parts, Transaction};
 use crate::words::Words;
 
 /// Bytes that one call may answer by itself before the server must get the chance to send them.
 const ANSWERS_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes that an errand is reckoned to hold, the name of a channel most of all.
-const ERRAND_BYTES: usize = size_of::<FollowUp>() + 32;
+/// Bytes that a follow-up is reckoned to hold, the name of a channel most of all.
+const FOLLOW_UP_BYTES: usize = size_of::<FollowUp>() + 32;
 
 /// Bytes for the name of a value that is still to be looked at, beside its own.
 const LOOKED_AT_NAME_BYTES: usize = 48;
@@ -62,7 +62,7 @@ pub struct Session {
     slot: Slot,
     reader: Reader,
     awaited: Awaited,
-    errands: VecDeque<FollowUp>,
+    follow_ups: VecDeque<FollowUp>,
     subscriptions: Subscriptions,
     transaction: Option<Transaction>,
     /// The engine observes keys for it, whose names take so many bytes at most.
@@ -94,7 +94,7 @@ pub struct Session {
 enum Awaited {
     /// None but quiet ones.
     Nothing,
-    Plan(ReplyFormat),
+    Query(ReplyFormat),
     /// The same, and it may come later: there is no place yet.
     Waiting(ReplyFormat),
     /// The same, and it may come later: the client asked to wait, for lists whose names take so
@@ -113,7 +113,7 @@ enum Awaited {
 #[derive(Debug)]
 enum FollowUp {
     /// Ask the engine again.
-    Ask(Plan),
+    Ask(Query),
     /// Ask the engine a command that is answered by `Done` or nothing found, and tell no client.
     Quiet(Command),
     /// Give credit, or end a wait, which has no reply of its own.
@@ -129,13 +129,13 @@ enum FollowUp {
 impl FollowUp {
     fn held_bytes(&self) -> usize {
         let brought = match self {
-            Self::Ask(Plan { command: Command::List(list), .. }) => list.body_bytes(),
-            Self::Ask(Plan { command: Command::Key(KeyCommand::ValueEach { names }), .. }) => {
+            Self::Ask(Query { command: Command::List(list), .. }) => list.body_bytes(),
+            Self::Ask(Query { command: Command::Key(KeyCommand::ValueEach { names }), .. }) => {
                 names.iter().map(|name| LOOKED_AT_NAME_BYTES + name.as_str().len()).sum()
             }
             _ => 0,
         };
-        ERRAND_BYTES + brought
+        FOLLOW_UP_BYTES + brought
     }
 }
 
@@ -160,7 +160,7 @@ impl Session {
             slot: shared.clients.enter(id, ends, now),
             reader,
             awaited: Awaited::Nothing,
-            errands: VecDeque::new(),
+            follow_ups: VecDeque::new(),
             subscriptions: Subscriptions::default(),
             transaction: None,
             watching: None,
@@ -194,8 +194,8 @@ impl Session {
         let sent = out.len();
         self.has_more = false;
         while !self.has_more {
-            let step = match self.next_errand() {
-                Some(errand) => self.run(errand, shared, out),
+            let step = match self.next_follow_up() {
+                Some(follow_up) => self.run(follow_up, shared, out),
                 None if self.may_read() => self.read(input, shared, out),
                 None => break,
             };
@@ -303,14 +303,14 @@ impl Session {
     pub fn held_bytes(&self) -> usize {
         let queued = self.transaction.as_ref().map_or(0, Transaction::bytes);
         let awaited = match &self.awaited {
-            Awaited::Plan(wording) | Awaited::Waiting(wording) => wording.held_bytes(),
-            Awaited::Blocked(wording, names) => wording.held_bytes() + beyond_usual(*names),
+            Awaited::Query(format) | Awaited::Waiting(format) => format.held_bytes(),
+            Awaited::Blocked(format, names) => format.held_bytes() + beyond_usual(*names),
             _ => 0,
         };
         let watched = self.watching.map_or(0, beyond_usual);
         let postponed = self.postponed.as_ref().map_or(0, Words::cost_bytes);
-        let errands = self.errands.iter().map(FollowUp::held_bytes).sum::<usize>();
-        self.reader.held_bytes() + queued + awaited + watched + postponed + errands
+        let follow_ups = self.follow_ups.iter().map(FollowUp::held_bytes).sum::<usize>();
+        self.reader.held_bytes() + queued + awaited + watched + postponed + follow_ups
     }
 
     /// There is more to do without more bytes.
@@ -318,7 +318,7 @@ impl Session {
     pub fn has_more(&self) -> bool {
         self.has_more
             || self.postponed.is_some() && self.may_read()
-            || self.errands.front().is_some_and(|errand| self.may_run(errand))
+            || self.follow_ups.front().is_some_and(|follow_up| self.may_run(follow_up))
     }
 
     const fn may_read(&self) -> bool {
@@ -330,8 +330,8 @@ impl Session {
         matches!(awaited, Awaited::Waiting(_) | Awaited::Blocked(..) | Awaited::WaitingExec(_))
     }
 
-    fn may_run(&self, errand: &FollowUp) -> bool {
-        match errand {
+    fn may_run(&self, follow_up: &FollowUp) -> bool {
+        match follow_up {
             FollowUp::Quiet(_) | FollowUp::Unanswered(_) => {
                 self.is_waiting() || matches!(self.awaited, Awaited::Nothing)
             }
@@ -339,14 +339,14 @@ impl Session {
         }
     }
 
-    fn next_errand(&mut self) -> Option<FollowUp> {
-        let errand = self.errands.front()?;
-        if self.may_run(errand) { self.errands.pop_front() } else { None }
+    fn next_follow_up(&mut self) -> Option<FollowUp> {
+        let follow_up = self.follow_ups.front()?;
+        if self.may_run(follow_up) { self.follow_ups.pop_front() } else { None }
     }
 
-    fn run(&mut self, errand: FollowUp, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
-        match errand {
-            FollowUp::Ask(plan) => self.ask(plan, shared),
+    fn run(&mut self, follow_up: FollowUp, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+        match follow_up {
+            FollowUp::Ask(query) => self.ask(query, shared),
             FollowUp::Quiet(command) => {
                 self.quiet += 1;
                 Step::Ask(command)
@@ -394,7 +394,7 @@ impl Session {
                 if self.popped && !matches!(step, Step::Ask(_)) {
                     // It is refused before the engine hears of it, and a command all the same.
                     self.popped = false;
-                    self.errands.push_back(FollowUp::Quiet(ARRIVED));
+                    self.follow_ups.push_back(FollowUp::Quiet(ARRIVED));
                 }
                 step
             }
@@ -466,7 +466,7 @@ impl Session {
                  this context",
             ));
         }
-        if let Does::Never(why) = spec.does {
+        if let Handler::Never(why) = spec.handler {
             return Err(Fault::of(why));
         }
         if shared.draining.has_begun() && spec.may_store() {
@@ -507,22 +507,22 @@ impl Session {
         if self.transaction.is_some() && waits_for_exec(spec) {
             return self.enqueue(spec, words, shared, out);
         }
-        match spec.does {
-            Does::Ask(plan) => match plan(Arguments::new(words, shared)) {
-                Ok(plan) => self.ask(plan.in_parts(), shared),
+        match spec.handler {
+            Handler::Ask(query) => match query(Arguments::new(words, shared)) {
+                Ok(query) => self.ask(query.in_parts(), shared),
                 Err(fault) => self.refuse(&fault, shared, out),
             },
-            Does::Say(say) | Does::Subcommands(Some(say)) => {
+            Handler::Say(say) | Handler::Subcommands(Some(say)) => {
                 match say(&mut self.context(shared, out), words) {
                     Ok(()) => Step::GoOn,
                     Err(fault) => self.refuse(&fault, shared, out),
                 }
             }
-            Does::Verb(verb) => match self.obey(verb, words, shared, out) {
+            Handler::Verb(verb) => match self.obey(verb, words, shared, out) {
                 Ok(step) => step,
                 Err(fault) => self.refuse(&fault, shared, out),
             },
-            Does::Subcommands(None) | Does::Never(_) => {
+            Handler::Subcommands(None) | Handler::Never(_) => {
                 self.refuse(&Fault::arity(spec.name), shared, out)
             }
         }
@@ -552,17 +552,17 @@ impl Session {
     }
 
     /// Asks the engine.
-    fn ask(&mut self, plan: Plan, shared: &mut Shared) -> Step {
-        let Plan { mut command, wording } = plan;
+    fn ask(&mut self, query: Query, shared: &mut Shared) -> Step {
+        let Query { mut command, format } = query;
         self.popped = false;
         if waits(&command) {
             shared.clients.at_mut(self.slot).set_blocked(true);
-            self.awaited = Awaited::Blocked(wording, waited_for_bytes(&command));
+            self.awaited = Awaited::Blocked(format, waited_for_bytes(&command));
             if self.half_closed {
                 wait_no_longer(&mut command);
             }
         } else {
-            self.awaited = Awaited::Plan(wording);
+            self.awaited = Awaited::Query(format);
         }
         Step::Ask(command)
     }
@@ -570,14 +570,14 @@ impl Session {
     /// There is no place yet for a push, or no memory for its elements.
     fn wait_for_place(&mut self, shared: &mut Shared) {
         self.awaited = match core::mem::replace(&mut self.awaited, Awaited::Nothing) {
-            Awaited::Plan(wording) | Awaited::Waiting(wording) => Awaited::Waiting(wording),
-            Awaited::Blocked(wording, names) => Awaited::Blocked(wording, names),
+            Awaited::Query(format) | Awaited::Waiting(format) => Awaited::Waiting(format),
+            Awaited::Blocked(format, names) => Awaited::Blocked(format, names),
             Awaited::Exec(parts) => Awaited::WaitingExec(parts),
             _ => unreachable!("only what stores something waits for a place"),
         };
         shared.clients.at_mut(self.slot).set_blocked(true);
         if self.half_closed {
-            self.errands.push_front(FollowUp::Unanswered(cancel_wait()));
+            self.follow_ups.push_front(FollowUp::Unanswered(cancel_wait()));
         }
     }
 
@@ -597,9 +597,9 @@ impl Session {
         let before = out.len();
         match awaited {
             Awaited::Nothing => unreachable!("invariant: a reply answers a command"),
-            Awaited::Plan(wording) => self.word(wording, reply, shared, out),
-            Awaited::Waiting(wording) | Awaited::Blocked(wording, _) => {
-                self.word(wording, reply, shared, out);
+            Awaited::Query(format) => self.word(format, reply, shared, out),
+            Awaited::Waiting(format) | Awaited::Blocked(format, _) => {
+                self.word(format, reply, shared, out);
                 shared.clients.at_mut(self.slot).set_blocked(false);
             }
             Awaited::Exec(parts) => self.finish_exec(parts, reply, shared, out),
@@ -625,15 +625,15 @@ impl Session {
         }
     }
 
-    fn word(&mut self, wording: ReplyFormat, reply: Reply, shared: &mut Shared, out: &mut Vec<u8>) {
-        match wording.word(reply, &mut self.context(shared, out)) {
+    fn word(&mut self, format: ReplyFormat, reply: Reply, shared: &mut Shared, out: &mut Vec<u8>) {
+        match format.word(reply, &mut self.context(shared, out)) {
             Next::Said => {}
-            Next::Ask(plan) => self.errands.push_front(FollowUp::Ask(plan)),
-            Next::AskEach(plans) => {
-                plans
+            Next::Ask(query) => self.follow_ups.push_front(FollowUp::Ask(query)),
+            Next::AskEach(queries) => {
+                queries
                     .into_iter()
                     .rev()
-                    .for_each(|plan| self.errands.push_front(FollowUp::Ask(plan)));
+                    .for_each(|query| self.follow_ups.push_front(FollowUp::Ask(query)));
             }
         }
     }
@@ -646,11 +646,11 @@ impl Session {
         input: &mut InputBuffer,
         shared: &mut Shared,
     ) -> Command {
-        let Awaited::Plan(wording) = &mut self.awaited else { return command };
+        let Awaited::Query(format) = &mut self.awaited else { return command };
         if !self.reader.sees_alike() || shared.clients.at_mut(self.slot).is_silent() {
             return command;
         }
-        let (command, more) = runs::gather(command, wording, words, &self.reader, input);
+        let (command, more) = pipelined::gather(command, format, words, &self.reader, input);
         shared.commands_total += more;
         command
     }
@@ -712,8 +712,8 @@ fn wait_no_longer(command: &mut Command) {
 /// True if it is put behind the others after MULTI.
 const fn waits_for_exec(spec: &Spec) -> bool {
     !matches!(
-        spec.does,
-        Does::Verb(
+        spec.handler,
+        Handler::Verb(
             Verb::Multi | Verb::Exec | Verb::Discard | Verb::Watch | Verb::Quit | Verb::Reset
         )
     )
@@ -722,8 +722,8 @@ const fn waits_for_exec(spec: &Spec) -> bool {
 /// True if a client may ask it that hears messages in the older form of the protocol.
 fn is_for_subscribers(spec: &Spec) -> bool {
     let verb = matches!(
-        spec.does,
-        Does::Verb(Verb::Subscribe { .. } | Verb::Unsubscribe { .. } | Verb::Quit | Verb::Reset)
+        spec.handler,
+        Handler::Verb(Verb::Subscribe { .. } | Verb::Unsubscribe { .. } | Verb::Quit | Verb::Reset)
     );
     verb || spec.name == "ping"
 }

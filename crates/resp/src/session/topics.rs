@@ -19,8 +19,8 @@ impl Session {
         words: &Words,
     ) -> Result<Step, Fault> {
         let target = |word| key(word).map(|name| FollowUp::Subscribe(Target { pattern, name }));
-        let errands: Vec<_> = words.from(1).map(target).collect::<Result<_, _>>()?;
-        self.errands.extend(errands);
+        let follow_ups: Vec<_> = words.from(1).map(target).collect::<Result<_, _>>()?;
+        self.follow_ups.extend(follow_ups);
         Ok(Step::GoOn)
     }
 
@@ -55,7 +55,7 @@ impl Session {
                     shared.count_pattern(&target.name);
                 }
                 let credit = self.subscriptions.insert(link, target.clone());
-                self.errands.push_front(FollowUp::Unanswered(credit));
+                self.follow_ups.push_front(FollowUp::Unanswered(credit));
                 let left = self.count_subscriptions(shared);
                 target.confirm(true, left, &mut self.context(shared, out).answer());
             }
@@ -78,9 +78,9 @@ impl Session {
             words.from(1).map(target).collect::<Result<_, _>>()?
         };
         if targets.is_empty() {
-            self.errands.push_back(FollowUp::ConfirmNone { pattern });
+            self.follow_ups.push_back(FollowUp::ConfirmNone { pattern });
         }
-        self.errands.extend(targets.into_iter().map(FollowUp::Unsubscribe));
+        self.follow_ups.extend(targets.into_iter().map(FollowUp::Unsubscribe));
         Ok(Step::GoOn)
     }
 
@@ -123,8 +123,8 @@ impl Session {
     pub(super) fn deliver(&mut self, delivery: &Delivery, shared: &mut Shared, out: &mut Vec<u8>) {
         let mut context = self.context(shared, out);
         let credit = self.subscriptions.deliver(delivery, &mut context.answer());
-        self.errands.push_back(FollowUp::Quiet(settle(delivery.message)));
-        self.errands.extend(credit.map(FollowUp::Unanswered));
+        self.follow_ups.push_back(FollowUp::Quiet(settle(delivery.message)));
+        self.follow_ups.extend(credit.map(FollowUp::Unanswered));
     }
 
     /// Messages of a subscription were not taken in time: as in Redis, where a client's buffer

@@ -9,7 +9,7 @@ use crate::arguments::Arguments;
 use crate::clients::Silence;
 use crate::fault::Fault;
 use crate::shared::Shared;
-use crate::table::{Does, Spec, Verb};
+use crate::table::{Handler, Spec, Verb};
 use crate::transaction::{Parts, Transaction, aborted};
 use crate::words::Words;
 
@@ -31,12 +31,12 @@ impl Session {
         out: &mut Vec<u8>,
     ) -> Step {
         let Some(transaction) = &mut self.transaction else { return Step::GoOn };
-        let pushed = match spec.does {
-            Does::Verb(Verb::Subscribe { .. } | Verb::Unsubscribe { .. }) => {
+        let pushed = match spec.handler {
+            Handler::Verb(Verb::Subscribe { .. } | Verb::Unsubscribe { .. }) => {
                 Err(Fault::IN_TRANSACTION)
             }
             // A command that looks at all subscriptions is no part of a frame.
-            Does::Ask(_) if spec.name.starts_with("pubsub|") => Err(Fault::IN_TRANSACTION),
+            Handler::Ask(_) if spec.name.starts_with("pubsub|") => Err(Fault::IN_TRANSACTION),
             // Nothing is kept of commands that EXEC will refuse.
             _ if transaction.is_faulty => Ok(()),
             _ => transaction.push(spec, words, shared),
@@ -61,7 +61,7 @@ impl Session {
             return Err(aborted(&Refusal::Draining));
         }
         shared.clients.at_mut(self.slot).queued = None;
-        let (commands, parts) = transaction.plan();
+        let (commands, parts) = transaction.into_batch();
         if commands.is_empty() && self.watching.is_none() {
             parts.word(Vec::new(), &mut self.context(shared, out));
             return Ok(Step::GoOn);
@@ -108,7 +108,7 @@ impl Session {
 
     pub(super) fn end_watching(&mut self) {
         if self.watching.take().is_some() {
-            self.errands.push_back(FollowUp::Quiet(Command::Unobserve));
+            self.follow_ups.push_back(FollowUp::Quiet(Command::Unobserve));
         }
     }
 
@@ -152,7 +152,7 @@ impl Session {
         for pattern in [false, true] {
             for target in self.subscriptions.targets(pattern) {
                 let command = self.leave(&target, shared);
-                self.errands.extend(command.map(FollowUp::Quiet));
+                self.follow_ups.extend(command.map(FollowUp::Quiet));
             }
         }
         let client = shared.clients.at_mut(self.slot);

@@ -58,7 +58,7 @@ impl<D: Disk> Server<D> {
             let memory = self.broker.memory_bytes();
             let outputs = self.step_redis(now, SessionId(id), command);
             self.tell_memory(memory, outside);
-            let is_apart = |output: &Output| matches!(output.reply, Reply::Apart(_));
+            let is_apart = |output: &Output| matches!(output.reply, Reply::NotBatchable(_));
             self.runs += u64::from(is_run && !outputs.iter().any(is_apart));
             let is_answered = outputs.iter().any(|output| output.session.0 == id);
             self.route(Some(id), outputs, outside);
@@ -91,7 +91,7 @@ impl<D: Disk> Server<D> {
         if let Reply::Waits { ticket } = reply {
             outside.line_up(self.now, id, ticket, self.bringing.get(&id).copied());
         } else if let Some(bytes) = self.bringing.remove(&id)
-            && !matches!(reply, Reply::Apart(_))
+            && !matches!(reply, Reply::NotBatchable(_))
         {
             outside.judge_elements(self.now, id, bytes, &reply);
         }

@@ -48,7 +48,7 @@ impl Queue {
 impl Outcome {
     /// Nothing is done of a run.
     pub(crate) fn apart(run: ListCommand) -> Self {
-        Self::reply(DependsOn::NOTHING, Reply::Apart(Box::new(run)))
+        Self::reply(DependsOn::NOTHING, Reply::NotBatchable(Box::new(run)))
     }
 }
 

@@ -14,7 +14,7 @@ use model::{Command, Element, End, KeyCommand, ListCommand, OneOrMany, QueueName
 use crate::arguments::key;
 use crate::context::Context;
 use crate::fault::Fault;
-use crate::plan::Plan;
+use crate::query::Query;
 use crate::reader::Reader;
 use crate::reply_format::{Next, ReplyFormat};
 use crate::words::Words;
@@ -24,7 +24,7 @@ const COMMANDS_MAX: usize = 64;
 
 /// Commands that were asked at once.
 #[derive(Debug)]
-pub(crate) enum Run {
+pub(crate) enum Pipelined {
     /// So many pushes of an element each.
     Pushes(u64),
     /// So many pops of an element each.
@@ -37,23 +37,23 @@ pub(crate) enum Run {
 /// those of the command. Tells how many more commands it has become.
 pub(crate) fn gather(
     command: Command,
-    wording: &mut ReplyFormat,
+    format: &mut ReplyFormat,
     words: &Words,
     reader: &Reader,
     input: &mut InputBuffer,
 ) -> (Command, u64) {
-    let list = match (command, &*wording) {
+    let list = match (command, &*format) {
         (Command::List(list), _) => list,
         (Command::Key(KeyCommand::Value { name, take: false }), ReplyFormat::Value) => {
             let next = || reader.take_alike(input, |word| key(word).ok());
             let names: Vec<_> = once(name).chain(from_fn(next)).take(COMMANDS_MAX).collect();
             let count = names.len() as u64;
-            *wording = ReplyFormat::Run(Run::Values(count));
+            *format = ReplyFormat::Pipelined(Pipelined::Values(count));
             return (Command::Key(KeyCommand::ValueEach { names }), count - 1);
         }
         (command, _) => return (command, 0),
     };
-    let (list, more) = match (list, &*wording) {
+    let (list, more) = match (list, &*format) {
         (
             ListCommand::Push {
                 queue,
@@ -72,7 +72,7 @@ pub(crate) fn gather(
                 elements.push(element);
             }
             let count = elements.len() as u64;
-            *wording = ReplyFormat::Run(Run::Pushes(count));
+            *format = ReplyFormat::Pipelined(Pipelined::Pushes(count));
             let elements = OneOrMany::Many(elements);
             (ListCommand::PushEach { queue, end, elements, persistence }, count - 1)
         }
@@ -82,7 +82,7 @@ pub(crate) fn gather(
             while count < COMMANDS_MAX as u64 && reader.take_alike(input, is_same).is_some() {
                 count += 1;
             }
-            *wording = ReplyFormat::Run(Run::Pops { queue: queue.clone(), end, count });
+            *format = ReplyFormat::Pipelined(Pipelined::Pops { queue: queue.clone(), end, count });
             (ListCommand::PopEach { queue, end, max: count }, count - 1)
         }
         (list, _) => (list, 0),
@@ -90,11 +90,11 @@ pub(crate) fn gather(
     (Command::List(list), more)
 }
 
-impl Run {
+impl Pipelined {
     /// Words a reply, command by command.
     pub(crate) fn word(self, reply: Reply, context: &mut Context<'_>) -> Next {
         match (self, reply) {
-            (_, Reply::Apart(run)) => return Next::AskEach(apart(*run)),
+            (_, Reply::NotBatchable(run)) => return Next::AskEach(apart(*run)),
             (Self::Pushes(count), Reply::Count(last)) => {
                 let mut answer = context.answer();
                 (last.saturating_sub(count) + 1..=last).for_each(|count| answer.count(count));
@@ -142,18 +142,18 @@ impl Run {
     }
 }
 
-fn pops(queue: QueueName, end: End, count: u64) -> Plan {
+fn pops(queue: QueueName, end: End, count: u64) -> Query {
     let run = ListCommand::PopEach { queue: queue.clone(), end, max: count };
-    Plan::list(run, ReplyFormat::Run(Run::Pops { queue, end, count }))
+    Query::list(run, ReplyFormat::Pipelined(Pipelined::Pops { queue, end, count }))
 }
 
-fn looks(names: Vec<QueueName>) -> Plan {
-    let run = Run::Values(names.len() as u64);
-    Plan::key(KeyCommand::ValueEach { names }, ReplyFormat::Run(run))
+fn looks(names: Vec<QueueName>) -> Query {
+    let run = Pipelined::Values(names.len() as u64);
+    Query::key(KeyCommand::ValueEach { names }, ReplyFormat::Pipelined(run))
 }
 
 /// The commands of a run.
-fn apart(run: ListCommand) -> Vec<Plan> {
+fn apart(run: ListCommand) -> Vec<Query> {
     match run {
         ListCommand::PushEach { queue, end, elements, persistence } => {
             let push = |element| {
@@ -161,11 +161,11 @@ fn apart(run: ListCommand) -> Vec<Plan> {
                 let queue = queue.clone();
                 ListCommand::Push { queue, end, elements, only_existing: false, persistence }
             };
-            elements.into_iter().map(|it| Plan::list(push(it), ReplyFormat::Count)).collect()
+            elements.into_iter().map(|it| Query::list(push(it), ReplyFormat::Count)).collect()
         }
         ListCommand::PopEach { queue, end, max } => {
             let pop = || ListCommand::Pop { queue: queue.clone(), end, max: 1 };
-            (0..max).map(|_| Plan::list(pop(), ReplyFormat::One)).collect()
+            (0..max).map(|_| Query::list(pop(), ReplyFormat::One)).collect()
         }
         _ => Vec::new(),
     }

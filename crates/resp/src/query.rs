@@ -6,25 +6,25 @@ use crate::reply_format::ReplyFormat;
 
 /// A question and the meaning of its reply.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct Query {
     pub(crate) command: Command,
-    pub(crate) wording: ReplyFormat,
+    pub(crate) format: ReplyFormat,
 }
 
-impl Plan {
-    pub(crate) fn list(command: ListCommand, wording: ReplyFormat) -> Self {
-        Self { command: Command::List(command), wording }
+impl Query {
+    pub(crate) fn list(command: ListCommand, format: ReplyFormat) -> Self {
+        Self { command: Command::List(command), format }
     }
 
     /// The same in steps that others need not wait for.
     pub(crate) fn in_parts(self) -> Self {
-        match self.wording {
+        match self.format {
             ReplyFormat::Names(names) if names.are_many() => names.in_parts(),
-            wording => Self { wording, ..self },
+            format => Self { format, ..self },
         }
     }
 
-    pub(crate) fn key(command: KeyCommand, wording: ReplyFormat) -> Self {
-        Self { command: Command::Key(command), wording }
+    pub(crate) fn key(command: KeyCommand, format: ReplyFormat) -> Self {
+        Self { command: Command::Key(command), format }
     }
 }
