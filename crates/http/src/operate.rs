@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use model::{
-    AdminCommand, ClientName, Command, Envelopes, Holder, MessageId, MessageState, Nanos,
-    QueueName, QueueStatistics, Reply, Shown, SubscriptionName, SubscriptionStatistics, limits,
+    AdminCommand, BrowsedMessage, ClientName, Command, Envelopes, Holder, MessageId, MessageState,
+    Nanos, QueueName, QueueStatistics, Reply, SubscriptionName, SubscriptionStatistics, limits,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -278,7 +278,7 @@ struct MessagePage {
     next: Option<String>,
 }
 
-fn shown_json(shown: &Shown, envelopes: &Envelopes) -> Map<String, Json> {
+fn shown_json(shown: &BrowsedMessage, envelopes: &Envelopes) -> Map<String, Json> {
     let mut object = shown::json(&shown.delivery, envelopes);
     object.insert("queue".into(), shown.queue.as_str().into());
     object.insert("state".into(), state_word(shown.state).into());

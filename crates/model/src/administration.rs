@@ -124,14 +124,14 @@ pub struct PageEnd {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// They.
-    pub messages: Vec<Shown>,
+    pub messages: Vec<BrowsedMessage>,
     /// Where to go on; `None`: that was all.
     pub next: Option<PageEnd>,
 }
 
 /// A message that is looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct BrowsedMessage {
     /// Where it is.
     pub queue: QueueName,
     /// Where it stands.

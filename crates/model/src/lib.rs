@@ -37,7 +37,9 @@ mod time;
 mod wall_clock;
 pub mod words;
 
-pub use administration::{AdminCommand, Holder, Page, PageEnd, Shown, SubscriptionStatistics};
+pub use administration::{
+    AdminCommand, BrowsedMessage, Holder, Page, PageEnd, SubscriptionStatistics,
+};
 pub use body::{Away, Body, BodyPlace, Payload, Shows};
 pub use chain_room::ChainRoom;
 pub use command::{Command, ConsumerMode, Peek};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use model::{
-    AdminCommand, BrokerStatistics, Command, ConsumerMode, DeadReason, Delivery, LinkId,
-    ListCommand, MessageId, MessageState, MessageStatistics, Nanos, Output, OwnPolicy, Peek,
-    QueueName, Reply, SessionId, Settlement, Shown, Subscription, limits,
+    AdminCommand, BrokerStatistics, BrowsedMessage, Command, ConsumerMode, DeadReason, Delivery,
+    LinkId, ListCommand, MessageId, MessageState, MessageStatistics, Nanos, Output, OwnPolicy,
+    Peek, QueueName, Reply, SessionId, Settlement, Subscription, limits,
 };
 
 use crate::history::{DEAD_LETTERS, Dead, Found};
@@ -227,7 +227,7 @@ pub(crate) fn dead_elements<F: Clone>(broker: &mut Paged<F>, now: Nanos) -> Dead
     page(broker, now, name(DEAD_LETTERS)).iter().filter_map(dead).collect()
 }
 
-fn dead(shown: &Shown) -> Option<(u64, Rc<[u8]>)> {
+fn dead(shown: &BrowsedMessage) -> Option<(u64, Rc<[u8]>)> {
     let delivery = &shown.delivery;
     let letter = delivery.dead.as_deref().filter(|letter| is_list(letter.from.as_str()))?;
     assert_eq!(letter.reason, DeadReason::Overflow, "nothing else makes dead letters of elements");
@@ -236,7 +236,11 @@ fn dead(shown: &Shown) -> Option<(u64, Rc<[u8]>)> {
 }
 
 /// What is ready in a queue, the head first.
-pub(crate) fn page<F: Clone>(broker: &mut Paged<F>, now: Nanos, queue: QueueName) -> Vec<Shown> {
+pub(crate) fn page<F: Clone>(
+    broker: &mut Paged<F>,
+    now: Nanos,
+    queue: QueueName,
+) -> Vec<BrowsedMessage> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
         let (state, max) = (Some(MessageState::Ready), limits::PAGE_MESSAGES_MAX);

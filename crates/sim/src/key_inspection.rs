@@ -9,7 +9,7 @@ use crate::inspection::{ask, dead_elements, page};
 use crate::keyspace::Ages;
 use crate::redis_workload::{LISTS, is_list};
 use crate::registration::name;
-use crate::{Paged, Picture, Shape, Shown};
+use crate::{KeySnapshot, Paged, Picture, Shape};
 
 /// The lists and values of clients of Redis, as of `now`.
 pub(crate) fn picture<F: Clone>(broker: &mut Paged<F>, now: Nanos) -> Picture {
@@ -23,7 +23,7 @@ pub(crate) fn picture<F: Clone>(broker: &mut Paged<F>, now: Nanos) -> Picture {
     let mut dead: Vec<_> = dead_elements(broker, now).into_values().collect();
     dead.sort();
     if !dead.is_empty() {
-        let shown = Shown { content: Shape::List(dead), deadline: None };
+        let shown = KeySnapshot { content: Shape::List(dead), deadline: None };
         picture.0.insert(DEAD_LETTERS.into(), shown);
     }
     picture
@@ -39,7 +39,7 @@ fn numbers<F: Clone>(broker: &mut Paged<F>, now: Nanos, queue: QueueName) -> Vec
     page(broker, now, queue).iter().rev().map(|it| it.delivery.message.0).collect()
 }
 
-fn shown<F: Clone>(broker: &mut Paged<F>, now: Nanos, name: &QueueName) -> Shown {
+fn shown<F: Clone>(broker: &mut Paged<F>, now: Nanos, name: &QueueName) -> KeySnapshot {
     let kind = ask(broker, now, key(KeyCommand::Kind { name: name.clone() }));
     let content = match kind {
         Reply::Kind(Some(KeyKind::List)) => Shape::List(list(broker, now, name)),
@@ -47,7 +47,7 @@ fn shown<F: Clone>(broker: &mut Paged<F>, now: Nanos, name: &QueueName) -> Shown
         other => panic!("{name} is a key and {other:?}"),
     };
     match ask(broker, now, key(KeyCommand::Lifetime { name: name.clone() })) {
-        Reply::Lifetime(Lifetime { at, .. }) => Shown { content, deadline: at },
+        Reply::Lifetime(Lifetime { at, .. }) => KeySnapshot { content, deadline: at },
         other => panic!("{name} is a key and {other:?}"),
     }
 }

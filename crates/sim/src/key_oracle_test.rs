@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
 use crate::redis_client::words;
-use crate::{Shape, Shown};
+use crate::{KeySnapshot, Shape};
 
 const PERIOD: Nanos = Nanos::from_millis(25);
 
@@ -55,7 +55,7 @@ fn accepts(oracle: &Oracle, command: &str, value: &Value) -> bool {
 fn lists(all: &[(&str, &[&str])]) -> Picture {
     let shown = |(name, list): &(&str, &[&str])| {
         let content = Shape::List(list.iter().map(|it| it.as_bytes().into()).collect());
-        (Rc::from(*name), Shown { content, deadline: None })
+        (Rc::from(*name), KeySnapshot { content, deadline: None })
     };
     Picture(all.iter().map(shown).collect())
 }

@@ -68,11 +68,11 @@ struct Held {
 
 /// What a broker that recovered shows of the keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Picture(pub BTreeMap<Rc<str>, Shown>);
+pub struct Picture(pub BTreeMap<Rc<str>, KeySnapshot>);
 
 /// What it shows of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct KeySnapshot {
     /// A list, the left end first, or a value.
     pub content: Shape,
     /// When it goes.
@@ -242,7 +242,7 @@ impl Keyspace {
                     Shape::List(list.into_iter().map(|element| element.bytes).collect())
                 }
             };
-            (name, Shown { content, deadline: key.deadline })
+            (name, KeySnapshot { content, deadline: key.deadline })
         };
         Picture(all.keys.into_iter().map(shown).collect())
     }
@@ -258,7 +258,7 @@ impl Keyspace {
     /// What is there after a recovery.
     pub(crate) fn restored(&self, picture: &Picture) -> Self {
         let mut keyspace = Self { answer: self.answer.clone(), ..Self::default() };
-        for (name, Shown { content, deadline }) in &picture.0 {
+        for (name, KeySnapshot { content, deadline }) in &picture.0 {
             let content = match content {
                 Shape::Value(value) => Content::Value(value.clone()),
                 Shape::List(list) => {
@@ -294,7 +294,8 @@ impl Keyspace {
 impl Picture {
     /// Without what is over by now.
     pub(crate) fn at(&self, now: Nanos) -> Self {
-        let lives = |(_, shown): &(&Rc<str>, &Shown)| shown.deadline.is_none_or(|at| at > now);
+        let lives =
+            |(_, shown): &(&Rc<str>, &KeySnapshot)| shown.deadline.is_none_or(|at| at > now);
         let all = self.0.iter().filter(lives);
         Self(all.map(|(name, shown)| (name.clone(), shown.clone())).collect())
     }
@@ -310,7 +311,7 @@ impl Picture {
     }
 }
 
-impl Shown {
+impl KeySnapshot {
     /// For a complaint: without the bytes of what is long.
     pub(crate) fn summary(&self) -> String {
         let content = match &self.content {

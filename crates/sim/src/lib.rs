@@ -52,7 +52,7 @@ pub use http_client::{Heard, HttpClient, HttpWish, Post};
 pub use image::{Extent, Image, SECTOR_BYTES};
 pub use inspection::{Inspection, inspect};
 pub use key_oracle::KeyOracle;
-pub use keyspace::{Picture, Shape, Shown};
+pub use keyspace::{KeySnapshot, Picture, Shape};
 pub use lying_disk::{Defect, LyingDisk};
 pub use oracle::Oracle;
 pub use paged::{Paged, Reader};

@@ -6,8 +6,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use model::{
-    AdminCommand, Durability, Holder, Lsn, MessageId, MessageState, OwnPolicy, PolicyChange,
-    QueueFull, QueueName, Refusal, Reply, Shown, limits,
+    AdminCommand, BrowsedMessage, Durability, Holder, Lsn, MessageId, MessageState, OwnPolicy,
+    PolicyChange, QueueFull, QueueName, Refusal, Reply, limits,
 };
 use records::{OwnPolicyView, RecordError, queue_name};
 use selector::Selector;
@@ -120,7 +120,7 @@ impl Engine {
         self.log.reply_page(vec![self.shown(id)], None)
     }
 
-    fn shown(&self, id: MessageId) -> Shown {
+    fn shown(&self, id: MessageId) -> BrowsedMessage {
         let message = self.store.living(id);
         let (state, until) = message.state().shown();
         let held = |holder| {
@@ -132,7 +132,7 @@ impl Engine {
             let (session, name, client) = (*id, name.clone(), client.clone());
             Box::new(Holder { session, name, client, held })
         };
-        Shown {
+        BrowsedMessage {
             queue: self.store.queues.at(message.queue).name.clone(),
             state,
             time_left: until.since(self.store.latest),

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use model::{Page, PageEnd, Reply, Shown, SubscriptionStatistics};
+use model::{BrowsedMessage, Page, PageEnd, Reply, SubscriptionStatistics};
 
 use crate::directory::Directory;
 use crate::log::Log;
@@ -11,7 +11,11 @@ use crate::outcome::Outcome;
 use crate::store::MessageStore;
 
 impl Log {
-    pub(crate) fn reply_page(&self, messages: Vec<Shown>, next: Option<PageEnd>) -> Outcome {
+    pub(crate) fn reply_page(
+        &self,
+        messages: Vec<BrowsedMessage>,
+        next: Option<PageEnd>,
+    ) -> Outcome {
         let page = Box::new(Page { messages, next });
         Outcome::reply(self.after_all(), Reply::Page(page))
     }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use model::{Durability, Nanos, Persistence, StorePolicy};
 
 use crate::Fall;
-use crate::keyspace::{Picture, Shown, text};
+use crate::keyspace::{KeySnapshot, Picture, text};
 
 #[derive(Clone, Debug)]
 pub(super) struct Chronicle {
@@ -119,7 +119,7 @@ impl Chronicle {
         for name in differences(nearest).iter().take(3) {
             let expected = self.after(nearest);
             let (expected, found) = (expected.0.get(name), found.0.get(name));
-            let [expected, found] = [expected, found].map(|shown| shown.map(Shown::summary));
+            let [expected, found] = [expected, found].map(|shown| shown.map(KeySnapshot::summary));
             text += &format!("\n  {name}: expected {expected:?}, found {found:?}");
         }
         text

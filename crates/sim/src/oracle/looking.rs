@@ -79,7 +79,7 @@ impl Oracle {
             others.insert(*id, state);
         }
         let ready: Vec<u64> = ready.into_iter().map(|(.., id)| id).collect();
-        let of = |shown: &model::Shown| (shown.delivery.message.0, shown.state);
+        let of = |shown: &model::BrowsedMessage| (shown.delivery.message.0, shown.state);
         let (first, rest): (Vec<_>, Vec<_>) =
             page.messages.iter().map(of).partition(|(_, state)| *state == MessageState::Ready);
         let first: Vec<u64> = first.into_iter().map(|(id, _)| id).collect();

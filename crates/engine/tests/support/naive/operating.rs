@@ -1,8 +1,8 @@
 //! What operators ask, told a second time.
 
 use model::{
-    AdminCommand, Delivery, Holder, MessageId, MessageState, Nanos, Page, PageEnd, QueueName,
-    Refusal, Reply, Shown,
+    AdminCommand, BrowsedMessage, Delivery, Holder, MessageId, MessageState, Nanos, Page, PageEnd,
+    QueueName, Refusal, Reply,
 };
 
 use super::{Answer, Message, Naive, State, refused};
@@ -153,7 +153,7 @@ impl Naive {
         self.reflect(Reply::Done)
     }
 
-    fn shown(&self, id: MessageId) -> Shown {
+    fn shown(&self, id: MessageId) -> BrowsedMessage {
         let message = &self.messages[&id];
         let (state, until) = shown_state(message);
         let delivery = Delivery {
@@ -163,7 +163,7 @@ impl Naive {
             durability: message.durability,
             ..Delivery::new(id, message.body.clone())
         };
-        Shown {
+        BrowsedMessage {
             queue: message.queue.clone(),
             state,
             time_left: until.since(self.now),
