@@ -105,8 +105,8 @@ pub use log::effects::{Effects, FrameEnd, Freed, Grown};
 pub use log::usage::Logged;
 pub use model::{DeadLetters, QueueBounds, QueuePolicy, ReleaseOrder, WhenFull};
 pub use records::{
-    Copies, Counters, DeadView, DeadlineView, Envelope, FieldValue, Over, OwnPolicyView, Place,
-    RecordError, RecordView, SendIdView, Standing, StoredState, SubscriptionView, ValueView,
+    Copies, Counters, DeadView, DeadlineView, Envelope, ExpiredList, FieldValue, OwnPolicyView,
+    Place, RecordError, RecordView, SendIdView, Standing, StoredState, SubscriptionView, ValueView,
     describe,
 };
 pub use recovery::salvage::{LostMessage, Salvage, SalvageReport};

@@ -43,12 +43,12 @@ pub struct DeadlineView<'a> {
     /// When it goes; `None`: it stays.
     pub at: Option<Nanos>,
     /// The part of a list of that name that is over, and was not all deleted yet.
-    pub over: Option<Over>,
+    pub over: Option<ExpiredList>,
 }
 
 /// Which ready messages of a queue are over: those of a list whose deadline was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Over {
+pub struct ExpiredList {
     /// They were stored before this moment.
     pub at: Nanos,
     /// Their order is less: later arrivals, even if they are old, took a place behind,
@@ -57,7 +57,7 @@ pub struct Over {
     pub above: i64,
 }
 
-impl Over {
+impl ExpiredList {
     /// True if a ready message of this place, stored at this moment, is among them.
     #[must_use]
     pub fn has(&self, order: i64, created: Nanos) -> bool {
@@ -119,7 +119,7 @@ impl<'a> DeadlineView<'a> {
         let over = moment(reader, flags, OVER)?;
         let over = over.map(|at| {
             let (below, above) = (number(reader)?, -(number(reader)? as i64));
-            Ok(Over { at, below, above })
+            Ok(ExpiredList { at, below, above })
         });
         let over = over.transpose()?;
         Ok(Self { name, of_value, at, over })

@@ -21,7 +21,7 @@ pub use codec::{
     place_of, put_envelope, queue_name,
 };
 pub use copies::{Copies, CopiesDraft};
-pub use key_records::{DeadlineView, Over, ValueView};
+pub use key_records::{DeadlineView, ExpiredList, ValueView};
 pub use policy_record::OwnPolicyView;
 pub use record::{
     Counters, DeadView, Envelope, FieldValue, Place, RecordError, RecordView, Standing, StoredState,

@@ -7,9 +7,9 @@ use model::{
     RuleKey, StorePolicy, Thousandths, WhenFull, limits,
 };
 use records::{
-    CHANGED_BYTES_MAX, Counters, DeadView, DeadlineView, Envelope, Over, OwnPolicyView, Place,
-    RecordError, RecordView, Records, SendIdView, Standing, StoredState, ValueView, describe,
-    encode,
+    CHANGED_BYTES_MAX, Counters, DeadView, DeadlineView, Envelope, ExpiredList, OwnPolicyView,
+    Place, RecordError, RecordView, Records, SendIdView, Standing, StoredState, ValueView,
+    describe, encode,
 };
 
 #[test]
@@ -459,7 +459,7 @@ fn all_rules() -> [QueueRule; 8] {
 }
 
 fn deadline(of_value: bool, at: Option<u64>, over: Option<u64>) -> RecordView<'static> {
-    let over = over.map(|at| Over { at: Nanos(at), below: 300, above: -2 });
+    let over = over.map(|at| ExpiredList { at: Nanos(at), below: 300, above: -2 });
     let at = at.map(Nanos);
     RecordView::KeyDeadline(DeadlineView { name: "mail", of_value, at, over })
 }

@@ -6,7 +6,7 @@ use model::{
     Deadline, DeadlineRule, DependsOn, Durability, Lifetime, MessageId, Nanos, QueueName, Refusal,
     Reply,
 };
-use records::{CHANGED_BYTES_MAX, DeadlineView, Over, RecordView};
+use records::{CHANGED_BYTES_MAX, DeadlineView, ExpiredList, RecordView};
 
 use crate::Effects;
 use crate::engine::Engine;
@@ -161,7 +161,7 @@ impl Engine {
         }
         self.store.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
         let before = queue.index.lifetime.over.map_or(at, |over| over.at);
-        let over = Over { at: at.max(before), above, below };
+        let over = ExpiredList { at: at.max(before), above, below };
         self.store.totals.counts.doom_some(&doomed);
         self.keyspace.list_ended(slot, &mut self.store);
         self.keyspace.change_lifetime(

@@ -12,7 +12,7 @@
 use alloc::vec::Vec;
 
 use model::{Nanos, QueueName};
-use records::{DeadlineView, Over};
+use records::{DeadlineView, ExpiredList};
 
 use crate::ids::QueueSlot;
 use crate::keyspace::Keyspace;
@@ -76,7 +76,12 @@ impl Keyspace {
     }
 
     /// Dooms those ready messages of a queue that are over, as the log has it.
-    pub(crate) fn doom_again(&mut self, slot: QueueSlot, over: Over, store: &mut MessageStore) {
+    pub(crate) fn doom_again(
+        &mut self,
+        slot: QueueSlot,
+        over: ExpiredList,
+        store: &mut MessageStore,
+    ) {
         let queue = store.queues.at(slot);
         let is_over =
             |place: &(u32, i64)| over.has(place.1, store.living(store.message_of(place.1)).created);

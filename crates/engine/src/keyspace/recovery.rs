@@ -4,7 +4,7 @@
 //! comes. Frames from after the snapshot's begin say the whole of each again, so the last holds.
 
 use model::QueueName;
-use records::Over;
+use records::ExpiredList;
 
 use crate::keyspace::Keyspace;
 use crate::store::MessageStore;
@@ -49,7 +49,7 @@ impl Keyspace {
         };
         let reached = stated.at.filter(|at| *at <= store.latest);
         let (above, below) = (store.next.front, store.next.message);
-        let reached = reached.map(|at| Over { at, above, below });
+        let reached = reached.map(|at| ExpiredList { at, above, below });
         for over in stated.over.into_iter().chain(reached) {
             self.doom_again(slot, over, store);
         }

@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use core::ops::Bound;
 
 use model::{MessageId, Nanos, QueueName, QueuePolicy, Refusal, limits};
-use records::{Envelope, Over, Place, RecordView};
+use records::{Envelope, ExpiredList, Place, RecordView};
 
 use crate::admission::departure_rate::Drain;
 use crate::admission::wait_lists::WaitList;
@@ -142,7 +142,7 @@ pub(crate) struct ListLifetime {
     /// At that moment, all that are there then.
     pub(crate) at: Option<Nanos>,
     /// A list that was there before is over, and these of its messages are still to be deleted.
-    pub(crate) over: Option<Over>,
+    pub(crate) over: Option<ExpiredList>,
 }
 
 #[derive(Debug)]
