@@ -5,24 +5,31 @@ use super::words::{code_of, words_of};
 use crate::house::House;
 
 /// The old name, and what the thing is called.
-const RETIRED: [(&str, &str); 33] = [
+const RETIRED: [(&str, &str); 42] = [
+    ("Apart", "NotBatchable"),
     ("Commons", "ProtocolState"),
     ("Desk", "GatewayState"),
     ("Dismissal", "WaitCancel"),
+    ("Does", "Handler"),
     ("Errand", "FollowUp"),
     ("Few", "OneOrMany"),
     ("Goal", "MoveTarget"),
     ("Lack", "Shortage"),
     ("LineOf", "WaitListId"),
+    ("Over", "ExpiredList"),
+    ("Plan", "Query"),
     ("Prompt", "ReadTimeout"),
     ("Pump", "GatewayLoop"),
     ("Residents", "ResidentBodies"),
+    ("Sought", "PageQuery"),
     ("Spent", "CallUsage"),
     ("Spot", "Placement"),
     ("TakenBack", "ReleasedRanges"),
     ("Trouble", "GatewayError"),
     ("Untaken", "SendTimeout"),
     ("Wording", "ReplyFormat"),
+    ("errand", "follow_up"),
+    ("errands", "follow_ups"),
     ("forsake_record", "abandon_record"),
     ("keep_house", "run_chores"),
     ("lacks_memory_for", "shortage_of_memory_for"),
@@ -39,6 +46,8 @@ const RETIRED: [(&str, &str); 33] = [
     ("picture_changed", "snapshot_changed"),
     ("settle_in", "account"),
     ("taken_back", "released_ranges"),
+    ("tell_attach", "emit_attach"),
+    ("tell_delivery", "emit_delivery"),
 ];
 
 /// No code uses a retired name.
