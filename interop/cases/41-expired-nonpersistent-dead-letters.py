@@ -14,7 +14,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from dlib import *
 
-LITTLE = ('--memory-limit', '64M', '--disk-limit', '300M', '--pace-max', '2s')
+LITTLE = ('--memory-limit', '64M', '--disk-limit', '300M', '--block-timeout', '2s')
 
 
 class Sender:

@@ -15,7 +15,7 @@ QUEUES = (
     'work:redelivery-delay=300ms',
     'work:redelivery-factor=2',
     'work:redelivery-max=1s',
-    'work:attempts-max=4',
+    'work:max-delivery-attempts=4',
     'slow:redelivery-delay=1h',
 )
 s = Server(*(word for q in QUEUES for word in ('--queue', q)))

@@ -31,7 +31,7 @@ def send(body, key):
     return json.dumps({'send': [{'queue': 'pay', 'body': body, 'key': key}]})
 
 
-s = Server('--send-id-window', '1h')
+s = Server('--dedup-window', '1h')
 a = post(PAY, b'10 to alice', FIRST)
 for round in ('at once', 'after kill -9', 'after a restart with a snapshot'):
     if round == 'after kill -9':

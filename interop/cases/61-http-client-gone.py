@@ -2,7 +2,7 @@
 """HTTP sends that wait for memory, and receives that wait for messages, of clients that are gone.
 
 An attacker pipelined ten requests on each of twenty connections, reset them, and kept seats,
-memory and waits for as long as --pace-max says; then what nobody waits for any longer was stored.
+memory and waits for as long as --block-timeout says; then what nobody waits for any longer was stored.
 Right: nothing that waited is done for a client that is gone, and its seat is free, by a reset or
 by FIN."""
 
@@ -39,7 +39,7 @@ def settle(what, is_so):
     check(what, is_so())
 
 
-s = Server('--memory-limit', '64M', '--pace-max', '1h')
+s = Server('--memory-limit', '64M', '--block-timeout', '1h')
 filler = s.raw('beanstalkd')
 filler.settimeout(2)
 filler.sendall(b'use full\r\n')

@@ -37,7 +37,7 @@ pub(crate) fn prepare(bench: &Bench) -> Result<Tally> {
 /// All of them; Chromium's tests start brokers of their own.
 pub(crate) fn run_all(bench: &Bench) -> Result<Tally> {
     // Queues that are given bounds do not keep their senders waiting for long.
-    let options = ["--store", "none", "--pace-max", "100ms"].map(str::to_owned).to_vec();
+    let options = ["--store", "none", "--block-timeout", "100ms"].map(str::to_owned).to_vec();
     let binary = bench.dunlin()?;
     let dunlin = Dunlin { binary, protocol: "http", options, variables: Vec::new() };
     let mut server = Program::Dunlin(dunlin).start(&bench.log("http-dunlin"))?;

@@ -323,7 +323,10 @@ fn rule(store: &mut Store) {
             "rules-a",
             &[QueueRule::MessagesMax(Some(number)), QueueRule::WhenFull(WhenFull::Reject)][..],
         ),
-        ("rules-b", &[QueueRule::AttemptsMax(0), QueueRule::TargetAge(Some(Nanos::SECOND))]),
+        (
+            "rules-b",
+            &[QueueRule::MaxDeliveryAttempts(0), QueueRule::TargetAge(Some(Nanos::SECOND))],
+        ),
         ("rules-b", &[QueueRule::PopLease(Some(Nanos::SECOND)), QueueRule::BytesMax(None)]),
         ("rules-c", &[QueueRule::ReleaseOrder(ReleaseOrder::Back)]),
         ("rules-c", &[]),

@@ -121,7 +121,7 @@ pub(crate) struct Send {
     pub(crate) property: Vec<(String, String)>,
     /// Deduplication id: a message that is sent again under it is stored once. With --lines each
     /// line has KEY#NUMBER. The broker remembers the latest 100,000 ids for 5 minutes by default
-    /// (--send-id-window, --send-ids-max)
+    /// (--dedup-window, --dedup-max-ids)
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
     /// Content type, such as text/plain, which JMS clients receive as a text message
@@ -424,13 +424,13 @@ pub(crate) struct Serve {
     /// by beanstalkd]
     #[arg(long, value_name = "BYTES", env = "DUNLIN_MAX_MESSAGE_BYTES", value_parser = parse::size)]
     pub(crate) max_message_bytes: Option<usize>,
-    /// Rules of a queue (* for all others): NAME:release-order=back|front; NAME:attempts-max=N
+    /// Rules of a queue (* for all others): NAME:release-order=back|front; NAME:max-delivery-attempts=N
     /// (failed deliveries until a message is a dead letter; 0: any number);
     /// NAME:dead-letters=park-persistent|park|drop (memory-only messages are deleted, or parked
     /// too, or all are deleted); NAME:pop-lease=TIME (an element popped over Redis returns if its
     /// connection ends within that time and before its next command); NAME:max-messages=N and
     /// NAME:max-bytes=N (bounds of the queue, or of each subscription of a topic);
-    /// NAME:when-full=pace|reject|drop-oldest|dead-letter|disconnect (pace: a send waits;
+    /// NAME:when-full=block|reject|drop-oldest|dead-letter|disconnect (block: a send waits;
     /// disconnect: a slow subscriber is disconnected, a queue rejects); NAME:target-age=TIME
     /// (senders wait so that messages wait no longer); NAME:redelivery-delay=TIME (a failed or
     /// released message is hidden); NAME:redelivery-factor=N (growth with each failed delivery);
@@ -461,26 +461,26 @@ pub(crate) struct Serve {
     #[arg(
         long,
         value_name = "DURATION",
-        env = "DUNLIN_SEND_ID_WINDOW",
-        value_parser = parse::send_id_window
+        env = "DUNLIN_DEDUP_WINDOW",
+        value_parser = parse::dedup_window
     )]
-    pub(crate) send_id_window: Option<Duration>,
+    pub(crate) dedup_window: Option<Duration>,
     /// Remember at most this many deduplication ids, the latest [default: 100000]
     #[arg(
         long,
         value_name = "N",
-        env = "DUNLIN_SEND_IDS_MAX",
-        value_parser = parse::send_ids_max
+        env = "DUNLIN_DEDUP_MAX_IDS",
+        value_parser = parse::dedup_max_ids
     )]
-    pub(crate) send_ids_max: Option<usize>,
+    pub(crate) dedup_max_ids: Option<usize>,
     /// Refuse blocked sends once their wait list has stood still for this time [default: 30s]
     #[arg(
         long,
         value_name = "DURATION",
-        env = "DUNLIN_PACE_MAX",
+        env = "DUNLIN_BLOCK_TIMEOUT",
         value_parser = parse::duration
     )]
-    pub(crate) pace_max: Option<Duration>,
+    pub(crate) block_timeout: Option<Duration>,
     #[command(flatten)]
     pub(crate) tuning: Tuning,
 }
@@ -663,7 +663,7 @@ Every setting is also a variable (shown above) and a key of the TOML file, named
   listen = [\"beanstalkd=127.0.0.1:11300\"]
   [queues.retries]
   release-order = \"back\"
-  attempts-max = 5
+  max-delivery-attempts = 5
   dead-letters = \"park\"
   pop-lease = \"30s\"
   max-messages = 100000

@@ -77,16 +77,16 @@ pub(crate) fn limit(text: &str) -> Result<Option<Duration>, String> {
 }
 
 /// A duration, or `never` for none at all.
-pub(crate) fn send_id_window(text: &str) -> Result<Duration, String> {
+pub(crate) fn dedup_window(text: &str) -> Result<Duration, String> {
     limit(text).map(Option::unwrap_or_default)
 }
 
-pub(crate) fn send_ids_max(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| format!("`{text}` is no number")).and_then(send_ids_count)
+pub(crate) fn dedup_max_ids(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| format!("`{text}` is no number")).and_then(dedup_ids_count)
 }
 
-pub(crate) fn send_ids_count(count: usize) -> Result<usize, String> {
-    let max = limits::SEND_IDS_MAX;
+pub(crate) fn dedup_ids_count(count: usize) -> Result<usize, String> {
+    let max = limits::DEDUP_MAX_IDS;
     if count <= max { Ok(count) } else { Err(format!("{count} is more than {max}")) }
 }
 
@@ -322,13 +322,13 @@ mod tests {
 
     #[test]
     fn what_is_remembered_of_senders_is_bounded() {
-        assert_eq!(send_id_window("2m"), Ok(Duration::from_secs(120)));
-        assert_eq!(send_id_window("never"), Ok(Duration::ZERO));
-        assert!(send_id_window("often").is_err());
-        assert_eq!(send_ids_max("0"), Ok(0));
-        assert_eq!(send_ids_max("1000000"), Ok(1_000_000));
-        assert!(send_ids_max("1000001").unwrap_err().contains("more than 1000000"));
-        assert!(send_ids_max("-1").is_err());
+        assert_eq!(dedup_window("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(dedup_window("never"), Ok(Duration::ZERO));
+        assert!(dedup_window("often").is_err());
+        assert_eq!(dedup_max_ids("0"), Ok(0));
+        assert_eq!(dedup_max_ids("1000000"), Ok(1_000_000));
+        assert!(dedup_max_ids("1000001").unwrap_err().contains("more than 1000000"));
+        assert!(dedup_max_ids("-1").is_err());
     }
 
     #[test]
@@ -369,7 +369,7 @@ mod tests {
             "a:order=back",
             "a:release-order=middle",
             ":release-order=back",
-            "a:attempts-max=-1",
+            "a:max-delivery-attempts=-1",
             "a:dead-letters=burn",
             "a:pop-lease=0s",
             "a:max-messages=0",
@@ -399,11 +399,15 @@ mod tests {
 
     #[test]
     fn rules_of_one_queue_add_up() {
-        let texts =
-            ["a:attempts-max=3", "a:dead-letters=drop", "a:attempts-max=0", "a:pop-lease=30s"];
+        let texts = [
+            "a:max-delivery-attempts=3",
+            "a:dead-letters=drop",
+            "a:max-delivery-attempts=0",
+            "a:pop-lease=30s",
+        ];
         let policies = queue_policies(&texts.map(|text| queue(text).unwrap()));
         let policy = policies.of(&QueueName::new("a").unwrap());
-        assert_eq!((policy.attempts_max, policy.dead_letters), (0, DeadLetters::Drop));
+        assert_eq!((policy.max_delivery_attempts, policy.dead_letters), (0, DeadLetters::Drop));
         assert_eq!(policy.pop_lease, Some(Nanos::from_secs(30)));
         assert_eq!(policies.default, QueuePolicy::default());
     }

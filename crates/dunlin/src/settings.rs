@@ -35,9 +35,9 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
         memory_limit: tuning.memory_limit,
         queues: parse::queue_policies(&serve.queue.unwrap_or_default()),
         dead_letter_queue: serve.dead_letter_queue,
-        send_id_window: serve.send_id_window,
-        send_ids_max: serve.send_ids_max,
-        pace_max: serve.pace_max,
+        dedup_window: serve.dedup_window,
+        dedup_max_ids: serve.dedup_max_ids,
+        block_timeout: serve.block_timeout,
         list_head: serve.list_head.unwrap_or_default(),
         limits: Limits {
             connections: tuning.max_connections.unwrap_or(limits.connections),
@@ -76,9 +76,9 @@ fn overrule(upper: Serve, lower: Serve) -> Serve {
         max_message_bytes: upper.max_message_bytes.or(lower.max_message_bytes),
         queue: Some(queues.collect()),
         dead_letter_queue: upper.dead_letter_queue.or(lower.dead_letter_queue),
-        send_id_window: upper.send_id_window.or(lower.send_id_window),
-        send_ids_max: upper.send_ids_max.or(lower.send_ids_max),
-        pace_max: upper.pace_max.or(lower.pace_max),
+        dedup_window: upper.dedup_window.or(lower.dedup_window),
+        dedup_max_ids: upper.dedup_max_ids.or(lower.dedup_max_ids),
+        block_timeout: upper.block_timeout.or(lower.block_timeout),
         list_head: upper.list_head.or(lower.list_head),
         tuning: Tuning {
             threads: above.threads.or(below.threads),
@@ -120,9 +120,9 @@ struct File {
     idle_timeout: Option<String>,
     http_idle_timeout: Option<String>,
     dead_letter_queue: Option<String>,
-    send_id_window: Option<String>,
-    send_ids_max: Option<usize>,
-    pace_max: Option<String>,
+    dedup_window: Option<String>,
+    dedup_max_ids: Option<usize>,
+    block_timeout: Option<String>,
     list_head: Option<String>,
     #[serde(default)]
     queues: BTreeMap<String, Queue>,
@@ -165,7 +165,7 @@ impl Bytes {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Queue {
     release_order: Option<String>,
-    attempts_max: Option<u32>,
+    max_delivery_attempts: Option<u32>,
     dead_letters: Option<String>,
     pop_lease: Option<String>,
     max_messages: Option<u64>,
@@ -236,11 +236,11 @@ fn parse(file: File) -> Result<Serve, String> {
         )?,
         queue: Some(queues),
         dead_letter_queue: word("dead-letter-queue", file.dead_letter_queue, parse::queue_name)?,
-        pace_max: word("pace-max", file.pace_max, parse::duration)?,
-        send_id_window: word("send-id-window", file.send_id_window, parse::send_id_window)?,
-        send_ids_max: named(
-            "send-ids-max",
-            file.send_ids_max.map(parse::send_ids_count).transpose(),
+        block_timeout: word("block-timeout", file.block_timeout, parse::duration)?,
+        dedup_window: word("dedup-window", file.dedup_window, parse::dedup_window)?,
+        dedup_max_ids: named(
+            "dedup-max-ids",
+            file.dedup_max_ids.map(parse::dedup_ids_count).transpose(),
         )?,
         list_head: word("list-head", file.list_head, parse::list_head)?,
         tuning: Tuning {
@@ -272,7 +272,7 @@ fn queue_settings(name: &str, queue: &Queue) -> Result<Vec<QueueSetting>, String
     let number = |number: Option<u64>| number.map(|number| number.to_string());
     let texts = [
         (RuleKey::ReleaseOrder, queue.release_order.clone()),
-        (RuleKey::AttemptsMax, number(queue.attempts_max.map(u64::from))),
+        (RuleKey::MaxDeliveryAttempts, number(queue.max_delivery_attempts.map(u64::from))),
         (RuleKey::DeadLetters, queue.dead_letters.clone()),
         (RuleKey::PopLease, queue.pop_lease.clone()),
         (RuleKey::MessagesMax, number(queue.max_messages)),
@@ -336,12 +336,12 @@ mod tests {
             max-buffered-bytes = '5K'
             half-sent-timeout = 'never'\n idle-timeout = '9s'
             http-idle-timeout = '11s'
-            dead-letter-queue = 'dead'\n send-id-window = '7s'\n send-ids-max = 6
-            pace-max = '5s'
+            dead-letter-queue = 'dead'\n dedup-window = '7s'\n dedup-max-ids = 6
+            block-timeout = '5s'
  list-head = 'left'
             disk-limit = '2G'
             memory-limit = '256M'
-            [queues.'*']\n release-order = 'back'\n attempts-max = 3\n dead-letters = 'drop'
+            [queues.'*']\n release-order = 'back'\n max-delivery-attempts = 3\n dead-letters = 'drop'
             pop-lease = '30s'\n max-messages = 8\n max-bytes = 9
             when-full = 'reject'\n target-age = '8s'
             redelivery-delay = '1s'
@@ -369,7 +369,10 @@ mod tests {
         assert_eq!(config.limits.http_idle.unwrap().as_secs(), 11);
         let policy = config.queues.default;
         assert_eq!(policy.release_order, engine::ReleaseOrder::Back);
-        assert_eq!((policy.attempts_max, policy.dead_letters), (3, engine::DeadLetters::Drop));
+        assert_eq!(
+            (policy.max_delivery_attempts, policy.dead_letters),
+            (3, engine::DeadLetters::Drop)
+        );
         assert_eq!(policy.pop_lease, Some(Nanos::from_secs(30)));
         let bounds = policy.bounds;
         assert_eq!((bounds.messages_max, bounds.bytes_max), (Some(8), Some(9)));
@@ -383,9 +386,9 @@ mod tests {
         };
         assert_eq!(policy.redelivery, expected);
         assert_eq!(config.dead_letter_queue.unwrap().as_str(), "dead");
-        assert_eq!(config.send_id_window.unwrap().as_secs(), 7);
-        assert_eq!(config.send_ids_max, Some(6));
-        assert_eq!(config.pace_max.unwrap().as_secs(), 5);
+        assert_eq!(config.dedup_window.unwrap().as_secs(), 7);
+        assert_eq!(config.dedup_max_ids, Some(6));
+        assert_eq!(config.block_timeout.unwrap().as_secs(), 5);
         assert_eq!(config.disk_limit, Some(2 << 30));
         assert_eq!(config.memory_limit, Some(256 << 20));
         assert_eq!(config.list_head, server::Side::Left);
@@ -413,8 +416,8 @@ mod tests {
         assert!(error.starts_with("memory-limit: ") && error.contains("at least"), "{error}");
         let error = file("disk-limit = '2X'").unwrap_err();
         assert!(error.starts_with("disk-limit: ") && error.contains("10G"), "{error}");
-        let error = file("send-ids-max = 1000001").unwrap_err();
-        assert!(error.starts_with("send-ids-max: ") && error.contains("1000000"), "{error}");
+        let error = file("dedup-max-ids = 1000001").unwrap_err();
+        assert!(error.starts_with("dedup-max-ids: ") && error.contains("1000000"), "{error}");
         let error = file("dead-letter-queue = ''").unwrap_err();
         assert!(error.starts_with("dead-letter-queue: "), "{error}");
     }
@@ -423,7 +426,7 @@ mod tests {
     fn the_upper_overrules_and_queues_add_up() {
         let upper = "sync = 'never'\n[queues.a]\nrelease-order = 'front'";
         let lower = "sync = '1s'\nstore = 'none'\n[queues]\na.release-order = 'back'\n\
-                     a.attempts-max = 0\nb.release-order = 'back'";
+                     a.max-delivery-attempts = 0\nb.release-order = 'back'";
         let merged = overrule(file(upper).unwrap(), file(lower).unwrap());
         assert_eq!(merged.policy.sync, Some(parse::Sync::Never));
         assert_eq!(merged.policy.store, Some(parse::Store::None));
@@ -431,6 +434,6 @@ mod tests {
         let order = |name| policies.of(&model::QueueName::new(name).unwrap()).release_order;
         assert_eq!(order("a"), engine::ReleaseOrder::Front);
         assert_eq!(order("b"), engine::ReleaseOrder::Back);
-        assert_eq!(policies.of(&model::QueueName::new("a").unwrap()).attempts_max, 0);
+        assert_eq!(policies.of(&model::QueueName::new("a").unwrap()).max_delivery_attempts, 0);
     }
 }

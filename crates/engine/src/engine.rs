@@ -84,7 +84,7 @@ impl Engine {
             },
             bodies,
             admission: Admission {
-                pacing: Pacing::new(options.pace_max),
+                pacing: Pacing::new(options.block_timeout),
                 is_bounded: options.queue_policies.are_bounded(),
                 overfull: BTreeSet::new(),
                 has_to_evict: false,
@@ -102,8 +102,8 @@ impl Engine {
             transactions: Transactions::default(),
             keyspace: Keyspace::default(),
             dedup: SendIds::new(
-                options.send_id_window,
-                options.send_ids_max,
+                options.dedup_window,
+                options.dedup_max_ids,
                 beside_messages_max(bound),
             ),
             replies: Shown::new(options.reply_bytes_max),

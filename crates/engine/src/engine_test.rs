@@ -448,7 +448,7 @@ fn old_names_go_with_any_commands() {
         engine.handle(Nanos(1), session, Command::Delete { message }, &mut effects);
     }
     assert!(engine.snapshot_bytes_max() > empty + 100 * 20);
-    let later = Nanos(1) + EngineOptions::new(StorePolicy::Always).send_id_window;
+    let later = Nanos(1) + EngineOptions::new(StorePolicy::Always).dedup_window;
     for _ in 0..100 / 8 + 1 {
         engine.handle(later, session, Command::BrokerStatistics, &mut effects);
     }

@@ -122,7 +122,7 @@ impl World {
             queue_policies,
             formats: Formats { property, ..Formats::RAW },
             log_bodies_max: rng.pick(&[0, 0, 100, 1_000]),
-            pace_max: Nanos::from_secs(5),
+            block_timeout: Nanos::from_secs(5),
             spills: true,
             // So that copies of what was published are elements of a list as well.
             dead_letter_queue: name(QUEUES[0]),

@@ -150,7 +150,7 @@ impl Model {
 
 impl World {
     fn new(rng: Rng, bounds: QueueBounds, log_bodies_max: u64) -> Self {
-        let bounded = QueuePolicy { bounds, attempts_max: 0, ..QueuePolicy::default() };
+        let bounded = QueuePolicy { bounds, max_delivery_attempts: 0, ..QueuePolicy::default() };
         let named = QUEUES.map(|queue| (name(queue), bounded)).into();
         let queue_policies = QueuePolicies { named, ..QueuePolicies::default() };
         let options = EngineOptions::new(StorePolicy::Always);

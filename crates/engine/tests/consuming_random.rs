@@ -25,7 +25,7 @@ const DROPPING: &str = "r";
 const SELECTORS: [Option<&str>; 3] = [None, Some("n > 3"), Some("n = 1")];
 const SESSIONS: u64 = 3;
 const LINKS: u64 = 5;
-const ATTEMPTS_MAX: u32 = 3;
+const MAX_DELIVERY_ATTEMPTS: u32 = 3;
 const STEPS: usize = 800;
 const SEEDS: u64 = 40;
 
@@ -120,8 +120,11 @@ impl World {
     fn new(seed: u64) -> Self {
         let parks_all = seed.is_multiple_of(3);
         let dead_letters = if parks_all { DeadLetters::Park } else { DeadLetters::default() };
-        let default =
-            QueuePolicy { attempts_max: ATTEMPTS_MAX, dead_letters, ..QueuePolicy::default() };
+        let default = QueuePolicy {
+            max_delivery_attempts: MAX_DELIVERY_ATTEMPTS,
+            dead_letters,
+            ..QueuePolicy::default()
+        };
         let dropping = QueuePolicy { dead_letters: DeadLetters::Drop, ..default };
         let named = BTreeMap::from([(name(DROPPING), dropping)]);
         let queue_policies = QueuePolicies { default, named };
@@ -433,7 +436,7 @@ impl World {
             | Settlement::GiveBack { failed: false, .. } => {}
             Settlement::Fail | Settlement::GiveBack { failed: true, .. } => {
                 message.failed += 1;
-                if message.failed >= ATTEMPTS_MAX {
+                if message.failed >= MAX_DELIVERY_ATTEMPTS {
                     self.die(id, DeadReason::Attempts);
                 }
             }

@@ -89,7 +89,7 @@ fn groups_go_to_one_consumer_in_order() {
 
 impl Harness {
     fn new(seed: u64) -> Self {
-        let default = QueuePolicy { attempts_max: 0, ..QueuePolicy::default() };
+        let default = QueuePolicy { max_delivery_attempts: 0, ..QueuePolicy::default() };
         let options = EngineOptions {
             queue_policies: QueuePolicies { default, named: BTreeMap::new() },
             formats: Formats { group, ..Formats::RAW },

@@ -289,7 +289,7 @@ fn what_waits_for_bodies_counts() {
 #[test]
 fn bodies_that_wait_for_a_place_count() {
     let bounds =
-        QueueBounds { messages_max: Some(1), when_full: WhenFull::Pace, ..QueueBounds::default() };
+        QueueBounds { messages_max: Some(1), when_full: WhenFull::Block, ..QueueBounds::default() };
     let mut world = World::new(QueuePolicy { bounds, ..QueuePolicy::default() });
     let replies: Vec<_> = (0..400).map(|_| world.put("narrow", Persistence::Persistent)).collect();
     let waiting = replies.iter().filter(|it| matches!(it, Reply::Waits { .. })).count();

@@ -20,7 +20,7 @@ use support::{Rng, paging};
 const QUEUES: [&str; 3] = ["a", "b", "c"];
 const SESSIONS: u64 = 4;
 const STEPS: usize = 1_500;
-const PACE_MAX: Nanos = Nanos::from_secs(5);
+const BLOCK_TIMEOUT: Nanos = Nanos::from_secs(5);
 const WORKER: SessionId = SessionId(100);
 
 /// What a session sent and has not been told about: where to, and its numbers.
@@ -75,14 +75,18 @@ impl World {
     fn new(mut rng: Rng, log_bodies_max: u64) -> Self {
         let messages_max = (!rng.one_in(4)).then(|| 1 + rng.below(5));
         let bytes_max = (messages_max.is_none() || rng.one_in(2)).then(|| 24 + rng.below(40));
-        let when_full = WhenFull::Pace;
+        let when_full = WhenFull::Block;
         let bounds = QueueBounds { messages_max, bytes_max, when_full, target_age: None };
         let bounded = QueuePolicy { bounds, ..QueuePolicy::default() };
         let named = QUEUES.map(|queue| (name(queue), bounded)).into();
         let queue_policies = QueuePolicies { named, ..QueuePolicies::default() };
         let options = EngineOptions::new(StorePolicy::Always);
-        let options =
-            EngineOptions { queue_policies, pace_max: PACE_MAX, log_bodies_max, ..options };
+        let options = EngineOptions {
+            queue_policies,
+            block_timeout: BLOCK_TIMEOUT,
+            log_bodies_max,
+            ..options
+        };
         let mut engine = Engine::new(options);
         engine.open_session(WORKER);
         let mut world = Self {
@@ -112,7 +116,7 @@ impl World {
             5 => self.commit(),
             6..9 => self.take(),
             9 if self.rng.one_in(6) => self.close(),
-            10 if self.rng.one_in(10) => self.now = self.now + PACE_MAX,
+            10 if self.rng.one_in(10) => self.now = self.now + BLOCK_TIMEOUT,
             _ => self.now = self.now + Nanos(self.rng.below(400_000_000)),
         }
         self.pass_time();
@@ -272,7 +276,10 @@ impl World {
             assert_eq!(sent.by, session);
             match *reply {
                 Reply::Refused(Refusal::QueueFull(_)) => {
-                    assert!(self.now.since(sent.since) >= PACE_MAX, "{sent:?} has waited so long");
+                    assert!(
+                        self.now.since(sent.since) >= BLOCK_TIMEOUT,
+                        "{sent:?} has waited so long"
+                    );
                     self.saw("refused");
                 }
                 reply => {

@@ -12,7 +12,7 @@ const OTHER: SessionId = SessionId(2);
 const WORKER: SessionId = SessionId(3);
 const LINK: LinkId = LinkId(0);
 const AGE: Nanos = Nanos::SECOND;
-const PACE_MAX: Nanos = Nanos::from_secs(30);
+const BLOCK_TIMEOUT: Nanos = Nanos::from_secs(30);
 
 struct World {
     engine: Engine,
@@ -25,7 +25,7 @@ impl World {
         let default = QueuePolicy { bounds, ..QueuePolicy::default() };
         let queue_policies = QueuePolicies { default, ..QueuePolicies::default() };
         let options = EngineOptions::new(StorePolicy::Always);
-        let options = EngineOptions { queue_policies, pace_max: PACE_MAX, ..options };
+        let options = EngineOptions { queue_policies, block_timeout: BLOCK_TIMEOUT, ..options };
         let mut engine = Engine::new(options);
         for session in [SENDER, OTHER, WORKER] {
             engine.open_session(session);
@@ -78,11 +78,11 @@ fn name(queue: &str) -> QueueName {
 }
 
 fn aged() -> QueueBounds {
-    QueueBounds { target_age: Some(AGE), when_full: WhenFull::Pace, ..QueueBounds::default() }
+    QueueBounds { target_age: Some(AGE), when_full: WhenFull::Block, ..QueueBounds::default() }
 }
 
 fn narrow() -> QueueBounds {
-    QueueBounds { messages_max: Some(1), when_full: WhenFull::Pace, ..QueueBounds::default() }
+    QueueBounds { messages_max: Some(1), when_full: WhenFull::Block, ..QueueBounds::default() }
 }
 
 fn is_stored(reply: &Reply) -> bool {

@@ -102,7 +102,7 @@ impl World {
         let number = self.rng.one_in(4).then_some(1 + self.rng.below(3));
         match self.rng.below(7) {
             0 => QueueRule::ReleaseOrder(ReleaseOrder::Back),
-            1 => QueueRule::AttemptsMax(self.rng.below(3) as u32),
+            1 => QueueRule::MaxDeliveryAttempts(self.rng.below(3) as u32),
             2 | 3 => QueueRule::MessagesMax(number.or(Some(2))),
             4 => QueueRule::BytesMax(number.map(|number| 8 * number)),
             5 => QueueRule::WhenFull(self.rng.pick(&[
@@ -254,7 +254,7 @@ fn options() -> EngineOptions {
     let named = [(name("named"), policy)].into();
     let queue_policies = QueuePolicies { named, ..QueuePolicies::default() };
     let options = EngineOptions::new(StorePolicy::Always);
-    EngineOptions { queue_policies, pace_max: Nanos::SECOND, ..options }
+    EngineOptions { queue_policies, block_timeout: Nanos::SECOND, ..options }
 }
 
 fn name(text: &str) -> QueueName {

@@ -111,8 +111,8 @@ impl World {
         let policy = [StorePolicy::Always, StorePolicy::Never][(seed % 2) as usize];
         let defaults = EngineOptions::new(policy);
         let options = EngineOptions {
-            send_id_window: WINDOW,
-            send_ids_max: if seed % 4 < 2 { 1_000 } else { 4 },
+            dedup_window: WINDOW,
+            dedup_max_ids: if seed % 4 < 2 { 1_000 } else { 4 },
             frame_bytes_max: if seed % 8 < 4 { 150 } else { defaults.frame_bytes_max },
             ..defaults
         };
@@ -376,7 +376,7 @@ impl World {
     fn remember(&mut self, known: Known) {
         self.known.retain(|other| other.key != known.key);
         self.known.push(known);
-        if self.known.len() > self.options.send_ids_max {
+        if self.known.len() > self.options.dedup_max_ids {
             self.known.remove(0);
         }
     }
@@ -418,7 +418,7 @@ impl World {
         let named = !self.rng.one_in(5);
         // Where few are remembered, what is in memory only would push out what lasts, and be gone
         // itself after a crash.
-        let lasts = self.options.send_ids_max < NAMES.len() || !self.rng.one_in(4);
+        let lasts = self.options.dedup_max_ids < NAMES.len() || !self.rng.one_in(4);
         Send {
             to,
             name: named.then(|| self.rng.pick(&NAMES)),

@@ -17,7 +17,7 @@ const BYTES_EACH_MAX: u64 = 436;
 #[test]
 fn names_of_36_bytes_fit() {
     let options =
-        EngineOptions { send_ids_max: NAMES as usize, ..EngineOptions::new(StorePolicy::Always) };
+        EngineOptions { dedup_max_ids: NAMES as usize, ..EngineOptions::new(StorePolicy::Always) };
     let mut engine = Engine::new(options);
     let mut effects = Effects::default();
     let session = SessionId(1);

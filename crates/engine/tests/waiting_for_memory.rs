@@ -16,7 +16,7 @@ use support::Rng;
 
 const SESSIONS: u64 = 4;
 const STEPS: usize = 1_000;
-const PACE_MAX: Nanos = Nanos::from_secs(5);
+const BLOCK_TIMEOUT: Nanos = Nanos::from_secs(5);
 const LIMIT: u64 = 128 * 1024;
 const WORKER: SessionId = SessionId(100);
 
@@ -104,8 +104,11 @@ fn senders_wait_for_memory_in_order_and_are_never_forgotten() {
 impl World {
     fn new(rng: Rng) -> Self {
         let options = EngineOptions::new(StorePolicy::Always);
-        let mut engine =
-            Engine::new(EngineOptions { memory_limit: LIMIT, pace_max: PACE_MAX, ..options });
+        let mut engine = Engine::new(EngineOptions {
+            memory_limit: LIMIT,
+            block_timeout: BLOCK_TIMEOUT,
+            ..options
+        });
         engine.open_session(WORKER);
         Self {
             rng,
@@ -131,7 +134,7 @@ impl World {
             5 => self.transact(),
             6 | 7 => self.take(),
             8 if self.rng.one_in(6) => self.close(),
-            9 if self.rng.one_in(4) => self.now = self.now + PACE_MAX,
+            9 if self.rng.one_in(4) => self.now = self.now + BLOCK_TIMEOUT,
             _ => self.now = self.now + Nanos(self.rng.below(400_000_000)),
         }
         self.pass_time();
@@ -292,7 +295,7 @@ impl World {
             let list = waiting.sent.list();
             if *reply == Reply::Refused(Refusal::MemoryFull) {
                 let since = waiting.since.max(self.moved[list]);
-                assert!(self.now.since(since) >= PACE_MAX, "{waiting:?} has waited so long");
+                assert!(self.now.since(since) >= BLOCK_TIMEOUT, "{waiting:?} has waited so long");
                 self.saw("late");
                 self.refused(waiting.sent);
                 continue;
@@ -327,7 +330,8 @@ impl World {
             let is_full = bytes >= LIMIT / 8 * 7 || list == 1 && self.open_bytes() > LIMIT / 4;
             assert!(oldest.is_none() || is_full, "{:?}, with {bytes} bytes", self.waiting);
             let moved = self.perhaps_moved[list];
-            let is_served = oldest.is_none_or(|since| self.now.since(since.max(moved)) < PACE_MAX);
+            let is_served =
+                oldest.is_none_or(|since| self.now.since(since.max(moved)) < BLOCK_TIMEOUT);
             assert!(is_served, "{:?} wait at {}", self.waiting, self.now);
         }
     }

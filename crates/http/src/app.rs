@@ -35,7 +35,7 @@ pub struct Options {
     /// sent, an eighth for all else that is said, a quarter for answers, an eighth for events.
     pub buffered_bytes: usize,
     /// How long who finds no room there waits for it.
-    pub pace_max: Duration,
+    pub block_timeout: Duration,
     /// How long a request may pause in the middle; `None`: for ever.
     pub half_sent: Option<Duration>,
     /// How long a connection may have no request open; `None`: for ever.
@@ -107,7 +107,7 @@ impl<G: Gateway> App<G> {
         // As much again as all that they say and are answered, and half of the receives that may
         // wait: so many connections of one request each find a place.
         let open = Open::new(options.buffered_bytes);
-        let wait_max = options.pace_max;
+        let wait_max = options.block_timeout;
         let budget = |bytes| ByteBudget::new(bytes, &options.held_bytes);
         let (sent, said) = (budget(part), budget(part));
         let silent = || SlowClients::new(SILENT_MAX);

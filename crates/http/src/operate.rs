@@ -266,7 +266,7 @@ fn statistics(queue: &QueueStatistics) -> Map<String, Json> {
         ("deleted_total", queue.deleted_total.into()),
         ("paused_millis", millis(queue.pause_left).into()),
         ("body_bytes", queue.body_bytes.into()),
-        ("paced", queue.paced.into()),
+        ("blocked_sends", queue.blocked_sends.into()),
     ];
     pairs.map(|(name, value): (&str, Json)| (name.to_owned(), value)).into_iter().collect()
 }

@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn what_is_shown_can_be_given() {
-        let text = r#"{"release_order":"back","attempts_max":0,"dead_letters":"drop",
+        let text = r#"{"release_order":"back","max_delivery_attempts":0,"dead_letters":"drop",
             "pop_lease":"90s","max_messages":9223372036854775807,"max_bytes":null,
             "when_full":"reject","target_age":"250ms","redelivery_delay":"1s",
             "redelivery_factor":1.5,"redelivery_max":"1m","redelivery_jitter":0.25}"#;
@@ -222,9 +222,9 @@ mod tests {
             (r#"{"max_messages":1,"max-messages":1}"#, "max_messages is given twice"),
             (r#"{"max_bytes":-1}"#, "max_bytes is -1 and"),
             (r#"{"max_bytes":1e3}"#, "max_bytes is 1000.0 and"),
-            (r#"{"attempts_max":4294967296}"#, "0 for any number"),
-            (r#"{"attempts_max":null}"#, "0 for any number"),
-            (r#"{"when_full":"burn"}"#, "pace, reject, drop-oldest, dead-letter or disconnect"),
+            (r#"{"max_delivery_attempts":4294967296}"#, "0 for any number"),
+            (r#"{"max_delivery_attempts":null}"#, "0 for any number"),
+            (r#"{"when_full":"burn"}"#, "block, reject, drop-oldest, dead-letter or disconnect"),
             (r#"{"when_full":true}"#, "when_full is true and"),
             (r#"{"when_full":null}"#, "when_full is null and"),
             (r#"{"pop_lease":30}"#, "a duration such as"),

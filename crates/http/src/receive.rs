@@ -46,7 +46,7 @@ impl<G: Gateway> App<G> {
             let likely = max_count.saturating_mul(LIKELY_BYTES).min(ANSWER_BYTES);
             tokio::select! {
                 biased;
-                more = self.unread.await_more(&mut permit, likely, self.options.pace_max) => more?,
+                more = self.unread.await_more(&mut permit, likely, self.options.block_timeout) => more?,
                 () = asker.left() => {}
             }
         }

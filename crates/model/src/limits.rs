@@ -89,10 +89,10 @@ pub const TRANSACTION_COPIES_MAX: usize = 1_000_000;
 pub const DELIVERIES_PER_STEP_MAX: usize = 1_024;
 
 /// Sends that wait for a place in a queue or for memory, in all.
-pub const PACED_SENDS_MAX: usize = 100_000;
+pub const BLOCKED_SENDS_MAX: usize = 100_000;
 
 /// Bytes of the bodies of all sends that wait for a place in a queue or for memory.
-pub const PACED_BYTES_MAX: usize = 256 * 1024 * 1024;
+pub const BLOCKED_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Bytes of settlements that the log takes in one command also when the device is full.
 pub const SETTLED_BYTES_ALWAYS: usize = 512 * 1024;
@@ -134,7 +134,7 @@ pub const BATCH_COMMANDS_MAX: usize = 10_000;
 pub const PAGE_MESSAGES_MAX: usize = 1_000;
 
 /// Names that senders gave their messages, as many as may be configured to be remembered.
-pub const SEND_IDS_MAX: usize = 1_000_000;
+pub const DEDUP_MAX_IDS: usize = 1_000_000;
 
 /// Bytes of the name that a sender gives a message.
 pub const SEND_ID_BYTES_MAX: usize = 255;

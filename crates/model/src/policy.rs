@@ -11,7 +11,7 @@ pub struct QueuePolicy {
     /// with its last message, producer and consumer.
     pub kept: bool,
     /// Failed deliveries that make a message a dead letter; zero: however many there are.
-    pub attempts_max: u32,
+    pub max_delivery_attempts: u32,
     /// The fate of a dead letter.
     pub dead_letters: DeadLetters,
     /// A pop from the queue as a list is leased to the session for so long. Its next command says
@@ -75,7 +75,7 @@ impl QueueBounds {
     /// True if they are kept by not storing messages.
     #[must_use]
     pub const fn holds_off(&self) -> bool {
-        self.is_bounded() && matches!(self.when_full, WhenFull::Pace | WhenFull::Reject)
+        self.is_bounded() && matches!(self.when_full, WhenFull::Block | WhenFull::Reject)
     }
 }
 
@@ -84,7 +84,7 @@ impl QueueBounds {
 pub enum WhenFull {
     /// It waits for a place, in a line; a batch is refused.
     #[default]
-    Pace,
+    Block,
     /// It is refused.
     Reject,
     /// It is stored, and the oldest ready messages of the least urgent priority are deleted until
@@ -104,7 +104,7 @@ impl Default for QueuePolicy {
         Self {
             release_order: ReleaseOrder::default(),
             kept: false,
-            attempts_max: ATTEMPTS_MAX,
+            max_delivery_attempts: MAX_DELIVERY_ATTEMPTS,
             dead_letters: DeadLetters::default(),
             pop_lease: None,
             bounds: QueueBounds::default(),
@@ -138,4 +138,4 @@ pub enum ReleaseOrder {
 }
 
 /// As in Artemis.
-const ATTEMPTS_MAX: u32 = 10;
+const MAX_DELIVERY_ATTEMPTS: u32 = 10;

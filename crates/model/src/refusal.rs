@@ -226,7 +226,7 @@ impl Refusal {
             ),
             Self::SendIdTooLong => write!(
                 f,
-                "a send id has {} bytes at most: use a shorter one",
+                "a deduplication id has {} bytes at most: use a shorter one",
                 limits::SEND_ID_BYTES_MAX
             ),
             Self::SendIdReused => f.write_str(
@@ -260,7 +260,7 @@ impl Refusal {
                  them, or purge it"
             }
             Self::PolicyAtOdds => {
-                "target-age holds senders off, so that when-full has to be pace or reject: say \
+                "target-age holds senders off, so that when-full has to be block or reject: say \
                  that as well, or target-age as none"
             }
             Self::Draining => {

@@ -15,8 +15,8 @@ use crate::{DeadLetters, Nanos, QueueName, QueuePolicy, ReleaseOrder, Thousandth
 pub enum RuleKey {
     /// [`QueuePolicy::release_order`]
     ReleaseOrder,
-    /// [`QueuePolicy::attempts_max`]
-    AttemptsMax,
+    /// [`QueuePolicy::max_delivery_attempts`]
+    MaxDeliveryAttempts,
     /// [`QueuePolicy::dead_letters`]
     DeadLetters,
     /// [`QueuePolicy::pop_lease`]
@@ -43,7 +43,7 @@ impl RuleKey {
     /// All of them.
     pub const ALL: [Self; 12] = [
         Self::ReleaseOrder,
-        Self::AttemptsMax,
+        Self::MaxDeliveryAttempts,
         Self::DeadLetters,
         Self::PopLease,
         Self::MessagesMax,
@@ -61,7 +61,7 @@ impl RuleKey {
     pub const fn word(self) -> &'static str {
         match self {
             Self::ReleaseOrder => "release-order",
-            Self::AttemptsMax => "attempts-max",
+            Self::MaxDeliveryAttempts => "max-delivery-attempts",
             Self::DeadLetters => "dead-letters",
             Self::PopLease => "pop-lease",
             Self::MessagesMax => "max-messages",
@@ -86,7 +86,7 @@ impl RuleKey {
     pub const fn allowed(self) -> &'static str {
         match self {
             Self::ReleaseOrder => "front or back",
-            Self::AttemptsMax => "a number of attempts, 0 for any number",
+            Self::MaxDeliveryAttempts => "a number of attempts, 0 for any number",
             Self::DeadLetters => "park-persistent, park or drop",
             Self::PopLease | Self::TargetAge | Self::RedeliveryDelay | Self::RedeliveryMax => {
                 "a duration such as 250ms, 30s, 5m or 2h, of 100 days at most, or none"
@@ -94,7 +94,7 @@ impl RuleKey {
             Self::MessagesMax | Self::BytesMax => "a number above 0, or none",
             Self::RedeliveryFactor => "a number from 1 to 1000 with three decimal places at most",
             Self::RedeliveryJitter => "a number from 0 to 1 with three decimal places at most",
-            Self::WhenFull => "pace, reject, drop-oldest, dead-letter or disconnect",
+            Self::WhenFull => "block, reject, drop-oldest, dead-letter or disconnect",
         }
     }
 
@@ -103,7 +103,7 @@ impl RuleKey {
     pub const fn is_number(self) -> bool {
         matches!(
             self,
-            Self::AttemptsMax
+            Self::MaxDeliveryAttempts
                 | Self::MessagesMax
                 | Self::BytesMax
                 | Self::RedeliveryFactor
@@ -127,8 +127,8 @@ impl RuleKey {
 pub enum QueueRule {
     /// [`QueuePolicy::release_order`]
     ReleaseOrder(ReleaseOrder),
-    /// [`QueuePolicy::attempts_max`]
-    AttemptsMax(u32),
+    /// [`QueuePolicy::max_delivery_attempts`]
+    MaxDeliveryAttempts(u32),
     /// [`QueuePolicy::dead_letters`]
     DeadLetters(DeadLetters),
     /// [`QueuePolicy::pop_lease`]
@@ -164,7 +164,7 @@ impl QueueRule {
     pub const fn key(&self) -> RuleKey {
         match self {
             Self::ReleaseOrder(_) => RuleKey::ReleaseOrder,
-            Self::AttemptsMax(_) => RuleKey::AttemptsMax,
+            Self::MaxDeliveryAttempts(_) => RuleKey::MaxDeliveryAttempts,
             Self::DeadLetters(_) => RuleKey::DeadLetters,
             Self::PopLease(_) => RuleKey::PopLease,
             Self::MessagesMax(_) => RuleKey::MessagesMax,
@@ -183,7 +183,7 @@ impl QueueRule {
     pub fn parse(key: RuleKey, text: &str) -> Option<Self> {
         Some(match key {
             RuleKey::ReleaseOrder => Self::ReleaseOrder(word(&RELEASE_ORDERS, text)?),
-            RuleKey::AttemptsMax => Self::AttemptsMax(number(text)?),
+            RuleKey::MaxDeliveryAttempts => Self::MaxDeliveryAttempts(number(text)?),
             RuleKey::DeadLetters => Self::DeadLetters(word(&DEAD_LETTERS, text)?),
             RuleKey::PopLease => Self::PopLease(unless_none(text, Nanos::of_text)?),
             RuleKey::MessagesMax => Self::MessagesMax(unless_none(text, bound)?),
@@ -202,7 +202,7 @@ impl QueueRule {
     pub const fn of(key: RuleKey, policy: &QueuePolicy) -> Self {
         match key {
             RuleKey::ReleaseOrder => Self::ReleaseOrder(policy.release_order),
-            RuleKey::AttemptsMax => Self::AttemptsMax(policy.attempts_max),
+            RuleKey::MaxDeliveryAttempts => Self::MaxDeliveryAttempts(policy.max_delivery_attempts),
             RuleKey::DeadLetters => Self::DeadLetters(policy.dead_letters),
             RuleKey::PopLease => Self::PopLease(policy.pop_lease),
             RuleKey::MessagesMax => Self::MessagesMax(policy.bounds.messages_max),
@@ -220,7 +220,7 @@ impl QueueRule {
     pub const fn apply(self, policy: &mut QueuePolicy) {
         match self {
             Self::ReleaseOrder(order) => policy.release_order = order,
-            Self::AttemptsMax(attempts) => policy.attempts_max = attempts,
+            Self::MaxDeliveryAttempts(attempts) => policy.max_delivery_attempts = attempts,
             Self::DeadLetters(what) => policy.dead_letters = what,
             Self::PopLease(span) => policy.pop_lease = span,
             Self::MessagesMax(count) => policy.bounds.messages_max = count,
@@ -240,7 +240,7 @@ impl fmt::Display for QueueRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ReleaseOrder(order) => f.write_str(word_of(&RELEASE_ORDERS, *order)),
-            Self::AttemptsMax(attempts) => attempts.fmt(f),
+            Self::MaxDeliveryAttempts(attempts) => attempts.fmt(f),
             Self::DeadLetters(what) => f.write_str(word_of(&DEAD_LETTERS, *what)),
             Self::MessagesMax(Some(number)) | Self::BytesMax(Some(number)) => number.fmt(f),
             Self::WhenFull(what) => f.write_str(word_of(&WHEN_FULL, *what)),
@@ -389,7 +389,7 @@ const DEAD_LETTERS: [(&str, DeadLetters); 3] = [
 ];
 
 const WHEN_FULL: [(&str, WhenFull); 5] = [
-    ("pace", WhenFull::Pace),
+    ("block", WhenFull::Block),
     ("reject", WhenFull::Reject),
     ("drop-oldest", WhenFull::DropOldest),
     ("dead-letter", WhenFull::DeadLetter),
@@ -406,7 +406,7 @@ mod tests {
     fn rules_are_read_as_they_are_shown() {
         let texts = [
             (RuleKey::ReleaseOrder, ["front", "back"]),
-            (RuleKey::AttemptsMax, ["0", "4294967295"]),
+            (RuleKey::MaxDeliveryAttempts, ["0", "4294967295"]),
             (RuleKey::DeadLetters, ["park-persistent", "park"]),
             (RuleKey::DeadLetters, ["park", "drop"]),
             (RuleKey::PopLease, ["none", "1500ms"]),
@@ -431,9 +431,9 @@ mod tests {
         }
         let wrong = [
             (RuleKey::ReleaseOrder, "middle"),
-            (RuleKey::AttemptsMax, "-1"),
-            (RuleKey::AttemptsMax, "4294967296"),
-            (RuleKey::AttemptsMax, "none"),
+            (RuleKey::MaxDeliveryAttempts, "-1"),
+            (RuleKey::MaxDeliveryAttempts, "4294967296"),
+            (RuleKey::MaxDeliveryAttempts, "none"),
             (RuleKey::DeadLetters, ""),
             (RuleKey::PopLease, "0s"),
             (RuleKey::MessagesMax, "0"),
@@ -457,17 +457,17 @@ mod tests {
 
     #[test]
     fn own_rules_go_before_the_configured_ones() {
-        let configured = QueuePolicy { attempts_max: 3, ..QueuePolicy::default() };
+        let configured = QueuePolicy { max_delivery_attempts: 3, ..QueuePolicy::default() };
         let mut own = OwnPolicy::default();
         assert!(own.is_empty());
         assert_eq!(own.over(configured), configured);
         own.set(QueueRule::MessagesMax(Some(7)));
-        own.set(QueueRule::AttemptsMax(0));
+        own.set(QueueRule::MaxDeliveryAttempts(0));
         let policy = own.over(configured);
-        assert_eq!((policy.attempts_max, policy.bounds.messages_max), (0, Some(7)));
+        assert_eq!((policy.max_delivery_attempts, policy.bounds.messages_max), (0, Some(7)));
         let mut set = OwnPolicy::default();
         set.set(QueueRule::PopLease(None));
-        let change = PolicyChange { forget: alloc::vec![RuleKey::AttemptsMax], set };
+        let change = PolicyChange { forget: alloc::vec![RuleKey::MaxDeliveryAttempts], set };
         let own = change.applied_to(own);
         let rules: Vec<_> = own.iter().collect();
         assert_eq!(rules, [QueueRule::PopLease(None), QueueRule::MessagesMax(Some(7))]);

@@ -80,7 +80,7 @@ pub struct QueueStatistics {
     /// Bytes of the bodies of all its messages.
     pub body_bytes: u64,
     /// Sends that wait for a place in it.
-    pub paced: u64,
+    pub blocked_sends: u64,
 }
 
 /// All queues together.

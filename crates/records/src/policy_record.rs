@@ -8,7 +8,7 @@
 //!              bit 3  pop lease varint, 0 for none
 //!              bit 4  messages varint, 0 for any number
 //!              bit 5  bytes varint, 0 for any number
-//!              bit 6  when full byte: 0 pace, 1 reject, 2 drop the oldest, 3 dead letter,
+//!              bit 6  when full byte: 0 block, 1 reject, 2 drop the oldest, 3 dead letter,
 //!                     4 disconnect
 //!              bit 7  target age varint, 0 for none
 //!              bit 8  redelivery delay varint, 0 for none
@@ -70,7 +70,7 @@ impl<'a> OwnPolicyView<'a> {
 const fn bit_of(key: RuleKey) -> u64 {
     match key {
         RuleKey::ReleaseOrder => 1,
-        RuleKey::AttemptsMax => 1 << 1,
+        RuleKey::MaxDeliveryAttempts => 1 << 1,
         RuleKey::DeadLetters => 1 << 2,
         RuleKey::PopLease => 1 << 3,
         RuleKey::MessagesMax => 1 << 4,
@@ -88,7 +88,7 @@ fn put_rule(out: &mut Vec<u8>, rule: QueueRule) {
     match rule {
         QueueRule::ReleaseOrder(ReleaseOrder::Front)
         | QueueRule::DeadLetters(DeadLetters::Park)
-        | QueueRule::WhenFull(WhenFull::Pace) => out.push(0),
+        | QueueRule::WhenFull(WhenFull::Block) => out.push(0),
         QueueRule::ReleaseOrder(ReleaseOrder::Back)
         | QueueRule::DeadLetters(DeadLetters::Drop)
         | QueueRule::WhenFull(WhenFull::Reject) => out.push(1),
@@ -96,7 +96,7 @@ fn put_rule(out: &mut Vec<u8>, rule: QueueRule) {
         | QueueRule::WhenFull(WhenFull::DropOldest) => out.push(2),
         QueueRule::WhenFull(WhenFull::DeadLetter) => out.push(3),
         QueueRule::WhenFull(WhenFull::Disconnect) => out.push(4),
-        QueueRule::AttemptsMax(attempts) => put_varint(out, attempts.into()),
+        QueueRule::MaxDeliveryAttempts(attempts) => put_varint(out, attempts.into()),
         QueueRule::MessagesMax(number) | QueueRule::BytesMax(number) => {
             put_varint(out, number.unwrap_or(0));
         }
@@ -120,7 +120,7 @@ fn read_rule(key: RuleKey, reader: &mut Reader<'_>) -> Result<QueueRule, RecordE
             1 => ReleaseOrder::Back,
             _ => return Err(invalid()),
         }),
-        RuleKey::AttemptsMax => QueueRule::AttemptsMax(reader.small()?),
+        RuleKey::MaxDeliveryAttempts => QueueRule::MaxDeliveryAttempts(reader.small()?),
         RuleKey::DeadLetters => QueueRule::DeadLetters(match reader.byte()? {
             0 => DeadLetters::Park,
             1 => DeadLetters::Drop,
@@ -131,7 +131,7 @@ fn read_rule(key: RuleKey, reader: &mut Reader<'_>) -> Result<QueueRule, RecordE
         RuleKey::MessagesMax => QueueRule::MessagesMax(above_zero(reader)?),
         RuleKey::BytesMax => QueueRule::BytesMax(above_zero(reader)?),
         RuleKey::WhenFull => QueueRule::WhenFull(match reader.byte()? {
-            0 => WhenFull::Pace,
+            0 => WhenFull::Block,
             1 => WhenFull::Reject,
             2 => WhenFull::DropOldest,
             3 => WhenFull::DeadLetter,

@@ -220,7 +220,7 @@ fn any_own_rules_come_back() {
         let above_zero = |number: u64| (number > 0).then_some(number);
         let rules = [
             QueueRule::ReleaseOrder([ReleaseOrder::Front, ReleaseOrder::Back][next() as usize % 2]),
-            QueueRule::AttemptsMax(next() as u32),
+            QueueRule::MaxDeliveryAttempts(next() as u32),
             QueueRule::DeadLetters(
                 [DeadLetters::Park, DeadLetters::Drop, DeadLetters::ParkPersistent]
                     [next() as usize % 3],
@@ -247,7 +247,7 @@ fn any_own_rules_come_back() {
 }
 
 const ALL_WHEN_FULL: [WhenFull; 5] = [
-    WhenFull::Pace,
+    WhenFull::Block,
     WhenFull::Reject,
     WhenFull::DropOldest,
     WhenFull::DeadLetter,
@@ -448,7 +448,7 @@ fn own_policy(rules: &[QueueRule]) -> RecordView<'static> {
 fn all_rules() -> [QueueRule; 8] {
     [
         QueueRule::ReleaseOrder(ReleaseOrder::Back),
-        QueueRule::AttemptsMax(u32::MAX),
+        QueueRule::MaxDeliveryAttempts(u32::MAX),
         QueueRule::DeadLetters(DeadLetters::Drop),
         QueueRule::PopLease(Some(Nanos(u64::MAX))),
         QueueRule::MessagesMax(Some(u64::MAX)),

@@ -43,12 +43,12 @@ pub struct Config {
     pub dead_letter_queue: Option<QueueName>,
     /// How long the names that senders give their messages are remembered; zero: not at all,
     /// `None`: as long as the engine says.
-    pub send_id_window: Option<Duration>,
+    pub dedup_window: Option<Duration>,
     /// How many of them; `None`: as many as the engine says.
-    pub send_ids_max: Option<usize>,
+    pub dedup_max_ids: Option<usize>,
     /// The longest wait of a send for a place in a queue that makes no progress; `None`: the
     /// engine's default.
-    pub pace_max: Option<Duration>,
+    pub block_timeout: Option<Duration>,
     /// Which side of a list by the Redis protocol is the head of the queue.
     pub list_head: Side,
     /// The limits on the cost of peers.
@@ -74,9 +74,9 @@ impl Default for Config {
             memory_limit: None,
             queues: QueuePolicies::default(),
             dead_letter_queue: None,
-            send_id_window: None,
-            send_ids_max: None,
-            pace_max: None,
+            dedup_window: None,
+            dedup_max_ids: None,
+            block_timeout: None,
             list_head: Side::default(),
             limits: Limits::default(),
             accept_clock: false,

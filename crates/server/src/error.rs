@@ -182,7 +182,7 @@ impl fmt::Display for StartError {
             Self::TargetAge { queue } => write!(
                 f,
                 "--queue '{}:target-age' holds senders off, which when-full=drop-oldest and \
-                 dead-letter never do: choose when-full=pace or reject, or leave target-age out",
+                 dead-letter never do: choose when-full=block or reject, or leave target-age out",
                 queue.as_ref().map_or("*", QueueName::as_str)
             ),
             Self::System(cause) => write!(f, "the system refuses to start a server: {cause}"),

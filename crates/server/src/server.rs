@@ -397,7 +397,9 @@ fn http_options(config: &Config, held_bytes: Arc<AtomicUsize>) -> http_api::Opti
     http_api::Options {
         message_bytes_max: message_bytes(config),
         buffered_bytes: MemoryShares::of(config).http,
-        pace_max: config.pace_max.unwrap_or(std::time::Duration::from_nanos(engine.pace_max.0)),
+        block_timeout: config
+            .block_timeout
+            .unwrap_or(std::time::Duration::from_nanos(engine.block_timeout.0)),
         half_sent: config.limits.half_sent,
         idle: config.limits.http_idle,
         stop: config.limits.stop,
@@ -455,9 +457,9 @@ fn broker_options(config: &Config) -> BrokerOptions {
         formats,
         dead_letter_queue,
         dead_letters_max: shares.dead_letters(config),
-        send_id_window: config.send_id_window.map_or(engine.send_id_window, nanos),
-        send_ids_max: config.send_ids_max.unwrap_or(engine.send_ids_max),
-        pace_max: config.pace_max.map_or(engine.pace_max, nanos),
+        dedup_window: config.dedup_window.map_or(engine.dedup_window, nanos),
+        dedup_max_ids: config.dedup_max_ids.unwrap_or(engine.dedup_max_ids),
+        block_timeout: config.block_timeout.map_or(engine.block_timeout, nanos),
         reply_bytes_max: shares.reply(),
         memory_limit: shares.messages,
         ..engine

@@ -194,7 +194,7 @@ fn those_who_leave_do_not_keep_waiting_those_who_stay() {
 #[test]
 fn many_who_go_at_once_fail_a_message_once() {
     const GONE: usize = 40;
-    let default = QueuePolicy { attempts_max: 2, ..QueuePolicy::default() };
+    let default = QueuePolicy { max_delivery_attempts: 2, ..QueuePolicy::default() };
     let queues = QueuePolicies { default, ..QueuePolicies::default() };
     let hub = hub_of(Config { queues, ..Config::default() });
     let mut turns = Turns::new(&hub);

@@ -76,7 +76,7 @@ const FULL: &str = "-OOM queue default is full: max-messages=1; receive and sett
 
 #[test]
 fn who_waits_too_long_is_refused_by_name() {
-    let server = start(Config { pace_max: Some(Duration::from_millis(1)), ..narrow() });
+    let server = start(Config { block_timeout: Some(Duration::from_millis(1)), ..narrow() });
     let (mut first, mut second) = senders(&server);
     assert_eq!(first.put("a"), "INSERTED 1");
     assert_eq!(first.put("b"), "OUT_OF_MEMORY");
@@ -199,11 +199,11 @@ fn http(server: &Running) -> Client {
 /// Until so many wait for a place in the queue `default`.
 fn wait_for_line(server: &Running, count: u64) {
     let asked = "GET /queues/default HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-    let expected = format!("\"paced\":{count},");
+    let expected = format!("\"blocked_sends\":{count},");
     until(&format!("{count} wait for a place"), || {
         let answer = http(server).send(asked).rest();
         let answer = String::from_utf8(answer).unwrap();
-        assert!(answer.contains("\"paced\":"), "{answer}");
+        assert!(answer.contains("\"blocked_sends\":"), "{answer}");
         answer.contains(&expected)
     });
 }

@@ -50,7 +50,7 @@ pub struct AmqpClient {
     /// What it asks the engine for now.
     current: Option<Intent>,
     /// What the engine was asked for and answers later, by ticket.
-    paced: BTreeMap<u64, Option<Intent>>,
+    blocked: BTreeMap<u64, Option<Intent>>,
     /// Answers that it must read about deliveries of its own.
     answers: BTreeMap<u32, (Answer, Changes)>,
     /// Answers that it must read about deliveries that it settles.
@@ -164,7 +164,7 @@ impl AmqpClient {
             frames_read: 0,
             intents: VecDeque::new(),
             current: None,
-            paced: BTreeMap::new(),
+            blocked: BTreeMap::new(),
             answers: BTreeMap::new(),
             settlings: BTreeMap::new(),
             coming: Vec::new(),
@@ -191,7 +191,7 @@ impl AmqpClient {
     pub fn outstanding(&self) -> usize {
         let unsettled = self.links.values().filter(|link| !link.is_settled()).count();
         let answers = self.answers.len() + self.settlings.len();
-        self.intents.len() + self.paced.len() + answers + unsettled
+        self.intents.len() + self.blocked.len() + answers + unsettled
     }
 
     /// True if nothing is unanswered, and nothing on its way.
@@ -435,7 +435,7 @@ impl AmqpClient {
 
     /// The engine answers what it was asked for later.
     pub fn waits(&mut self, ticket: u64) {
-        self.paced.insert(ticket, self.current.take());
+        self.blocked.insert(ticket, self.current.take());
     }
 
     /// The engine answered what waited.
@@ -443,7 +443,7 @@ impl AmqpClient {
     /// # Panics
     /// When nothing waited with this ticket.
     pub fn answered_late(&mut self, ticket: u64, reply: &Reply, changes: Changes) {
-        let intent = self.paced.remove(&ticket);
+        let intent = self.blocked.remove(&ticket);
         self.current = intent.unwrap_or_else(|| panic!("{} waits for no {ticket}", self.id));
         self.answered(reply, changes);
     }

@@ -39,7 +39,7 @@ use publishing::Registered;
 use send_ids::SendIds;
 use transactions::Transaction;
 
-pub(crate) use settling::ATTEMPTS_MAX;
+pub(crate) use settling::MAX_DELIVERY_ATTEMPTS;
 
 /// The model of one broker over all its crashes.
 #[derive(Clone, Debug)]
@@ -173,8 +173,8 @@ impl Oracle {
     /// The same, where the queues of the workload and the subscriptions of its topics hold no more
     /// than that, and no line stands still for longer.
     #[must_use]
-    pub fn bounded(self, queues: QueueBounds, topics: QueueBounds, pace_max: Nanos) -> Self {
-        Self { places: Places::new(queues, topics, pace_max), ..self }
+    pub fn bounded(self, queues: QueueBounds, topics: QueueBounds, block_timeout: Nanos) -> Self {
+        Self { places: Places::new(queues, topics, block_timeout), ..self }
     }
 
     /// The same, where the device is full at times or never.

@@ -12,7 +12,7 @@ use model::{
     limits,
 };
 
-use crate::oracle::ATTEMPTS_MAX;
+use crate::oracle::MAX_DELIVERY_ATTEMPTS;
 use crate::{
     Fall, Fault, FaultyDisk, Moment, Oracle, Rng, ServerDefects, keyspace, redis_workload,
     registration, workload,
@@ -59,7 +59,7 @@ pub struct Scenario {
     /// Of a hundred messages that may have a name of their sender's, so many do.
     pub named_per_hundred: u64,
     /// For how long such names are remembered.
-    pub send_id_window: Nanos,
+    pub dedup_window: Nanos,
     /// How many dead letters there may be, in lives in which nothing falls; `None`: any number.
     pub dead_letters_max: Option<u64>,
     /// How much each of the queues may hold.
@@ -75,7 +75,7 @@ pub struct Scenario {
     /// Bytes that one reply may show.
     pub reply_bytes_max: usize,
     /// How long a line of senders may stand still.
-    pub pace_max: Nanos,
+    pub block_timeout: Nanos,
     /// The server's own scheduler decides when the log is written; else any thread does at any
     /// time.
     pub scheduled: bool,
@@ -123,7 +123,7 @@ impl Scenario {
             log_bodies_max: u64::MAX,
             persistences: if rng.chance(1, 3) { MIXED.to_vec() } else { PLAIN.to_vec() },
             named_per_hundred: 0,
-            send_id_window: Nanos::from_secs(2),
+            dedup_window: Nanos::from_secs(2),
             dead_letters_max: None,
             bounds: QueueBounds::default(),
             topic_bounds: QueueBounds::default(),
@@ -131,7 +131,7 @@ impl Scenario {
             list_bounds: QueueBounds::default(),
             memory_limit: u64::MAX,
             reply_bytes_max: limits::REPLY_BYTES_MAX,
-            pace_max: Nanos::from_secs(30),
+            block_timeout: Nanos::from_secs(30),
             scheduled: false,
             steps_clock: false,
             defects: ServerDefects::default(),
@@ -228,26 +228,26 @@ impl Scenario {
         // What leaves does so for the sake of the limit.
         self.log_bodies_max = u64::MAX;
         self.journal.spill_bytes_max = rng.pick(&[0, 0, 16, 256]) * 1024;
-        self.pace_max = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
+        self.block_timeout = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
     }
 
     /// Queues hold next to nothing.
     pub fn narrow(&mut self, rng: &mut Rng) {
-        let all = [WhenFull::Pace, WhenFull::Reject, WhenFull::DropOldest, WhenFull::DeadLetter];
+        let all = [WhenFull::Block, WhenFull::Reject, WhenFull::DropOldest, WhenFull::DeadLetter];
         self.bound(bounds(rng, &all));
-        self.pace_max = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
+        self.block_timeout = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
     }
 
     /// Subscriptions of topics hold next to nothing.
     pub fn narrow_topics(&mut self, rng: &mut Rng) {
         self.bound_topics(bounds(rng, &ANY_WAY));
-        self.pace_max = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
+        self.block_timeout = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
     }
 
     /// Somebody gives queues and topics other bounds all the time.
     pub fn invite_operator(&mut self, rng: &mut Rng) {
         self.rules_per_thousand = rng.pick(&[5, 20, 60]);
-        self.pace_max = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
+        self.block_timeout = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
         self.leave_room_to_shed();
     }
 
@@ -286,7 +286,7 @@ impl Scenario {
     /// Lists hold next to nothing.
     pub fn narrow_lists(&mut self, rng: &mut Rng) {
         self.bound_lists(bounds(rng, &ANY_WAY));
-        self.pace_max = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
+        self.block_timeout = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
     }
 
     /// Lists hold no more than that.
@@ -360,8 +360,8 @@ impl Scenario {
         BrokerOptions {
             engine: EngineOptions {
                 queue_policies: self.queue_policies(),
-                send_id_window: self.send_id_window,
-                pace_max: self.pace_max,
+                dedup_window: self.dedup_window,
+                block_timeout: self.block_timeout,
                 reply_bytes_max: self.reply_bytes_max,
                 formats: amqp::formats(),
                 log_bodies_max: self.log_bodies_max,
@@ -394,7 +394,7 @@ impl Scenario {
 
     fn queue_policies(&self) -> QueuePolicies {
         let mut policies = QueuePolicies::default();
-        policies.default.attempts_max = ATTEMPTS_MAX;
+        policies.default.max_delivery_attempts = MAX_DELIVERY_ATTEMPTS;
         let default = policies.default;
         let mut name = |name, policy| {
             let name = QueueName::new(name).expect("invariant: a queue's name");
@@ -423,7 +423,7 @@ impl Scenario {
     #[must_use]
     pub fn patience(&self) -> Nanos {
         let has_lines = self.is_bounded() || self.memory_limit < u64::MAX;
-        let line = if has_lines { self.pace_max } else { Nanos::ZERO };
+        let line = if has_lines { self.block_timeout } else { Nanos::ZERO };
         line.max(Nanos::from_millis(300))
     }
 
@@ -463,8 +463,8 @@ fn journal(policy: StorePolicy, rng: &mut Rng) -> JournalOptions {
 
 /// All that may become of what does not fit.
 pub(crate) const ANY_WAY: [WhenFull; 6] = [
-    WhenFull::Pace,
-    WhenFull::Pace,
+    WhenFull::Block,
+    WhenFull::Block,
     WhenFull::Reject,
     WhenFull::DropOldest,
     WhenFull::DeadLetter,

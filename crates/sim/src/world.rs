@@ -93,14 +93,14 @@ impl<D: Disk + 'static> World<D> {
     pub fn new(scenario: Scenario, faulty: FaultyDisk, disk: D) -> Self {
         faulty.set_trace(scenario.trace);
         let oracle = Oracle::new(scenario.policy, scenario.lag());
-        let Scenario { bounds, topic_bounds, pace_max, .. } = scenario;
-        let oracle = oracle.bounded(bounds, topic_bounds, pace_max);
+        let Scenario { bounds, topic_bounds, block_timeout, .. } = scenario;
+        let oracle = oracle.bounded(bounds, topic_bounds, block_timeout);
         let oracle = oracle.cramped(scenario.memory_limit, scenario.is_bounded());
-        let oracle = oracle.remembering(scenario.send_id_window);
+        let oracle = oracle.remembering(scenario.dedup_window);
         let oracle = oracle.short_of_room(scenario.may_lack_room());
         let oracle = oracle.with_dead_letters(scenario.dead_letters_max);
         let keys = KeyOracle::new(scenario.policy, scenario.lag());
-        let keys = keys.bounded(scenario.list_bounds, scenario.pace_max);
+        let keys = keys.bounded(scenario.list_bounds, scenario.block_timeout);
         let keys = keys.cramped(scenario.memory_limit < u64::MAX);
         let keys = keys.answering(scenario.reply_bytes_max);
         Self {

@@ -23,7 +23,7 @@ fn lives(adapt: impl Fn(&mut Scenario, &mut Rng)) -> Tally {
         scenario.steps = 800;
         adapt(&mut scenario, &mut rng);
         scenario.cramp(&mut rng);
-        scenario.pace_max = Nanos::from_millis(rng.pick(&[20, 2000, 20_000]));
+        scenario.block_timeout = Nanos::from_millis(rng.pick(&[20, 2000, 20_000]));
         total += simulate(scenario).unwrap_or_else(|failure| panic!("{failure}"));
     }
     println!("{total}");
@@ -186,7 +186,7 @@ fn world_on(disk: &FaultyDisk, policy: StorePolicy, memory_limit: u64) -> World<
     scenario.stalls = true;
     (scenario.journal.segment_bytes, scenario.journal.extent_bytes) = (1 << 20, 1 << 19);
     scenario.log_bodies_max = u64::MAX;
-    scenario.pace_max = Nanos::from_secs(30);
+    scenario.block_timeout = Nanos::from_secs(30);
     let mut world = World::new(scenario, disk.clone(), disk.clone());
     world.start();
     world

@@ -46,7 +46,7 @@ fn expired_telemetry_leaves_memory_to_others() {
     scenario.have_room();
     scenario.stalls = false;
     (scenario.memory_limit, scenario.log_bodies_max) = (256 * 1024, u64::MAX);
-    scenario.pace_max = Nanos::from_secs(2);
+    scenario.block_timeout = Nanos::from_secs(2);
     let disk = FaultyDisk::new(1);
     let mut world = World::new(scenario, disk.clone(), disk);
     world.start();

@@ -93,7 +93,7 @@ fn sends_of_gone_clients_are_caught() {
         (scenario.clients, scenario.amqp_clients, scenario.redis_clients) = (0, 0, 0);
         (scenario.http_clients, scenario.pipeline, scenario.steps) = (5, 16, 1000);
         scenario.narrow(&mut Rng::new(seed));
-        scenario.pace_max = Nanos::from_secs(3600);
+        scenario.block_timeout = Nanos::from_secs(3600);
         scenario
     };
     let caught = (1..=SEEDS).find(|seed| {

@@ -41,7 +41,7 @@ fn what_is_sent_again_is_stored_once_whatever_falls() {
         // Also while the first is not confirmed yet.
         scenario.pipeline = rng.pick(&[3, 16]);
         scenario.falls_per_thousand = rng.pick(&[3, 10, 30]);
-        scenario.send_id_window = Nanos::from_millis(rng.pick(&[50, 2000, 60_000]));
+        scenario.dedup_window = Nanos::from_millis(rng.pick(&[50, 2000, 60_000]));
         if rng.chance(1, 4) {
             scenario.narrow(rng);
             scenario.narrow_topics(rng);
@@ -57,7 +57,7 @@ fn waiting_sends_end_with_their_client() {
     let total = lives(|scenario, rng| {
         (scenario.clients, scenario.amqp_clients, scenario.http_clients) = (0, 0, 5);
         scenario.narrow(rng);
-        scenario.pace_max = Nanos::from_secs(3600);
+        scenario.block_timeout = Nanos::from_secs(3600);
         scenario.falls_per_thousand = rng.pick(&[0, 3]);
         scenario.pipeline = 16;
         scenario.steps = 1000;

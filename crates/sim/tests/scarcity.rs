@@ -37,7 +37,7 @@ fn who_finds_a_queue_full_waits_in_line_and_not_for_ever() {
     let total = lives(|scenario, rng| {
         let messages_max = Some(rng.between(1, 4));
         scenario.bound(QueueBounds { messages_max, ..QueueBounds::default() });
-        scenario.pace_max = Nanos::from_millis(rng.pick(&[500, 5000, 20_000]));
+        scenario.block_timeout = Nanos::from_millis(rng.pick(&[500, 5000, 20_000]));
         (scenario.clients, scenario.steps) = (rng.between(4, 8), 400);
     });
     assert!(total.scarcity.waits > 5 * SEEDS, "{total}");
@@ -97,7 +97,7 @@ fn the_oldest_goes_on_a_full_device_too() {
 /// memory, and what is to become a dead letter is hidden until there is room.
 #[test]
 fn consumers_and_transactions_go_on_with_a_full_device() {
-    for when_full in [WhenFull::Pace, WhenFull::DropOldest, WhenFull::DeadLetter] {
+    for when_full in [WhenFull::Block, WhenFull::DropOldest, WhenFull::DeadLetter] {
         let total = lives_of(SEEDS / 4, |scenario, rng| {
             (scenario.clients, scenario.redis_clients) = (rng.pick(&[0, 0, 2]), 0);
             (scenario.amqp_clients, scenario.http_clients) = (rng.between(2, 5), rng.pick(&[0, 2]));
@@ -105,7 +105,7 @@ fn consumers_and_transactions_go_on_with_a_full_device() {
             scenario.steps = 1500;
             let bytes_max = Some(rng.pick(&[20_000, 60_000, 200_000]));
             let bounds = QueueBounds { when_full, bytes_max, ..QueueBounds::default() };
-            let bounds = if when_full == WhenFull::Pace { QueueBounds::default() } else { bounds };
+            let bounds = if when_full == WhenFull::Block { QueueBounds::default() } else { bounds };
             scenario.bound(bounds);
             scenario.bound_topics(bounds);
             scenario.journal.segment_bytes = 128 * 1024;
@@ -163,7 +163,7 @@ fn who_publishes_to_a_full_subscription_waits_in_line_and_not_for_ever() {
         let messages_max = Some(rng.between(1, 3));
         let bytes_max = rng.pick(&[None, None, Some(600)]);
         scenario.bound_topics(QueueBounds { messages_max, bytes_max, ..QueueBounds::default() });
-        scenario.pace_max = Nanos::from_millis(rng.pick(&[20, 500, 5000, 20_000]));
+        scenario.block_timeout = Nanos::from_millis(rng.pick(&[20, 500, 5000, 20_000]));
     });
     assert!(total.scarcity.waits > SEEDS, "{total}");
     assert!(total.scarcity.went_on > SEEDS / 4, "{total}");
@@ -243,7 +243,7 @@ fn who_finds_a_list_full_waits_in_line_and_not_for_ever() {
         let messages_max = Some(rng.between(1, 4));
         let bytes_max = rng.pick(&[None, None, Some(600)]);
         scenario.bound_lists(QueueBounds { messages_max, bytes_max, ..QueueBounds::default() });
-        scenario.pace_max = Nanos::from_millis(rng.pick(&[20, 500, 5000, 20_000]));
+        scenario.block_timeout = Nanos::from_millis(rng.pick(&[20, 500, 5000, 20_000]));
     });
     assert!(total.scarcity.waits > 2 * SEEDS, "{total}");
     assert!(total.scarcity.went_on > SEEDS / 2, "{total}");

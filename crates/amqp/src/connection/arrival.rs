@@ -106,7 +106,7 @@ fn send_id(annotation: Option<Value<'_>>) -> Result<Option<Arc<str>>, Error> {
     match annotation {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(id)) => Ok(Some(Arc::from(id))),
-        Some(_) => Err(Error::new(condition::INVALID_FIELD, "the send id is no string")),
+        Some(_) => Err(Error::new(condition::INVALID_FIELD, "the deduplication id is no string")),
     }
 }
 

@@ -293,7 +293,7 @@ fn queue_statistics(name: &str) -> QueueStatistics {
         pause: Nanos::from_secs(32),
         pause_left: Nanos(31_999_999_999),
         body_bytes: 33,
-        paced: 34,
+        blocked_sends: 34,
     }
 }
 

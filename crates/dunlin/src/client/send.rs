@@ -223,6 +223,6 @@ const BATCH_LINES: usize = 10_000;
 const BATCH_BYTES: usize = 1024 * 1024;
 
 /// Of lines that a full queue has no place for together, this part is sent next. Not half: each
-/// may wait as long as the broker lets it (`--pace-max`), and from all to one there are five such
+/// may wait as long as the broker lets it (`--block-timeout`), and from all to one there are five such
 /// waits, where halves would be fourteen.
 const FEWER: usize = 10;

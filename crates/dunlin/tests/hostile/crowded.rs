@@ -31,7 +31,7 @@ fn count(peer: &mut Lines, commands: impl Iterator<Item = String>, answer: &str)
 #[test]
 fn one_queue_a_message_is_refused_before_memory_is_gone() {
     const WANTED: usize = 200_000;
-    let options = ["--memory-limit", MEMORY_LIMIT, "--pace-max", "1us"];
+    let options = ["--memory-limit", MEMORY_LIMIT, "--block-timeout", "1us"];
     let broker = Broker::in_memory("queue-a-message", &options);
     let mut neighbours = Neighbours::of(&broker);
     neighbours.exchange();

@@ -22,7 +22,7 @@ const BATCH: usize = 500;
 /// More of these than there is memory for are refused none, where somebody takes.
 #[test]
 fn senders_are_slowed_while_others_take() {
-    let broker = Broker::in_memory("paced-by-memory", &LIMIT);
+    let broker = Broker::in_memory("blocked-by-memory", &LIMIT);
     let mut sender = Lines::new(broker.socket("redis"));
     let mut worker = Lines::new(broker.socket("redis"));
     let sending = thread::spawn(move || {
@@ -81,7 +81,8 @@ fn who_sends_by_any_protocol_waits_for_memory() {
 
 #[test]
 fn who_waits_for_memory_too_long_is_refused_by_the_limits_name() {
-    let broker = Broker::in_memory("memory-refused", &[&LIMIT[..], &["--pace-max", "1s"]].concat());
+    let broker =
+        Broker::in_memory("memory-refused", &[&LIMIT[..], &["--block-timeout", "1s"]].concat());
     let mut worker = Lines::new(broker.socket("redis"));
     fill(&broker, &mut worker);
     let mut peers = Peers::of(&broker);

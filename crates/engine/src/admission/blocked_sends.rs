@@ -95,8 +95,8 @@ impl Pacing {
 
     pub(crate) fn takes(&self, bytes: u64) -> bool {
         !self.is_closed
-            && self.sends.len() < limits::PACED_SENDS_MAX
-            && self.bytes + bytes <= limits::PACED_BYTES_MAX as u64
+            && self.sends.len() < limits::BLOCKED_SENDS_MAX
+            && self.bytes + bytes <= limits::BLOCKED_BYTES_MAX as u64
     }
 }
 

@@ -230,7 +230,7 @@ impl MessageStore {
         let exceeded = queue.held().without(settled).and(amount).exceeds(bounds);
         let is_slow = || self.is_behind(queue).then_some(bounds.target_age).flatten();
         let bound = exceeded.or_else(|| is_slow().map(Bound::Age)).or_else(waited_for)?;
-        Some((bound, bounds.when_full == WhenFull::Pace))
+        Some((bound, bounds.when_full == WhenFull::Block))
     }
 
     /// Of the body of the message at an end of a list.

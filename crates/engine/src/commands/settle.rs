@@ -265,8 +265,8 @@ impl Engine {
             let delay = delay.or_else(|| self.store.redelivery_delay(id));
             return self.give_back(id, delay, effects);
         }
-        let attempts_max = self.store.queues.at(slot).policy.attempts_max;
-        if attempts_max != 0 && failed >= attempts_max && !is_dead {
+        let max_delivery_attempts = self.store.queues.at(slot).policy.max_delivery_attempts;
+        if max_delivery_attempts != 0 && failed >= max_delivery_attempts && !is_dead {
             return self.park(id, DeadReason::Attempts, effects);
         }
         let delay = delay.or_else(|| self.store.redelivery_delay(id));

@@ -20,11 +20,11 @@ pub struct EngineOptions {
     /// Bytes of the largest frame that the journal takes: what would need a larger one is refused.
     pub frame_bytes_max: usize,
     /// How long the names that senders give their messages are remembered; zero: not at all.
-    pub send_id_window: Nanos,
+    pub dedup_window: Nanos,
     /// How many of them; the oldest are forgotten first.
-    pub send_ids_max: usize,
+    pub dedup_max_ids: usize,
     /// How long who waits for a place in a queue waits while nobody who waits there goes on.
-    pub pace_max: Nanos,
+    pub block_timeout: Nanos,
     /// Bytes that one reply may show: [`model::limits::REPLY_BYTES_MAX`], or fewer.
     pub reply_bytes_max: usize,
     /// Bytes of memory that messages may take: beyond it bodies that the log has leave, and what
@@ -48,9 +48,9 @@ impl EngineOptions {
                 .expect("invariant: this is a name"),
             dead_letters_max: DeadLettersMax::default(),
             frame_bytes_max: FRAME_BYTES_MAX,
-            send_id_window: SEND_ID_WINDOW,
-            send_ids_max: SEND_IDS_MAX,
-            pace_max: PACE_MAX,
+            dedup_window: DEDUP_WINDOW,
+            dedup_max_ids: DEDUP_MAX_IDS,
+            block_timeout: BLOCK_TIMEOUT,
             reply_bytes_max: limits::REPLY_BYTES_MAX,
             memory_limit: u64::MAX,
             log_bodies_max: u64::MAX,
@@ -115,13 +115,13 @@ impl QueuePolicies {
 const FRAME_BYTES_MAX: usize = 2 * limits::MESSAGE_BYTES_MAX;
 
 /// Longer than any client goes on trying to send one message again.
-const SEND_ID_WINDOW: Nanos = Nanos::from_secs(5 * 60);
+const DEDUP_WINDOW: Nanos = Nanos::from_secs(5 * 60);
 
 /// As many as are sent in the window at 333 messages/s; some 40 MB where a name has 36 bytes.
-const SEND_IDS_MAX: usize = 100_000;
+const DEDUP_MAX_IDS: usize = 100_000;
 
 /// Shorter than most clients wait for an answer, longer than most consumers stand still.
-const PACE_MAX: Nanos = Nanos::from_secs(30);
+const BLOCK_TIMEOUT: Nanos = Nanos::from_secs(30);
 
 /// As in Artemis.
 const DEAD_LETTER_QUEUE: &str = "DLQ";

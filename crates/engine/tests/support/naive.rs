@@ -491,7 +491,7 @@ impl Naive {
             paused_total: queue.paused_total,
             pause,
             pause_left: until.since(self.now),
-            paced: 0,
+            blocked_sends: 0,
             body_bytes: bodies.map(|message| message.body.len() as u64).sum(),
         };
         Some((self.after_all(), Reply::QueueStatistics(Box::new(statistics))))

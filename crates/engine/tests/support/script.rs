@@ -3,7 +3,7 @@
 //! ```text
 //! store always|never|memory|25ms [release-order=back] [kept=QUEUE] [attempts=N] [dead=park|drop]
 //!       [pop-lease=T] [frame=BYTES] [window=T] [ids=N] [max-messages=N] [max-bytes=N]
-//!       [full=pace|drop-oldest|dead-letter|disconnect] [age=T] [memory=BYTES]
+//!       [full=block|drop-oldest|dead-letter|disconnect] [age=T] [memory=BYTES]
 //!       [dead-max=N] [dead-bytes=N]                     of dead letters, where DLQ has no bounds
 //!                                                       begins, with an empty engine; the
 //!                                                       bounds are of all queues but DLQ
@@ -122,8 +122,8 @@ impl Script {
             formats,
             dead_letters_max,
             frame_bytes_max,
-            send_id_window: window.unwrap_or(options.send_id_window),
-            send_ids_max: ids.unwrap_or(options.send_ids_max),
+            dedup_window: window.unwrap_or(options.dedup_window),
+            dedup_max_ids: ids.unwrap_or(options.dedup_max_ids),
             memory_limit: memory.unwrap_or(options.memory_limit),
             ..options
         };
@@ -440,8 +440,10 @@ impl<'a> Words<'a> {
             bounds,
             ..QueuePolicy::default()
         };
-        let default =
-            QueuePolicy { attempts_max: attempts.unwrap_or(policy.attempts_max), ..policy };
+        let default = QueuePolicy {
+            max_delivery_attempts: attempts.unwrap_or(policy.max_delivery_attempts),
+            ..policy
+        };
         let unbounded = QueuePolicy { bounds: QueueBounds::default(), ..default };
         let named = BTreeMap::from([(QueueName::new("DLQ").unwrap(), unbounded)]);
         let mut policies = QueuePolicies { default, named };
@@ -458,7 +460,7 @@ impl Words<'_> {
         let number = |name| self.named.get(name).map(|number: &&str| number.parse().unwrap());
         let when_full = match self.named.get("full") {
             None => WhenFull::Reject,
-            Some(&"pace") => WhenFull::Pace,
+            Some(&"block") => WhenFull::Block,
             Some(&"drop-oldest") => WhenFull::DropOldest,
             Some(&"dead-letter") => WhenFull::DeadLetter,
             Some(&"disconnect") => WhenFull::Disconnect,

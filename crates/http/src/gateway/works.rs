@@ -543,7 +543,7 @@ impl GatewayState {
 
 /// Transactions without leases that may be open at once; one more is refused. The sum of those that
 /// may wait for places or for memory, and those that may wait for the log.
-pub const TRANSACTIONS_MAX: usize = limits::PACED_SENDS_MAX + REQUESTS_MAX;
+pub const TRANSACTIONS_MAX: usize = limits::BLOCKED_SENDS_MAX + REQUESTS_MAX;
 
 /// Bytes of all bodies in these steps.
 fn stored_bytes(steps: &VecDeque<Step>) -> usize {

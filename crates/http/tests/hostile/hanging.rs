@@ -33,7 +33,7 @@ fn options() -> Options {
     Options {
         message_bytes_max: 1_000,
         buffered_bytes: 1 << 20,
-        pace_max: Duration::ZERO,
+        block_timeout: Duration::ZERO,
         half_sent: None,
         idle: None,
         stop: Duration::ZERO,

@@ -37,7 +37,7 @@ async fn converse(ours: &Ours, bytes: &[u8], ends: bool) -> Vec<u8> {
     let options = Options {
         message_bytes_max: 1_000,
         buffered_bytes: 1 << 20,
-        pace_max: std::time::Duration::ZERO,
+        block_timeout: std::time::Duration::ZERO,
         half_sent: None,
         idle: None,
         stop: std::time::Duration::ZERO,

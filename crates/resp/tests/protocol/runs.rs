@@ -141,7 +141,7 @@ fn who_waits_for_elements_gets_them_in_between() {
 
 #[test]
 fn lists_with_bounds_keep_them() {
-    let rules = [WhenFull::Pace, WhenFull::Reject, WhenFull::DropOldest, WhenFull::DeadLetter];
+    let rules = [WhenFull::Block, WhenFull::Reject, WhenFull::DropOldest, WhenFull::DeadLetter];
     for seed in 0..12 {
         let when_full = rules[seed as usize % rules.len()];
         Twins::new(&options(bounded(when_full))).play(2_000 + seed, seed % 3 == 0);
@@ -238,7 +238,7 @@ fn large_values_come_in_several_answers_of_the_engine() {
 
 #[test]
 fn what_is_asked_apart_counts_as_held() {
-    let mut ours = Ours::with_engine(Options::default(), options(bounded(WhenFull::Pace)));
+    let mut ours = Ours::with_engine(Options::default(), options(bounded(WhenFull::Block)));
     let client = ours.connect();
     let body = "x".repeat(1_000);
     ours.send(client, &encoded(&["RPUSH", "a", &body]).repeat(40));

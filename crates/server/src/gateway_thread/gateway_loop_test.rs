@@ -413,24 +413,24 @@ fn blocked_sends_of_gone_clients_are_cancelled() {
         assert!(poll_settled(turns, waits.as_mut()).is_none());
         waits
     };
-    let paced = |turns: &mut Turns| {
+    let blocked_sends = |turns: &mut Turns| {
         let ask = gateway.ask(Work::command(Command::QueueStatistics { queue: queue() }));
         let replies = turns.done_meanwhile(ask).unwrap();
         let [Reply::QueueStatistics(queue)] = replies.as_slice() else { panic!("{replies:?}") };
-        queue.paced
+        queue.blocked_sends
     };
     let steps = vec![put_in_memory("m"), put_in_memory("q")];
     let first = waits(&mut turns, Work::atomic(steps.clone()));
     let second = waits(&mut turns, Work::steps(vec![put_in_memory("q")]));
     let mut last = waits(&mut turns, Work::steps(vec![put_in_memory("q")]));
-    assert_eq!(paced(&mut turns), 3);
+    assert_eq!(blocked_sends(&mut turns), 3);
     drop((first, second));
     turns.settle();
-    assert_eq!(paced(&mut turns), 1);
+    assert_eq!(blocked_sends(&mut turns), 1);
     // A client that goes before its turn does not queue.
     assert!(poll(pin!(gateway.ask(Work::atomic(steps)))).is_none());
     turns.settle();
-    assert_eq!(paced(&mut turns), 1);
+    assert_eq!(blocked_sends(&mut turns), 1);
     let Leased { token, .. } = only(turns.done_meanwhile(gateway.receive(wanted(0))));
     let settle = Step::Settle { token, settling: Settling::Accept };
     turns.done_meanwhile(gateway.ask(Work::steps(vec![settle]))).unwrap();

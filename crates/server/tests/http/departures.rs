@@ -28,22 +28,22 @@ const LEAVES: [Leave; 2] = [reset, close];
 
 /// A server whose queue `q` has a place for one message, and one in it.
 fn full() -> (Running, Http) {
-    let pace_max = Some(Duration::from_secs(3600));
-    let server = start(http_too(Config { pace_max, ..memory() }));
+    let block_timeout = Some(Duration::from_secs(3600));
+    let server = start(http_too(Config { block_timeout, ..memory() }));
     let mut http = Http::to(&server);
     http.begin("PUT /queues/q/policy", &[], "{\"max_messages\":1}").answer().says(200, "");
     http.post("/queues/q/messages", "first").says(201, "");
     (server, http)
 }
 
-fn await_paced(http: &mut Http, count: u64) {
-    let paced = format!("\"paced\":{count}");
-    until("so many wait", || http.ask("GET /queues/q").body.contains(&paced));
+fn await_blocked_sends(http: &mut Http, count: u64) {
+    let blocked_sends = format!("\"blocked_sends\":{count}");
+    until("so many wait", || http.ask("GET /queues/q").body.contains(&blocked_sends));
 }
 
 /// After a place came free nothing of those who left is stored.
 fn assert_only_first(server: &Running, http: &mut Http) {
-    await_paced(http, 0);
+    await_blocked_sends(http, 0);
     until("their connections are closed", || server.counters().connections == 1);
     let (body, lease) = http.receive("q");
     assert_eq!(body, "first");
@@ -63,7 +63,7 @@ fn pipelined_sends_end_with_their_client() {
         for _ in 0..10 {
             gone.begin(SEND, &[], &body);
         }
-        await_paced(&mut http, 1);
+        await_blocked_sends(&mut http, 1);
         leave(gone);
         assert_only_first(&server, &mut http);
     }
@@ -81,9 +81,9 @@ fn waiting_batches_end_with_their_client() {
         ] {
             let mut gone = Http::to(&server);
             gone.begin(what, &[], body).begin(what, &[], body);
-            await_paced(&mut http, 1);
+            await_blocked_sends(&mut http, 1);
             leave(gone);
-            await_paced(&mut http, 0);
+            await_blocked_sends(&mut http, 0);
         }
         assert_only_first(&server, &mut http);
     }
@@ -151,7 +151,7 @@ fn half_closed_client_waits_no_longer() {
     let mut half = Http::to(&server);
     half.begin(SEND, &[], "gone").begin(SEND, &[], "gone");
     half.begin("GET /queues/q/messages", &[], "").begin("GET /health", &[], "");
-    await_paced(&mut http, 1);
+    await_blocked_sends(&mut http, 1);
     half.socket.get_ref().shutdown(Shutdown::Write).unwrap();
     half.answer().says(507, "queue-full");
     half.answer().says(507, "queue-full");
@@ -187,10 +187,10 @@ fn streams_end_with_their_client_by_http_2() {
         let mut frames = Frames::to(&server);
         let send = frames.post("/queues/q/messages", b"gone");
         let receive = frames.get("/queues/other/messages?wait=1h");
-        await_paced(&mut http, 1);
+        await_blocked_sends(&mut http, 1);
         await_waiting(&mut http, "other", 1);
         let frames = leave(frames, [send, receive]);
-        await_paced(&mut http, 0);
+        await_blocked_sends(&mut http, 0);
         until("nobody waits", || http.ask("GET /queues/other").status == 404);
         http.post("/queues/other/messages", "m").says(201, "");
         let answer = http.ask("GET /queues/other/messages?wait=20s");

@@ -23,7 +23,7 @@ fn rules_hold_at_once_and_over_restarts() {
     answer.says(200, "\"when_full\":\"reject\"");
     http.post("/queues/mail/messages", "1").says(201, "");
     http.post("/queues/mail/messages", "2").says(507, "max-messages=1");
-    http.rule("PATCH", "mail", r#"{"max_messages":2,"attempts_max":0}"#).says(200, "");
+    http.rule("PATCH", "mail", r#"{"max_messages":2,"max_delivery_attempts":0}"#).says(200, "");
     http.post("/queues/mail/messages", "2").says(201, "");
     http.ask("GET /queues/mail").says(200, "\"max_messages\":2");
     http.rule("PUT", "other", r#"{"pop_lease":"30s"}"#).says(200, "\"30s\"");
@@ -32,13 +32,14 @@ fn rules_hold_at_once_and_over_restarts() {
     let server = start(http_too(journal(&directory, StorePolicy::Always)));
     let mut http = Http::to(&server);
     http.post("/queues/mail/messages", "3").says(507, "max-messages=2");
-    let own = r#""policies":[{"own":{"attempts_max":0,"max_messages":2,"when_full":"reject"},"#;
+    let own =
+        r#""policies":[{"own":{"max_delivery_attempts":0,"max_messages":2,"when_full":"reject"},"#;
     http.ask("GET /policies?max=1").says(200, own);
     http.ask("GET /policies?max=1").says(200, "\"next\":\"mail\"");
     let other = r#"{"next":null,"policies":[{"own":{"pop_lease":"30s"},"queue":"other"}]}"#;
     http.ask("GET /policies?max=1&after=mail").says(200, other);
     assert_eq!(http.ask("DELETE /queues/mail").status, 204);
-    http.rule("PATCH", "mail", r#"{"attempts_max":null}"#).says(200, "\"max_messages\":2");
+    http.rule("PATCH", "mail", r#"{"max_delivery_attempts":null}"#).says(200, "\"max_messages\":2");
     let answer = http.rule("DELETE", "mail", "");
     assert!(!answer.body.contains("\"own\""), "{}", answer.body);
     answer.says(200, "\"max_messages\":null");
@@ -57,7 +58,9 @@ fn who_waits_goes_on_when_a_bound_goes() {
     waiting.begin("POST /queues/default/messages", &[], "2");
     let mut worker = connect(&server);
     worker.send("put 0 0 60 1\r\n3\r\n");
-    until("two wait for a place", || http.ask("GET /queues/default").body.contains("\"paced\":2"));
+    until("two wait for a place", || {
+        http.ask("GET /queues/default").body.contains("\"blocked_sends\":2")
+    });
     http.rule("DELETE", "default", "").says(200, "");
     waiting.answer().says(201, "message");
     assert!(worker.line().starts_with("INSERTED "));
@@ -85,7 +88,7 @@ fn what_may_not_be_changes_nothing() {
             "PATCH",
             r#"{"when_full":"burn"}"#,
             400,
-            "pace, reject, drop-oldest, dead-letter or disconnect",
+            "block, reject, drop-oldest, dead-letter or disconnect",
         ),
         ("PATCH", r#"{"target_age":"5s","when_full":"drop-oldest"}"#, 409, "target-age"),
     ] {

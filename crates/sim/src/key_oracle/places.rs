@@ -21,7 +21,7 @@ use crate::{Counted, redis_workload};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
     bounds: QueueBounds,
-    pace_max: Nanos,
+    block_timeout: Nanos,
     /// Memory is limited too: who waits may wait for that.
     is_cramped: bool,
     /// By ticket: the first to come first.
@@ -82,7 +82,7 @@ impl Places {
     }
 
     fn paces(&self) -> bool {
-        self.bounds.when_full == WhenFull::Pace
+        self.bounds.when_full == WhenFull::Block
     }
 }
 
@@ -109,8 +109,8 @@ impl Lined {
 impl KeyOracle {
     /// The same, where lists hold no more than that, and no line stands still for longer.
     #[must_use]
-    pub fn bounded(mut self, bounds: QueueBounds, pace_max: Nanos) -> Self {
-        (self.places.bounds, self.places.pace_max) = (bounds.of_queue(), pace_max);
+    pub fn bounded(mut self, bounds: QueueBounds, block_timeout: Nanos) -> Self {
+        (self.places.bounds, self.places.block_timeout) = (bounds.of_queue(), block_timeout);
         self
     }
 
@@ -346,7 +346,7 @@ impl KeyOracle {
         full: &QueueFull,
         waited: Option<&(u64, Lined)>,
     ) {
-        let Places { bounds, pace_max, moved, .. } = &self.places;
+        let Places { bounds, block_timeout, moved, .. } = &self.places;
         let (list, said) = (full.queue.as_str(), summary(&asked.words));
         let demand = demands.get(list).unwrap_or_else(|| panic!("{full} is none of {said}"));
         if demand.stored.exceeds(bounds) == Some(full.bound) {
@@ -363,7 +363,7 @@ impl KeyOracle {
         let (ticket, lined) = waited.unwrap_or_else(|| panic!("{full} to who could wait: {said}"));
         let moved = moved.get(list).copied().filter(|_| !self.places.is_cramped);
         let since = lined.since.max(moved.unwrap_or_default());
-        assert!(now >= since + *pace_max, "{full} to {ticket}, who waits since {since}");
+        assert!(now >= since + *block_timeout, "{full} to {ticket}, who waits since {since}");
     }
 
     /// Who waits for a place goes on before all who came later.

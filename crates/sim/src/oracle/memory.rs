@@ -199,7 +199,7 @@ impl Oracle {
         let moved = if is_part(&waiting.sent) { parts_moved } else { moved };
         let moved = if self.memory.beside_bounds { Nanos::ZERO } else { moved };
         let since = waiting.since.max(moved);
-        let until = since + self.places.pace_max;
+        let until = since + self.places.block_timeout;
         assert!(now >= until, "{ticket} has no memory at {now}, and waits since {since}");
         let all = self.waiting_bytes() + waiting_bytes(&waiting.sent);
         // Those who wait for a place count.

@@ -24,7 +24,7 @@ use crate::{Counted, Wish, workload};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
     pub(super) rules: Rules,
-    pub(super) pace_max: Nanos,
+    pub(super) block_timeout: Nanos,
     /// By ticket: the first to come first.
     pub(super) waiting: BTreeMap<u64, Waiting>,
     /// When somebody who waited there alone went on, by queue.
@@ -76,8 +76,8 @@ struct Demand {
 }
 
 impl Places {
-    pub(super) fn new(queues: QueueBounds, topics: QueueBounds, pace_max: Nanos) -> Self {
-        Self { rules: Rules::new(queues, topics), pace_max, ..Self::default() }
+    pub(super) fn new(queues: QueueBounds, topics: QueueBounds, block_timeout: Nanos) -> Self {
+        Self { rules: Rules::new(queues, topics), block_timeout, ..Self::default() }
     }
 
     /// How much a queue or a subscription may hold.
@@ -331,7 +331,7 @@ impl Oracle {
         let lacks = |(queue, demand): (&Rc<str>, &Demand)| {
             let bounds = self.places.bounds_of(queue);
             let is_full = self.lack(queue, *demand).is_some() || self.may_be_slow(queue);
-            self.is_awaited(queue) || is_full && bounds.when_full == WhenFull::Pace
+            self.is_awaited(queue) || is_full && bounds.when_full == WhenFull::Block
         };
         let is_behind = || self.places.waiting.values().any(|it| it.sent.goes_as(sent));
         demands.iter().all(may_fit) && (demands.iter().any(lacks) || is_behind())
@@ -388,7 +388,7 @@ impl Oracle {
         bound: Bound,
         waited: Option<(u64, &Waiting)>,
     ) -> bool {
-        let Places { pace_max, moved, .. } = &self.places;
+        let Places { block_timeout, moved, .. } = &self.places;
         let bounds = self.places.bounds_of(queue);
         let is_given_up = waited.is_some_and(|(_, waiting)| waiting.is_given_up);
         if is_given_up || self.never_fits(queue, demand) == Some(bound) {
@@ -396,7 +396,7 @@ impl Oracle {
         }
         let is_slow = bounds.target_age.map(Bound::Age) == Some(bound) && self.may_be_slow(queue);
         let is_named = is_slow || self.lack(queue, demand) == Some(bound);
-        if bounds.when_full != WhenFull::Pace {
+        if bounds.when_full != WhenFull::Block {
             // Nobody overtakes who waited there before the rules were these.
             return is_named || self.is_awaited(queue) && bounds.first() == Some(bound);
         }
@@ -405,7 +405,7 @@ impl Oracle {
         let moved = moved.get(queue).copied().filter(|_| !self.memory.is_limited());
         let moved = moved.unwrap_or_default();
         let since = if waiting.is_commit() { waiting.since } else { waiting.since.max(moved) };
-        is_named && now >= since + *pace_max
+        is_named && now >= since + *block_timeout
     }
 
     /// Who waits for places goes on before all who came later and want these as well.

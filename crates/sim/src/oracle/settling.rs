@@ -89,7 +89,7 @@ impl Oracle {
             return self.give_back(now, id, self.redelivery_delay(id));
         }
         let content = &self.message(id).content;
-        if content.failed >= ATTEMPTS_MAX && content.dead.is_none() {
+        if content.failed >= MAX_DELIVERY_ATTEMPTS && content.dead.is_none() {
             return self.die(now, id, DeadReason::Attempts);
         }
         match self.redelivery_delay(id) {
@@ -175,4 +175,4 @@ impl From<&model::DeadLetter> for Dead {
 }
 
 /// Failed deliveries that make a dead letter, in every queue of the simulation.
-pub(crate) const ATTEMPTS_MAX: u32 = 3;
+pub(crate) const MAX_DELIVERY_ATTEMPTS: u32 = 3;

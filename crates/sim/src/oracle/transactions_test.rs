@@ -114,7 +114,7 @@ fn failures_are_counted_and_the_last_one_makes_a_dead_letter() {
     let mut told = Told::new();
     told.hears(1, &Command::Credit { link: LINK, limit: 9, bytes: u64::MAX, drain: false }, None);
     told.puts(1);
-    for failed in 0..crate::oracle::ATTEMPTS_MAX {
+    for failed in 0..crate::oracle::MAX_DELIVERY_ATTEMPTS {
         assert!(!told.may(|it| _ = it.delivers(1, failed + 1)), "not so often");
         told.delivers(1, failed);
         told.hears(1, &settle(1, Settlement::Fail, None), Some(&Reply::Done));

@@ -80,7 +80,7 @@ impl Document for Joram {
         let mut options = Vec::new();
         if system == "dunlin-target-age" {
             for case in &run.cases {
-                let rules = ["target-age=200ms", "when-full=pace"];
+                let rules = ["target-age=200ms", "when-full=block"];
                 let destination = destination(case, "saturate");
                 let rule = |rule| ["--queue".to_owned(), format!("{destination}:{rule}")];
                 options.extend(rules.into_iter().flat_map(rule));

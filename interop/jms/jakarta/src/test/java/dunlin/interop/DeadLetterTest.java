@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
 /** Where messages go that nobody can take, or that nobody took in time. */
 class DeadLetterTest extends Scenario {
     /** Attempts that a broker makes as it comes. */
-    private static final int ATTEMPTS_MAX = 10;
+    private static final int MAX_DELIVERY_ATTEMPTS = 10;
 
     private MessageConsumer deadLetters(Session session) throws JMSException {
         Queue dead = session.createQueue(Broker.DEAD_LETTERS);
@@ -38,7 +38,7 @@ class DeadLetterTest extends Scenario {
         sent[0] = send(session, 0);
         Session transacted = session(Session.SESSION_TRANSACTED);
         MessageConsumer consumer = transacted.createConsumer(queue(session));
-        for (int attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
+        for (int attempt = 1; attempt <= MAX_DELIVERY_ATTEMPTS; attempt++) {
             assertEquals(attempt, next(consumer).getIntProperty("JMSXDeliveryCount"));
             transacted.rollback();
         }
@@ -62,7 +62,7 @@ class DeadLetterTest extends Scenario {
         long before = System.currentTimeMillis();
         Message dead = deadAfterRollbacks(new Message[1]);
         assertReason(dead, "attempts", before);
-        assertEquals(ATTEMPTS_MAX, ((Number) annotation(dead, "attempts")).intValue());
+        assertEquals(MAX_DELIVERY_ATTEMPTS, ((Number) annotation(dead, "attempts")).intValue());
     }
 
     /** What JMS itself reads: properties, and a selector for them. */
@@ -73,7 +73,7 @@ class DeadLetterTest extends Scenario {
         Message dead = deadAfterRollbacks(new Message[1]);
         assertEquals("attempts", dead.getStringProperty("dead_letter_reason"));
         assertEquals(name(), dead.getStringProperty("dead_letter_queue"));
-        assertEquals(ATTEMPTS_MAX, dead.getIntProperty("dead_letter_attempts"));
+        assertEquals(MAX_DELIVERY_ATTEMPTS, dead.getIntProperty("dead_letter_attempts"));
         long at = dead.getLongProperty("dead_letter_time");
         assertTrue(at >= before && at <= System.currentTimeMillis(), "died at " + at);
         assertEquals("value", dead.getStringProperty("key"));
