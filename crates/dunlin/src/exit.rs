@@ -9,19 +9,19 @@ use server::{Failure, StartError};
 /// Why a command did not end well.
 #[derive(Debug)]
 pub(crate) enum Error {
-    /// A setting makes no sense: which, and what would.
+    /// A setting makes no sense: the text names it and a valid one.
     Settings(String),
     /// The server did not start.
     Start(StartError),
     /// The server ended by itself.
     Failed(Failure),
-    /// What was asked for is not there, or did not come in time.
+    /// The requested thing is not there, or did not come in time.
     Nothing(String),
-    /// Nobody is there who could be asked, or who is has too much to do: nothing was done.
+    /// No server is reachable, or it has too much to do: nothing was done.
     Unreachable(String),
     /// It was asked for, and no answer came: whether it was done is not known.
     Unanswered(String),
-    /// Anything else, in words for the person who asked for it.
+    /// Any other error, in words for the user.
     Other(String),
 }
 

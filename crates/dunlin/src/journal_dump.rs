@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::exit::Error;
 use crate::journal_open::open;
 
-/// Prints all that is there. Whoever reads only a part of it has seen enough.
+/// Prints all that is there. A reader that closes the output early is no error.
 pub(crate) fn run(directory: &Path, json: bool) -> Result<(), Error> {
     let disk = open(directory)?;
     let mut out = BufWriter::new(io::stdout().lock());

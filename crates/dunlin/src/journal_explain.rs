@@ -1,4 +1,4 @@
-//! `dunlin journal explain`: what each file of the log is kept for, of a directory or a broker.
+//! `dunlin journal explain`: the reason why each log file is kept, of a directory or a broker.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -30,11 +30,11 @@ fn of_broker(url: &str) -> Result<Vec<Map<String, Json>>, Error> {
     Ok(segments.into_iter().filter_map(object).collect())
 }
 
-/// Reads as `verify` does, and refuses what it refuses.
+/// Reads as `verify` does, and refuses the same directories.
 fn of_directory(directory: &Path) -> Result<Vec<Map<String, Json>>, Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Other(error.to_string());
     let disk = open(directory)?;
-    // What is stored does not depend on any option.
+    // The stored content does not depend on any option.
     let options = EngineOptions::new(StorePolicy::Always);
     let reading = Reading::begin();
     let explained = explain(&disk, options, &mut |bytes| reading.read(bytes))
@@ -71,7 +71,7 @@ fn queue_json(share: &QueueShare) -> Json {
     })
 }
 
-/// What people want to see at once.
+/// Adds the fields that operators look for first.
 fn tell(segment: &mut Map<String, Json>, now_millis: u128) {
     let number = |name: &str| segment.get(name).and_then(Json::as_u64).unwrap_or_default();
     let (live, bytes) = (number("live_bytes"), number("bytes").max(1));

@@ -11,7 +11,7 @@ use crate::exit::Error;
 /// Opens it without changing anything.
 ///
 /// # Errors
-/// It is not there, or holds no journal, or somebody writes to it.
+/// The directory does not exist, holds no journal, or another process writes to it.
 pub(crate) fn open(directory: &Path) -> Result<RealDisk, Error> {
     let disk =
         RealDisk::open_existing(directory).map_err(|error| Error::Other(error.to_string()))?;

@@ -11,7 +11,7 @@ use crate::exit::Error;
 use crate::journal_open::{Reading, open};
 use crate::journal_verify::options;
 
-/// Tells what is wrong and what would be lost; mends it where that was accepted.
+/// Reports the fault and the loss that a repair means; repairs if `accept_loss` is set.
 pub(crate) fn run(directory: &Path, accept_loss: bool, as_json: bool) -> Result<(), Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Other(error.to_string());
     let disk = open(directory)?;
@@ -21,7 +21,8 @@ pub(crate) fn run(directory: &Path, accept_loss: bool, as_json: bool) -> Result<
     let mut repaired = found.map_err(|error| failed(&error))?;
     let is_sound = repaired.repair.fault.is_none();
     if accept_loss && !is_sound {
-        // Another lock: whatever happened in between, all is looked at anew under this one.
+        // Another lock: a process may have written in between, so all is checked anew under this
+        // one.
         drop(disk);
         let disk = RealDisk::open(directory, Choice::Force(Method::Buffered));
         let disk = disk.map_err(|error| failed(&error))?;

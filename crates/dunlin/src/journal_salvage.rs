@@ -19,7 +19,7 @@ use crate::journal_open::{Reading, open};
 /// Lost messages that are named to people; JSON names all.
 const LOST_TOLD: usize = 100;
 
-/// Copies what can be read of a directory into a new one, and tells what cannot.
+/// Copies the readable part of a directory into a new one, and reports the rest.
 pub(crate) fn run(from: &Path, to: &Path, as_json: bool) -> Result<(), Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Other(error.to_string());
     let disk = open(from)?;

@@ -11,7 +11,7 @@ use crate::client::table::say;
 use crate::exit::Error;
 use crate::journal_open::{Reading, open};
 
-/// Recovers into nothing and tells what it would have been.
+/// Recovers into nothing and reports the state that a start would find.
 pub(crate) fn run(directory: &Path) -> Result<(), Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Other(error.to_string());
     let disk = open(directory)?;
@@ -34,7 +34,7 @@ pub(crate) fn run(directory: &Path) -> Result<(), Error> {
     say(text.as_bytes())
 }
 
-/// What is stored does not depend on any option.
+/// The stored content does not depend on any option.
 pub(crate) fn options() -> BrokerOptions {
     let policy = StorePolicy::Always;
     let engine = EngineOptions::new(policy);

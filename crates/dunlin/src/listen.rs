@@ -1,7 +1,7 @@
 //! The words of `--listen` and `--insecure-listen`: protocols at addresses.
 //!
-//! A list is divided by commas, in variables too, and so what says more of a Unix socket, such as
-//! its mode, stands behind a comma as an item of its own: it is about the listener before it.
+//! Commas divide a list, in variables too. So an option of a Unix socket, such as its mode, is an
+//! item of its own, and is about the listener before it.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
@@ -75,7 +75,7 @@ pub(crate) fn listeners(
     Ok(Some(all))
 }
 
-/// Each listener with what was said about its socket.
+/// Each listener with the options of its socket.
 fn joined(items: Vec<ListenItem>) -> Result<Vec<Listen>, String> {
     let mut all: Vec<Listen> = Vec::new();
     for item in items {
@@ -144,7 +144,7 @@ fn socket_addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
     if host.contains(':') {
         return Err(wrong("an address of IPv6 stands in brackets, such as [::1]:6379"));
     }
-    // Whatever the machine's tables say of it.
+    // This holds regardless of the machine's hosts table.
     if host.eq_ignore_ascii_case("localhost")
         && let Address::Tcp(both) = Address::loopback(port)
     {

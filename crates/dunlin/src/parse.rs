@@ -97,7 +97,8 @@ pub(crate) fn property(text: &str) -> Result<(String, String), String> {
     pair.ok_or_else(|| format!("`{text}` is not NAME=VALUE"))
 }
 
-/// That no name stands twice: of two values one would hold, and nobody would know which.
+/// Checks that no name occurs twice: only one of two values would hold, and users could not tell
+/// which.
 pub(crate) fn each_once(names: impl IntoIterator<Item = String>) -> Result<(), String> {
     let mut seen = BTreeSet::new();
     let again = names.into_iter().find_map(|name| seen.replace(name));
@@ -118,7 +119,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("{text} is no size, write it as 65536, 64K, 500M or 10G"))
 }
 
-/// The same of what is in memory as one.
+/// The same for a size that fits into memory.
 pub(crate) fn size(text: &str) -> Result<usize, String> {
     usize::try_from(bytes(text)?).map_err(|_| format!("{text} is more than there can be"))
 }

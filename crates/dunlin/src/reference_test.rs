@@ -109,7 +109,7 @@ fn sentence(argument: &Arg) -> String {
     format!("{} [default: {}].", help.trim_end_matches('.'), default.join(","))
 }
 
-/// The words in lines that are not too long, without what Markdown would take for its own.
+/// The words wrapped into lines of at most `COLUMNS`, with Markdown's own characters escaped.
 fn wrapped(text: &str, first: &str, rest: &str) -> String {
     let (mut lines, mut line) = (String::new(), String::from(first));
     let mut is_empty = true;
@@ -134,7 +134,7 @@ fn escaped(word: &str) -> String {
     word.replace('<', "\\<").replace('*', "\\*")
 }
 
-/// Holds a page against what it should be, or writes it where `UPDATE` is set.
+/// Compares a page with the expected text, or writes it if `UPDATE` is set.
 fn check(name: &str, page: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
     let file = folder.join(name);

@@ -44,9 +44,9 @@ fn serve_until_end(serve: Serve) -> Result<(), Error> {
     Ok(())
 }
 
-/// Once a second a small process gives back what it has freed: the buffers of connections that have
-/// become idle, what a start has read. A large one keeps it longer, for a queue that fills again
-/// soon: see ADR 20.
+/// Once a second a small process gives back freed memory: the buffers of connections that have
+/// become idle, and memory that a start used for reading. A large one keeps it longer, for a queue
+/// that fills again soon: see ADR 20.
 fn give_back_memory() -> std::io::Result<()> {
     let thread =
         std::thread::Builder::new().name("memory".to_owned()).stack_size(MEMORY_STACK_BYTES);
@@ -75,13 +75,13 @@ fn resident_bytes() -> Option<u64> {
 /// How often freed memory is looked for.
 const GIVE_BACK_EVERY: Duration = Duration::from_secs(1);
 
-/// A process with less memory than this gives back what it freed.
+/// A process with less memory than this gives back freed memory.
 const SMALL_BYTES: u64 = 128 * 1024 * 1024;
 
 /// Of a thread that only sleeps and asks.
 const MEMORY_STACK_BYTES: usize = 64 * 1024;
 
-/// Tells whoever started this where to connect.
+/// Prints the addresses of the listeners, then `ready`, for the parent process.
 fn announce(listeners: &[Listening]) {
     let mut stdout = std::io::stdout().lock();
     let lines = listeners

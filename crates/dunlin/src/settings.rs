@@ -1,4 +1,4 @@
-//! Where settings come from: flags over variables (both by clap), over the file, over defaults.
+//! Sources of settings: flags over variables (both by clap), over the file, over defaults.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ pub(crate) fn policy(policy: Policy) -> model::StorePolicy {
     parse::policy(policy.store.unwrap_or_default(), policy.sync.unwrap_or_default())
 }
 
-/// What is given in both comes from `upper`. Rules of queues add up, the upper ones last.
+/// A setting that both give comes from `upper`. Rules of queues add up, the upper ones last.
 fn overrule(upper: Serve, lower: Serve) -> Serve {
     let (above, below) = (upper.tuning, lower.tuning);
     let queues = lower.queue.into_iter().chain(upper.queue).flatten();
@@ -144,7 +144,7 @@ impl Bytes {
         }
     }
 
-    /// The same of what is in memory as one.
+    /// The same for a size that fits into memory.
     fn size(self) -> Result<usize, String> {
         match self {
             Self::Count(bytes) => parse::size(&bytes.to_string()),

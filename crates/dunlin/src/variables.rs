@@ -1,5 +1,5 @@
-//! Variables of the environment: an empty one is as if it were not set, what is wrong in one is
-//! told by its name, and one that looks like a setting and is none is named.
+//! Variables of the environment: an empty one counts as not set. An error in one is reported by its
+//! name, and so is one that looks like a setting and is none.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -10,8 +10,8 @@ use clap::{Command, CommandFactory as _, FromArgMatches as _};
 use crate::cli::{Cli, Serve};
 use crate::exit::Error;
 
-/// Understands the command line, with the variables that are set. Where it cannot, it says so and
-/// ends the process.
+/// Parses the command line, with the variables that are set. On an error it prints that and ends
+/// the process.
 pub(crate) fn parse() -> Cli {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let is_empty = |name: &OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
@@ -21,7 +21,7 @@ pub(crate) fn parse() -> Cli {
     parsed.unwrap_or_else(|error| named(error, &command, &arguments).exit())
 }
 
-/// Shells, compose files and units set what they do not know to nothing.
+/// Shells, compose files and units set unknown variables to nothing.
 fn without_empty(command: Command, is_empty: &impl Fn(&OsStr) -> bool) -> Command {
     let command = command.mut_args(|argument| {
         if argument.get_env().is_some_and(is_empty) {
@@ -34,7 +34,7 @@ fn without_empty(command: Command, is_empty: &impl Fn(&OsStr) -> bool) -> Comman
     command.mut_subcommands(|below| without_empty(below, is_empty))
 }
 
-/// An error about a flag that nobody gave is about its variable.
+/// An error about a flag that is not on the command line is about its variable.
 fn named(mut error: clap::Error, command: &Command, arguments: &[OsString]) -> clap::Error {
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return error };
     let flag = flag.split([' ', '=', '[', '<']).next().unwrap_or_default().to_owned();
@@ -61,7 +61,7 @@ fn is_given(flag: &str, arguments: &[OsString]) -> bool {
     })
 }
 
-/// Where settings of `serve` are from, for those who have to correct one.
+/// Sources of the settings of `serve`, for operators that have to correct one.
 pub(crate) struct Origins {
     arguments: Vec<OsString>,
     file: Option<PathBuf>,
@@ -113,7 +113,7 @@ fn flags(text: &str) -> impl Iterator<Item = &str> {
     words.filter(|word| word.len() > 2 && word.starts_with("--"))
 }
 
-/// What to say of each of these names that begins like a setting, and which no command reads. A
+/// A complaint for each of these names that begins like a setting, and which no command reads. A
 /// misspelt setting would have its default without a word.
 pub(crate) fn complaints(names: impl Iterator<Item = String>) -> Vec<String> {
     let known = known(&Cli::command());
@@ -126,7 +126,7 @@ pub(crate) fn complaints(names: impl Iterator<Item = String>) -> Vec<String> {
         .collect()
 }
 
-/// What this command and those below it read.
+/// The variables that this command and those below it read.
 fn known(command: &Command) -> Vec<String> {
     let own = command.get_arguments().filter_map(|argument| argument.get_env());
     let own = own.map(|name| name.to_string_lossy().into_owned());

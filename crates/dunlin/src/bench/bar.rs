@@ -1,4 +1,4 @@
-//! A bar for each phase, for people who watch.
+//! A progress bar for each phase, on a terminal.
 
 use std::io::IsTerminal as _;
 

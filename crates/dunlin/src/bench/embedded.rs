@@ -18,9 +18,9 @@ pub(super) struct Embedded {
     _directory: Temporary,
 }
 
-/// What it is to be like.
+/// The settings of the broker to start.
 pub(super) struct Wish {
-    /// Where its directory is made.
+    /// The directory in which its data directory is made.
     pub(super) base: PathBuf,
     pub(super) policy: StorePolicy,
     pub(super) protocol: Protocol,
@@ -65,7 +65,7 @@ impl Embedded {
     }
 }
 
-/// Where directories are made: the one that was given, or the system's for what is temporary.
+/// The directory in which data directories are made: the given one, or the system's temporary one.
 pub(super) fn base(given: Option<&Path>) -> Result<PathBuf, Error> {
     let base = given.map_or_else(std::env::temp_dir, Path::to_owned);
     if base.is_dir() {
@@ -74,7 +74,7 @@ pub(super) fn base(given: Option<&Path>) -> Result<PathBuf, Error> {
     Err(Error::Settings(format!("{} is no directory", base.display())))
 }
 
-/// A directory that is removed with whatever is in it.
+/// A directory that is removed with all its contents.
 struct Temporary(PathBuf);
 
 impl Drop for Temporary {
@@ -82,7 +82,7 @@ impl Drop for Temporary {
         if let Err(error) = fs::remove_dir_all(&self.0)
             && error.kind() != std::io::ErrorKind::NotFound
         {
-            // Where nobody listens there is nobody to tell.
+            // Without a reader of standard error the message is lost.
             let _ =
                 writeln!(std::io::stderr(), "dunlin: cannot remove {}: {error}", self.0.display());
         }

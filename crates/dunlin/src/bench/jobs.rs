@@ -39,7 +39,7 @@ pub(super) fn run(asked: BenchJobs, cancel: &AtomicBool) -> Result<(), Error> {
     report.verdict().map_err(failed)
 }
 
-/// What durability costs: some puts of the same kind, by the store that was asked for and by none.
+/// Measures the cost of durability: puts of the same kind, with the requested store and with none.
 fn closing(asked: &BenchJobs, cancel: &AtomicBool) -> Result<Option<Closing>, Error> {
     let policy = match settings::policy(asked.policy) {
         StorePolicy::Memory => StorePolicy::Always,

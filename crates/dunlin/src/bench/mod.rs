@@ -41,7 +41,7 @@ fn cancelled_by_signal() -> Result<Arc<AtomicBool>, Error> {
     Ok(cancel)
 }
 
-/// True if whoever started it wants a signal to be ignored, as `nohup` does.
+/// True if the parent process set the signal to be ignored, as `nohup` does.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -49,7 +49,7 @@ fn is_ignored(signal: i32) -> bool {
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// What a benchmark says, as the process does.
+/// The process' error for an error of a benchmark.
 fn failed(error: BenchError) -> Error {
     match error {
         BenchError::Options(what) => Error::Settings(what),

@@ -85,10 +85,10 @@ fn named(policy: Policy) -> String {
     }
 }
 
-/// What a benchmark is given.
+/// The callback that a benchmark calls with its progress.
 type Watch<'w> = &'w mut dyn FnMut(&Progress<'_>);
 
-/// Prints what a benchmark finds out.
+/// Runs a benchmark and prints its report.
 fn measure(
     against: &Against,
     policy: Policy,

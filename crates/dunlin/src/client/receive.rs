@@ -14,7 +14,7 @@ use crate::client::web::{Answer, Web, encoded, with_query};
 use crate::exit::Error;
 use crate::parse;
 
-/// Receives until there is what was asked for, or a signal ends it.
+/// Receives until the requested messages are there, or a signal ends it.
 pub(crate) fn run(receive: &Receive) -> Result<(), Error> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -118,8 +118,8 @@ impl Receiver<'_> {
         Ok(objects.collect())
     }
 
-    /// Writes them, and acknowledges what is out; gives how many. What cannot be written, and what
-    /// comes behind it or behind a signal, goes back.
+    /// Writes the messages, acknowledges the written ones and returns their number. A message that
+    /// cannot be written goes back, and so do those behind it or behind a signal.
     fn hand_out(&mut self, messages: Vec<Map<String, Json>>) -> Result<u64, Error> {
         let mut batch = Batch::new(messages.iter().map(lease).collect());
         let end = self.write_all(&mut batch, messages);
@@ -129,8 +129,8 @@ impl Receiver<'_> {
         Ok(batch.written as u64)
     }
 
-    /// Writes all until a signal comes. Whoever reads what is written may be slow: what is out is
-    /// acknowledged soon then, and what is not stays leased.
+    /// Writes all until a signal comes. The reader of the output may be slow: written messages are
+    /// acknowledged soon then, and the others stay leased.
     fn write_all(
         &mut self,
         batch: &mut Batch,
@@ -178,8 +178,8 @@ impl Receiver<'_> {
         Ok(())
     }
 
-    /// A lease was settled or extended. Where it is over since a broker that leased it has gone,
-    /// the message comes again from the one that came back.
+    /// A lease was settled or extended. If the lease is over since the broker restarted, the
+    /// restarted broker delivers the message again.
     fn done(&self, answer: Answer) -> Result<(), Error> {
         let is_over = answer.status == GONE;
         match answer.object() {
@@ -253,7 +253,8 @@ impl Batch {
         self.leases.get(self.written..).unwrap_or_default()
     }
 
-    /// The leases of what is out and not acknowledged: they are about to be.
+    /// Takes the leases of messages that are written and not acknowledged: the caller acknowledges
+    /// them.
     fn take_written(&mut self) -> &[String] {
         let first = std::mem::replace(&mut self.acknowledged, self.written);
         self.acknowledged_at = Instant::now();
@@ -287,7 +288,8 @@ pub(crate) fn body(message: &Map<String, Json>) -> Result<Vec<u8>, Error> {
 /// Messages that are asked for at once.
 const BATCH: u64 = 64;
 
-/// What is out is acknowledged as soon as all that came with it is, and else after so long.
+/// Written messages are acknowledged once their whole batch is written, and otherwise after so
+/// long.
 const UNACKNOWLEDGED: Duration = Duration::from_millis(100);
 
 /// The status where a lease is over.

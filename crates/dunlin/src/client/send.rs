@@ -67,7 +67,7 @@ struct Lines {
     /// The number of the first.
     first: u64,
     text: Vec<u8>,
-    /// Where each ends.
+    /// The end of each line in the text.
     ends: Vec<usize>,
 }
 
@@ -117,8 +117,8 @@ struct Sender<'a> {
 }
 
 impl Sender<'_> {
-    /// Nothing is stored of what a full queue refuses, so that less of it can be sent under the
-    /// same numbers. A single line waits for its place as any message does.
+    /// A full queue stores nothing of a batch that it refuses, so a smaller batch can be sent under
+    /// the same line numbers. A single line waits for its place as any message does.
     fn send_all(&mut self, lines: &Lines) -> Result<(), Error> {
         let mut done = 0;
         while let Some((text, count)) = lines.part(done, self.lines_max) {
@@ -172,9 +172,9 @@ fn headers(send: &Send) -> Vec<(String, String)> {
     given.chain(properties).collect()
 }
 
-/// A number, `true`, `false` or a JSON string is such; anything else is a text. A number is one
-/// where it is written just so again: others, such as 007 or 1.50, and those of more digits than
-/// are held, stay what they are.
+/// A number, `true`, `false` or a JSON string is such; anything else is a text. A number counts as
+/// one if it is printed again exactly as it was given. Others, such as 007, 1.50 or numbers with
+/// too many digits, stay texts.
 fn typed(value: &str) -> Json {
     match serde_json::from_str::<Json>(value) {
         Ok(json @ (Json::Bool(_) | Json::String(_))) => json,
@@ -209,7 +209,7 @@ fn unreadable(error: std::io::Error) -> Error {
     Error::Other(format!("cannot read standard input: {error}"))
 }
 
-/// What helps who gave a key.
+/// Advice to a user that gave a key.
 const AGAIN: &str = "sent again with this --key nothing is stored twice";
 
 /// Bytes that are read of one message: as many as no server takes, so that it says why, however

@@ -1,4 +1,4 @@
-//! What people read: columns, or JSON for programs.
+//! Output of the client commands: columns for people, or JSON for programs.
 
 use std::fs::File;
 use std::io::{self, Write as _};

@@ -94,7 +94,7 @@ impl Web {
         })
     }
 
-    /// Where none came `unknown` says what that means.
+    /// The broker's answer. If none came, `unknown` says how the user should go on.
     fn answer(
         &self,
         result: Result<Response<Body>, ureq::Error>,
@@ -131,7 +131,7 @@ impl Answer {
             && problem().is_some_and(|problem| text(&problem, "type").ends_with(":queue-full"))
     }
 
-    /// What it says, unless it is a refusal.
+    /// The JSON object of the answer, or the refusal as an error.
     pub(crate) fn object(self) -> Result<Map<String, Json>, Error> {
         let found = serde_json::from_slice::<Map<String, Json>>(&self.body);
         match (self.status, found) {
@@ -165,7 +165,7 @@ fn other_protocol(url: &str) -> Option<&'static str> {
     }
 }
 
-/// True if nothing was asked, since nobody was found who could be.
+/// True if the request was not sent, since no server was reached.
 fn is_unreachable(error: &ureq::Error) -> bool {
     use std::io::ErrorKind;
     match error {
@@ -190,7 +190,7 @@ fn refusal(status: u16, problem: &Map<String, Json>) -> Error {
         None => format!("status {status}, and no word why"),
     };
     match status {
-        // Some of what is under way when it stops is done.
+        // A stopping server still performs some of the requests that are under way.
         503 if text(problem, "type").ends_with(":stopping") => Error::Unanswered(what),
         503 => Error::Unreachable(what),
         400 => Error::Settings(what),
@@ -225,33 +225,33 @@ pub(crate) fn with_query(path: String, parameters: &[(&str, Option<String>)]) ->
     if pairs.is_empty() { path } else { format!("{path}?{}", pairs.join("&")) }
 }
 
-/// Who asks.
+/// The name of this client in requests.
 const CLIENT: &str = concat!("dunlin/", env!("CARGO_PKG_VERSION"));
 
 /// How long a server that may speak another protocol is given.
 const PROBE_MAX: Duration = Duration::from_secs(1);
 
-/// The status where there is no room, of whatever.
+/// The status of a refusal for lack of any kind of room.
 const FULL: u16 = 507;
 
 /// Bytes of a body that is sent without asking. A refusal that comes while a larger one is on its
 /// way would be lost with the connection.
 const UNASKED_BYTES_MAX: usize = 4 * 1024;
 
-/// What it means that no answer came, to who asked to see something.
+/// Advice after a read request without an answer.
 const LOOK: &str = "ask again";
 
-/// And to who asked to have something done.
+/// Advice after a change request without an answer.
 const CHANGE: &str = "it may have been done, in whole or in part; look before you ask again";
 
 /// Bytes of a request before its body that a broker takes. It refuses more while they are on their
 /// way, and its refusal is lost with the connection.
 const HEAD_BYTES_MAX: usize = 12 * 1024;
 
-/// Of these the most that is said besides: the method, the length, who asks.
+/// Of these at most so many for the rest: the method, the length, the client's name.
 const OWN_HEAD_BYTES: usize = 256;
 
-/// What stands between the name and the value of a header, and behind it.
+/// Bytes between the name and the value of a header, and behind it.
 const BESIDE_HEADER: usize = 4;
 
 const CONNECT_MAX: Duration = Duration::from_secs(10);
