@@ -222,7 +222,7 @@ fn messages_of_somebody_else_are_left_alone() {
 #[test]
 fn a_signal_ends_it_with_what_was_measured_so_far() {
     let directory = Directory::new("bench-cancelled");
-    // Whoever runs the tests under nohup has it ignored, and all that he starts.
+    // Under nohup the tests ignore SIGHUP, and so do all processes that they start.
     let is_heard = |signal: &Signal| !signals(std::process::id(), "SigIgn:").contains(signal);
     let all = [Signal::INT, Signal::TERM, Signal::HUP];
     for signal in all.into_iter().filter(is_heard) {
@@ -292,7 +292,7 @@ fn what_cannot_be_measured_is_told_with_its_mend() {
     let directory = Directory::new("bench-mends");
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let other = format!("amqp://{}", listener.local_addr().unwrap());
-    // Its first words are enough; who asked hangs up.
+    // Its first words are enough: the client hangs up.
     std::thread::spawn(move || {
         std::io::Write::write_all(&mut listener.accept().unwrap().0, b"220 mail.example\r\n")
     });

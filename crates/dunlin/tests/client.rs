@@ -1,4 +1,4 @@
-//! The commands that speak to a running broker: what they print, do and end with.
+//! The commands that speak to a running broker: their output, effects and exit status.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
 mod common;
@@ -39,7 +39,7 @@ impl Broker {
         (status.unwrap(), out, err)
     }
 
-    /// What a command prints that ends well.
+    /// The output of a command that ends well.
     fn says(&self, directory: &Directory, words: &[&str]) -> String {
         let (status, out, err) = self.run(directory, words);
         assert_eq!(status, 0, "{words:?}: {err}");
@@ -118,7 +118,7 @@ fn a_bounded_queue_slows_who_sends_more_lines_than_it_may_hold() {
     let queues = broker.says(&directory, &["queues", "--json"]);
     assert!(queues.contains("\"ready\":0"), "each line keeps its number: {queues}");
 
-    // What can never be stored is refused, and what was before it is there.
+    // A message that can never be stored is refused, and those before it are stored.
     let input = format!("{}{}\nlast\n", "fits\n".repeat(20), "x".repeat(3_000));
     let mut command = broker.command(&directory, &["send", "other", "--lines"]);
     command.stdin(File::open(directory.file("lines", &input)).unwrap());
@@ -193,7 +193,7 @@ fn following_goes_on_with_a_broker_that_comes_back() {
 fn a_signal_before_all_came_is_told_by_the_status() {
     let directory = Directory::new("client-signal");
     let broker = Broker::start(&directory, &["--store", "none"]);
-    // Larger than a pipe: the second is being written as long as nobody reads on.
+    // Larger than a pipe: the second is being written until the test reads on.
     let input: String = (0..5).map(|n| format!("{n} {}\n", "x".repeat(200_000))).collect();
     broker.fed(&directory, &["send", "q", "--lines"], &input);
     let mut command = broker.command(&directory, &["receive", "q", "--count", "5"]);
@@ -214,7 +214,7 @@ fn a_signal_before_all_came_is_told_by_the_status() {
 fn what_is_written_after_its_lease_is_told_and_comes_again() {
     let directory = Directory::new("client-late");
     let broker = Broker::start(&directory, &["--store", "none"]);
-    // The second is larger than a pipe: it is being written as long as nobody reads on.
+    // The second is larger than a pipe: it is being written until the test reads on.
     let input: String = [1, 200_000].iter().map(|n| format!("{}\n", "x".repeat(*n))).collect();
     broker.fed(&directory, &["send", "q", "--lines"], &input);
     let words = ["receive", "q", "--count", "2", "--lease", "2s"];
@@ -229,7 +229,7 @@ fn what_is_written_after_its_lease_is_told_and_comes_again() {
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{err}");
     assert!(err.contains("lease"), "{err}");
-    // Where the machine stood still the first was acknowledged before the second was written.
+    // If the machine stood still, the first was acknowledged before the second was written.
     let (_, left, _) = broker.run(&directory, &words[..4]);
     assert!(input.ends_with(&left) && left.len() > 200_000, "{} bytes", left.len());
 }
@@ -280,7 +280,7 @@ fn more_properties_than_a_request_may_have_are_refused_before_it_is_sent() {
         assert_eq!(status, if is_taken { 0 } else { 2 }, "{length}: {err}");
         assert_eq!(err.contains("12 KiB"), !is_taken, "{length}: {err}");
     }
-    // Around the limit the broker and the command line agree, whatever else is said.
+    // Around the limit the broker and the command line agree, also with other options.
     for length in (11_700..12_300).step_by(20) {
         let property = format!("p={}", "x".repeat(length));
         let key = format!("k{length}");
@@ -348,7 +348,7 @@ fn dead_letters_are_shown_and_sent_again() {
     assert_eq!(broker.run(&directory, &["dead", "show", "7"]).0, 3);
 }
 
-/// What an operator was told holds after a kill.
+/// A rule that an operator saw confirmed holds after a kill.
 #[test]
 fn rules_of_queues_are_set_shown_and_survive_kill_9() {
     let directory = Directory::new("client-policy");
@@ -394,7 +394,7 @@ fn a_broker_is_asked_itself_whatever_proxy_the_environment_names() {
     let broker = Broker::start(&directory, &[]);
     let mut command = broker.command(&directory, &["send", "mail", "hello"]);
     for name in ["http_proxy", "HTTP_PROXY", "ALL_PROXY"] {
-        // Nobody listens there.
+        // No server listens there.
         command.env(name, "http://127.0.0.1:1");
     }
     let (status, out, err) = run(command);
@@ -451,7 +451,7 @@ fn what_was_wrong_is_said_with_its_status() {
     }
 }
 
-/// Whatever was confirmed before a kill is there after it, once.
+/// Every message confirmed before a kill is there after it, once.
 #[test]
 fn confirmed_messages_survive_kill_9() {
     let directory = Directory::new("client-kill");

@@ -1,4 +1,4 @@
-//! `dunlin journal`: looking into a journal that nobody uses.
+//! `dunlin journal`: looking into a journal that no broker uses.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
 mod common;
@@ -97,7 +97,7 @@ fn a_journal_that_is_not_there_is_named() {
         assert!(!directory.0.join("dunlin-data").exists(), "looking creates nothing");
     }
     std::fs::create_dir(directory.0.join("dunlin-data")).unwrap();
-    // Empty at first, then with what is no journal's and what lies beside one.
+    // Empty at first, then with a foreign file, then with files that lie beside a journal.
     for file in [None, Some("notes.txt"), Some("lock"), Some("0000000000000001.spill")] {
         if let Some(file) = file {
             std::fs::write(directory.0.join("dunlin-data").join(file), "").unwrap();

@@ -254,7 +254,7 @@ fn a_second_sigint_ends_it_at_once() {
     let server = serve(&directory, &["--store", "none"]);
     let mut greedy = server.connect();
     assert_eq!(greedy.put(&"x".repeat(60_000)), "INSERTED 1");
-    // Answers that nobody reads keep the first one from ending it.
+    // Unread answers keep the first signal from ending it.
     greedy.send(&"peek 1\r\n".repeat(500));
     assert_eq!(greedy.line(), "FOUND 1 60000");
     server.signal(Signal::INT);
@@ -267,7 +267,8 @@ fn a_second_sigint_ends_it_at_once() {
 #[test]
 fn a_journal_that_cannot_be_written_ends_it_with_status_74() {
     let directory = Directory::new("failing");
-    // A file may not grow beyond 40 MiB: what a start prepares of a segment fits, its growth fails.
+    // A file may not grow beyond 40 MiB: the part of a segment that a start prepares fits, its
+    // growth fails.
     let mut command = dunlin_after(&directory, "ulimit -f 81920");
     command.args(["serve", "--segment-bytes", "64M"]).args(ANY);
     let server = Server::start(command);

@@ -42,7 +42,7 @@ fn take_request(client: &mut BufReader<TcpStream>) {
     client.read_exact(&mut vec![0; length]).unwrap();
 }
 
-/// What a command says whose request is not answered.
+/// The text that a command prints if its request is not answered.
 fn told(url: &str, words: &[&str], input: &str) -> String {
     let directory = Directory::new(&format!("unanswered-{}", url.rsplit(':').next().unwrap()));
     let mut command = dunlin(&directory);

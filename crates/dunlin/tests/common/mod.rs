@@ -33,12 +33,12 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // A failed test may have left it in any state; what matters was asserted before.
+        // A failed test may have left it in any state; the asserts came before.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// `dunlin`, in a directory, untouched by the variables of whoever runs the tests.
+/// `dunlin`, in a directory, without the variables of the test process.
 pub(crate) fn dunlin(directory: &Directory) -> Command {
     clean(Command::new(env!("CARGO_BIN_EXE_dunlin")), directory)
 }
@@ -106,7 +106,7 @@ impl Server {
         Client::new(self.address())
     }
 
-    /// Connects until nobody accepts any more; gives what was connected last.
+    /// Connects until the server accepts no more; gives the last connection.
     pub(crate) fn connect_until_refused(&self) -> Option<Client> {
         let mut last = None;
         while let Ok(socket) = TcpStream::connect(self.address()) {
@@ -130,7 +130,7 @@ impl Server {
         rustix::io::ioctl_fionread(self.child.stderr.as_ref().unwrap()).unwrap()
     }
 
-    /// Waits for its end: how, and what it wrote to standard error.
+    /// Waits for its end: the exit status, and the text of standard error.
     pub(crate) fn end(mut self) -> (ExitStatus, String) {
         let (stderr, stdout) = (self.child.stderr.take().unwrap(), self.stdout.take().unwrap());
         let (stderr, rest) = within("it ends", move || (read_all(stderr), read_all(stdout)));
@@ -149,7 +149,7 @@ impl Drop for Server {
     }
 }
 
-/// What it says until it is ready, or ends.
+/// The lines that it prints until it is ready, or ends.
 fn lines_until_ready(stdout: &mut impl BufRead) -> Vec<String> {
     let mut lines = Vec::new();
     for line in stdout.lines() {
@@ -174,7 +174,7 @@ pub(crate) fn run(mut command: Command) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// A client. Whatever does not come within 20 seconds fails the test.
+/// A client. An answer that does not come within 20 seconds fails the test.
 pub(crate) struct Client {
     socket: BufReader<TcpStream>,
 }
@@ -218,8 +218,8 @@ impl Client {
         Some(line.trim_end().to_owned())
     }
 
-    /// True if the server has ended. Where it reset more than a thousand connections at once, the
-    /// system has dropped some of that, even on loopback; who says something is told again.
+    /// True if the server has ended. If it resets more than a thousand connections at once, the
+    /// system drops some resets, even on loopback. A client that sends something is reset again.
     pub(crate) fn is_gone(&mut self) -> bool {
         self.socket.get_mut().write_all(b"\r\n").is_err() || self.is_closed()
     }

@@ -1,4 +1,4 @@
-//! Peers who ask for far more than they send, in one breath.
+//! Peers that ask for far more than they send, all at once.
 
 use crate::amqp_peer::{AmqpPeer, sender};
 use crate::broker::Broker;
@@ -20,8 +20,8 @@ fn small(test: &str) -> (Broker, Neighbours, Lines) {
     (broker, neighbours, peer)
 }
 
-/// What EXEC says of so many commands that are alike: bytes that were shown, and how many of them
-/// were refused.
+/// Answers of EXEC to so many equal commands: the bytes that were shown, and the number of
+/// refusals.
 fn transact(peer: &mut Lines, command: &str, count: usize) -> (usize, usize) {
     assert_eq!(peer.ask("MULTI"), "+OK");
     peer.send(format!("{command}\r\n").repeat(count));
@@ -71,13 +71,13 @@ fn a_transaction_is_answered_with_as_much_as_there_is_memory_for() {
         assert!(shown > 0 && (refused > 0 || count == 1), "{command}: {refused} refused");
         neighbours.exchange();
     }
-    // What was not shown was not taken.
+    // Elements that were not shown were not taken.
     assert_eq!((peer.ask("LLEN l"), peer.ask("LLEN m")), (":3".into(), ":2".into()));
     let most = broker.resident_bytes_most();
     assert!(most < MEMORY_BYTES + MEMORY_BYTES / 4, "{most} bytes");
 }
 
-/// A reply each is allowed to everybody, and is there before it is known who reads.
+/// Each peer may have one reply. The replies are there before it is known which peers read.
 #[test]
 fn a_crowd_that_asks_for_much_and_reads_nothing_is_closed_until_the_rest_fits() {
     const PEERS: usize = 60;
@@ -99,7 +99,7 @@ fn a_crowd_that_asks_for_much_and_reads_nothing_is_closed_until_the_rest_fits() 
     assert_eq!(peer.ask("LLEN l"), ":7");
 }
 
-/// What the server says by itself.
+/// Replies that the server makes by itself.
 #[test]
 fn a_transaction_of_questions_to_the_server_ends_early() {
     let (broker, mut neighbours, mut peer) = small("amplified-words");
@@ -116,7 +116,7 @@ fn a_transaction_of_questions_to_the_server_ends_early() {
         refused += usize::from(line.starts_with("-ERR too much for one transaction"));
         assert!(bytes < MESSAGE_BYTES + (1 << 20), "{bytes} bytes and none is refused");
     }
-    // What asks the queues is answered all the same.
+    // A command about a queue is answered all the same.
     while peer.line() != ":0" {
         refused += 1;
         assert!(refused < 5_000, "the length is not told");

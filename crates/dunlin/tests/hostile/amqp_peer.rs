@@ -1,4 +1,4 @@
-//! An AMQP peer who says what a test wants said.
+//! An AMQP peer that sends the frames of a test.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use amqp::terminus::{AttachTarget, Source, Target};
 
 pub(crate) struct AmqpPeer {
     pub(crate) socket: TcpStream,
-    /// What has come and is not understood yet.
+    /// Received bytes that are not parsed yet.
     bytes: Vec<u8>,
     sent: u32,
 }

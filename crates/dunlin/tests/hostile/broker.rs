@@ -27,7 +27,7 @@ impl Broker {
         Self::start(directory, command)
     }
 
-    /// Starts `serve`, whatever else the command says, with all listeners.
+    /// Starts `serve` with all listeners, besides the options of the command.
     pub(crate) fn start(directory: Directory, mut command: Command) -> Self {
         for protocol in PROTOCOLS {
             command.args(["--listen", &format!("{protocol}=127.0.0.1:0")]);
@@ -41,7 +41,7 @@ impl Broker {
         Self { server, addresses, directory }
     }
 
-    /// Kills it, and starts another over what it leaves.
+    /// Kills it, and starts another over the directory that it leaves.
     pub(crate) fn killed_and_started(self, options: &[&str]) -> Self {
         self.server.signal(Signal::KILL);
         let Self { server, directory, .. } = self;
@@ -51,7 +51,7 @@ impl Broker {
         Self::start(directory, command)
     }
 
-    /// Waits for its end: how, and what it logged.
+    /// Waits for its end: the exit status, and the log.
     pub(crate) fn end(self) -> (ExitStatus, String) {
         self.server.end()
     }
@@ -96,14 +96,14 @@ impl Broker {
 /// Everything until the server closes, be it with a reset.
 pub(crate) fn rest(mut socket: TcpStream) -> String {
     let mut bytes = Vec::new();
-    // What came before a reset is there all the same; silence is not the end.
+    // Bytes that came before a reset are there all the same; silence is not the end.
     if let Err(error) = socket.read_to_end(&mut bytes) {
         assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}");
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A peer who sends the same again and again, and reads nothing.
+/// A peer that sends the same again and again, and reads nothing.
 pub(crate) struct Fountain {
     socket: TcpStream,
     pattern: Vec<u8>,
@@ -113,7 +113,7 @@ pub(crate) struct Fountain {
 }
 
 impl Fountain {
-    /// `pattern` follows what the socket has sent.
+    /// `pattern` follows the bytes that the socket has sent.
     pub(crate) fn new(socket: TcpStream, pattern: &[u8]) -> Self {
         socket.set_nonblocking(true).unwrap();
         // Short patterns in long pieces.
@@ -137,7 +137,7 @@ impl Fountain {
         true
     }
 
-    /// What has come until the server closed.
+    /// The bytes that came until the server closed.
     pub(crate) fn rest(self) -> String {
         self.socket.set_nonblocking(false).unwrap();
         rest(self.socket)

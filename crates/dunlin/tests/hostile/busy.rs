@@ -1,4 +1,4 @@
-//! Many who send much by HTTP at once, and others who take it, with the least memory.
+//! Many clients that send much by HTTP at once, and others that take it, with the least memory.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -7,8 +7,8 @@ use crate::broker::Broker;
 use crate::common::{Directory, dunlin};
 use crate::neighbours::Lines;
 
-/// The least that a server can be given, and an eighth more: with what waits to be written or sent
-/// not bounded by it the process took 78 MiB, else 65 at most.
+/// The least that a server can be given, and an eighth more: without a bound on bytes that wait to
+/// be written or sent the process took 78 MiB, else 65 at most.
 const MEMORY_LIMIT: &str = "64M";
 const MEMORY_BYTES: usize = 72 << 20;
 
@@ -19,8 +19,7 @@ const BATCHES: usize = 6;
 const BATCH: usize = 1_000;
 const MESSAGES: usize = SENDERS * 2 * BATCHES * BATCH;
 
-/// What they send at once is far more than there is room for: they are slowed, and nobody is
-/// refused.
+/// The clients send far more at once than there is room for: they are slowed, and none is refused.
 #[test]
 fn many_batches_at_once_take_no_more_memory_than_there_is() {
     let directory = Directory::new("busy");
@@ -98,7 +97,7 @@ fn send(mut http: Lines, _sending: Sending<'_>) {
     }
 }
 
-/// Takes messages by hundreds until nothing is left of what all sent.
+/// Takes messages by hundreds until all sent messages are taken.
 fn work(mut http: Lines, sending: &AtomicUsize, taken: &AtomicUsize) {
     loop {
         let is_last = sending.load(Ordering::Relaxed) == 0;

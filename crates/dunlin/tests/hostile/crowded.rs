@@ -1,4 +1,4 @@
-//! Peers who want many of what each takes little: names, subscriptions, queues.
+//! Peers that want many small things: names, subscriptions, queues.
 
 use crate::broker::Broker;
 use crate::neighbours::{Lines, Neighbours};
@@ -6,7 +6,7 @@ use crate::neighbours::{Lines, Neighbours};
 /// The least that a server can be given.
 const MEMORY_LIMIT: &str = "64M";
 const MEMORY_BYTES: usize = 64 << 20;
-/// What the binary has beside it: threads, code, what the allocator keeps.
+/// Bytes that the binary has beside it: threads, code, free memory of the allocator.
 const BESIDE_BYTES: usize = 32 << 20;
 
 fn small(test: &str) -> (Broker, Neighbours) {
@@ -27,7 +27,8 @@ fn count(peer: &mut Lines, commands: impl Iterator<Item = String>, answer: &str)
     found
 }
 
-/// 200,000 queues would take four times the memory that there is. Nobody waits for some.
+/// 200,000 queues would take four times the memory that there is. No send waits for memory:
+/// `--pace-max` is 1 us.
 #[test]
 fn one_queue_a_message_is_refused_before_memory_is_gone() {
     const WANTED: usize = 200_000;
@@ -40,7 +41,7 @@ fn one_queue_a_message_is_refused_before_memory_is_gone() {
     while next < WANTED {
         let batch = next..next + 10_000;
         next = batch.end;
-        // Where the queue is refused, the put goes to the one before.
+        // If the queue is refused, the put goes to the one before.
         let puts = batch.flat_map(|name| [format!("use n-{name}\r\n"), put(name)]);
         stored += count(&mut peer, puts, "INSERTED");
         assert!(broker.resident_bytes() < MEMORY_BYTES + BESIDE_BYTES, "{stored} are stored");
@@ -49,7 +50,7 @@ fn one_queue_a_message_is_refused_before_memory_is_gone() {
     let names = peer.ask("stats-tube n-0");
     assert!(names.starts_with("OK "), "{names}");
     drop(peer);
-    // Others can still take what is theirs, and the room that it leaves can be had again.
+    // Other clients can still take messages, and the room that these leave can be used again.
     let mut worker = Lines::new(broker.socket("redis"));
     assert_eq!(worker.ask("LPOP n-0"), "$1");
     assert_eq!(worker.line(), "x");
@@ -63,7 +64,7 @@ fn put(_: usize) -> String {
     "put 0 0 60 1\r\nx\r\n".into()
 }
 
-/// A queue that nobody uses any more is gone, with its name.
+/// A queue without users is gone, with its name.
 #[test]
 fn names_that_come_and_go_leave_nothing() {
     let (broker, mut neighbours) = small("names");

@@ -1,5 +1,5 @@
-//! A server without descriptors: who is there is served, the journal goes on, and places that come
-//! free are given away.
+//! A server without descriptors: present clients are served, the journal goes on, and descriptors
+//! that come free are used again.
 
 use crate::broker::{Broker, PROTOCOLS};
 use crate::common::patience::until;
@@ -32,8 +32,8 @@ fn who_is_there_is_served_when_nobody_else_can_be_accepted() {
     assert!((1..30).contains(&complaints), "{complaints} complaints: {log}");
 }
 
-/// A journal that may open no more files is full: it refuses, gives what it has, and goes on. It
-/// never takes the descriptors by which it is reached, before a start or after.
+/// A journal that may open no more files is full: it refuses, delivers stored messages, and goes
+/// on. It never takes the descriptors by which it is reached, before a start or after.
 #[test]
 fn a_journal_without_descriptors_refuses_and_recovers() {
     let directory = Directory::new("journal-descriptors");
@@ -46,7 +46,7 @@ fn a_journal_without_descriptors_refuses_and_recovers() {
     };
     let connect = |server: &crate::common::Server| {
         let socket = std::net::TcpStream::connect(server.address()).unwrap();
-        // Who is not accepted is told nothing.
+        // A client that is not accepted gets no answer.
         socket.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
         Lines::new(socket)
     };
@@ -61,7 +61,7 @@ fn a_journal_without_descriptors_refuses_and_recovers() {
     server.signal(rustix::process::Signal::KILL);
     server.end();
 
-    // A start finds as many files and no more descriptors, whatever the disk does well.
+    // A start finds as many files and no more descriptors, whichever I/O method the disk favours.
     let server = start(&directory, "auto");
     let mut client = connect(&server);
     for id in 1..=stored {

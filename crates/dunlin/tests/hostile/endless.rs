@@ -1,4 +1,4 @@
-//! Commands that do not end, and peers who never stop.
+//! Commands that do not end, and peers that never stop.
 
 use amqp::performative::{Flow, Performative};
 
@@ -10,12 +10,12 @@ use crate::neighbours::{Lines, Neighbours};
 const BYTES_EACH: usize = 80 << 20;
 const PEERS: usize = 3;
 
-/// What follows for ever, behind a beginning.
+/// Bytes that follow for ever, behind a beginning.
 struct Flood {
     protocol: &'static str,
     begins: String,
     goes_on: String,
-    /// With what the connection is closed; one that may go on has none.
+    /// The answer with which the connection is closed; none if the peer may go on.
     closed: Option<&'static str>,
 }
 
@@ -39,7 +39,7 @@ fn floods() -> Vec<Flood> {
         flood("redis", "*1048576\r\n", &bulk, Some("too big command")),
         flood("redis", "MULTI\r\n", "LPUSH l x\r\n", None),
         flood("http", post, "x-more: and more\r\n", Some("431")),
-        // The first to be refused may be so for what all hold together.
+        // The first refusal may be for the bytes that all peers hold together.
         flood("http", &chunked, &chunk, Some(" Service Unavailable|Too Large")),
         flood("http", "", "GET /health\r\n", Some("400")),
     ]
@@ -57,7 +57,8 @@ fn endless_commands_cost_little_and_hold_nobody_up() {
         let mut peers: Vec<_> = (0..PEERS).map(|_| peer()).collect();
         let what = format!("{begins}{}…", &goes_on[..goes_on.len().min(20)]);
         let mut open = PEERS;
-        // Some are closed; who is not, reads nothing and is held up, or is taken for ever.
+        // Some are closed. Each other peer reads nothing and is held up, or its bytes are taken for
+        // ever.
         for _ in 0..200 {
             open =
                 peers.iter_mut().map(|peer| peer.pour(BYTES_EACH / 200)).filter(|it| *it).count();
@@ -98,7 +99,7 @@ fn an_endless_message_by_amqp_ends_its_link() {
     neighbours.exchange();
 }
 
-/// Credit that comes and goes, is drained, echoed and taken back, by one who reads nothing.
+/// Credit that comes and goes, is drained, echoed and taken back, by a peer that reads nothing.
 #[test]
 fn games_with_credit_take_no_message_and_little_memory() {
     const MESSAGES: usize = 1_000;
@@ -125,7 +126,7 @@ fn games_with_credit_take_no_message_and_little_memory() {
     let grown = broker.resident_bytes().saturating_sub(before);
     assert!(grown < 64 << 20, "{grown} bytes");
     drop(peers);
-    // All of them are there again: whatever was on its way to the players came back.
+    // All of them are there again: messages that were on their way to the players came back.
     assert_eq!(owner.ask("watch wanted"), "WATCHING 2");
     for _ in 0..MESSAGES {
         let reserved = owner.ask("reserve");

@@ -1,5 +1,6 @@
-//! Far more small messages than memory has room for, whose bodies have nowhere to go: who sends
-//! waits while others take, by each protocol, and is refused by the limit's name where nobody does.
+//! Far more small messages than memory has room for, with bodies that cannot be paged out. By each
+//! protocol, a sender waits while consumers take. If no consumer takes, it is refused by the
+//! limit's name.
 
 use std::ops::Range;
 use std::thread;
@@ -19,7 +20,7 @@ const MEMORY_BYTES: usize = 80 << 20;
 const MESSAGES: usize = 500_000;
 const BATCH: usize = 500;
 
-/// More of these than there is memory for are refused none, where somebody takes.
+/// No message is refused while a consumer takes, though there are more than memory has room for.
 #[test]
 fn senders_are_slowed_while_others_take() {
     let broker = Broker::in_memory("blocked-by-memory", &LIMIT);
@@ -61,7 +62,7 @@ fn who_sends_by_any_protocol_waits_for_memory() {
     let mut peers = Peers::of(&broker);
     peers.send();
     await_waits(&broker, 7..8);
-    // Who takes does not wait, nor who settles what it has.
+    // A consumer waits neither to take messages nor to settle them.
     for _ in 0..filled {
         assert_eq!(worker.ask("LPOP fill"), format!("${FILLING_BYTES}"));
         worker.skip(FILLING_BYTES + 2);
@@ -104,7 +105,8 @@ fn who_waits_for_memory_too_long_is_refused_by_the_limits_name() {
     }
 }
 
-/// Who waits no longer is not to be unblocked, not even by itself; who waits is, and at once.
+/// A session that no longer waits is not unblocked, not even by itself. A session that waits is
+/// unblocked at once.
 #[test]
 fn who_is_let_in_late_unblocks_others_and_not_itself() {
     let broker = Broker::in_memory("unblocked-late", &LIMIT);
@@ -132,7 +134,7 @@ fn who_is_let_in_late_unblocks_others_and_not_itself() {
     assert_eq!(worker.ask("PING"), "+PONG");
 }
 
-/// One who sends by each protocol, and in each way of it.
+/// A sender by each protocol, and in each way of it.
 struct Peers {
     beanstalkd: Lines,
     redis: Lines,
@@ -193,7 +195,7 @@ fn fill(broker: &Broker, worker: &mut Lines) -> usize {
             is_full || stored(worker)
         });
         if is_full {
-            // Who goes takes what waits along.
+            // The send that waits goes with its client.
             drop(filler);
             await_waits(broker, 0..1);
             return count;
@@ -210,7 +212,7 @@ fn post(path: &str, kind: &str, body: &str) -> String {
     )
 }
 
-/// What became of what was sent by AMQP; where it was refused, why.
+/// The outcome of a message sent by AMQP, with the reason of a refusal.
 fn outcome(heard: Performative<'_>) -> Option<Result<(), String>> {
     let Performative::Disposition(told) = heard else { return None };
     Some(match told.state {

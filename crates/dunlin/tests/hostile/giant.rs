@@ -1,4 +1,4 @@
-//! Peers who announce more than there is room for.
+//! Peers that announce more than there is room for.
 
 use crate::amqp_peer::opening;
 use crate::broker::{Broker, rest};

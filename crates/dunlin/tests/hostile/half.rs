@@ -1,4 +1,4 @@
-//! Peers who begin and do not go on, or go on one byte at a time, or are gone without a word.
+//! Peers that begin and do not go on, or go on one byte at a time, or are gone without a word.
 
 use std::io::Write as _;
 use std::net::Shutdown;
@@ -33,7 +33,7 @@ fn beginnings() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// What is announced takes no memory before it comes.
+/// Announced bytes take no memory before they come.
 #[test]
 fn half_sent_commands_cost_what_was_sent() {
     const EACH: usize = 100;
@@ -52,7 +52,7 @@ fn half_sent_commands_cost_what_was_sent() {
     neighbours.exchange();
 }
 
-/// All together send five times the memory that there is, and nobody comes to the end.
+/// All peers together send five times the memory that there is, and none comes to the end.
 #[test]
 fn a_crowd_that_sends_nearly_all_of_large_bodies_is_closed_until_the_rest_fits() {
     const PEERS: usize = 200;
@@ -81,7 +81,7 @@ fn who_closes_in_the_middle_of_a_command_is_closed() {
     for (protocol, bytes) in beginnings() {
         let socket = broker.told(protocol, &bytes);
         socket.shutdown(Shutdown::Write).unwrap();
-        // Some are told why. That it ends is the point.
+        // Some are told why. The test checks that the connection ends.
         rest(socket);
         neighbours.exchange();
     }
@@ -126,7 +126,8 @@ fn who_sends_one_byte_at_a_time_is_served_and_holds_nobody_up() {
     }
 }
 
-/// A peer whose machine is gone never closes: the system asks it, which closes what it held.
+/// A peer that lost its machine never closes. The system probes it, and thereby closes the
+/// connection.
 #[test]
 fn the_system_looks_whether_silent_peers_are_still_there() {
     let broker = Broker::in_memory("keepalive", &[]);
@@ -134,7 +135,7 @@ fn the_system_looks_whether_silent_peers_are_still_there() {
     neighbours.exchange();
     for protocol in PROTOCOLS {
         let local = format!("0100007F:{:04X}", broker.address(protocol).port());
-        // Until what was said last is acknowledged, there is another timer.
+        // Until the last bytes are acknowledged, there is another timer.
         until("all is acknowledged", || timer_of(&local) != RETRANSMISSION);
         assert_eq!(timer_of(&local), KEEPALIVE, "of the neighbour by {protocol}");
     }

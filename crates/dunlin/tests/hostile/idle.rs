@@ -13,11 +13,11 @@ use crate::neighbours::{Lines, Neighbours};
 /// The bound that docs/reference/limits.md promises.
 const BYTES_EACH_MAX: usize = 32 * 1024;
 
-/// The process gives back what it freed once a second, however fast the machine is and however
-/// busy; it has this long to do so.
+/// The process gives back freed memory once a second, on a fast, slow or busy machine. It has this
+/// long to do so.
 const GIVES_BACK_WITHIN: Duration = Duration::from_secs(60);
 
-/// How a connection comes to be idle: by protocol, and with what came before.
+/// How a connection comes to be idle: the protocol, and the traffic before.
 type Prelude = (&'static str, fn(TcpStream) -> TcpStream);
 
 #[test]
@@ -40,7 +40,7 @@ fn ten_thousand_idle_connections_cost_at_most_32_kib_each() {
     }
 }
 
-/// What a connection needed once it does not keep.
+/// A connection does not keep buffers that it needed once.
 #[test]
 fn idle_connection_gives_back_its_buffers() {
     let preludes: [Prelude; 5] = [
@@ -77,7 +77,7 @@ fn crowd(broker: &Broker, protocol: &str, prelude: fn(TcpStream) -> TcpStream, c
     neighbours.exchange();
 }
 
-/// The customary limit is a soft one, and far below what is tested.
+/// The customary limit is a soft one, and far below the tested number.
 fn allow_descriptors() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

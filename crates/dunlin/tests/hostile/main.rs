@@ -1,4 +1,4 @@
-//! Peers who do their worst, against the real binary: they cost bounded memory, they are refused
+//! Peers that do their worst, against the real binary: they cost bounded memory, they are refused
 //! as docs/reference/limits.md says, and a neighbour by the same protocol gets right answers
 //! meanwhile.
 //!

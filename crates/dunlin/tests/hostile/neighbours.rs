@@ -1,4 +1,4 @@
-//! Those who do what one does with a broker, by each protocol, while others do their worst.
+//! Ordinary clients, one by each protocol, while other peers do their worst.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;

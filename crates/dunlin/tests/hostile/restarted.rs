@@ -1,5 +1,5 @@
-//! What a start takes of memory, and leaves, with a log that is larger than all of that, and what
-//! becomes of messages that were stored when there was more.
+//! The memory that a start takes and keeps, with a log that is larger than memory. Messages that
+//! were stored under a larger memory limit are delivered after it.
 
 use crate::broker::Broker;
 use crate::common::{Directory, dunlin};
@@ -9,7 +9,7 @@ use crate::neighbours::{Lines, Neighbours};
 const LIMIT: [&str; 2] = ["--memory-limit", "64M"];
 const MEMORY_BYTES: usize = 80 << 20;
 
-/// What is stored before it is killed: twice the memory and more.
+/// Bytes that are stored before the kill: more than twice the memory limit.
 const BYTES: usize = 128_000_000;
 /// Sent before the answers are read.
 const BATCH: usize = 20;
@@ -41,7 +41,7 @@ fn what_a_start_brought_into_memory_makes_room_for_what_comes_in() {
     assert!(most < MEMORY_BYTES, "{most} bytes");
 }
 
-/// Pieces of the log are read one after the other, whatever it once held.
+/// A start reads pieces of the log one after the other, however much the log once held.
 #[test]
 fn start_takes_no_more_memory_than_two_pieces() {
     let directory = Directory::new("restarted-small");
@@ -84,8 +84,8 @@ fn fill(sender: &mut Lines, body_bytes: usize) {
     }
 }
 
-/// All buffers together hold 8 MiB of the least memory. Who asks for more than that gets it, one at
-/// a time: to close it would only bring the message to the next.
+/// All buffers together hold 8 MiB of the least memory. A consumer of a larger message gets it, one
+/// at a time: closing it would only bring the message to the next consumer.
 #[test]
 fn what_was_stored_when_there_was_more_memory_is_delivered() {
     const LARGE_BYTES: usize = 16 << 20;

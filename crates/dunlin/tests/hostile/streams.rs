@@ -1,4 +1,4 @@
-//! Peers by HTTP/2 who open as many streams as they may, or say what costs them little.
+//! Peers by HTTP/2 that open as many streams as they may, or send frames that cost them little.
 
 use crate::broker::{Broker, Fountain};
 use crate::neighbours::{Lines, Neighbours};
@@ -29,8 +29,8 @@ fn streams(count: u32, frames: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
     BEGINS.iter().copied().chain((0..count).flat_map(|it| frames(1 + 2 * it))).collect()
 }
 
-/// Two hundred connections with a hundred streams each: 20,000 requests that wait, or whose bodies
-/// stop before their end, take no more than there is memory for.
+/// Two hundred connections with a hundred streams each: 20,000 requests that wait, or with bodies
+/// that stop early, take no more than the memory limit.
 #[test]
 fn no_more_requests_are_open_than_there_is_memory_for() {
     const PEERS: usize = 200;

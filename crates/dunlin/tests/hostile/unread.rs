@@ -1,12 +1,12 @@
-//! Peers who ask for much and read none of it.
+//! Peers that ask for much and read none of it.
 
 use crate::amqp_peer::{AmqpPeer, MANY, credit, receiver};
 use crate::broker::{Broker, Fountain};
 use crate::neighbours::{Lines, Neighbours};
 
-/// What all buffers may hold.
+/// Bytes that all buffers may hold.
 const BUFFERED: &str = "16777216";
-/// What they may make of it: "memory may be twice as much".
+/// Bytes by which the process may grow for that: "memory may be twice as much".
 const GROWN_MAX: usize = 64 << 20;
 const PEERS: usize = 40;
 const BODY_BYTES: usize = 60_000;
@@ -41,7 +41,7 @@ fn questions_whose_answers_nobody_reads_are_held_up() {
         let peer = || Fountain::new(broker.socket(protocol), question);
         let mut peers: Vec<_> = (0..PEERS).map(|_| peer()).collect();
         for _ in 0..30 {
-            // Some may be closed: who holds the most is.
+            // Some may be closed: the one that holds the most is.
             peers.iter_mut().for_each(|peer| _ = peer.pour(200_000));
             neighbours.exchange();
         }
@@ -83,7 +83,7 @@ fn subscribers_who_do_not_read_cost_a_bounded_number_of_messages() {
     neighbours.exchange();
 }
 
-/// Each waits with a message that nobody else has.
+/// Each peer waits with a message of its own.
 #[test]
 fn followers_of_topics_of_their_own_who_do_not_read_cost_little() {
     const TOPICS: usize = 40;
@@ -97,7 +97,7 @@ fn followers_of_topics_of_their_own_who_do_not_read_cost_little() {
     let silent: Vec<_> = (0..TOPICS).map(follower).collect();
     let mut publisher = Lines::new(broker.socket("http"));
     let body = "x".repeat(900_000);
-    // Beyond what the system's buffers hold.
+    // More than the system's buffers hold.
     for _ in 0..12 {
         for topic in 0..TOPICS {
             let path = format!("/topics/t{topic}/messages");
@@ -109,7 +109,7 @@ fn followers_of_topics_of_their_own_who_do_not_read_cost_little() {
     assert!(most < 88 << 20, "{most} bytes");
 }
 
-/// What one is sent ahead is bounded for each subscription, and the sum by all buffers.
+/// Bytes sent ahead to a peer are bounded for each subscription, and their sum by all buffers.
 #[test]
 fn one_with_many_subscriptions_who_does_not_read_is_closed() {
     const TOPICS: usize = 100;
