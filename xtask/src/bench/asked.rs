@@ -24,7 +24,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Starts it; what it complains about goes to `log`.
+    /// Starts it; its standard error goes to `log`.
     pub(super) fn start(mut command: Command, log: &Path) -> Result<Asked> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(File::create(log)?);
         let mut child = children::spawn(&mut command)

@@ -1,8 +1,8 @@
-//! What the tests of all documents have in common: their rounds, and what is written of them.
+//! Common parts of the tests of all documents: their rounds, and the pages written from them.
 //!
-//! Round by round, and within one, by what has to be set up anew, each system has its turn, so that
-//! what else the machine does hits all alike. What one cannot do, or fails at, is shown in its line
-//! and keeps no other from going on.
+//! Systems take turns: round by round, and within a round setup by setup. So other load of the
+//! machine hits all alike. A case that a system cannot do, or fails at, is shown in its line and
+//! stops no other.
 
 use std::fs;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ use crate::tally::Tally;
 pub(super) struct Case {
     /// By which it is asked for and kept.
     pub(super) name: String,
-    /// What a reader calls it, within its section.
+    /// Its name for readers, within its section.
     pub(super) label: String,
     /// The table and picture in which it stands; a word for a file.
     pub(super) section: &'static str,
@@ -35,15 +35,15 @@ pub(super) struct Case {
 
 /// The test of one document.
 pub(super) trait Document {
-    /// What runs while cases are asked. Dropping it ends it.
+    /// The processes that run while cases are asked. Dropping it ends it.
     type System;
 
     const NAME: &'static str;
-    /// What does not change from run to run, as Markdown.
+    /// The text that does not change from run to run, as Markdown.
     const INTRODUCTION: &'static str;
     const SYSTEMS: &'static [&'static str];
     const NUMBERS: &'static [Number];
-    /// What the figure is, with its unit.
+    /// The name of the figure, with its unit.
     const FIGURE: &'static str;
     const LESS_IS_BETTER: bool = false;
 
@@ -62,7 +62,7 @@ pub(super) trait Document {
         "dunlin"
     }
 
-    /// Builds and installs what all systems need.
+    /// Builds and installs the programs that all systems need.
     fn prepare(&self, run: &Run) -> Result<()>;
 
     fn start(&self, run: &Run, system: &str, setup: &str) -> Result<Self::System>;
@@ -72,7 +72,7 @@ pub(super) trait Document {
     /// The one by which systems are compared.
     fn figure(sample: &Sample) -> Option<f64>;
 
-    /// What stands behind the figure in a line.
+    /// The columns behind the figure in a line.
     fn columns(&self) -> Vec<Column>;
 
     /// A section as SVG.
@@ -81,25 +81,25 @@ pub(super) trait Document {
         plot::bars(self.title(section), Self::FIGURE, &page::middles(cases, raw, &shown))
     }
 
-    /// Versions of what takes part.
+    /// Versions of the programs that take part.
     fn versions(&self, run: &Run) -> Result<Vec<String>>;
 }
 
-/// What a run has to work with.
+/// The tools and choices of a run.
 pub(super) struct Run<'a> {
     pub(super) bench: &'a Bench,
     pub(super) options: &'a Options,
     /// Dunlin's.
     pub(super) binary: PathBuf,
-    /// What is asked for.
+    /// The chosen cases.
     pub(super) cases: Vec<Case>,
 }
 
 impl Run<'_> {
-    /// An empty folder for what a system keeps.
+    /// An empty folder for the data of a system.
     ///
     /// # Errors
-    /// When what is in it cannot be removed.
+    /// When its contents cannot be removed.
     pub(super) fn empty_folder(&self) -> Result<PathBuf> {
         let data = self.bench.scratch.join("bench-data");
         if data.exists() {
@@ -182,8 +182,8 @@ fn measure<D: Document>(
     Ok(())
 }
 
-/// All cases of one setup on one system. After a failure what follows gets a new one; where none
-/// can be started, that is what happened to all that is left.
+/// All cases of one setup on one system. After a failure the next case gets a new system. If none
+/// can be started, all remaining cases fail for that reason.
 fn turn<'c, D: Document>(
     document: &D,
     run: &Run,
@@ -225,7 +225,7 @@ fn turn<'c, D: Document>(
     cases.iter().map(asked).collect()
 }
 
-/// What fits into a cell.
+/// The first line of a text, cut to fit into a cell.
 fn first_line(text: &str) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("unknown");
     line.chars().take(160).collect()

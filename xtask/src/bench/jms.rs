@@ -20,7 +20,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(90);
 
 const BUILD_MAX: Duration = Duration::from_secs(1800);
 
-/// What is asked, and how.
+/// The client class that is asked, and its flags.
 pub(super) struct Client {
     /// In `dunlin.bench`.
     pub(super) class: &'static str,
@@ -77,7 +77,7 @@ impl System {
         Ok(System { server: Some(server), data, client })
     }
 
-    /// The client's answer, with what went to the disk meanwhile.
+    /// The client's answer, with the flushes and bytes of the disk meanwhile.
     ///
     /// # Errors
     /// As [`Asked::ask`].
@@ -162,7 +162,7 @@ fn maven(test: &Run, folder: &str, words: &[&str]) -> Result<()> {
     Err(format!("interop/{folder} cannot be built\n{}", outcome.tail()).into())
 }
 
-/// What a module of `interop/jms` that is built by itself says that it is.
+/// The version that a separately built module of `interop/jms` states.
 pub(super) fn said_version(module: &str) -> Option<String> {
     fs::read_to_string(root().join("interop/jms").join(module).join("target/version")).ok()
 }

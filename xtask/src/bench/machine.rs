@@ -1,4 +1,4 @@
-//! On what a run was made: the machine, and the versions of everything.
+//! The environment of a run: the machine, and the versions of everything.
 
 use std::fs;
 use std::path::Path;
@@ -35,7 +35,7 @@ pub(super) fn versions(binary: &Path, programs: &[&[&str]]) -> Result<Vec<String
     let mut versions = vec![first_line(Command::new(binary).arg("--version"))?];
     for words in programs {
         let Some((program, words)) = words.split_first() else { continue };
-        // What is not there says so in its line of the table.
+        // A missing program is reported in its line of the table.
         versions.extend(first_line(Command::new(program).args(words)));
     }
     Ok(versions)

@@ -1,8 +1,8 @@
 //! `cargo xtask bench DOCUMENT`: the test of a source document on Dunlin and on the systems that it
-//! is about, in one run on one machine; what comes of it is in `target/bench`.
+//! is about, in one run on one machine; the results are in `target/bench`.
 //!
-//! A broker and its client have a process each; both are new in every round, and only those of one
-//! system run at a time, so that none pays for what another still has to do.
+//! A broker and its client have a process each; both are new in every round. Only those of one
+//! system run at a time, so none pays for work that another has left.
 
 mod activemq;
 mod asked;
@@ -65,7 +65,7 @@ fn run_one(bench: &Bench, document: &str, words: &[&str]) -> Result<Tally> {
     }
 }
 
-/// What each document's test may be asked.
+/// The options of each document's test.
 pub(crate) fn help() -> String {
     let documents = [
         document::help::<ActiveMq>("the ActiveMQ document: what transactions and disk cost"),

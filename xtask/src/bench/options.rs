@@ -1,4 +1,4 @@
-//! What `cargo xtask bench DOCUMENT` may be asked.
+//! Options of `cargo xtask bench DOCUMENT`.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ pub(super) struct Number {
     pub(super) what: &'static str,
 }
 
-/// What there is to choose from.
+/// The systems and numbers to choose from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice {
     pub(super) systems: &'static [&'static str],
@@ -83,7 +83,7 @@ impl Options {
             "--out" => self.out = value.into(),
             _ => self.set_number(name, value)?,
         }
-        // Where things are is this machine's matter.
+        // Paths belong to this machine: the recorded command leaves them out.
         if !["--binary", "--out"].contains(&name) {
             self.words.push_str(&format!(" {name} {value}"));
         }

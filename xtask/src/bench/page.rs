@@ -1,4 +1,5 @@
-//! A document: what was measured, how, and a table a section, with a line for each case and system.
+//! A document: the measurement, its method, and a table for each section, with a line for each case
+//! and system.
 
 use serde_json::Value;
 
@@ -28,7 +29,7 @@ impl Line<'_> {
     }
 }
 
-/// A column behind the figure: its heading, and what it says of a line.
+/// A column behind the figure: its heading, and the text of its cell for a line.
 pub(super) struct Column {
     title: &'static str,
     cell: Box<dyn Fn(&Line<'_>) -> String>,
@@ -48,7 +49,7 @@ impl Column {
         })
     }
 
-    /// What went to the disk during a phase, for each of what there were `count` of.
+    /// Syncs and bytes that went to the disk during a phase, divided by the number named `count`.
     pub(super) fn disk(phase: &'static str, count: &'static str) -> Column {
         Column::of("syncs, bytes a message", move |line| {
             let each = |name: &'static str, digits| {
@@ -89,7 +90,7 @@ pub(super) fn lines<D: Document>(document: &D, case: &Case, raw: &Raw) -> String
         let mut cells = vec![case.label.clone(), (*system).to_owned()];
         let figure = spread(rounds, &D::figure);
         cells.push(figure.map_or("–".to_owned(), shown));
-        // Where all failed, the reason stands instead.
+        // If all rounds failed, the reason stands instead.
         if rounds.iter().any(|round| round.error().is_none()) {
             // Ours are compared with nothing.
             let ours = if system.starts_with("dunlin") { None } else { middle(D::ours(system)) };

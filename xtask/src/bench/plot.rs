@@ -31,15 +31,16 @@ const LABEL_WIDTH: i32 = 420;
 /// For the numbers behind the bars.
 const NUMBER_WIDTH: i32 = 120;
 
-/// Dunlin's bars, and everybody else's: with more systems than colours, names tell them apart.
+/// Dunlin's bars, and those of all other systems: with more systems than colours, names tell them
+/// apart.
 const OWN: RGBColor = RGBColor(0, 90, 181);
 const OTHER: RGBColor = RGBColor(160, 160, 160);
 
 /// A line's name and points.
 pub(super) type Line<'a> = (&'a str, Vec<(f64, f64)>);
 
-/// Lines over a number, both axes logarithmic: what grows with the number rises, what does not is
-/// level.
+/// Lines over a number, both axes logarithmic: a figure that grows with the number rises, any other
+/// is level.
 pub(super) struct Panel<'a> {
     pub(super) caption: String,
     pub(super) axes: [&'a str; 2],
@@ -109,8 +110,8 @@ fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
     (least, greatest.max(least * 10.0))
 }
 
-/// A bar for each case and system, on a logarithmic scale: what is ten times as much has the same
-/// distance everywhere.
+/// A bar for each case and system, on a logarithmic scale: a factor of ten has the same length
+/// everywhere.
 pub(super) fn bars(title: &str, unit: &str, groups: &[Group]) -> Result<String> {
     let count: usize = groups.iter().map(|(_, values)| values.len() + 1).sum();
     let height = BAR_HEIGHT * (count + 4) as u32;

@@ -1,4 +1,4 @@
-//! What is written beside a document as JSON, and what a repeated line is put into.
+//! The rounds beside a document as JSON, into which repeated lines are put.
 
 use std::fs;
 use std::path::Path;
@@ -11,16 +11,16 @@ use crate::Result;
 /// The rounds, and the runs in which they were measured.
 #[derive(Default)]
 pub(super) struct Raw {
-    /// When, on what and with which command.
+    /// Each run's time, machine and command.
     pub(super) runs: Vec<Value>,
     pub(super) samples: Vec<Sample>,
 }
 
 impl Raw {
-    /// What earlier runs left, if there were any.
+    /// Reads the results of earlier runs, if there were any.
     ///
     /// # Errors
-    /// When the file is there and not what [`Raw::render`] writes.
+    /// When the file is there and [`Raw::render`] did not write it.
     pub(super) fn read(file: &Path) -> Result<Raw> {
         if !file.exists() {
             return Ok(Raw::default());

@@ -1,4 +1,4 @@
-//! One round of a case on one system: what was answered, as it is kept.
+//! One round of a case on one system: the answers, as they are kept.
 
 use serde_json::{Map, Value, json};
 
@@ -66,7 +66,7 @@ impl Sample {
         Some(self.number(phase, what)? / self.number(phase, "nanos")?.max(1.0) * 1e9)
     }
 
-    /// So much for each of what there were `count` of.
+    /// The number `what`, divided by the number `count`.
     pub(super) fn each(&self, phase: &str, what: &str, count: &str) -> Option<f64> {
         Some(self.number(phase, what)? / self.number(phase, count)?.max(1.0))
     }

@@ -1,5 +1,5 @@
-//! What a system took of the machine: processors, memory and disk, as the kernel counts them, so
-//! that all systems are counted alike.
+//! Resources that a system used: processors, memory and disk, as the kernel counts them, so that
+//! all systems are counted alike.
 
 use std::fs;
 use std::os::linux::fs::MetadataExt;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::Result;
 
-/// Linux counts processor time in hundredths of a second, whatever its own clock.
+/// Linux counts processor time in hundredths of a second, independent of its own clock.
 const TICK_NANOS: u64 = 10_000_000;
 
 /// Sums since the processes began; flushes since the machine did.
@@ -16,7 +16,7 @@ pub(super) struct Usage {
     pub(super) cpu_nanos: u64,
     /// Given to the file system to be stored, in whole pages where it is not direct.
     pub(super) written_bytes: u64,
-    /// Of the disk's cache, whoever asked for it: one for each sync, where nothing else runs.
+    /// Flushes of the disk's cache, by any process: one for each sync, if nothing else runs.
     pub(super) flushes: u64,
 }
 
@@ -44,11 +44,11 @@ impl Usage {
     }
 }
 
-/// Memory that a process and what it started hold for themselves, in bytes.
+/// Memory that a process and its descendants hold for themselves, in bytes.
 pub(super) fn memory_bytes(pid: u32) -> u64 {
     let kilobytes = |pid: u32| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        // What is shared with others, such as PostgreSQL's buffers, would count for each.
+        // Memory shared with others, such as PostgreSQL's buffers, would count for each.
         number(&status, "RssAnon")
     };
     family(pid).into_iter().map(kilobytes).sum::<u64>() << 10
@@ -66,7 +66,7 @@ pub(super) fn stored_bytes(folder: &Path) -> u64 {
     entries.filter_map(|entry| entry.ok()).map(size).sum()
 }
 
-/// A process and what it started, and what these started.
+/// A process and its descendants.
 fn family(pid: u32) -> Vec<u32> {
     let mut pairs = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().filter_map(|entry| entry.ok()) {
@@ -95,8 +95,8 @@ pub(super) fn ended_children_cpu_nanos(stat: &str) -> u64 {
     TICK_NANOS * (field(stat, 13) + field(stat, 14))
 }
 
-/// Of the user and of the system, with those of the children that have ended. The kernel adds what
-/// they wrote to their parent's counters by itself.
+/// Of the user and of the system, with those of the children that have ended. The kernel itself
+/// adds the bytes that they wrote to their parent's counters.
 fn ticks(stat: &str) -> u64 {
     [11, 12, 13, 14].into_iter().map(|place| field(stat, place)).sum()
 }

@@ -1,9 +1,9 @@
 //! `cargo xtask bench-compaction`: how long clients wait while the live rest of segments is copied,
 //! beside how long they wait while it is not; of the same clients, in the same run.
 //!
-//! Each connection stores a job and deletes another, so that as many are kept all the time. Those
-//! that are deleted are chosen at random, so that what lives has to be copied out of every segment;
-//! or they are the oldest, so that segments come free by themselves and nothing is copied.
+//! Each connection stores a job and deletes another, so that as many are kept all the time. The
+//! deleted jobs are chosen at random, so that live records have to be copied out of every segment.
+//! Or they are the oldest, so that segments come free by themselves and nothing is copied.
 
 mod options;
 mod waits;
@@ -117,7 +117,7 @@ fn joined<T>(thread: ScopedJoinHandle<'_, io::Result<T>>) -> io::Result<T> {
     thread.join().unwrap_or_else(|_| Err(io::Error::other("a client panicked")))
 }
 
-/// Stores what is kept, and gives its ids.
+/// Stores the jobs that are kept, and gives their ids.
 fn fill(address: SocketAddr, options: &Options) -> io::Result<VecDeque<u64>> {
     let mut connection = Connection::open(address)?;
     let put = put(options.bytes);
@@ -133,7 +133,7 @@ fn fill(address: SocketAddr, options: &Options) -> io::Result<VecDeque<u64>> {
 }
 
 /// Stores and deletes by many at once until something is copied, or would have to be. Gives the ids
-/// of what is stored then.
+/// of the jobs that are stored then.
 fn churn(
     address: SocketAddr,
     options: &Options,
@@ -229,7 +229,8 @@ fn deleted(connection: &mut Connection) -> io::Result<()> {
     if reply.line == "DELETED" { Ok(()) } else { Err(io::Error::other(reply.line)) }
 }
 
-/// So many times what is kept is stored before anything is measured, unless it is copied earlier.
+/// So many times the kept jobs are stored before anything is measured, unless copying begins
+/// earlier.
 const CHURN: usize = 20;
 
 /// Jobs that are stored at once before anything is measured.

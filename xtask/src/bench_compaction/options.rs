@@ -1,4 +1,4 @@
-//! What `cargo xtask bench-compaction` may be asked.
+//! Options of `cargo xtask bench-compaction`.
 
 use std::path::PathBuf;
 use std::time::Duration;

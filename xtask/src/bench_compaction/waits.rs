@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 /// An answer: when it was asked for, and when it came.
 pub(super) type Answer = (Instant, Instant);
 
-/// How many records compaction had copied when somebody looked.
+/// The number of records that compaction had copied at a moment.
 pub(super) type Look = (Instant, u64);
 
 /// How long some answers took.
@@ -29,8 +29,8 @@ impl Waits {
     }
 }
 
-/// Those in whose time records were copied, and the others. `looks` are in their order; what was
-/// copied between two of them may have been copied at any time between them.
+/// The answers during which records were copied, and the others. `looks` are in their order; a
+/// record copied between two of them may have been copied at any time between them.
 pub(super) fn divide(answers: &[Answer], looks: &[Look]) -> (Waits, Waits) {
     let during = |(asked, came): &&Answer| {
         let first = looks.partition_point(|(at, _)| at <= asked).saturating_sub(1);

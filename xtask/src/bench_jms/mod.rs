@@ -1,8 +1,8 @@
-//! `cargo xtask bench-jms`: what a JMS client sees of Dunlin, Artemis and Classic, one after the
+//! `cargo xtask bench-jms`: figures of a JMS client of Dunlin, Artemis and Classic, one after the
 //! other and each by the same policies.
 //!
-//! Every measurement is a client process of its own, so that one that hangs is ended and Dunlin's
-//! counters tell what it cost. The broker stays, and so gets warm, until one fails.
+//! Every measurement is a client process of its own: one that hangs is ended, and Dunlin's counters
+//! give the syncs of each. The broker stays, and so gets warm, until one fails.
 
 mod options;
 mod row;
@@ -26,7 +26,7 @@ use row::Row;
 /// How messages are committed, in the matrix.
 const CELLS: [&str; 3] = ["commit-each", "commit-1000", "auto"];
 
-/// What one client measures.
+/// The measurement of one client.
 struct Task {
     class: &'static str,
     arguments: Vec<String>,
@@ -34,7 +34,7 @@ struct Task {
     labels: Vec<(&'static str, String)>,
 }
 
-/// A broker that runs, and what is needed to ask it.
+/// A running broker, its URL and its log.
 struct Running {
     server: Server,
     url: String,
@@ -74,7 +74,7 @@ fn results(bench: &Bench) -> PathBuf {
     bench.scratch.join("bench-jms.jsonl")
 }
 
-/// All that is asked of one broker. One that failed is started anew for what follows.
+/// All that is asked of one broker. After a failure the broker is started anew for the next task.
 fn measure(bench: &Bench, options: &Options, broker: &str, policy: &str) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     let mut running = None;
@@ -193,7 +193,7 @@ fn syncs(broker: &str, running: &Running) -> Result<Option<u64>> {
     if broker == "dunlin" { counters::syncs(&running.server, &running.log) } else { Ok(None) }
 }
 
-/// One client process; what it prints is one line, and none is an error too.
+/// One client process. It prints one line; if it prints none, that counts as an error too.
 fn ask(
     bench: &Bench,
     options: &Options,

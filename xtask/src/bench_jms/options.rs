@@ -1,4 +1,4 @@
-//! What `cargo xtask bench-jms` may be asked.
+//! Options of `cargo xtask bench-jms`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,11 +29,11 @@ pub(crate) struct Options {
     pub(super) policies: Vec<String>,
     pub(super) only: Vec<String>,
     pub(super) sessions: Vec<String>,
-    /// What is passed on to commits only.
+    /// Passed on to commits only.
     pub(super) connections: Vec<String>,
-    /// What is passed on to the matrix.
+    /// Passed on to the matrix.
     pub(super) matrix: Vec<String>,
-    /// What is passed on to what runs for a time.
+    /// Passed on to the measurements that run for a time.
     pub(super) timed: Vec<String>,
     /// A client that takes longer is ended.
     pub(super) limit: Duration,

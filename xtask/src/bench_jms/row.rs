@@ -37,7 +37,7 @@ impl Row {
         self.text("error").is_some()
     }
 
-    /// What stands behind `name`.
+    /// The value behind `name`.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         let (_, rest) = self.0.split_once(&format!("\"{name}\":"))?;
         match rest.strip_prefix('"') {

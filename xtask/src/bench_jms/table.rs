@@ -1,8 +1,8 @@
-//! Results as tables: what was measured by the line, the brokers side by side.
+//! Results as tables: a line for each measurement, the brokers side by side.
 
 use super::row::Row;
 
-/// A benchmark's heading, and what of a result goes into a cell.
+/// A benchmark's heading, and the part of a result that goes into a cell.
 struct Kind {
     bench: &'static str,
     heading: &'static str,
@@ -64,7 +64,7 @@ fn cell(kind: &Kind, row: &Row) -> String {
     (kind.cell)(row).unwrap_or_else(|| "incomplete".to_owned())
 }
 
-/// What a line of the table is about.
+/// The first cell of a line of the table: the settings of its measurement.
 fn what(row: &Row) -> String {
     let sessions = row.text("sessions").map(|sessions| format!("{sessions} sessions"));
     let mode = match row.text("persistent") {

@@ -2,8 +2,8 @@
 //! keeps nothing, a second's worth, or everything; one by one also under a client of our own that
 //! takes less of the processor than any server.
 //!
-//! All servers run at once, each with a folder and a port of its own, and take turns round by
-//! round, so that what else the machine does hits all alike. The median of the rounds counts.
+//! All servers run at once, each with a folder and a port of its own. They take turns round by
+//! round, so that other load of the machine hits all alike. The median of the rounds counts.
 
 mod options;
 mod sparing;
@@ -20,7 +20,7 @@ use crate::tally::Tally;
 
 pub(crate) use options::{HELP, Options};
 
-/// What is asked of a list, one after the other: what the first stores the others take.
+/// Commands on a list, one after the other: the first stores elements, the others take them.
 pub(super) struct Case {
     /// Requests that each connection sends before it reads the replies.
     pub(super) pipeline: u32,
@@ -32,7 +32,7 @@ pub(super) struct Case {
     pub(super) client: Client,
 }
 
-/// Who asks.
+/// The client that sends the requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Client {
     RedisBenchmark,
@@ -155,7 +155,7 @@ fn measure(
     Ok(measured)
 }
 
-/// What the client is told.
+/// Settings of the client.
 #[derive(Clone, Copy)]
 struct Drive {
     clients: u32,

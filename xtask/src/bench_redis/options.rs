@@ -1,4 +1,4 @@
-//! What `cargo xtask bench-redis` may be asked.
+//! Options of `cargo xtask bench-redis`.
 
 use std::path::PathBuf;
 use std::time::Duration;

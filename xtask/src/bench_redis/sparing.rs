@@ -1,8 +1,8 @@
 //! A client that spares the processor: a write and a read a request, and next to nothing beside.
 //!
 //! `redis-benchmark` takes more of the processor for a request than a server does, so that of two
-//! servers on the same cores the quicker one waits for it and both seem equal. With this client
-//! the server is what is measured.
+//! servers on the same cores the quicker one waits for it and both seem equal. With this client the
+//! measurement is that of the server.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,7 +16,7 @@ use crate::Result;
 /// before it sends again. Gives commands a second.
 ///
 /// # Errors
-/// When the server refuses a command, says what is no answer to it, hangs up, or says nothing for
+/// When the server refuses a command, sends a wrong answer, hangs up, or sends nothing for
 /// `patience`.
 pub(super) fn drive(
     address: SocketAddr,
@@ -72,12 +72,12 @@ pub(super) fn drive(
 
 struct Connection {
     socket: TcpStream,
-    /// What has come of the answer.
+    /// The part of the answer that has come.
     answer: Vec<u8>,
 }
 
 impl Connection {
-    /// A request is far smaller than what a socket takes at once.
+    /// A request is far smaller than a socket's send buffer.
     fn ask(&mut self, request: &[u8]) -> Result<()> {
         Ok(self.socket.write_all(request)?)
     }

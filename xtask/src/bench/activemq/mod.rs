@@ -1,5 +1,5 @@
-//! The test of the ActiveMQ document: how long it takes to send 1000 messages, and what
-//! transactions, persistence and the store's policy have to do with it.
+//! The test of the ActiveMQ document: how long it takes to send 1000 messages, by transactions,
+//! persistence and the store's policy.
 
 use super::document::{Case, Document, Run};
 use super::jms::{self, Client, System, Wanted};
@@ -12,10 +12,10 @@ use crate::Result;
 /// The document's three: no store, `ALWAYS`, and `PERIODIC` with its period.
 const STORES: [[&str; 2]; 3] = [["none", "no store"], ["always", "ALWAYS"], ["1000ms", "PERIODIC"]];
 
-/// Where persistence is set: on the producer, or on each send.
+/// The place that sets persistence: the producer, or each send.
 const SETTINGS: [&str; 2] = ["producer", "send"];
 
-/// What transactions and disk cost.
+/// The cost of transactions and of the disk.
 pub(super) struct ActiveMq;
 
 impl Document for ActiveMq {

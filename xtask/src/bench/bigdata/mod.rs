@@ -1,7 +1,7 @@
 //! The tests of the bigdata Journal document: transactions of 100 operations by concurrent clients,
 //! and readers beside one writer.
 //!
-//! bigdata is a library, whose own published tests are run in a process of theirs; the others are
+//! bigdata is a library: its own published tests run in a process of theirs. The others are
 //! servers, which a client asks for the same.
 
 mod server;
@@ -27,7 +27,7 @@ use crate::house::root;
 use crate::setup;
 use server::Served;
 
-/// The store, what a reader calls it, and its heading.
+/// The store, its name for readers, and its heading.
 const STORES: [[&str; 3]; 3] = [
     ["none", "nothing kept", "Transactions, nothing kept"],
     ["never", "journal not forced", "Transactions, journal not forced"],
@@ -45,13 +45,13 @@ const TRANSACTIONS: &str = "transactions";
 /// The journal's test sleeps 10,000 times.
 const ANSWER_MAX: Duration = Duration::from_secs(120);
 
-/// What its libraries touch of Java's own.
+/// Packages of Java itself that its libraries touch.
 const OPENED: [&str; 4] = ["java.nio", "sun.nio.ch", "java.lang", "java.util"];
 
 /// Transactions, and readers beside a writer.
 pub(super) struct BigData;
 
-/// What is asked.
+/// The system that is measured.
 pub(super) enum System {
     Library { asked: Asked, folder: PathBuf, seconds: u64 },
     Served(Served),
@@ -98,7 +98,7 @@ impl Document for BigData {
     fn prepare(&self, test: &Run) -> Result<()> {
         server::build(test.bench)?;
         let wants = |name: &str| test.options.systems.iter().any(|system| system == name);
-        // What is missing is told where it is started.
+        // A missing program is reported when it is started.
         if wants("bigdata")
             && let Err(error) = jms::build_alone(test, "bigdata")
         {
@@ -209,7 +209,7 @@ impl Document for BigData {
 }
 
 impl System {
-    /// With what it took of the machine meanwhile.
+    /// Runs a phase; the answer has the resources used meanwhile.
     fn ask(&mut self, phase: &str, clients: u32) -> Result<Answer> {
         match self {
             System::Served(served) => served.ask(phase, clients),
@@ -223,7 +223,7 @@ impl System {
     }
 }
 
-/// Adds what was taken of the machine.
+/// Adds the resources used.
 fn put(answer: &mut Answer, used: Usage, client_cpu_nanos: u64) {
     for (name, count) in [
         ("broker_cpu_nanos", used.cpu_nanos),

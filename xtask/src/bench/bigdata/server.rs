@@ -1,4 +1,4 @@
-//! A server that `interop/transactions` asks for what the document's tests do.
+//! A server on which `interop/transactions` does the same as the document's tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,7 +16,7 @@ use crate::steps::Bench;
 
 const BUILD_MAX: Duration = Duration::from_secs(600);
 
-/// What a phase may take beside its time.
+/// The time that a phase may take beyond its own.
 const SLACK: Duration = Duration::from_secs(60);
 
 /// The server, and how it is asked.
@@ -34,7 +34,7 @@ impl Served {
         Ok(Served { contender, scratch, seconds })
     }
 
-    /// One run of the client, with what it and the server took meanwhile.
+    /// One run of the client, with the resources that it and the server used meanwhile.
     pub(super) fn ask(&self, phase: &str, clients: u32) -> Result<Answer> {
         let usage = || Usage::of(self.contender.pid(), &self.contender.folder);
         let (before, own) = (usage()?, machine::children_cpu_nanos()?);

@@ -1,6 +1,6 @@
 //! The test of the beanstalkd and Redis document: HTTP requests of 1000 jobs each, and workers that
-//! take them all; beside it what a job costs in memory and on the disk, and how long a server that
-//! was killed needs until it has them again.
+//! take them all; beside it the memory and disk space of a job, and the time that a killed server
+//! needs until it has them again.
 
 use std::fs;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ const INSTALL_MAX: Duration = Duration::from_secs(900);
 /// The one phase of a sample.
 const PHASE: &str = "jobs";
 
-/// What is asked, and what a reader calls it.
+/// The phase, and its name for readers.
 const CASES: [[&str; 2]; 5] = [
     ["push", "pushed one by one"],
     ["batch", "pushed as one batch a request"],
@@ -43,7 +43,7 @@ const CASES: [[&str; 2]; 5] = [
 /// Jobs by 100 clients.
 pub(super) struct Jobs;
 
-/// One server, and what is in it.
+/// One server, and whether it is full.
 pub(super) struct System {
     name: String,
     contender: Option<Contender>,
@@ -128,7 +128,7 @@ impl Document for Jobs {
         setup::install(&test.bench.log("setup"))?;
         build(test.bench)?;
         let wants = |name: &str| test.options.systems.iter().any(|system| system.starts_with(name));
-        // What is missing is told where it is started.
+        // A missing program is reported when it is started.
         if wants("nats")
             && let Err(error) = install_nats(test.bench)
         {
@@ -208,7 +208,7 @@ impl Document for Jobs {
 }
 
 impl System {
-    /// Pushes all jobs; what was there before is taken away first.
+    /// Pushes all jobs; earlier jobs are taken away first.
     fn fill(&mut self, phase: &str) -> Result<Answer> {
         if self.is_full {
             self.take("take")?;
@@ -264,7 +264,7 @@ impl System {
         self.contender.as_ref().ok_or_else(|| "it was not started again".into())
     }
 
-    /// One run of the client, with what it and the server took meanwhile.
+    /// One run of the client, with the resources that it and the server used meanwhile.
     fn ask(&self, phase: &str) -> Result<Answer> {
         let contender = self.running()?;
         let usage = |pid| Usage::of(pid, &contender.folder);

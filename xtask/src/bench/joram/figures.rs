@@ -1,4 +1,4 @@
-//! What comes of the answers to `fill`, `drain` and `saturate`.
+//! Figures computed from the answers to `fill`, `drain` and `saturate`.
 
 use crate::bench::sample::Sample;
 use crate::median::median;
@@ -23,13 +23,13 @@ pub(super) fn drained(sample: &Sample) -> bool {
     sample.number("drain", "received") == sample.number("fill", "sent")
 }
 
-/// Received under saturation of what is received alone.
+/// The rate received under saturation, relative to the rate of the consumer alone.
 pub(super) fn ratio(sample: &Sample) -> Option<f64> {
     Some(received(sample)? / alone(sample)?)
 }
 
 /// The same for a second of processor time spent on receiving, in broker and client. Under
-/// saturation that is what is left without the sends, at what a send costs in `fill`.
+/// saturation that is the total time less the sends, each at its cost in `fill`.
 pub(super) fn ratio_by_core(sample: &Sample) -> Option<f64> {
     let each_sent = cpu(sample, "fill")? / sample.number("fill", "sent")?;
     let receiving = cpu(sample, "saturate")? - each_sent * sample.number("saturate", "sent")?;
@@ -56,7 +56,7 @@ pub(super) fn fifths(sample: &Sample) -> Option<[f64; 5]> {
     Some(fifths)
 }
 
-/// Travel time of the last fifth over that of the second, when what begins has begun.
+/// Travel time of the last fifth over that of the second, when the start-up is over.
 pub(super) fn growth(sample: &Sample) -> Option<f64> {
     let [_, second, _, _, last] = fifths(sample)?;
     Some(last / second)

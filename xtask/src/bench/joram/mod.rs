@@ -1,9 +1,9 @@
 //! The test of the JORAM document: one producer saturates, one consumer takes, and how long
 //! messages travel is plotted over their number.
 //!
-//! A case is asked in three parts: `fill` sends what nobody takes, `drain` is the consumer alone
-//! with that, `saturate` is the document's test. The first two say what the consumer can do where
-//! no producer runs, and what a sent message costs the processors.
+//! A case is asked in three parts: `fill` sends messages that no consumer takes, `drain` is the
+//! consumer alone with these, `saturate` is the document's test. The first two give the consumer's
+//! rate without a producer, and the processor time of a sent message.
 
 mod figures;
 
@@ -20,7 +20,7 @@ use super::sample::Sample;
 use crate::Result;
 use figures::{drained, fifths, points};
 
-/// Where messages go: a queue, a topic, or a topic with a durable subscriber.
+/// Kinds of destinations: a queue, a topic, or a topic with a durable subscriber.
 const PLACES: [&str; 3] = ["queue", "topic", "durable"];
 
 /// The document's four cases: how producer and consumer work.
@@ -155,12 +155,12 @@ fn question(case: &Case, phase: &str) -> String {
     format!("{phase} {words} {destination}")
 }
 
-/// What is left by one case is in nobody's way.
+/// Each case has its own destination: messages left by one disturb no other.
 fn destination(case: &Case, part: &str) -> String {
     format!("{part}.{}", case.name)
 }
 
-/// A line a system: the round whose consumer was neither the fastest nor the slowest.
+/// A line for each system: the round with the median rate of its consumer.
 fn lines<'a>(case: &Case, raw: &'a Raw) -> Vec<plot::Line<'a>> {
     let middle = |(system, mut rounds): (&'a str, Vec<&'a Sample>)| {
         rounds.retain(|sample| sample.error().is_none());

@@ -1,5 +1,5 @@
-//! The test of the Open MQ document: what each factor of an application's design costs, in messages
-//! a second and in percent.
+//! The test of the Open MQ document: the cost of each factor of an application's design, in
+//! messages a second and in percent.
 
 use super::document::{Case, Document, Run};
 use super::jms::{self, Client, System, Wanted};
@@ -11,10 +11,10 @@ use crate::Result;
 
 const MODES: [&str; 2] = ["persistent", "non-persistent"];
 
-/// What all others are compared with.
+/// The factor that all others are compared with.
 const PLAIN: &str = "plain";
 
-/// A factor: its name, what a reader calls it, and the words of its question before and after the
+/// A factor: its name, its name for readers, and the words of its question before and after the
 /// mode: place and acknowledgement; bytes, body and selection.
 const FACTORS: [[&str; 4]; 13] = [
     [PLAIN, "queue, AUTO_ACKNOWLEDGE, 1 KiB of bytes", "queue auto", "1024 bytes all"],
@@ -32,7 +32,7 @@ const FACTORS: [[&str; 4]; 13] = [
     ["none", "no body", "queue auto", "0 none all"],
 ];
 
-/// What design factors cost.
+/// The cost of design factors.
 pub(super) struct OpenMq;
 
 impl Document for OpenMq {
@@ -69,7 +69,7 @@ impl Document for OpenMq {
     fn prepare(&self, run: &Run) -> Result<()> {
         jms::build(run, "brokers,bench")?;
         if run.options.systems.iter().any(|system| system.starts_with("openmq")) {
-            // What is missing is told where it is started.
+            // A missing program is reported when it is started.
             if let Err(error) = jms::build_alone(run, "jms/openmq") {
                 println!("{error}");
             }
