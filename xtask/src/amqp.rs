@@ -1,7 +1,7 @@
 //! Foreign AMQP clients against a broker: JMS by two generations of Qpid, qpid-proton, go-amqp.
 //!
-//! The same suites run against ActiveMQ Artemis: what fails there too is the test's fault. What
-//! Artemis lacks is named, and skipped by name.
+//! The same suites run against ActiveMQ Artemis: a test that fails there too is itself at fault.
+//! `ARTEMIS_LACKS` names the features that Artemis lacks, and the suites skip them by name.
 
 use std::fs;
 use std::process::Command;
@@ -48,7 +48,7 @@ const SUITES: [Suite; 3] = [
     },
 ];
 
-/// What a broker lacks of what the suites ask for, by the names that they use.
+/// Features that a broker lacks, by the names that the suites use.
 #[derive(Clone, Copy, Default)]
 struct Lacks {
     amqp: &'static str,
@@ -83,7 +83,7 @@ pub(crate) fn prepare(bench: &Bench) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Every suite against each broker: `dunlin`, `artemis`, or the URL of what listens.
+/// Every suite against each broker: `dunlin`, `artemis`, or the URL of a broker that listens.
 pub(crate) fn run_all(bench: &Bench, brokers: &[&str]) -> Result<Tally> {
     let mut tally = Tally::default();
     for broker in brokers {
@@ -126,7 +126,7 @@ fn artemis(bench: &Bench) -> Program {
     })
 }
 
-/// A broker begins without what an earlier run left.
+/// Removes the data of an earlier run.
 fn clear(bench: &Bench, name: &str) -> Result<()> {
     let folder = bench.scratch.join(name);
     if folder.exists() {

@@ -1,5 +1,5 @@
-//! The cases of `interop/cases`: small programs that do what a user or an attacker did, each with a
-//! broker of its own.
+//! The cases of `interop/cases`: small programs that repeat the actions of a user or an attacker,
+//! each with a broker of its own.
 
 use std::fs;
 use std::path::PathBuf;

@@ -11,7 +11,7 @@ use signal_hook::iterator::Signals;
 
 use crate::Result;
 
-/// What a shell says of a process that Ctrl-C ended.
+/// The status that a shell gives for a process that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
 
 static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
@@ -31,7 +31,7 @@ pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
 /// Kills it, if it has not ended by itself, and waits for it.
 pub(crate) fn end(child: &mut Child) {
     let mut running = running();
-    // Both fail only for a process that has ended already, which is what is wanted.
+    // Both fail only for a process that has ended already, as intended.
     let _ = child.kill();
     let _ = child.wait();
     running.remove(&child.id());
@@ -43,7 +43,7 @@ pub(crate) fn end_group(child: &mut Child) {
     end(child);
 }
 
-/// From now on Ctrl-C and SIGTERM end what runs, and then this process.
+/// From now on Ctrl-C and SIGTERM end the running children, and then this process.
 ///
 /// # Errors
 /// When the system refuses to tell of signals.

@@ -25,9 +25,9 @@ const READY_MAX: Duration = Duration::from_secs(60);
 pub(crate) struct Contender {
     pub(crate) name: String,
     pub(crate) address: SocketAddr,
-    /// It has a queue `leased` whose elements are leased to whoever pops them.
+    /// It has a queue `leased`: a client that pops an element there gets a lease of it.
     pub(crate) leases: bool,
-    /// What it keeps lies here.
+    /// The folder of its data.
     pub(crate) folder: PathBuf,
     protocol: &'static str,
     server: Running,
@@ -38,7 +38,7 @@ enum Running {
         server: Server,
         log: PathBuf,
     },
-    /// The first is what is measured; they end with this.
+    /// The first is the measured one; they end with this.
     Others(Vec<Child>),
 }
 
@@ -51,7 +51,7 @@ impl Drop for Running {
 }
 
 impl Contender {
-    /// What it speaks.
+    /// Its protocol.
     pub(crate) fn protocol(&self) -> &'static str {
         self.protocol
     }
@@ -102,8 +102,8 @@ fn folder(bench: &Bench, name: &str) -> PathBuf {
     bench.scratch.join(format!("contender-{name}"))
 }
 
-/// Starts one with what the one before it left in its folder. Not all of it may be read when this
-/// returns.
+/// Starts one over the data that the one before left in its folder. It may still be reading them
+/// when this returns.
 ///
 /// # Errors
 /// As [`start`].
@@ -182,7 +182,7 @@ fn silent(
 fn spawn(bench: &Bench, name: &str, mut command: Command) -> Result<Child> {
     let log = File::create(bench.log(&format!("contender-{name}")))?;
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-    // A group of its own, so that what it starts ends with it.
+    // A process group of its own, so that its children end with it.
     command.process_group(0);
     let program = command.get_program().display().to_string();
     Ok(children::spawn(&mut command).map_err(|error| format!("{program}: {error}"))?)
@@ -206,7 +206,7 @@ fn ready(
     Ok(Contender { name, address, leases: false, folder, protocol, server })
 }
 
-/// Where Go installs it for us.
+/// The path at which Go installs it for us.
 pub(crate) fn nats_server(bench: &Bench) -> PathBuf {
     bench.scratch.join("go/nats-server")
 }
@@ -259,5 +259,5 @@ fn free_address() -> Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
-/// Where a port is to be filled in.
+/// Placeholder for a port.
 const PORT: &str = "PORT";

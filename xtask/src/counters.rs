@@ -1,4 +1,5 @@
-//! What Dunlin has written and synced, from the counters that it writes to its log when asked.
+//! Bytes that Dunlin has written and its syncs, from the counters that it writes to its log when
+//! asked.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +18,7 @@ const REST_SPAN: Duration = Duration::from_millis(500);
 /// A slow disk may be measured before its files are ready.
 const REST_MAX: Duration = Duration::from_secs(10);
 
-/// What went to the disk since the start.
+/// Bytes and syncs of the disk since the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Disk {
     pub(crate) bytes: u64,
@@ -29,7 +30,7 @@ pub(crate) fn syncs(server: &Server, log: &Path) -> Result<Option<u64>> {
     Ok(disk(server, log)?.map(|disk| disk.syncs))
 }
 
-/// What went to the disk since the start; nothing where there is none, or no answer.
+/// Bytes and syncs of the disk since the start; `None` without a disk or an answer.
 pub(crate) fn disk(server: &Server, log: &Path) -> Result<Option<Disk>> {
     let answers = |text: &str| text.matches("  disk: ").count();
     let earlier = answers(&fs::read_to_string(log)?);
@@ -45,7 +46,7 @@ pub(crate) fn disk(server: &Server, log: &Path) -> Result<Option<Disk>> {
     Ok(None)
 }
 
-/// Waits until a new broker has prepared its files: what it flushes for that is nobody's message.
+/// Waits until a new broker has prepared its files: its flushes for that belong to no message.
 pub(crate) fn await_rest(server: &Server, log: &Path) -> Result<()> {
     let end = Instant::now() + REST_MAX;
     let mut before = syncs(server, log)?;

@@ -1,10 +1,9 @@
 //! Runs the code blocks of the pages in `docs/start` against a broker.
 //!
 //! The `sh` blocks of a page are one script, so variables and files last to its end. A `text` block
-//! below is what the block prints; `...` stands for any text. The block behind
-//! `<!-- docs: broker -->` starts the broker. The pages name the usual port of HTTP, which the
-//! script replaces by the broker's; `dunlin` is in the search path and finds the broker by
-//! `DUNLIN_URL`.
+//! below is the output of the block; `...` stands for any text. The block behind `<!-- docs: broker
+//! -->` starts the broker. The pages name the usual port of HTTP, which the script replaces by the
+//! broker's; `dunlin` is in the search path and finds the broker by `DUNLIN_URL`.
 
 use std::env;
 use std::ffi::OsString;
@@ -132,7 +131,7 @@ fn script(blocks: &[Block]) -> String {
     runs.map(|block| format!("{}printf '\\n%s\\n' '{MARK}'\n", block.text)).collect()
 }
 
-/// Compares what the script printed with the page: the checks, and what is wrong by line.
+/// Compares the output of the script with the page: the checks, and the faults by line.
 fn judge(blocks: &[Block], output: &str) -> (Tally, Vec<String>) {
     let (mut tally, mut faults) = (Tally::default(), Vec::new());
     let (ended, _) = output.rsplit_once(MARK).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What several commands read in the same way: `--name value` pairs, and lists of words.
+//! Arguments that several commands read in the same way: `--name value` pairs, and lists of words.
 
 use crate::Result;
 

@@ -18,9 +18,9 @@ pub(crate) struct TextFile {
 /// The project: its root and its text files.
 #[derive(Clone, Debug)]
 pub(crate) struct House {
-    /// Where the project lies.
+    /// The root folder of the project.
     pub(crate) root: PathBuf,
-    /// What git knows or would add, in the order of the paths.
+    /// The files that git tracks or would add, in the order of the paths.
     pub(crate) files: Vec<TextFile>,
 }
 
@@ -35,7 +35,7 @@ impl House {
         }
         let mut files: Vec<TextFile> = String::from_utf8(output.stdout)?
             .split_terminator('\0')
-            // What is not text, and what is deleted but still tracked, is left out.
+            // Leaves out files that are not text, and files that are deleted but still tracked.
             .filter_map(|path| Some((path, fs::read_to_string(root.join(path)).ok()?)))
             .map(|(path, text)| TextFile { path: path.to_owned(), text })
             .collect();
@@ -43,7 +43,7 @@ impl House {
         Ok(House { root, files })
     }
 
-    /// The files whose names end with `extension` and that lie under `folder`.
+    /// The files under `folder` with names that end with `extension`.
     pub(crate) fn under<'a>(
         &'a self,
         folder: &'a str,
@@ -61,7 +61,8 @@ impl TextFile {
     }
 }
 
-/// git in the checkout at `root`, whoever owns that: a container's root reads its user's clone.
+/// git in the checkout at `root`, regardless of its owner: a container's root reads its user's
+/// clone.
 pub(crate) fn git(root: &Path) -> Command {
     let mut git = Command::new("git");
     git.args(["-c", "safe.directory=*"]).current_dir(root);

@@ -17,8 +17,8 @@ const SUITE_MAX: Duration = Duration::from_secs(300);
 /// Cases of each operation and phase; the seed is always the same.
 const EXAMPLES: &str = "20";
 
-/// Fetches schemathesis, the generators and what drives Chromium, in the versions that the project
-/// names.
+/// Fetches schemathesis, the generators and the driver of Chromium, in the versions that the
+/// project names.
 pub(crate) fn prepare(bench: &Bench) -> Result<Tally> {
     let commands: [&[&str]; 4] = [
         &["python3", "-m", "venv", ".venv"],

@@ -1,9 +1,9 @@
-//! `cargo xtask instructions`: what a message by AMQP and a command of Redis cost the processor,
-//! and the shapes that cost most, counted by callgrind, so that it is the same whatever else the
-//! machine does.
+//! `cargo xtask instructions`: the processor instructions of a message by AMQP, of a command of
+//! Redis, and of the costliest inputs. callgrind counts them, so other load of the machine changes
+//! nothing.
 //!
-//! Programs in the `examples` of the crates pass them through connection,
-//! engine and log. What it costs to begin cancels out of the difference between two counts.
+//! Programs in the `examples` of the crates pass them through connection, engine and log. The cost
+//! of the start cancels out of the difference between two counts.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,25 +16,25 @@ use crate::{Result, setup};
 /// Messages or commands of the shorter run; the longer has twice as many.
 const COUNT: u64 = 2_000;
 
-/// The same of what is large or slow.
+/// The same for inputs that are large or slow.
 const WORST_COUNT: u64 = 20;
 
 const STORES: [&str; 2] = ["none", "always"];
 
-/// A program that passes something through a protocol, and what is told of it.
+/// A program that passes something through a protocol, and its table.
 struct Subject {
     package: &'static str,
     program: &'static str,
-    /// Of what the instructions are.
+    /// The thing to which the instructions belong.
     of: &'static str,
     /// How many of these the shorter run has.
     count: u64,
-    /// Where it is stored: nothing is, of what is only read.
+    /// The stores that are measured; `none` alone for input that is only read.
     stores: &'static [&'static str],
     rows: &'static [Row],
 }
 
-/// A line of the table: what `of` costs, less what `less` does.
+/// A line of the table: the cost of `of`, less the cost of `less`.
 struct Row {
     what: &'static str,
     of: &'static str,
@@ -70,7 +70,7 @@ const SUBJECTS: [Subject; 6] = [
             Row { what: "one of 100 in a MULTI, of 8 bytes", of: "multi", less: None },
         ],
     },
-    // What a peer may send that costs most.
+    // The costliest inputs that a peer may send.
     Subject {
         package: "dunlin-amqp",
         program: "instructions",
@@ -159,7 +159,7 @@ pub(crate) fn run_all(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// Markdown: a line for each of the rows, a column for each store's costs of what they are of.
+/// Markdown: a line for each of the rows, a column for each store.
 fn table(subject: &Subject, columns: &[Vec<u64>]) -> String {
     let Subject { of, rows, stores, .. } = subject;
     let heads: String = stores.iter().map(|store| format!(" {store} |")).collect();
@@ -186,7 +186,7 @@ fn build(bench: &Bench, subject: &Subject) -> Result<PathBuf> {
     Ok(bench.release().with_file_name("profiling").join("examples").join(program))
 }
 
-/// Runs the program under callgrind, and leaves what that wrote for `callgrind_annotate`.
+/// Runs the program under callgrind, and leaves the files of that for `callgrind_annotate`.
 struct Counter {
     program: PathBuf,
     folder: PathBuf,

@@ -38,7 +38,7 @@ use crate::house::House;
 use crate::steps::Bench;
 use crate::tally::Tally;
 
-/// What can go wrong is for a person to read.
+/// Errors are texts for a person.
 type Result<T> = result::Result<T, Box<dyn Error + Send + Sync>>;
 
 const HELP: &str = "\

@@ -1,4 +1,4 @@
-//! What stands for several rounds: the median, and the ends, which tell how far to trust it.
+//! The summary of several rounds: the median, and the ends, which tell how far to trust it.
 
 /// The middle one, or the larger of the two in the middle.
 pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {

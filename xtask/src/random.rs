@@ -5,7 +5,7 @@
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// A generator whose numbers depend on `seed` alone.
+    /// A generator: its numbers depend on `seed` alone.
     pub(crate) fn new(seed: u64) -> Random {
         // The odd constant of splitmix64 keeps small seeds apart and the state from being zero.
         Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)

@@ -18,7 +18,7 @@ const TAIL_LINES: usize = 120;
 /// Lines before these that tell of failures, and so many behind each, are shown as well.
 const TOLD_LINES: usize = 4;
 
-/// What came of a program.
+/// The outcome of a program.
 pub(crate) struct Outcome {
     /// It succeeded, and in time.
     pub(crate) ended_well: bool,
@@ -70,8 +70,8 @@ impl Outcome {
         tally
     }
 
-    /// The last lines, and before them what failed: a runner of many programs goes on after one of
-    /// them.
+    /// The last lines, and before them the lines of failures: a runner of many programs goes on
+    /// after one of them.
     pub(crate) fn tail(&self) -> String {
         let lines: Vec<&str> = self.output.lines().collect();
         let hidden = lines.len().saturating_sub(TAIL_LINES);

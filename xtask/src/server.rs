@@ -35,11 +35,11 @@ pub(crate) enum Program {
 /// Our binary and how it is started.
 #[derive(Clone, Debug)]
 pub(crate) struct Dunlin {
-    /// Where it is.
+    /// The path of the program.
     pub(crate) binary: PathBuf,
     /// Which protocol it listens for.
     pub(crate) protocol: &'static str,
-    /// What follows `serve`, but for the address.
+    /// The arguments behind `serve`, but for the address.
     pub(crate) options: Vec<String>,
     /// Variables of its environment.
     pub(crate) variables: Vec<(&'static str, &'static str)>,
@@ -56,7 +56,7 @@ pub(crate) struct Java {
     pub(crate) class: &'static str,
     /// Which of its listeners to use.
     pub(crate) protocol: &'static str,
-    /// What follows the class.
+    /// The arguments behind the class.
     pub(crate) arguments: Vec<String>,
 }
 
@@ -92,7 +92,7 @@ impl Program {
         }
     }
 
-    /// What its clients speak.
+    /// The protocol of its clients.
     pub(crate) fn protocol(&self) -> &'static str {
         match self {
             Program::Dunlin(dunlin) => dunlin.protocol,
@@ -250,8 +250,8 @@ fn start_silent(program: &str, listen: [&str; 3], options: &[String], log: File)
     Ok(Server { child, ready })
 }
 
-/// A connection to a port where nobody listens may come from this very port, and be answered by
-/// itself: that is no server.
+/// True if a server listens. A connection to a port without a listener may come from this very
+/// port, and be answered by itself: that is no server.
 pub(crate) fn listens(address: SocketAddr) -> bool {
     let ends = |stream: TcpStream| Some((stream.local_addr().ok()?, stream.peer_addr().ok()?));
     let ends = TcpStream::connect(address).ok().and_then(ends);

@@ -16,7 +16,7 @@ struct Need {
 const HEADERS: &str = "import os, sysconfig; \
                        os.stat(sysconfig.get_path('include') + '/Python.h')";
 
-/// What counts instructions; only `cargo xtask instructions` needs it.
+/// Counts instructions; only `cargo xtask instructions` needs it.
 const VALGRIND: Need = Need { probe: &["valgrind", "--version"], package: "valgrind" };
 
 const NEEDS: [Need; 15] = [
@@ -38,10 +38,11 @@ const NEEDS: [Need; 15] = [
     Need { probe: &["sh", "-c", "ls /usr/lib/*/faketime/libfaketimeMT.so.1"], package: "faketime" },
 ];
 
-/// Installs what is missing.
+/// Installs the missing programs.
 ///
 /// # Errors
-/// When something is missing and this user or system cannot install it: says what to install.
+/// When something is missing and this user or system cannot install it: the error names the
+/// packages.
 pub(crate) fn install(log: &Path) -> Result<()> {
     install_all(&NEEDS, log)
 }
@@ -54,7 +55,8 @@ pub(crate) fn install_valgrind(log: &Path) -> Result<()> {
     install_all(&[VALGRIND], log)
 }
 
-/// Refuses to start what is installed, as in containers; without it a service would begin to serve.
+/// Keeps the package manager from starting installed services, as in containers. Without it a
+/// service would begin to serve.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 
 const RABBITMQ: Need = Need {

@@ -18,12 +18,12 @@ const SEEDS: &str = "10000";
 /// Kills under JMS in the test command; the rest is for `cargo xtask crash --jms`.
 const JMS_KILLS: u64 = 12;
 
-/// How long cargo may take for a step, and how long it may print nothing meanwhile: several times
-/// what the longest test takes, so a test that hangs is named long before the step is over.
+/// How long cargo may take for a step, and how long it may print nothing meanwhile. The latter is
+/// several times the longest test, so a test that hangs is named long before the step is over.
 const CARGO_MAX: Duration = Duration::from_secs(3600);
 const SILENCE_MAX: Duration = Duration::from_secs(900);
 
-/// One step: its name, what it does, how.
+/// One step: its name, its description, its function.
 struct Step {
     name: &'static str,
     what: &'static str,
@@ -53,7 +53,7 @@ const STEPS: [Step; 12] = [
     Step { name: "crash", what: "kill -9 under load, and a ledger", run: crash },
 ];
 
-/// Where steps leave their logs and data.
+/// The folder in which steps leave their logs and data.
 pub(crate) struct Bench {
     /// A folder under the build's target.
     pub(crate) scratch: PathBuf,
@@ -80,7 +80,7 @@ impl Bench {
         Ok(self.release().join("dunlin"))
     }
 
-    /// Where release builds go.
+    /// The folder of release builds.
     pub(crate) fn release(&self) -> PathBuf {
         self.target.join("release")
     }
@@ -123,7 +123,7 @@ pub(crate) fn run_steps(only: &[String]) -> Result<Tally> {
     Ok(sum)
 }
 
-/// The steps' names and what they do, for the help.
+/// The steps' names and descriptions, for the help.
 pub(crate) fn list() -> String {
     STEPS.iter().map(|step| format!("  {:8} {}\n", step.name, step.what)).collect()
 }

@@ -1,4 +1,4 @@
-//! Counts of what passed and failed, read from what each kind of test runner prints.
+//! Counts of passed and failed checks, read from the output of each kind of test runner.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -12,7 +12,7 @@ pub(crate) struct Tally {
     pub(crate) failed: u64,
 }
 
-/// Whose output a tally is read from.
+/// The program that printed the output of a tally.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Runner {
     /// A program that either succeeds or fails: one check.
@@ -39,9 +39,9 @@ impl Tally {
         Tally { passed: u64::from(passed), failed: u64::from(!passed) }
     }
 
-    /// What `runner` printed, and whether it ended well. A runner that ended badly without a
-    /// failed test (it did not compile, it was killed) counts as one failure; so does one that
-    /// ended well without having run anything.
+    /// Reads the output of `runner`, and takes whether it ended well. A runner that ended badly
+    /// without a failed test (it did not compile, it was killed) counts as one failure; so does one
+    /// that ended well without having run anything.
     pub(crate) fn read(runner: Runner, output: &str, ended_well: bool) -> Tally {
         let mut tally = match runner {
             Runner::Program => return Tally::one(ended_well),

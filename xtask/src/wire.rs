@@ -18,7 +18,7 @@ pub(crate) struct Connection {
 pub(crate) struct Reply {
     /// The reply's line without the line end.
     pub(crate) line: String,
-    /// What followed a `RESERVED`, `FOUND` or `OK`; else empty.
+    /// The body behind a `RESERVED`, `FOUND` or `OK`; else empty.
     pub(crate) body: Vec<u8>,
 }
 
@@ -32,7 +32,7 @@ impl Connection {
         Ok(Connection { stream, replies })
     }
 
-    /// Sends `bytes`, whatever they are.
+    /// Sends `bytes` as they are.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)
     }

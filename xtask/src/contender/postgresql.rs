@@ -12,7 +12,7 @@ use crate::Result;
 use crate::run::run;
 use crate::steps::Bench;
 
-/// Where Debian has its versions.
+/// The folder of its versions on Debian.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
 const INIT_MAX: Duration = Duration::from_secs(60);

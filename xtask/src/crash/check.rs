@@ -1,4 +1,4 @@
-//! After a crash: what is at the server, compared with what the clients know.
+//! After a crash: the content of the server, compared with the ledger of the clients.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -14,7 +14,7 @@ const WINDOW: usize = 128;
 /// Jobs looked at in each check of those that are many.
 const SAMPLE: u64 = 300;
 
-/// Compares the whole content of the server with the ledger, and settles what was open.
+/// Compares the whole content of the server with the ledger, and settles its open jobs.
 ///
 /// `checked` is the largest id that the check before has seen; gives the one to start from next.
 ///

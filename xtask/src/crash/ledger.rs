@@ -1,11 +1,13 @@
-//! What the clients of a crash run know: which jobs the server confirmed, and which it may have.
+//! The knowledge of the clients of a crash run: jobs that the server confirmed, and jobs that it
+//! may have.
 //!
-//! A job is known by its body, which names it (`job <number> ...`), so that a job whose `INSERTED`
-//! never arrived is recognised all the same when it turns up. Three rules are checked:
+//! A job is known by its body, which names it (`job <number> ...`). So a job without an `INSERTED`
+//! is recognised all the same when it turns up. Three rules are checked:
 //!
-//! 1. What was confirmed is there, once, with its exact body. A delivery confirms too: nobody may
+//! 1. A confirmed job is there, once, with its exact body. A delivery confirms too: no client may
 //!    have seen a job that a crash undoes.
-//! 2. What was deleted and confirmed never comes back; nor what a check found to be gone.
+//! 2. A job with a confirmed deletion never comes back; nor does a job that a check found to be
+//!    gone.
 //! 3. A confirmed state (buried, delayed, ready) and priority are those found after the crash.
 
 use std::collections::BTreeMap;
@@ -149,13 +151,13 @@ impl Ledger {
         self.jobs.values().filter(|job| job.presence == Presence::There).count()
     }
 
-    /// The jobs whose state is confirmed: number, id and place.
+    /// The jobs with a confirmed state: number, id and place.
     pub(crate) fn places(&self) -> Vec<(u64, u64, Place)> {
         let there = self.jobs.iter().filter(|(_, job)| job.presence == Presence::There);
         there.filter_map(|(&number, job)| Some((number, job.id?, job.place?))).collect()
     }
 
-    /// Settles what is open with what a check found: every job that is there, by id.
+    /// Settles the open jobs by the result of a check: every job that is there, by id.
     ///
     /// Afterwards a job is there or gone, and nothing is in between.
     pub(crate) fn settle(&mut self, found: &BTreeMap<u64, Vec<u8>>) {

@@ -34,7 +34,7 @@ pub(crate) struct Owned {
     pub(crate) id: u64,
 }
 
-/// A command that was sent for a job, and what its confirmation says.
+/// A command that was sent for a job, and the state that its confirmation gives.
 struct Sent {
     job: Owned,
     moves: u64,

@@ -3,8 +3,8 @@
 //! Each round starts the server on the same data directory, sometimes kills it while it recovers,
 //! compares everything it holds with the ledger of the clients, loads it from several connections,
 //! and kills it. The server is given small segments, so that rolls, snapshots and compaction are
-//! always under way. kill -9 loses nothing under any sync policy: what was written is in the hands
-//! of the operating system. Power cuts are the simulation's part.
+//! always under way. kill -9 loses nothing under any sync policy: written bytes are in the hands of
+//! the operating system. Power cuts are the simulation's part.
 //!
 //! The clients are beanstalkd's here, and JMS's in `jms`.
 
@@ -36,7 +36,7 @@ const JOBS_WANTED: usize = 3000;
 /// A segment holds a few hundred of the run's jobs, so that each round rolls over several.
 const SEGMENT_BYTES: &str = "1048576";
 
-/// What to run.
+/// Options of a crash run.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     /// Kills in all, shared out over the sync policies.
@@ -51,7 +51,7 @@ pub(crate) struct Options {
     pub(crate) binary: Option<PathBuf>,
     /// More options for the server.
     pub(crate) extra: Vec<String>,
-    /// Where the data directories go.
+    /// The folder of the data directories.
     pub(crate) scratch: PathBuf,
 }
 
@@ -78,7 +78,7 @@ impl Options {
         })
     }
 
-    /// A folder for one run, without what an earlier one left.
+    /// A folder for one run, without the data of an earlier one.
     fn fresh_data(&self, name: &str) -> Result<PathBuf> {
         let data = self.scratch.join(format!("crash-{name}"));
         if data.exists() {
@@ -105,7 +105,7 @@ impl Options {
         })
     }
 
-    /// Says what went wrong, and how to try it again.
+    /// Prints the faults, and the command to try it again.
     fn report(&self, violations: &[String], sync: &str, data: &Path) {
         for violation in violations.iter().take(20) {
             println!("crash: {violation}");
@@ -230,7 +230,7 @@ impl Run {
         let ledger = self.ledger.get_mut().unwrap_or_else(PoisonError::into_inner);
         self.checked = check::check(address, ledger, self.checked, &mut self.random)?;
         if matches!(self.program, Program::Dunlin(_)) {
-            // The original does not log what `release` with delay 0 says.
+            // The original does not log the effect of `release` with delay 0.
             check::check_places(address, ledger, &mut self.random)?;
         }
         if ledger.violations.is_empty() {

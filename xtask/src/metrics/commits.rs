@@ -7,7 +7,7 @@ use crate::house::{House, git};
 const MARK: char = '\u{1}';
 const COMMITS_MAX: &str = "-400";
 
-/// What is counted of the last commits that are no merges.
+/// Counts of the last commits that are no merges.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Commits {
     count: usize,

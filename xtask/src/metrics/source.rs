@@ -6,7 +6,7 @@
 use crate::house::TextFile;
 use crate::tidy::words::is_leftover;
 
-/// What is counted of one file.
+/// Counts of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Source {
     /// Lines that are not tests.
@@ -142,7 +142,7 @@ fn function_name(line: &str) -> Option<&str> {
     name.split(|c: char| !c.is_alphanumeric() && c != '_').next()
 }
 
-/// What follows `pub` or `pub(…)`.
+/// The text behind `pub` or `pub(…)`.
 fn visibility(text: &str) -> Option<&str> {
     let rest = text.strip_prefix("pub")?;
     match rest.strip_prefix('(') {

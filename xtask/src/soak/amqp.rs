@@ -26,11 +26,11 @@ pub(super) struct Amqp {
     socket: TcpStream,
     /// Read, and not understood yet.
     input: Vec<u8>,
-    /// True if what it sends is persistent.
+    /// True if its messages are persistent.
     durable: bool,
     /// Its frames are no larger.
     frame_bytes: u32,
-    /// What of a delivery has come, with its number.
+    /// The part of a delivery that has come, with its number.
     partial: Option<(u32, Vec<u8>)>,
     /// Deliveries that it has sent, by all links.
     sent: u32,
@@ -44,7 +44,7 @@ pub(super) struct Amqp {
     turns: u32,
 }
 
-/// What the broker says that matters.
+/// Frames of the broker that matter.
 enum Heard {
     /// Of a delivery, ours or theirs.
     Answer(u32, Said),
@@ -54,7 +54,7 @@ enum Heard {
     Other,
 }
 
-/// What became of a delivery.
+/// The outcome of a delivery.
 #[derive(Debug, PartialEq, Eq)]
 enum Said {
     Accepted,
@@ -118,8 +118,8 @@ impl Amqp {
         self.socket.write_all(&out)
     }
 
-    /// Sends a message by one of the links, and waits for what becomes of it. Of the thousand that
-    /// a link may have unanswered this is one, so that its credit, once given, needs no counting.
+    /// Sends a message by one of the links, and waits for its outcome. A link may have a thousand
+    /// unanswered messages and has one, so its credit, once given, needs no counting.
     fn transfer(&mut self, link: u32, bytes: &[u8], within: Option<&[u8]>) -> io::Result<Said> {
         let delivery = self.sent;
         self.sent += 1;
@@ -243,7 +243,7 @@ impl Amqp {
             }
             let mut scratch = [0; 16 * 1024];
             let count = match self.socket.read(&mut scratch) {
-                // Who was stopped and goes on has lost nothing.
+                // A process that was stopped and goes on has lost nothing.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 read => read?,
             };

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::Result;
 
-/// What was measured at one moment.
+/// The measurements of one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sample {
     pub(super) resident_bytes: u64,
@@ -74,7 +74,7 @@ impl Trend {
     }
 }
 
-/// What a process has in memory now, and what its data takes on the disk.
+/// The memory of a process now, and the bytes of its data on the disk.
 pub(super) fn measure(process: u32, data: &Path) -> Result<Sample> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -88,7 +88,7 @@ pub(super) fn measure(process: u32, data: &Path) -> Result<Sample> {
     Ok(Sample { resident_bytes: kib * 1024, disk_bytes })
 }
 
-/// Beside a quarter of what it was: what an allocator may keep.
+/// Memory that an allocator may keep, beside growth by a quarter.
 const MEMORY_SLACK: u64 = 16 << 20;
 /// A few segments of the run's size.
 const DISK_SLACK: u64 = 16 << 20;

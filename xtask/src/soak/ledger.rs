@@ -1,7 +1,7 @@
-//! What the workers of one protocol know: which messages are there, and which may be.
+//! The knowledge of the workers of one protocol: messages that are there, and messages that may be.
 //!
-//! It forgets what is gone for sure, so that a run may last for days: bodies follow from their
-//! numbers, and a number below the next that is not known is one that is gone.
+//! It forgets messages that are gone for sure, so that a run may last for days. Bodies follow from
+//! their numbers; an unknown number below the next is that of a message that is gone.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ const SHORT_BYTES: u64 = 1_500;
 pub(super) struct Ledger {
     next: u64,
     open: BTreeMap<u64, Presence>,
-    /// Messages whose settlement was confirmed.
+    /// Messages with a confirmed settlement.
     pub(super) settled: u64,
     pub(super) violations: Vec<String>,
 }
@@ -77,18 +77,18 @@ impl Ledger {
         self.set(number, Presence::Settling);
     }
 
-    /// That was confirmed.
+    /// The settlement was confirmed.
     pub(super) fn settled(&mut self, number: u64) {
         self.open.remove(&number);
         self.settled += 1;
     }
 
-    /// That was refused, though it was this worker's to settle.
+    /// The settlement was refused, though this worker held the delivery.
     pub(super) fn not_settled(&mut self, number: u64, answer: &str) {
         self.violations.push(format!("message {number} could not be settled: {answer}"));
     }
 
-    /// Everything was taken from the server: what had to be there is lost.
+    /// Everything was taken from the server: each message that had to be there is lost.
     pub(super) fn emptied(&mut self) {
         for (number, presence) in std::mem::take(&mut self.open) {
             if presence == Presence::There {
@@ -97,7 +97,7 @@ impl Ledger {
         }
     }
 
-    /// The server began anew, which what memory alone keeps does not survive.
+    /// The server began anew: messages that are in memory alone are gone.
     pub(super) fn forgotten(&mut self) {
         self.open.clear();
     }
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(ledger.backlog(), 0);
     }
 
-    /// The sender may be told, or hear it, after somebody else had the message.
+    /// The sender may get the confirmation, or read it, after a consumer had the message.
     #[test]
     fn what_is_confirmed_late_may_be_gone() {
         let mut ledger = Ledger::default();

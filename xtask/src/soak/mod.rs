@@ -5,7 +5,7 @@
 //! and at the end, a life without workers gives out everything, and the ledgers say whether
 //! something is missing or came back. Memory and disk are measured each second: they are flat when
 //! the most of the last third of the run is at most a quarter more than that of the first third,
-//! and 16 MiB. Lives grow with the run, so that what leaks slowly is seen in a long one.
+//! and 16 MiB. Lives grow with the run, so that a slow leak is seen in a long one.
 
 mod amqp;
 mod gauges;
@@ -62,7 +62,7 @@ pub(crate) fn run_all(bench: &Bench, options: &Options) -> Result<Tally> {
 struct Soak {
     program: Program,
     data: PathBuf,
-    /// Where these are spoken in every life; beanstalkd's port is a new one each time.
+    /// The addresses of these protocols in every life; beanstalkd's port is a new one each time.
     redis: SocketAddr,
     http: SocketAddr,
     amqp: SocketAddr,
@@ -77,11 +77,11 @@ struct Soak {
     stops: u64,
 }
 
-/// What workers see of it.
+/// The part that workers share.
 #[derive(Default)]
 struct Shared {
     ledgers: [Mutex<Ledger>; PROTOCOLS.len()],
-    /// What went wrong beside them.
+    /// Faults that are not in the ledgers.
     problems: Mutex<Vec<String>>,
     /// The server is being ended.
     is_ending: AtomicBool,
@@ -156,8 +156,8 @@ impl Soak {
             .try_for_each(|worker| worker.join().map_err(|_| "a worker panicked".into()))
     }
 
-    /// Starts the server, with everything ready that was taken before, and nothing of what memory
-    /// alone kept.
+    /// Starts the server. All messages taken before are ready again, and those in memory alone are
+    /// forgotten.
     fn start(&self) -> Result<(Server, [SocketAddr; PROTOCOLS.len()])> {
         let mut server = self.program.start(&self.data.join("log"))?;
         let addresses = [server.wait_ready()?, self.redis, self.http, self.amqp, self.amqp];
@@ -242,7 +242,7 @@ impl Soak {
         );
     }
 
-    /// The end: what went wrong, and whether memory and disk were flat.
+    /// Reports the faults, and whether memory and disk were flat.
     fn report(&self, error: Option<String>) -> Result<Tally> {
         let violations: Vec<_> = error.into_iter().chain(self.shared.violations()).collect();
         for violation in violations.iter().take(20) {
@@ -270,7 +270,7 @@ impl Soak {
 }
 
 impl Shared {
-    /// A worker's life. That it ends before the server is ended is a finding.
+    /// A worker's life. It is a finding if that ends before the server is ended.
     fn work(&self, protocol: usize, address: SocketAddr, mut random: Random, backlog: usize) {
         let (Some(name), Some(ledger)) = (PROTOCOLS.get(protocol), self.ledgers.get(protocol))
         else {

@@ -1,4 +1,4 @@
-//! What `cargo xtask soak` may be asked.
+//! Options of `cargo xtask soak`.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

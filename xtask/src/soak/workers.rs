@@ -12,11 +12,11 @@ use crate::wire::Connection;
 
 /// One protocol's way to store a message, to take one, and to settle it.
 pub(super) trait Client {
-    /// Stores it: what else than a confirmation was answered.
+    /// Stores it; the inner error is an answer other than a confirmation.
     fn send(&mut self, body: &[u8]) -> io::Result<Result<(), String>>;
     /// Takes a message that is ready.
     fn take(&mut self) -> io::Result<Option<Taken>>;
-    /// Settles what was taken: what else than a confirmation was answered.
+    /// Settles a taken message; the inner error is an answer other than a confirmation.
     fn settle(&mut self, taken: &Taken) -> io::Result<Result<(), String>>;
 }
 
@@ -46,7 +46,7 @@ pub(super) fn work(
     }
 }
 
-/// Takes everything. The ledger learns what was missing.
+/// Takes everything. The ledger notes the missing messages.
 pub(super) fn empty(client: &mut dyn Client, ledger: &Mutex<Ledger>) -> io::Result<()> {
     while let Some(taken) = client.take()? {
         settle(client, ledger, &taken)?;
@@ -71,7 +71,7 @@ fn take_and_settle(
 ) -> io::Result<()> {
     let Some(taken) = client.take()? else { return Ok(()) };
     if random.one_in(50) {
-        // It stays this worker's until the server ends, and is somebody else's then.
+        // This worker keeps it until the server ends; then another may take it.
         lock(ledger).delivered(&taken.body);
         return Ok(());
     }
@@ -104,7 +104,7 @@ pub(super) fn connect(protocol: &str, address: SocketAddr) -> io::Result<Box<dyn
     })
 }
 
-/// The word for what is sent by AMQP to be kept in memory alone.
+/// The name of AMQP with messages that are kept in memory alone.
 pub(super) const VOLATILE: &str = "amqp, not persistent";
 
 struct Beanstalkd(Connection);
@@ -120,7 +120,7 @@ impl Beanstalkd {
 
 impl Client for Beanstalkd {
     fn send(&mut self, body: &[u8]) -> io::Result<Result<(), String>> {
-        // A lease outlives the run: what is not settled comes back by a restart alone.
+        // A lease outlives the run: an unsettled job comes back by a restart alone.
         let line = format!("put 1000 0 1000000 {}\r\n", body.len());
         self.0.send(&[line.as_bytes(), body, b"\r\n"].concat())?;
         let reply = self.0.reply()?;
@@ -139,8 +139,8 @@ impl Client for Beanstalkd {
     }
 }
 
-/// Elements go from one list to another, and are removed there once they are done: who dies in
-/// between leaves them.
+/// Elements go from one list to another, and are removed there once they are done: a worker that
+/// dies in between leaves them.
 struct Redis(Stream);
 
 impl Redis {
@@ -164,7 +164,7 @@ impl Redis {
         Ok((line, body))
     }
 
-    /// What a life left taken and not done is to be taken anew.
+    /// Makes elements ready again that an earlier life took and did not settle.
     fn return_taken(&mut self) -> io::Result<()> {
         while self.ask(&[b"LMOVE", HELD, READY, b"LEFT", b"RIGHT"])?.0 != "$-1" {}
         Ok(())
@@ -191,8 +191,8 @@ impl Client for Redis {
     }
 }
 
-/// Makes what lives before this one took, and did not settle, ready again where the protocol does
-/// not do so itself.
+/// Makes messages ready again that earlier lives took and did not settle, if the protocol does not
+/// do so itself.
 pub(super) fn return_taken(protocol: &str, address: SocketAddr) -> io::Result<()> {
     if protocol == "redis" { Redis::open(address)?.return_taken() } else { Ok(()) }
 }

@@ -58,7 +58,7 @@ fn tests(house: &House, folder: &str) -> usize {
     lines.filter(|line| line.trim() == "#[test]").count()
 }
 
-/// Files so many folders below this one, whatever is in them.
+/// Files so many folders below this one, of any content.
 fn entries(house: &House, folder: &str, depth: usize) -> usize {
     let mut folders = vec![house.root.join(folder)];
     for _ in 1..depth {

@@ -1,4 +1,4 @@
-//! Who may import whom: the table of the house, held against the crates' manifests.
+//! Imports that each crate may have: the table of the house, held against the crates' manifests.
 
 use super::Finding;
 use crate::house::{House, TextFile};

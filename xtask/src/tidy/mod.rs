@@ -12,14 +12,14 @@ pub(crate) mod words;
 use crate::house::House;
 use crate::tally::Tally;
 
-/// One broken rule: where, and what is wrong.
+/// One broken rule: its place, and the fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     /// The path from the project's root.
     pub(crate) path: String,
     /// The line, from 1; 0 for the whole file.
     pub(crate) line: usize,
-    /// What is wrong, and what would be right.
+    /// The fault, and its correction.
     pub(crate) what: String,
 }
 
@@ -43,7 +43,7 @@ const RULES: [Rule; 14] = [
     ("links lead somewhere", links::check),
 ];
 
-/// Checks every rule, prints what is broken, and counts the rules.
+/// Checks every rule, prints the findings, and counts the rules.
 pub(crate) fn run(house: &House) -> Tally {
     let mut tally = Tally::default();
     for (name, check) in RULES {

@@ -4,7 +4,7 @@ use super::Finding;
 use super::words::{code_of, words_of};
 use crate::house::House;
 
-/// The old name, and what the thing is called.
+/// The old name, and the present one.
 const RETIRED: [(&str, &str); 42] = [
     ("Apart", "NotBatchable"),
     ("Commons", "ProtocolState"),

@@ -1,4 +1,4 @@
-//! The project is tidy, and each rule finds what it is there for.
+//! The project is tidy, and each rule finds its faults.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ fn the_house_is_tidy() {
     assert_eq!(tally.failed, 0, "see the findings above");
 }
 
-/// What `rule` finds in one file.
+/// The findings of `rule` in one file.
 fn find(rule: fn(&House) -> Vec<Finding>, path: &str, text: &str) -> Vec<(usize, String)> {
     let file = TextFile { path: path.to_owned(), text: text.to_owned() };
     let house = House { root: std::env::temp_dir(), files: vec![file] };

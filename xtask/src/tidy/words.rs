@@ -27,7 +27,7 @@ pub(super) fn protocol_words(house: &House) -> Vec<Finding> {
     findings
 }
 
-/// The journal knows no queues: what it stores is opaque to it.
+/// The journal knows no queues: its frames are opaque to it.
 pub(super) fn queue_words(house: &House) -> Vec<Finding> {
     let words = ["queue", "lease", "buried", "consumer", "producer", "subscription"];
     let mut findings = Vec::new();

@@ -24,7 +24,7 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    /// Starts the clients. They write to `ledger`, and what goes wrong for them to `log`.
+    /// Starts the clients. They write to `ledger`, and their errors to `log`.
     ///
     /// # Errors
     /// When there is no Java, or nothing was compiled.
@@ -97,7 +97,7 @@ impl Clients {
 
 impl Drop for Clients {
     fn drop(&mut self) {
-        // Both fail only for a process that has ended already, which is what is wanted.
+        // Both fail only for a process that has ended already, as intended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,13 +1,15 @@
-//! What the ledger of the JMS clients proves against the broker.
+//! Judges the broker by the ledger of the JMS clients.
 //!
-//! Each copy of a message tells of the units it met whether they happened: that it came at all,
-//! of its sender; that it came again or not, of each unit that took it. Since all was taken from
-//! everywhere in the end, silence tells too. Then, for each unit:
+//! Each copy of a message is evidence whether the units it met happened. If it came at all, its
+//! sender happened. If it came again, the unit that took it did not happen; if it did not come
+//! again, that unit happened. All is taken from everywhere in the end, so a message that never came
+//! is evidence too. Then, for each unit:
 //!
-//! 1. What was confirmed happened: all it sent came, nothing that it took came again.
-//! 2. What was never asked for, rolled back say, did not happen: nothing it sent came, and all
-//!    that it took came again. Nor did anything come before it was asked for.
-//! 3. What was asked for and not answered happened or did not: all of it, sends and takes alike.
+//! 1. A confirmed unit happened: all it sent came, nothing that it took came again.
+//! 2. A unit that was never asked for, such as a rolled back one, did not happen: nothing it sent
+//!    came, and all that it took came again. Nor did anything come before its commit was asked for.
+//! 3. A unit that was asked for and not answered happened as a whole or not at all, sends and takes
+//!    alike.
 //!
 //! So a message is taken exactly once, and again only where the confirmation did not arrive.
 
@@ -16,14 +18,14 @@ use std::fmt;
 
 use super::ledger::{Copy, Ledger, Unit};
 
-/// What the copies say about one unit: a sentence for it, and one against it.
+/// Evidence of the copies about one unit: a sentence for it, and one against it.
 #[derive(Default)]
 struct Evidence {
     happened: Option<String>,
     did_not: Option<String>,
 }
 
-/// What a run came to.
+/// The totals of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// Copies of messages that came.
@@ -56,7 +58,7 @@ pub(crate) fn judge(ledger: &Ledger) -> Vec<String> {
     violations
 }
 
-/// What the ledger holds.
+/// Counts the copies and units of the ledger.
 pub(crate) fn count(ledger: &Ledger) -> Counts {
     let mut counts = Counts::default();
     for copy in ledger.copies.values() {
@@ -78,7 +80,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// What one copy says about its sender and its takers.
+/// Adds the evidence of one copy about its sender and its takers.
 fn hear(name: &str, copy: &Copy, evidence: &mut BTreeMap<u64, Evidence>) {
     let mut say = |unit, happened, what: &str| {
         let evidence: &mut Evidence = evidence.entry(unit).or_default();
@@ -99,7 +101,7 @@ fn hear(name: &str, copy: &Copy, evidence: &mut BTreeMap<u64, Evidence>) {
     }
 }
 
-/// Nobody sees a message before its sender has asked for it to be kept.
+/// No client may see a message before its sender has asked for its commit.
 fn too_early(name: &str, copy: &Copy, ledger: &Ledger) -> Option<String> {
     let asked = ledger.units.get(&copy.sender)?.commit?;
     let first = copy.deliveries.iter().map(|delivery| delivery.line).min()?;

@@ -18,7 +18,7 @@ fn fine(lines: &str) {
     assert_eq!(judged(lines), Vec::<String>::new(), "{lines}");
 }
 
-/// Unit 1 sends m to a queue, unit 2 takes it; `middle` is what happens between them.
+/// Unit 1 sends m to a queue, unit 2 takes it; `middle` is the lines between them.
 fn sent_and_taken(middle: &str) -> String {
     format!(
         "send 1 m orders persistent\ncommit 1\ndone 1\n{middle}\

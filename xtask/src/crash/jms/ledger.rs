@@ -1,11 +1,11 @@
-//! The ledger of the JMS clients, as `interop/jms/crash` writes it: what was tried and what was
-//! confirmed, line by line in the order in which it happened.
+//! The ledger of the JMS clients, as `interop/jms/crash` writes it: attempts and confirmations,
+//! line by line in the order in which they happened.
 
 use std::collections::BTreeMap;
 
 use crate::Result;
 
-/// What happens as a whole or not at all: a transaction, or one send or acknowledgement without.
+/// A unit happens as a whole or not at all: a transaction, or one send or acknowledgement without.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unit {
     /// The line from which on it may have happened.
@@ -30,7 +30,7 @@ pub(crate) struct Copy {
 pub(crate) struct Delivery {
     /// From which life of the broker.
     pub(crate) epoch: u64,
-    /// The line that says so. One who is late writes it when the broker has long been killed.
+    /// The line that says so. A late client writes it when the broker has long been killed.
     pub(crate) line: usize,
     /// The unit that takes it, if that happens.
     pub(crate) unit: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Ledger {
     pub(crate) units: BTreeMap<u64, Unit>,
     /// By message and place.
     pub(crate) copies: BTreeMap<(String, String), Copy>,
-    /// What no order of events excuses, one sentence each.
+    /// Faults that no order of events explains, one sentence each.
     pub(crate) broken: Vec<String>,
     /// In the end everything was taken from everywhere.
     pub(crate) drained: bool,

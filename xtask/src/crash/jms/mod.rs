@@ -3,8 +3,8 @@
 //!
 //! The clients are a Java process of their own, which outlives the kills and writes a ledger. A
 //! broker listens at another port in each life, so that a client knows of which life a connection
-//! was. At the end nobody kills any more, everything is taken from everywhere, and the ledger is
-//! judged as a whole.
+//! was. At the end the kills stop, everything is taken from everywhere, and the ledger is judged as
+//! a whole.
 
 mod client;
 mod judge;
@@ -71,7 +71,7 @@ fn build(options: &Options) -> Result<()> {
     Err(format!("the JMS clients cannot be built\n{}", outcome.tail()).into())
 }
 
-/// One data directory, its kills, and what the ledger says of them.
+/// One data directory, its kills, and the broken rules that the ledger shows.
 fn kill_and_judge(options: &Options, sync: &str, kills: u64, data: &Path) -> Result<Vec<String>> {
     let file = data.join("ledger");
     Run {
