@@ -1,7 +1,8 @@
-//! Whether a consumer with a backlog starves while a producer saturates the broker: its rate, and
-//! what a message costs the processor, by itself and beside the producer.
+//! Shows if a consumer with a backlog starves while a producer saturates the broker. The figures
+//! are its rate, and the processor time of a message, by itself and beside the producer.
 //!
-//! Where no backlog is, a consumer takes no more than is sent, and its rate tells nothing of it.
+//! Without a backlog, a consumer takes no more than is sent, and its rate tells nothing about
+//! starving.
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use crate::report::Section;
 use crate::rounds::{Load, Rounds};
 use crate::table::{Cell, Table};
 
-/// What became of both.
+/// The figures of both.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     alone: Taking,
@@ -34,8 +35,8 @@ struct Taking {
     spent: Option<Duration>,
 }
 
-/// Measures it in a queue: with a backlog of what is sent in `span`, by a consumer who settles as
-/// said, and a producer as `load` is.
+/// Measures it in a queue: with a backlog of the messages sent in `span`, a consumer that settles
+/// as said, and the producer of `load`.
 ///
 /// # Errors
 /// Those of the clients.
@@ -63,7 +64,7 @@ struct Scene<'s> {
 }
 
 impl Scene<'_> {
-    /// What the processor spends on a message that nobody takes.
+    /// Processor time of a message that no consumer takes.
     fn sending(&self, rounds: &mut Rounds<'_, '_>) -> Result<Option<Duration>, BenchError> {
         let load = Load { extent: Extent::Span(self.span), ..self.load.clone() };
         let place = rounds.place(Kind::Queue);
@@ -168,7 +169,7 @@ impl Backlog {
     }
 }
 
-/// What this process spends of the processor, if the broker is part of it.
+/// Processor time of this process, if the broker is part of it.
 struct Meter(Option<Duration>);
 
 impl Meter {

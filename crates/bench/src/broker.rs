@@ -1,14 +1,14 @@
-//! The brokers that are measured: one of this process, or one that somebody else runs.
+//! The brokers that are measured: one of this process, or one that an operator runs.
 
 use std::path::PathBuf;
 
 use crate::client::Target;
 use crate::error::BenchError;
 
-/// What a broker does with persistent messages.
+/// How a broker stores persistent messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Store {
-    /// As whoever runs it has set it.
+    /// As its operator has set it.
     AsSet,
     /// Keeps them in memory.
     None,
@@ -33,14 +33,14 @@ impl Store {
 
 /// A broker that runs.
 pub trait Broker {
-    /// Where it listens to AMQP 1.0.
+    /// The address at which it listens to AMQP 1.0.
     fn target(&self) -> Target;
 
-    /// What it has written up to now, where it tells.
+    /// The bytes that it has written up to now, if it tells.
     fn written(&self) -> Option<Written>;
 }
 
-/// What a broker's log has written since its start.
+/// Totals of a broker's log since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Batches, each one write.
@@ -52,7 +52,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// What came since an earlier moment.
+    /// The difference since an earlier moment.
     #[must_use]
     pub fn since(self, before: Written) -> Written {
         Written {
@@ -66,22 +66,22 @@ impl Written {
 /// Opens a broker with a store, on an empty directory.
 pub type Open<'a> = dyn FnMut(Store) -> Result<Box<dyn Broker>, BenchError> + 'a;
 
-/// Whom to measure.
+/// The brokers to measure.
 pub enum Brokers<'a> {
     /// Brokers of our own, one after the other.
     Own {
         /// Opens one.
         open: &'a mut Open<'a>,
-        /// Where they keep what they store.
+        /// The directory in which they store.
         directory: PathBuf,
         /// How they store, in the words of the command line.
         settings: String,
     },
-    /// One that somebody else runs.
+    /// One that an operator runs.
     Running {
-        /// Where.
+        /// Its address.
         target: Target,
-        /// Where it stores, if that is on this machine and known.
+        /// The directory in which it stores, if that is on this machine and known.
         directory: Option<PathBuf>,
     },
 }
@@ -103,7 +103,7 @@ impl Brokers<'_> {
         }
     }
 
-    /// Where what is stored lies, if that is known.
+    /// The directory of the stored messages, if that is known.
     pub(crate) fn directory(&self) -> Option<&PathBuf> {
         match self {
             Brokers::Own { directory, .. } => Some(directory),
@@ -122,7 +122,7 @@ impl Brokers<'_> {
     }
 }
 
-/// A broker that somebody else runs; what it writes cannot be seen.
+/// A broker that an operator runs; its writes cannot be seen.
 struct Running(Target);
 
 impl Broker for Running {

@@ -1,4 +1,4 @@
-//! The last lines of every benchmark: what durability cost on this disk, and how near to the
+//! The last lines of every benchmark: the cost of durability on this disk, and how near to the
 //! disk's own limit the broker came.
 
 use std::fmt;
@@ -33,13 +33,13 @@ impl Rate {
 /// The same load twice, in the same run: persistent and not.
 #[derive(Clone, Debug, Default)]
 pub struct Closing {
-    /// What was done, in words.
+    /// The load, in words.
     pub(crate) load: String,
     /// With messages that are persistent.
     pub(crate) durable: Rate,
     /// With messages that are not.
     pub(crate) undurable: Rate,
-    /// What the broker wrote for the persistent ones, where it tells.
+    /// The broker's writes for the persistent ones, if it tells.
     pub(crate) written: Option<Written>,
     /// The disk's durable writes of 4 KiB a second when the run began, where it is known.
     syncs_before: Option<f64>,
@@ -75,7 +75,7 @@ impl Disk {
 }
 
 impl Closing {
-    /// Of a load, done durably and not, with what the broker wrote for the durable one.
+    /// Of a load, done durably and not, with the broker's writes for the durable one.
     #[must_use]
     pub fn of(self, load: &str, durable: Rate, undurable: Rate, written: Option<Written>) -> Self {
         Self { load: load.to_owned(), durable, undurable, written, ..self }

@@ -1,4 +1,4 @@
-//! What can end a benchmark, in words for the person who started it.
+//! Errors that can end a benchmark, in words for the user.
 
 use std::fmt;
 use std::io;
@@ -12,85 +12,85 @@ pub enum BenchError {
     Options(String),
     /// The server could not be reached.
     Connect {
-        /// What was to be reached.
+        /// The address that was to be reached.
         address: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         cause: io::Error,
     },
     /// The server closed or broke a connection in the middle.
     Lost {
-        /// What the client was doing.
+        /// The action of the client at that time.
         doing: String,
-        /// What the operating system said; `None` if the server just closed the connection.
+        /// The error of the operating system; `None` if the server just closed the connection.
         cause: Option<io::Error>,
     },
     /// The server said something that the protocol does not allow there.
     Garbage {
-        /// What the client was doing.
+        /// The action of the client at that time.
         doing: String,
-        /// What came, shortened and made printable.
+        /// The bytes that came, shortened and made printable.
         reply: String,
     },
     /// The server refused something that the benchmark cannot do without.
     Refused {
-        /// What the client was doing.
+        /// The action of the client at that time.
         doing: String,
         /// The server's word for it.
         reply: &'static str,
     },
     /// The server stopped answering.
     Silent {
-        /// What the client was doing.
+        /// The action of the client at that time.
         doing: String,
         /// How long it waited.
         waited: Duration,
     },
-    /// What listens there does not speak AMQP 1.0.
+    /// The server does not speak AMQP 1.0.
     NotAmqp {
-        /// Where.
+        /// Its address.
         broker: String,
-        /// What it says instead.
+        /// The bytes that it sends instead.
         what: String,
     },
-    /// The broker does not let this user in, or nobody.
+    /// The broker does not let this user in, or does not let an anonymous one in.
     Unauthenticated {
-        /// Where.
+        /// Its address.
         broker: String,
         /// True if a user was named.
         named: bool,
-        /// What it said.
+        /// Its answer.
         what: String,
     },
     /// The broker ended a connection, a session or a link, or refused one.
     Ended {
-        /// What the client was doing.
+        /// The action of the client at that time.
         doing: String,
         /// The condition, and its text.
         why: String,
     },
-    /// The queue that was named holds messages of somebody else, which the benchmark would take.
+    /// The named queue holds foreign messages, which the benchmark would take.
     HoldsMessages {
         /// Its name.
         queue: String,
     },
     /// The broker of this process did not start.
     Broker(String),
-    /// The queue to be used holds jobs of somebody else, which the benchmark would eat.
+    /// The queue to be used holds foreign jobs, which the benchmark would take.
     NotEmpty {
         /// Its name.
         tube: String,
         /// How many jobs it holds.
         jobs: u64,
     },
-    /// The run went through, but the server did not do what it confirmed.
+    /// The run went through, but the server did not keep its confirmations.
     Wrong(Vec<String>),
     /// The run was called off.
     Cancelled,
     /// This machine refused something that the benchmark itself needs.
     Io {
-        /// What was attempted.
+        /// The action that failed.
         doing: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         cause: io::Error,
     },
 }

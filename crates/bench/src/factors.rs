@@ -1,4 +1,4 @@
-//! What each way to send and receive costs: the test of Open MQ's document on design factors.
+//! The cost of each way to send and receive: the test of Open MQ's document on design factors.
 //!
 //! One client sends and waits for each message, one takes; the rate is of all messages over the
 //! time until the consumer has them. The first line is the base, each other line differs from it
@@ -18,7 +18,7 @@ use crate::report::{Report, Section};
 use crate::rounds::{BODY_BYTES_MAX, Load, Passing, Rounds, within};
 use crate::table::{Cell, Table};
 
-/// What [`run`] is to do.
+/// Options of [`run`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// How long the producer sends with each factor. Default 1 s.
@@ -88,11 +88,11 @@ impl Factor {
     }
 }
 
-/// Measures to the end, or until `cancel` is set: the report then covers what was done.
+/// Measures to the end, or until `cancel` is set: the report then covers the finished part.
 ///
 /// # Errors
-/// Any that leaves no figures: bad options, a broker that cannot be reached, closes a connection
-/// or stops answering, a queue with messages of somebody else.
+/// Any that leaves no figures: bad options, a broker that cannot be reached, closes a connection or
+/// stops answering, a queue with foreign messages.
 pub fn run(
     options: &Options,
     brokers: &mut Brokers<'_>,

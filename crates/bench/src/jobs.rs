@@ -1,8 +1,8 @@
-//! Drives a beanstalkd server with jobs and measures what its clients see.
+//! Drives a beanstalkd server with jobs and measures the answers that its clients see.
 //!
-//! A run goes through phases: put, then, by the mode, reserve and delete or reserve and release.
-//! It uses a tube of its own, and checks what a user would care for: every job that was
-//! confirmed comes back once, with the body that was put, and nothing else does.
+//! A run goes through phases: put, then, by the mode, reserve and delete or reserve and release. It
+//! uses a tube of its own, and checks that every confirmed job comes back once, with the body that
+//! was put, and that nothing else does.
 
 mod connection;
 mod dialogue;
@@ -44,12 +44,12 @@ pub struct Progress {
     pub elapsed: Duration,
 }
 
-/// Runs to the end, or until `cancel` is set: the report then covers what was done. Look at
+/// Runs to the end, or until `cancel` is set: the report then covers the finished part. Look at
 /// [`Report::verdict`] before believing the figures.
 ///
 /// # Errors
 /// Any that leaves no figures: bad options, a server that cannot be reached, closes a connection,
-/// stops answering or says what no beanstalkd says; a tube with jobs of somebody else.
+/// stops answering or sends something that no beanstalkd sends; a tube with foreign jobs.
 pub fn run(
     options: &Options,
     cancel: &AtomicBool,
@@ -193,7 +193,7 @@ impl<'a> Run<'a> {
         self.ledger.put_count()
     }
 
-    /// Compares what the server holds after a phase with what it confirmed.
+    /// Compares the jobs that the server holds after a phase with its confirmations.
     fn compare(&mut self, step: Step) -> Result<(), BenchError> {
         let put = self.ledger.put_count();
         let takes = matches!(step, Step::Take | Step::Clear);

@@ -1,10 +1,10 @@
 //! Load drivers and benchmarks.
 //!
-//! [`jobs`] drives any beanstalkd server, ours or another, over its protocol and measures what a
-//! client sees; [`matrix`], [`transactions`], [`travel_time`] and [`factors`] drive any broker of
-//! AMQP 1.0. [`raw_disk()`] measures the disk itself,
-//! because durable figures mean little without the rate of the disk that they were taken on. Of
-//! the broker nothing is known here but its protocols.
+//! [`jobs`] drives any beanstalkd server, ours or another, over its protocol and measures the
+//! answers that a client sees; [`matrix`], [`transactions`], [`travel_time`] and [`factors`] drive
+//! any broker of AMQP 1.0. [`raw_disk()`] measures the disk itself, because durable figures mean
+//! little without the rate of the disk that they were taken on. Of the broker nothing is known here
+//! but its protocols.
 
 mod backlog;
 mod broker;
@@ -32,7 +32,7 @@ pub use report::Report;
 /// How far a benchmark over AMQP is; given about ten times a second.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
-    /// What is under way.
+    /// The phase that is under way.
     pub phase: &'a str,
     /// How much of it is done.
     pub done: u64,

@@ -1,9 +1,9 @@
-//! What transactions and the disk cost a sender: the test of the ActiveMQ document.
+//! The cost of transactions and of the disk for a sender: the test of the ActiveMQ document.
 //!
-//! One client sends some messages to a queue, persistent or not, in transactions or not, with
-//! three policies of the store; the time ends when the broker has answered for all. The document
-//! found that a transaction which holds nothing persistent was flushed all the same. Then many
-//! clients do so at once, which is what group commit is for.
+//! One client sends some messages to a queue, persistent or not, in transactions or not, with three
+//! policies of the store; the time ends when the broker has answered for all. The document found
+//! that a transaction which holds nothing persistent was flushed all the same. Then many clients do
+//! so at once, the load that group commit is for.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::report::{Report, Section};
 use crate::rounds::{BODY_BYTES_MAX, CLIENTS_MAX, Load, Rounds, median, within};
 use crate::table::{Cell, Table};
 
-/// What [`run`] is to do.
+/// Options of [`run`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Messages of a cell. Default 1000, as in the document.
@@ -62,11 +62,11 @@ impl Options {
     }
 }
 
-/// Measures to the end, or until `cancel` is set: the report then covers what was done.
+/// Measures to the end, or until `cancel` is set: the report then covers the finished part.
 ///
 /// # Errors
-/// Any that leaves no figures: bad options, a broker that cannot be reached, closes a connection
-/// or stops answering, a queue with messages of somebody else.
+/// Any that leaves no figures: bad options, a broker that cannot be reached, closes a connection or
+/// stops answering, a queue with foreign messages.
 pub fn run(
     options: &Options,
     brokers: &mut Brokers<'_>,
@@ -174,8 +174,8 @@ fn cell(
 }
 
 impl Options {
-    /// What is sent in a cell. A lone client waits for each persistent message, as JMS does, and
-    /// for others only at the end.
+    /// The load of a cell. A lone client waits for each persistent message, as JMS does, and for
+    /// others only at the end.
     fn load(&self, transacted: bool, durable: bool) -> Load {
         let outstanding = if durable { 1 } else { OUTSTANDING };
         let sending = match transacted {

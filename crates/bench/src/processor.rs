@@ -1,4 +1,4 @@
-//! What was spent of the processor.
+//! Processor time spent.
 
 use std::time::Duration;
 

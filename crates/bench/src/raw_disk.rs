@@ -41,7 +41,7 @@ impl RawSyncRate {
         Self { direct: Some(rate), fdatasync: rate }
     }
 
-    /// The faster of the two ways: what a ratio should be taken to.
+    /// The faster of the two ways: ratios should be taken to this one.
     #[must_use]
     pub fn best(&self) -> SyncRate {
         match self.direct {
@@ -169,7 +169,7 @@ fn rate(bytes: usize, mut write: impl FnMut(&[u8], u64) -> io::Result<()>) -> io
 const BLOCK_BYTES: usize = 4096;
 /// Many blocks, so that no device merges writes to one, yet filled in no time.
 const SCRATCH_BYTES: usize = 4 * STREAM_BYTES;
-/// Of a write whose costs are those of its bytes.
+/// Bytes of a write that is so large that its bytes alone determine its cost.
 const STREAM_BYTES: usize = 1024 * 1024;
 /// For each of the two ways.
 const MEASURE: Duration = Duration::from_millis(250);

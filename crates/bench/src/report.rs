@@ -1,4 +1,4 @@
-//! What a benchmark over AMQP found out: tables, the closing lines, and whether to believe them.
+//! The results of a benchmark over AMQP: tables, the closing lines, and whether to believe them.
 
 use std::fmt;
 
@@ -13,23 +13,23 @@ use crate::table::Table;
 pub struct Report {
     /// Which benchmark, and how large.
     pub(crate) title: String,
-    /// Who was measured.
+    /// The measured broker.
     pub(crate) broker: String,
-    /// What it was asked for, for programs.
+    /// The options of the run, for programs.
     pub(crate) options: Value,
     pub(crate) sections: Vec<Section>,
     pub(crate) closing: Closing,
     pub(crate) cancelled: bool,
-    /// What the broker did wrong or refused, a sentence each.
+    /// Faults and refusals of the broker, a sentence each.
     pub(crate) problems: Vec<String>,
 }
 
-/// A table, and what is said about it.
+/// A table, with its heading.
 #[derive(Clone, Debug)]
 pub(crate) struct Section {
     /// Its name in JSON.
     pub(crate) key: &'static str,
-    /// What stands above it.
+    /// The text above it.
     pub(crate) heading: String,
     pub(crate) table: Table,
 }

@@ -1,5 +1,5 @@
-//! What all benchmarks over AMQP share: places of their own, loads whose messages are taken away
-//! and checked, and the end of every run.
+//! Common parts of all benchmarks over AMQP: places of their own, loads with messages that are
+//! taken away and checked, and the end of every run.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -25,7 +25,7 @@ pub(crate) struct Rounds<'r, 'b> {
     places: u32,
 }
 
-/// What some clients are to send.
+/// The messages that some clients send.
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
     pub(crate) clients: usize,
@@ -45,13 +45,13 @@ pub(crate) struct Passing {
     pub(crate) travels: bool,
 }
 
-/// What came of a load.
+/// The results of a load.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
     /// Messages that the broker confirmed, until the last was.
     pub(crate) rate: Rate,
     pub(crate) transactions: Transactions,
-    /// What the broker wrote meanwhile.
+    /// The broker's writes meanwhile.
     pub(crate) written: Option<Written>,
 }
 
@@ -67,7 +67,7 @@ impl<'r, 'b> Rounds<'r, 'b> {
         Self { brokers, report, cancel, watch, queue: queue.map(str::to_owned), places: 0 }
     }
 
-    /// The run by `steps`, and its end. When it is called off, what was found until then counts.
+    /// The run by `steps`, and its end. When it is called off, the figures found until then count.
     pub(crate) fn complete(
         mut self,
         steps: impl FnOnce(&mut Self) -> Result<(), BenchError>,
@@ -90,7 +90,7 @@ impl<'r, 'b> Rounds<'r, 'b> {
         Ok(self.report)
     }
 
-    /// Opens a broker, whose queue must be empty if it was named.
+    /// Opens a broker. If a queue was named, it must be empty.
     pub(crate) fn open(&mut self, store: Store) -> Result<Box<dyn Broker>, BenchError> {
         let broker = self.brokers.open(store)?;
         if let Some(queue) = self.queue.clone() {
@@ -106,7 +106,7 @@ impl<'r, 'b> Rounds<'r, 'b> {
         Ok(broker)
     }
 
-    /// A place that nobody else uses: the queue that was named, or one with a new name.
+    /// A place that no other client uses: the named queue, or one with a new name.
     pub(crate) fn place(&mut self, kind: Kind) -> Place {
         if let (Kind::Queue, Some(name)) = (kind, &self.queue) {
             return Place { name: name.clone(), kind };
@@ -132,12 +132,12 @@ impl<'r, 'b> Rounds<'r, 'b> {
         if self.is_cancelled() { Err(BenchError::Cancelled) } else { Ok(()) }
     }
 
-    /// Notes what was wrong in a phase; with `taken` all of its messages should have come.
+    /// Notes the problems of a phase; with `taken` all of its messages should have come.
     pub(crate) fn check(&mut self, label: &str, field: &Field, taken: bool) {
         self.report.problems.extend(field.problems(label, taken));
     }
 
-    /// Lets clients send, and takes everything away again: what was confirmed must come once.
+    /// Lets clients send, and takes everything away again: each confirmed message must come once.
     pub(crate) fn send(
         &mut self,
         broker: &dyn Broker,
@@ -183,7 +183,7 @@ impl<'r, 'b> Rounds<'r, 'b> {
         Ok((field, written))
     }
 
-    /// Takes away and checks what is left in a place.
+    /// Takes away and checks the messages left in a place.
     pub(crate) fn clear(
         &mut self,
         broker: &dyn Broker,

@@ -1,4 +1,4 @@
-//! Whether commits are shared: the test of the bigdata Journal document.
+//! Shows if commits share syncs: the test of the bigdata Journal document.
 //!
 //! More and more clients send a hundred messages a transaction, a tenth of which is rolled back.
 //! Without group commit two hundred clients commit no more than one. Then readers look through a
@@ -19,7 +19,7 @@ use crate::report::{Report, Section};
 use crate::rounds::{BODY_BYTES_MAX, CLIENTS_MAX, Load, Rounds, Sent, within};
 use crate::table::{Cell, Table};
 
-/// What [`run`] is to do.
+/// Options of [`run`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// How many clients at a time, one after the other. Default 1, 2, 10, 20, 100, 200.
@@ -72,11 +72,11 @@ impl Options {
     }
 }
 
-/// Measures to the end, or until `cancel` is set: the report then covers what was done.
+/// Measures to the end, or until `cancel` is set: the report then covers the finished part.
 ///
 /// # Errors
-/// Any that leaves no figures: bad options, a broker that cannot be reached, closes a connection
-/// or stops answering, a queue with messages of somebody else.
+/// Any that leaves no figures: bad options, a broker that cannot be reached, closes a connection or
+/// stops answering, a queue with foreign messages.
 pub fn run(
     options: &Options,
     brokers: &mut Brokers<'_>,
@@ -230,7 +230,7 @@ fn writer(to: &Place, outstanding: usize) -> Box<dyn Work> {
 
 /// Reads of a trial, as in the document.
 const READS: u32 = 100;
-/// More would not fit into what brokers give credit for.
+/// More would not fit into the credit that brokers give.
 const OPERATIONS_MAX: u64 = 10_000;
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use crate::report::{Report, Section};
 use crate::rounds::{BODY_BYTES_MAX, Load, Passing, Rounds, within};
 use crate::table::{Cell, Table};
 
-/// What [`run`] is to do.
+/// Options of [`run`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// How long the producer sends in each case. Default 2 s.
@@ -65,7 +65,7 @@ struct Way {
     durable: bool,
 }
 
-/// What was found out about one.
+/// The figures of one case.
 struct Found {
     name: &'static str,
     sent: Rate,
@@ -75,11 +75,11 @@ struct Found {
     mean: Option<f64>,
 }
 
-/// Measures to the end, or until `cancel` is set: the report then covers what was done.
+/// Measures to the end, or until `cancel` is set: the report then covers the finished part.
 ///
 /// # Errors
-/// Any that leaves no figures: bad options, a broker that cannot be reached, closes a connection
-/// or stops answering, a queue with messages of somebody else.
+/// Any that leaves no figures: bad options, a broker that cannot be reached, closes a connection or
+/// stops answering, a queue with foreign messages.
 pub fn run(
     options: &Options,
     brokers: &mut Brokers<'_>,

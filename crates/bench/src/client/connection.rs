@@ -20,7 +20,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Connects; what begins the connection is to be flushed.
+    /// Connects; the caller flushes the first bytes.
     pub(super) fn open(target: &Target, container: &str) -> Result<Self, BenchError> {
         let (host, port) = target.host_and_port();
         let refused = |cause| BenchError::Connect { address: target.to_string(), cause };
@@ -32,7 +32,7 @@ impl Connection {
         Ok(Self { session, stream, written: 0, is_blocked: false, last_write })
     }
 
-    /// Reads what has come, as far as `scratch` holds it; `false` if that was all.
+    /// Reads the bytes that have come, as far as `scratch` holds them; `false` if those were all.
     pub(super) fn read(&mut self, scratch: &mut [u8]) -> io::Result<bool> {
         match self.stream.read(scratch) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -45,7 +45,7 @@ impl Connection {
         }
     }
 
-    /// Writes what the socket takes.
+    /// Writes as many bytes as the socket takes.
     pub(super) fn flush(&mut self, now: Instant) -> io::Result<()> {
         while let Some(rest) = self.session.out.get(self.written..).filter(|it| !it.is_empty()) {
             match self.stream.write(rest) {
@@ -89,7 +89,7 @@ impl AsFd for Connection {
 }
 
 impl Wrong {
-    /// For the person who started this.
+    /// As an error for the user.
     pub(super) fn explain(self, target: &Target, doing: &str) -> BenchError {
         let broker = target.to_string();
         match self {

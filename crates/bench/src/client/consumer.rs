@@ -15,11 +15,11 @@ use super::work::Work;
 pub(crate) struct Settling {
     /// So many messages at a time.
     pub(crate) group: usize,
-    /// Who waits.
+    /// The answer that the consumer waits for.
     pub(crate) promise: Promise,
 }
 
-/// What a consumer waits for before it goes on.
+/// The answer that a consumer waits for before it goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Promise {
     /// Nothing.
@@ -43,14 +43,14 @@ pub(crate) struct Consumer {
     settling: Settling,
     link: u32,
     coordinator: u32,
-    /// What came while it waited, and the numbers of the deliveries.
+    /// Messages that came while it waited, with the numbers of their deliveries.
     waiting: VecDeque<(u32, Vec<u8>)>,
-    /// What it has looked at and not acknowledged: first, last, count.
+    /// Deliveries that it has looked at and not acknowledged: first, last, count.
     group: Option<(u32, u32, usize)>,
     state: State,
 }
 
-/// What it does.
+/// Its progress.
 #[derive(Debug, PartialEq, Eq)]
 enum State {
     Taking,
@@ -82,7 +82,7 @@ impl Consumer {
         CREDIT.max(2 * self.settling.group as u32)
     }
 
-    /// Looks at what came as long as it need not wait.
+    /// Looks at the messages that came, as long as it need not wait.
     fn take(&mut self, session: &mut Session, field: &mut Field, now: Instant) {
         while self.state == State::Taking {
             let Some((delivery, bytes)) = self.waiting.pop_front() else { break };
@@ -135,7 +135,7 @@ impl Consumer {
         }
     }
 
-    /// Ends what is begun once all has come.
+    /// Ends the open group or transaction once all has come.
     fn finish(&mut self, session: &mut Session, field: &mut Field, now: Instant) {
         if self.state != State::Taking || !self.waiting.is_empty() || !field.is_taken() {
             return;
@@ -161,7 +161,7 @@ impl Work for Consumer {
 
     fn handle(&mut self, event: Event, session: &mut Session, field: &mut Field, now: Instant) {
         match event {
-            // What comes after all had come is noted, and left to the next phase's check.
+            // A message after all had come is noted, and left to the next phase's check.
             Event::Message { bytes, .. } if self.state == State::ExpectDrained => {
                 field.see(&bytes, now);
             }
@@ -185,7 +185,7 @@ impl Work for Consumer {
         if let State::ExpectSettled(_, since) = self.state
             && now.saturating_duration_since(since) > ANSWER_MAX
         {
-            // Proton's brokers settle what they were told, and do not tell.
+            // Proton's brokers settle the deliveries, and do not tell.
             field.leaves_unanswered = true;
             self.settling.promise = Promise::None;
             self.state = State::Taking;

@@ -1,4 +1,4 @@
-//! What all clients of a phase share: the ledger, the clock, and the counts.
+//! The state that all clients of a phase share: the ledger, the clock, and the counts.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,9 +10,9 @@ use crate::processor;
 /// The common ground of the clients of a phase.
 #[derive(Debug)]
 pub(crate) struct Field {
-    /// What became of each message.
+    /// The fate of each message.
     pub(crate) ledger: Ledger,
-    /// What the messages are like.
+    /// The body and header of the messages.
     pub(crate) shape: Shape,
     /// Transactions that ended.
     pub(crate) transactions: Transactions,
@@ -64,13 +64,13 @@ pub(crate) struct Travel {
     pub(crate) time: Duration,
 }
 
-/// What was while there was a producer.
+/// Counts over the time with a producer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Meanwhile {
     /// How much came.
     pub(crate) messages: u64,
     pub(crate) elapsed: Duration,
-    /// What this process had spent of the processor by its end.
+    /// Processor time that this process had spent by its end.
     pub(crate) spent: Duration,
 }
 
@@ -204,7 +204,7 @@ impl Field {
         self.since_start(self.taken)
     }
 
-    /// What came while there was a producer, and for how long there was.
+    /// Messages that came while there was a producer, and the length of that time.
     pub(crate) fn meanwhile(&self) -> Meanwhile {
         self.produced.unwrap_or_default()
     }
@@ -224,7 +224,7 @@ impl Field {
         }
     }
 
-    /// What a user must not overlook; with `taken` all should have come.
+    /// Problems that a user must not overlook; with `taken` all messages should have come.
     pub(crate) fn problems(&self, label: &str, taken: bool) -> Vec<String> {
         let refused = self.refused.iter().map(|(why, count)| format!("refused, {why}: {count}"));
         let all = refused.chain(self.ledger.problems(taken));

@@ -1,7 +1,7 @@
 //! All clients of a phase, driven by one thread over epoll.
 //!
 //! One thread for the same reason as with `jobs`: client and broker mostly share the cores of one
-//! machine, and what clients burn is missing from the broker.
+//! machine, and processor time of clients is missing from the broker.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,7 +18,7 @@ use super::work::Work;
 use crate::Progress;
 use crate::error::BenchError;
 
-/// Where and for whom phases are run.
+/// The broker on which phases run, and the observer of their progress.
 pub(crate) struct Stage<'a> {
     pub(crate) target: Target,
     /// Set when the run is called off.
@@ -34,10 +34,11 @@ impl Stage<'_> {
     }
 
     /// Lets each of the workers do its part, on a connection of its own, until all are done. When
-    /// the run is called off nothing more is begun; what is begun is ended and taken away.
+    /// the run is called off, no worker begins anything more; begun transactions are ended, and
+    /// sent messages are taken away.
     ///
     /// # Errors
-    /// Any that leaves no figures. What the broker did wrong is in the field.
+    /// Any that leaves no figures. Faults of the broker are in the field.
     pub(crate) fn run(
         &mut self,
         label: &str,
@@ -45,7 +46,7 @@ impl Stage<'_> {
         field: &mut Field,
     ) -> Result<(), BenchError> {
         let mut fleet = Fleet::connect(&self.target, label, workers)?;
-        // What has been sent is taken away, also when the run was called off.
+        // Sent messages are taken away, also when the run was called off.
         let is_clearing = field.producing == 0;
         fleet.prepare(|| self.is_cancelled() && !is_clearing)?;
         field.start(Instant::now());
@@ -58,7 +59,7 @@ impl Stage<'_> {
     }
 }
 
-/// The clients and what watches them.
+/// The clients, and the epoll that watches them.
 struct Fleet<'w> {
     clients: Vec<Client<'w>>,
     epoll: OwnedFd,
@@ -81,8 +82,8 @@ enum Broken {
 }
 
 impl Client<'_> {
-    /// Reads if something came, works, and writes what can be written. Whether the broker said
-    /// something that matters: that it is alive does not.
+    /// Reads if something came, works, and writes as many bytes as the socket takes. True if the
+    /// broker sent something that matters: a sign of life does not.
     fn turn(
         &mut self,
         something_came: bool,
@@ -122,7 +123,7 @@ impl Client<'_> {
 }
 
 impl Broken {
-    /// For the person who started this.
+    /// As an error for the user.
     fn explain(self, target: &Target, label: &str) -> BenchError {
         match self {
             Broken::Protocol(wrong) => wrong.explain(target, label),
@@ -173,7 +174,7 @@ impl<'w> Fleet<'w> {
         Ok(())
     }
 
-    /// Until every worker is done, or only waits for what does not come.
+    /// Until every worker is done, or only waits for messages that do not come.
     fn drive(&mut self, stage: &mut Stage<'_>, field: &mut Field) -> Result<(), BenchError> {
         let mut ticked = Instant::now();
         let mut cancelled = None;
@@ -196,7 +197,7 @@ impl<'w> Fleet<'w> {
             (stage.watch)(&Progress { phase: &self.label, done, total });
             let is_quiet = now.saturating_duration_since(self.heard) > SILENCE_MAX;
             if is_quiet && field.producing == 0 {
-                // What is missing is lost, as the ledger will tell.
+                // Missing messages are lost, as the ledger will tell.
                 return Ok(());
             }
             self.check_silence("waiting for answers", SILENCE_MAX)?;
@@ -204,7 +205,7 @@ impl<'w> Fleet<'w> {
         Ok(())
     }
 
-    /// What is due by the clock.
+    /// Performs the work that is due by the clock.
     fn tick(&mut self, field: &mut Field) -> Result<(), BenchError> {
         for index in 0..self.clients.len() {
             self.turn(index, epoll::EventFlags::OUT, Some(field))?;
@@ -231,7 +232,7 @@ impl<'w> Fleet<'w> {
         Ok(())
     }
 
-    /// Lets a client do what it can; without a field it only gets ready.
+    /// Lets a client work as far as it can; without a field it only gets ready.
     fn turn(
         &mut self,
         index: usize,
@@ -271,7 +272,7 @@ impl<'w> Fleet<'w> {
         Err(BenchError::Silent { doing: format!("in {}, {doing}", self.label), waited })
     }
 
-    /// Says goodbye. What the broker says to that no longer matters.
+    /// Says goodbye. The broker's answer to that no longer matters.
     fn close(mut self) {
         let now = Instant::now();
         for client in &mut self.clients {
@@ -300,5 +301,5 @@ const TICK: Duration = Duration::from_millis(100);
 const OPENING_MAX: Duration = Duration::from_secs(10);
 /// How long nothing at all may come before the run is given up.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// How long a run that was called off goes on taking away what it has sent.
+/// How long a run that was called off goes on taking away its sent messages.
 const CLEARING_MAX: Duration = Duration::from_secs(5);

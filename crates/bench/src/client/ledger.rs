@@ -1,7 +1,7 @@
-//! What was sent, what the broker confirmed of it, and what it gave back.
+//! Messages that were sent, that the broker confirmed, and that it gave back.
 //!
-//! What must hold at the end: every confirmed message came once, what was rolled back or refused
-//! never did, and nothing else came.
+//! At the end every confirmed message must have come once, no message that was rolled back or
+//! refused may have come, and no other one.
 
 /// The messages of a phase, by their numbers.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(crate) struct Ledger {
     wrong: Wrong,
 }
 
-/// What the broker did wrong.
+/// Counts of the broker's faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Wrong {
     again: u64,
@@ -98,7 +98,7 @@ impl Ledger {
         self.wrong.changed += 1;
     }
 
-    /// Something came that nobody here sent.
+    /// A message came that no client of the run sent.
     pub(crate) fn foreign(&mut self) {
         self.wrong.unknown += 1;
     }
@@ -118,7 +118,8 @@ impl Ledger {
         self.seen
     }
 
-    /// What a user must not overlook, a sentence each; with `taken` all should have come.
+    /// Problems that a user must not overlook, a sentence each; with `taken` all messages should
+    /// have come.
     pub(crate) fn problems(&self, taken: bool) -> Vec<String> {
         let lost = if taken { self.confirmed - self.seen } else { 0 };
         let wrong = [

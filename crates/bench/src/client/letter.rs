@@ -2,13 +2,13 @@
 //!
 //! Each carries its number and when it was sent as application properties, which every broker
 //! keeps, so that messages without a body are known too. The numbers of a run begin somewhere at
-//! random: a message of an earlier run or of somebody else is not taken for one of this.
+//! random: a message of an earlier run or of a foreign client is not taken for one of this.
 
 use amqp::encode;
 use amqp::message::{self, BodyKind, Header, Message};
 use amqp::types::Value;
 
-/// What a body is made of.
+/// The form of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyForm {
     /// One data section.
@@ -19,7 +19,7 @@ pub(crate) enum BodyForm {
     Nothing,
 }
 
-/// What all messages of a phase are like.
+/// The body and header of all messages of a phase.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     durable: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Shape {
     body: String,
 }
 
-/// What a message said of itself.
+/// The marks that a message carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     /// Which of the run's.
@@ -36,7 +36,7 @@ pub(crate) struct Stamp {
     pub(crate) sent_ns: u64,
 }
 
-/// What came instead of a message of the run.
+/// A message that came instead of one of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Odd {
     /// One without its marks: not ours.

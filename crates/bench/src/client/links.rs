@@ -1,4 +1,4 @@
-//! The links of a client: what they ask a broker for, and what they may send.
+//! The links of a client: their attach frames, and their credit.
 
 use amqp::performative::{Attach, Role, SenderSettleMode};
 use amqp::state::Outcome;
@@ -9,7 +9,7 @@ use amqp::types::Symbols;
 
 use super::letter::selector_filter;
 
-/// Where messages go and come from.
+/// The address that messages go to and come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) name: String,
@@ -38,7 +38,7 @@ pub(crate) struct Wanted {
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     pub(super) role: Role,
-    /// What both ends call it.
+    /// Its name at both ends.
     pub(super) name: String,
     /// True if the broker has attached it.
     pub(super) is_attached: bool,
@@ -55,7 +55,7 @@ impl Link {
         Self { role, name, is_attached: false, is_gone: false, count: 0, credit: 0 }
     }
 
-    /// True if it does what it is for: a sender once it has credit.
+    /// True if it can send or receive: a sender once it has credit.
     pub(super) fn is_ready(&self) -> bool {
         self.is_attached && (self.role == Role::Receiver || self.credit > 0)
     }

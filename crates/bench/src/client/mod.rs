@@ -1,10 +1,9 @@
 //! Clients of AMQP 1.0 that load a broker.
 //!
-//! [`session`] speaks the protocol and owns no socket; [`fleet`] owns the sockets and one thread;
-//! a [`work::Work`] decides what a client sends and takes: [`producer`], [`consumer`], [`browser`],
-//! [`probe`].
-//! What all of them know of a phase is its [`field::Field`], and [`ledger`] finds whatever came
-//! that should not, or did not come.
+//! [`session`] speaks the protocol and owns no socket; [`fleet`] owns the sockets and one thread; a
+//! [`work::Work`] decides which messages a client sends and takes: [`producer`], [`consumer`],
+//! [`browser`], [`probe`]. All of them share the [`field::Field`] of a phase. [`ledger`] finds
+//! messages that came and should not, and messages that did not come.
 
 mod browser;
 mod connection;

@@ -34,7 +34,7 @@ pub(crate) struct Producer {
     is_done: bool,
 }
 
-/// Where it is with its transaction.
+/// The state of its transaction.
 #[derive(Debug)]
 enum State {
     Idle,
@@ -200,7 +200,7 @@ impl Work for Producer {
     }
 }
 
-/// The tag of what is asked of the coordinator; no message has it.
+/// The tag of a request to the coordinator; no message has it.
 const REQUEST: u64 = u64::MAX;
 
 #[cfg(test)]

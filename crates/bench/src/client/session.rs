@@ -5,9 +5,9 @@
 //!                                         -> ExpectHeader -> ExpectOpen -> ExpectBegin -> Open
 //! ```
 //! It opens a connection with one session, attaches links, and keeps the windows and credits of
-//! both ends. It owns no socket and decides nothing about what to send. Calls append to
-//! [`Session::out`]; [`Session::handle_bytes`] takes what came, [`Session::poll_event`] tells what
-//! it means, until there is nothing more.
+//! both ends. It owns no socket and does not decide which messages to send. Calls append to
+//! [`Session::out`]. [`Session::handle_bytes`] takes received bytes; [`Session::poll_event`] gives
+//! their events, until there are no more.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub(crate) struct Session {
     container: String,
     hostname: String,
     input: Vec<u8>,
-    /// What of `input` was read.
+    /// Bytes of `input` that were read.
     consumed: usize,
     /// Neither end sends larger frames.
     frame_bytes: u32,
@@ -43,7 +43,7 @@ pub(crate) struct Session {
     links: Vec<Link>,
     /// Our numbers of the links by the broker's.
     handles: BTreeMap<u32, u32>,
-    /// What was sent and not answered, with what its sender calls it.
+    /// Deliveries that were sent and not answered, with their sender's tags.
     unanswered: BTreeMap<u32, u64>,
     next_delivery: u32,
     frames_sent: u32,
@@ -52,11 +52,11 @@ pub(crate) struct Session {
     frames_read: u32,
     /// A delivery of which more is to come: link, number, bytes.
     partial: Option<(u32, u32, Vec<u8>)>,
-    /// What is left to tell of the last disposition.
+    /// Events of the last disposition that are not polled yet.
     answers: Vec<Event>,
 }
 
-/// What it waits for.
+/// The frame that it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     ExpectSaslHeader,
@@ -69,16 +69,16 @@ enum State {
     Closed,
 }
 
-/// What the broker says that matters.
+/// Frames of the broker that matter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// The session is open; links can be attached.
     Opened,
     /// A link may send, or may send again.
     Credit,
-    /// What became of something that was sent, by what its sender called it.
+    /// The outcome of a sent delivery, by its sender's tag.
     Answer(u64, Said),
-    /// The broker has settled what it was told of this delivery.
+    /// The broker has settled this delivery, as the client asked.
     Settled(u32),
     /// A delivery by a link.
     Message { link: u32, delivery: u32, bytes: Vec<u8> },
@@ -88,7 +88,7 @@ pub(crate) enum Event {
     Detached(u32),
 }
 
-/// What became of what was sent.
+/// The outcome of a sent delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
     /// It is safe.
@@ -104,7 +104,7 @@ pub(crate) enum Said {
 /// Why a client cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wrong {
-    /// What came is not AMQP 1.0: in words, or the bytes.
+    /// The received bytes are not AMQP 1.0: in words, or the bytes.
     NotAmqp(String),
     /// The broker does not take these credentials; the mechanisms that it offers.
     Unauthenticated(String),
@@ -115,7 +115,7 @@ pub(crate) enum Wrong {
 /// A transaction, by the broker's name for it.
 pub(crate) type TxnId = [u8];
 
-/// What begins and ends a client.
+/// The beginning and end of a client.
 impl Session {
     /// A client that has just connected.
     pub(crate) fn new(user: Option<&User>, container: &str, hostname: &str) -> Self {
@@ -154,7 +154,7 @@ impl Session {
         self.state == State::Closed
     }
 
-    /// True if every link can do what it is for.
+    /// True if every link can send or receive.
     pub(crate) fn is_ready(&self) -> bool {
         self.state == State::Open && self.links.iter().all(Link::is_ready)
     }
@@ -172,7 +172,7 @@ impl Session {
     }
 }
 
-/// Links and what goes over them.
+/// Links, and deliveries over them.
 impl Session {
     /// Attaches a link to send by; returns its handle.
     pub(crate) fn attach_producer(&mut self, to: &Place) -> u32 {
@@ -288,7 +288,7 @@ impl Session {
         handle
     }
 
-    /// What every flow says.
+    /// The fields that every flow has.
     fn windows(&self) -> Flow {
         Flow {
             next_incoming_id: Some(self.frames_read),
@@ -308,7 +308,7 @@ impl Session {
     }
 }
 
-/// What comes.
+/// Received frames.
 impl Session {
     /// Takes bytes of the socket.
     pub(crate) fn handle_bytes(&mut self, bytes: &[u8]) {
@@ -339,7 +339,7 @@ impl Session {
         }
     }
 
-    /// Understands what is at the front; 0 bytes of it while it is not whole.
+    /// Reads the frame or header at the front; 0 bytes of it while it is not whole.
     fn read(&mut self, bytes: &[u8]) -> Result<(usize, Option<Event>), Wrong> {
         if matches!(self.state, State::ExpectSaslHeader | State::ExpectHeader) {
             let header = ProtocolHeader::decode(bytes).map_err(|_| not_amqp(bytes))?;
@@ -579,7 +579,7 @@ fn not_amqp(bytes: &[u8]) -> Wrong {
 
 /// As large as ours take.
 const FRAME_BYTES: u32 = 64 * 1024;
-/// What a frame has beside payload, at most: with the id of a transaction.
+/// Bytes that a frame has beside payload, at most: with the id of a transaction.
 const FRAME_HEAD_BYTES_MAX: u32 = 256;
 /// More frames than are ever on their way.
 const WINDOW: u32 = 1 << 30;

@@ -12,7 +12,7 @@ use super::super::links::Kind;
 use super::super::work::Work;
 use super::*;
 
-/// What a broker says, byte for byte.
+/// The bytes that a broker sends.
 #[derive(Default)]
 pub(in crate::client) struct Broker(Vec<u8>);
 
@@ -109,7 +109,7 @@ pub(in crate::client) fn opened() -> Session {
     session
 }
 
-/// One with a link to send by, whose number is 7 at the broker, and credit for so many.
+/// One with a link to send by, number 7 at the broker, and credit for so many.
 fn with_producer(credit: u32) -> Session {
     let mut session = opened();
     let handle = session.attach_producer(&queue());
@@ -121,7 +121,7 @@ fn with_producer(credit: u32) -> Session {
     session
 }
 
-/// Lets a worker hear what a broker says, and do what it then can.
+/// Gives the frames of a broker to a worker, and lets it work as far as it can.
 pub(in crate::client) fn hear(
     work: &mut dyn Work,
     broker: Broker,
@@ -135,7 +135,7 @@ pub(in crate::client) fn hear(
     work.turn(session, field, now);
 }
 
-/// The performatives in what it says; its headers and SASL frames are left out.
+/// The performatives that it sends; its headers and SASL frames are left out.
 pub(in crate::client) fn spoken(session: &mut Session) -> Vec<String> {
     let mut out = std::mem::take(&mut session.out);
     let mut spoken = Vec::new();

@@ -1,4 +1,4 @@
-//! Which broker of AMQP 1.0, and as whom.
+//! The broker of AMQP 1.0, and the user.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ pub struct Target {
     port: u16,
 }
 
-/// Who asks, by SASL's mechanism PLAIN.
+/// The user, by SASL's mechanism PLAIN.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct User {
     pub(crate) name: String,
@@ -24,7 +24,7 @@ pub(crate) struct User {
 }
 
 impl Target {
-    /// A broker that asks nobody who they are, at an address that is known already.
+    /// A broker that admits anonymous clients, at an address that is known already.
     #[must_use]
     pub fn at(address: SocketAddr) -> Self {
         Self { user: None, host: address.ip().to_string(), port: address.port() }
@@ -35,7 +35,7 @@ impl Target {
         (&self.host, self.port)
     }
 
-    /// As whom; `None`: as nobody.
+    /// The user; `None` if the client is anonymous.
     pub(crate) fn user(&self) -> Option<&User> {
         self.user.as_ref()
     }

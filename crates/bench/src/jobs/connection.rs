@@ -1,5 +1,5 @@
-//! One client of the measured phases: a non-blocking socket, what it has yet to write and which
-//! commands wait for a reply.
+//! One client of the measured phases: a non-blocking socket, the bytes that it has yet to write and
+//! the commands that wait for a reply.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -17,7 +17,7 @@ pub(crate) struct Connection {
     stream: TcpStream,
     out: Vec<u8>,
     written: usize,
-    /// The beginning of a reply whose rest has not come.
+    /// The beginning of a reply that has not come as a whole.
     kept: Vec<u8>,
     unanswered: VecDeque<(Verb, Instant)>,
     /// How many of the unanswered commands are not on their way yet.
@@ -68,8 +68,8 @@ impl Connection {
         }
     }
 
-    /// Reads what has come and takes every whole reply. `scratch` is longer than any reply; one
-    /// for all connections keeps their own memory small and the cache warm.
+    /// Reads the bytes that have come and takes every whole reply. `scratch` is longer than any
+    /// reply; one for all connections keeps their own memory small and the cache warm.
     pub(crate) fn receive(
         &mut self,
         scratch: &mut [u8],
@@ -97,7 +97,7 @@ impl Connection {
         self.is_blocked
     }
 
-    /// How long the oldest command has waited, and what it is.
+    /// The oldest command, and how long it has waited.
     pub(crate) fn oldest(&self, now: Instant) -> Option<(Verb, Duration)> {
         let (verb, sent) = self.unanswered.front()?;
         Some((*verb, now.saturating_duration_since(*sent)))

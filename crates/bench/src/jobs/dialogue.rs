@@ -1,4 +1,4 @@
-//! One command, one reply, blocking: what comes before, between and after the measured phases.
+//! One command, one reply, blocking: for the time before, between and after the measured phases.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -62,7 +62,7 @@ impl<'a> Dialogue<'a> {
         })
     }
 
-    /// Whom it speaks to.
+    /// The address of the server.
     pub(crate) fn peer(&self) -> io::Result<SocketAddr> {
         self.stream.peer_addr()
     }
@@ -73,7 +73,8 @@ impl<'a> Dialogue<'a> {
         self.stream
     }
 
-    /// Sends a command and hands its reply to `take`, which says `None` to what does not fit.
+    /// Sends a command and hands its reply to `take`, which gives `None` for a reply that does not
+    /// fit.
     fn ask<T>(
         &mut self,
         command: &str,
@@ -126,7 +127,7 @@ impl<'a> Dialogue<'a> {
     }
 }
 
-/// What a tube holds.
+/// Counts of the jobs in a tube.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TubeJobs {
     /// Ready to be reserved.

@@ -1,8 +1,8 @@
 //! All clients of a run, driven by one thread over epoll.
 //!
-//! One thread, because client and server mostly share the cores of one machine: what the client
-//! burns is missing from the server. A turn reads a socket until it is empty, takes every reply
-//! and writes everything that follows from them at once.
+//! One thread, because client and server mostly share the cores of one machine: processor time of
+//! the client is missing from the server. A turn reads a socket until it is empty, takes every
+//! reply and writes everything that follows from them at once.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use super::options::Options;
 use super::work::Work;
 use crate::error::BenchError;
 
-/// The connections and what watches them.
+/// The connections, and the epoll that watches them.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     connections: Vec<Connection>,
@@ -83,7 +83,7 @@ impl Fleet {
         }
     }
 
-    /// Reads if something came, and writes what can be written.
+    /// Reads if something came, and writes as many bytes as the socket takes.
     fn turn(
         &mut self,
         index: usize,

@@ -1,11 +1,11 @@
-//! What the server has confirmed and handed out, so that a wrong job is noticed.
+//! The jobs that the server has confirmed and handed out, so that a wrong job is noticed.
 
 use std::collections::BTreeMap;
 
 /// Which jobs were put, and which of them were seen again.
 ///
 /// Ids come nearly dense and ascending, so they are bits in small pages; a page exists only where
-/// an id was confirmed, which bounds the memory whatever ids a server makes up.
+/// an id was confirmed, which bounds the memory even if a server makes up ids.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     pages: BTreeMap<u64, Page>,
@@ -13,7 +13,7 @@ pub(crate) struct Ledger {
     seen: u64,
 }
 
-/// What is known of a job that the server handed out.
+/// The history of a job that the server handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sighting {
     /// It was put and not seen since.

@@ -1,4 +1,4 @@
-//! What to run, against which server.
+//! Options of a run, and its server.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::error::BenchError;
 use crate::rounds::within;
 
-/// What [`super::run`] is to do. [`Options::new`] has the defaults; the fields are free to change.
+/// Options of [`super::run`]. [`Options::new`] has the defaults; the fields are free to change.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The server.
@@ -20,7 +20,7 @@ pub struct Options {
     pub body_bytes: usize,
     /// How many commands each connection may have unanswered. Default 1.
     pub pipeline: usize,
-    /// What to do with the jobs. Default [`Mode::PutDelete`].
+    /// The commands for the jobs. Default [`Mode::PutDelete`].
     pub mode: Mode,
     /// After how many releases [`Mode::Release`] stops. Default, with `None`: twice the jobs.
     pub releases: Option<u64>,
@@ -30,7 +30,7 @@ pub struct Options {
     /// `None`: the one that a server on a loopback address gives in its `stats`.
     pub server_pid: Option<u32>,
     /// How long no reply may come before the run is given up. Default 120 s: a beanstalkd with
-    /// 100,000 expired leases was seen to answer nobody for 66 s.
+    /// 100,000 expired leases was seen to answer no client for 66 s.
     pub reply_timeout: Duration,
 }
 
@@ -79,7 +79,7 @@ impl Options {
     }
 }
 
-/// What to do with the jobs.
+/// The commands for the jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Put them and leave them there.
@@ -190,7 +190,7 @@ const STANDARD_PORT: u16 = 11300;
 const CLIENTS_MAX: u64 = 20_000;
 const PIPELINE_MAX: u64 = 10_000;
 const JOBS_MAX: u64 = 10_000_000_000;
-/// 64 MiB: a thousand times what a beanstalkd takes by default, and the read buffer holds one.
+/// 64 MiB: a thousand times the default limit of a beanstalkd, and the read buffer holds one.
 const BODY_BYTES_MAX: u64 = 1 << 26;
 
 #[cfg(test)]

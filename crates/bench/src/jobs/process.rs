@@ -14,7 +14,7 @@ pub struct ServerProcess {
     pub name: String,
 }
 
-/// What a server used during one phase.
+/// Resources that a server used during one phase.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerUsage {
     /// CPU time over all its threads.
@@ -35,7 +35,7 @@ impl Meter {
         Self { client_cpu: processor::of_thread(), server: server.and_then(ServerProcess::usage) }
     }
 
-    /// What this thread and the same server used since the start.
+    /// Resources that this thread and the same server used since the start.
     pub(crate) fn read(&self, server: Option<&ServerProcess>) -> (Duration, Option<ServerUsage>) {
         let now = Self::start(server);
         let used = self.server.zip(now.server).map(|(before, after)| ServerUsage {
@@ -54,7 +54,7 @@ impl ServerProcess {
     }
 
     /// Up to now; `None` once the process is gone. An embedded server shares its process with the
-    /// thread that asks, whose CPU time is not the server's.
+    /// thread that asks; the CPU time of that is not the server's.
     fn usage(&self) -> Option<ServerUsage> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
         let statm = fs::read_to_string(format!("/proc/{}/statm", self.pid)).ok()?;

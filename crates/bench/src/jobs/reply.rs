@@ -11,7 +11,7 @@ pub(crate) enum Reply<'a> {
     Deleted,
     /// `RELEASED`.
     Released,
-    /// `OK <bytes>` and what follows it.
+    /// `OK <bytes>` and the body behind it.
     Ok(&'a [u8]),
     /// `USING <tube>` or `WATCHING <count>`.
     Tube,
@@ -19,7 +19,7 @@ pub(crate) enum Reply<'a> {
     Refused(&'static str),
 }
 
-/// What the first bytes of the input hold.
+/// The reply that the first bytes of the input hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parsed<'a> {
     /// Not yet a whole reply.

@@ -1,4 +1,4 @@
-//! What a run found out, as values, as a table and as JSON.
+//! The figures of a run, as values, as a table and as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,11 +20,11 @@ use crate::table::grouped;
 pub struct Report {
     /// The server, as it was given.
     pub target: String,
-    /// What the server calls its version.
+    /// The version that the server states.
     pub version: String,
     /// The server's process, if it is on this machine and known.
     pub process: Option<ServerProcess>,
-    /// What was done.
+    /// The mode that was run.
     pub mode: Mode,
     /// The tube that was used.
     pub tube: String,
@@ -41,11 +41,11 @@ pub struct Report {
     /// How many jobs the run left in the tube, as the server counts; `None` if the run was called
     /// off while the server did not answer.
     pub jobs_left: Option<u64>,
-    /// What durability cost, where that was measured beside it.
+    /// The cost of durability, if that was measured beside it.
     pub closing: Option<Closing>,
     /// True if the run was called off; the last phase is then a part.
     pub cancelled: bool,
-    /// What the server did wrong or refused to do, a sentence each.
+    /// Faults and refusals of the server, a sentence each.
     pub problems: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ pub struct Phase {
     pub visited: Option<u64>,
     /// CPU time of the driver.
     pub client_cpu: Duration,
-    /// What the server used, where its process is known.
+    /// Resources that the server used, if its process is known.
     pub server: Option<ServerUsage>,
 }
 
@@ -309,7 +309,7 @@ fn thousands(rate: f64) -> String {
     if rate < 1000.0 { format!("{rate:.0}") } else { format!("{:.1}k", rate / 1000.0) }
 }
 
-/// Where the second command of a phase is written: under the first.
+/// The column of the second command of a phase: under the first.
 const LATENCY_COLUMN: usize = 16 + 13 + 10 + 11;
 const MIB: f64 = 1024.0 * 1024.0;
 

@@ -11,7 +11,7 @@ use super::work::Verb;
 /// Counts, latencies and the course of the rate.
 #[derive(Debug)]
 pub(crate) struct Tally {
-    /// What the server did wrong.
+    /// Counts of the server's faults.
     pub(crate) wrong: Wrong,
     done: u64,
     total: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Wrong {
     pub(crate) same_id: u64,
     /// Handed out though they were handed out before.
     pub(crate) again: u64,
-    /// Handed out though nobody put them.
+    /// Handed out though no client put them.
     pub(crate) unknown: u64,
     /// With another body than was put.
     pub(crate) body: u64,
@@ -105,7 +105,7 @@ impl Tally {
         spans.zip(jobs).filter(|(span, _)| *span > 0.0).map(|(span, n)| n as f64 / span).collect()
     }
 
-    /// What a user must not overlook, a sentence each.
+    /// Problems that a user must not overlook, a sentence each.
     pub(crate) fn problems(&self, phase: &str) -> Vec<String> {
         let refused =
             self.errors.iter().map(|(word, count)| (format!("refused with {word}"), count));

@@ -1,5 +1,5 @@
-//! What the connections of one phase do together: which command comes next, what its reply means
-//! and whether it is right. It knows bytes and counts, no sockets.
+//! The common work of the connections of one phase: the next command, the meaning of its reply and
+//! whether it is right. It knows bytes and counts, no sockets.
 
 use std::io::Write;
 use std::time::Instant;
@@ -171,7 +171,7 @@ impl<'a> Work<'a> {
     fn reserved(&mut self, id: u64, body: &[u8]) {
         match self.ledger.see(id) {
             Sighting::First => {}
-            // Workers that release meet the same jobs again; that is what they measure.
+            // Workers that release meet the same jobs again, as that mode intends.
             Sighting::Again => self.tally.wrong.again += u64::from(self.step != Step::Release),
             Sighting::Unknown => self.tally.wrong.unknown += 1,
         }

@@ -1,4 +1,4 @@
-//! A server to drive and what most tests ask of it.
+//! A server to drive, and the options of most tests.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -47,9 +47,9 @@ impl Drop for Beanstalkd {
     }
 }
 
-/// True if a server answers there. A connection alone proves nothing: to a port where nobody
-/// listens it may come from this very port and be answered by itself, and one that is closed
-/// before it was served was seen to take beanstalkd's next one with it.
+/// True if a server answers there. A connection alone proves nothing: to a port without a listener
+/// it may come from this very port and be answered by itself. And one that was closed before it was
+/// served was seen to take beanstalkd's next one with it.
 fn answers(address: SocketAddr) -> bool {
     let Ok(mut stream) = TcpStream::connect(address) else { return false };
     let itself = stream.local_addr().ok() == Some(address);
@@ -71,8 +71,8 @@ pub(crate) fn quietly(options: &Options) -> Result<Report, BenchError> {
     run(options, &AtomicBool::new(false), &mut |_| {})
 }
 
-/// On a loopback host that no other server has: a port that is free now may be somebody else's the
-/// next moment, unless nobody else looks for one on that host.
+/// On a loopback host that no other server has: a port that is free now may be taken the next
+/// moment, unless no other process looks for one on that host.
 fn own_address() -> SocketAddr {
     static SERVERS: AtomicU8 = AtomicU8::new(1);
     let [_, _, high, low] = std::process::id().to_be_bytes();

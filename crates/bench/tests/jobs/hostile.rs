@@ -119,7 +119,7 @@ fn gives_every_job_the_same_id() {
     assert!(error.contains("put: ids given twice: 999"), "{error}");
 }
 
-/// What a server does on a command.
+/// The reaction of a server to a command.
 #[derive(Clone, Copy)]
 enum Reaction {
     Say(&'static str),
@@ -186,7 +186,7 @@ fn converse(mut stream: &TcpStream, react: impl Fn(&str) -> Reaction) {
     }
 }
 
-/// Only the sending half: what the client has sent and nobody read would turn a close to a reset.
+/// Only the sending half: unread bytes of the client would turn a close to a reset.
 fn close(stream: &TcpStream) -> io::Result<()> {
     stream.shutdown(Shutdown::Write)
 }
