@@ -1,8 +1,8 @@
 //! Drives a beanstalkd server with jobs and measures the answers that its clients see.
 //!
 //! A run goes through phases: put, then, by the mode, reserve and delete or reserve and release. It
-//! uses a tube of its own, and checks that every confirmed job comes back once, with the body that
-//! was put, and that nothing else does.
+//! uses a tube of its own. It checks that every confirmed job comes back once, with the body that
+//! was put, and that nothing else comes back.
 
 mod connection;
 mod dialogue;

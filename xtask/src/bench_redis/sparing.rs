@@ -1,7 +1,7 @@
 //! A client that spares the processor: a write and a read a request, and next to nothing beside.
 //!
-//! `redis-benchmark` takes more of the processor for a request than a server does, so that of two
-//! servers on the same cores the quicker one waits for it and both seem equal. With this client the
+//! `redis-benchmark` takes more processor time for a request than a server does. So the quicker of
+//! two servers on the same cores waits for it, and both seem equal. With this client the
 //! measurement is that of the server.
 
 use std::io::{ErrorKind, Read, Write};

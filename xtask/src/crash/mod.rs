@@ -1,10 +1,11 @@
 //! Real crashes: the binary under load of real clients, killed with -9 at random moments.
 //!
-//! Each round starts the server on the same data directory, sometimes kills it while it recovers,
-//! compares everything it holds with the ledger of the clients, loads it from several connections,
-//! and kills it. The server is given small segments, so that rolls, snapshots and compaction are
-//! always under way. kill -9 loses nothing under any sync policy: written bytes are in the hands of
-//! the operating system. Power cuts are the simulation's part.
+//! Each round starts the server on the same data directory, and sometimes kills it while it
+//! recovers. Then the round compares everything the server holds with the ledger of the clients,
+//! loads it from several connections, and kills it. The server is given small segments, so that
+//! rolls, snapshots and compaction are always under way. kill -9 loses nothing under any sync
+//! policy: written bytes are in the hands of the operating system. Power cuts are the simulation's
+//! part.
 //!
 //! The clients are beanstalkd's here, and JMS's in `jms`.
 

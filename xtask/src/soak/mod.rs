@@ -3,9 +3,9 @@
 //! A run is a row of lives of one server on one data directory. In each life two workers a protocol
 //! send, take and settle; then it is killed with -9, or asked to end, under load. Every few lives,
 //! and at the end, a life without workers gives out everything, and the ledgers say whether
-//! something is missing or came back. Memory and disk are measured each second: they are flat when
-//! the most of the last third of the run is at most a quarter more than that of the first third,
-//! and 16 MiB. Lives grow with the run, so that a slow leak is seen in a long one.
+//! something is missing or came back. Memory and disk are measured each second: they are flat if
+//! the maximum of the last third of the run is at most that of the first third, plus a quarter,
+//! plus 16 MiB. Lives grow with the run, so that a slow leak is seen in a long one.
 
 mod amqp;
 mod gauges;

@@ -9,8 +9,8 @@ use crate::house::{House, TextFile};
 /// Folders of the project, by which a path between backticks is known as one.
 const FOLDERS: [&str; 5] = ["crates/", "docs/", "fuzz/", "interop/", "xtask/"];
 
-/// Every relative link of a Markdown file that leads to no file or heading, and every path of the
-/// project that it names and that is not there.
+/// Finds every relative link of a Markdown file that leads to no file or heading. It also finds
+/// every path of the project that such a file names and that does not exist.
 pub(super) fn check(house: &House) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in house.under("", ".md") {

@@ -108,8 +108,8 @@ impl<'a> Work<'a> {
         Some(Verb::Reserve)
     }
 
-    /// Takes the reply to a command, with the times when the one was sent and the other came, and
-    /// appends to `out` the command that follows from it, if any.
+    /// Takes the reply to a command, with the times of both, and appends to `out` the command that
+    /// follows from it, if any.
     pub(crate) fn answer(
         &mut self,
         verb: Verb,

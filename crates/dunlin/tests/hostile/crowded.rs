@@ -27,8 +27,8 @@ fn count(peer: &mut Lines, commands: impl Iterator<Item = String>, answer: &str)
     found
 }
 
-/// 200,000 queues would take four times the memory that there is. No send waits for memory:
-/// `--pace-max` is 1 us.
+/// 200,000 queues would take four times the memory that there is. No send waits for memory: such a
+/// wait ends after 1 us.
 #[test]
 fn one_queue_a_message_is_refused_before_memory_is_gone() {
     const WANTED: usize = 200_000;

@@ -1,5 +1,5 @@
-//! A server without descriptors: present clients are served, the journal goes on, and descriptors
-//! that come free are used again.
+//! A server without descriptors: present clients are served, the journal goes on, and waiting
+//! clients get descriptors that come free.
 
 use crate::broker::{Broker, PROTOCOLS};
 use crate::common::patience::until;
