@@ -222,7 +222,7 @@ const BATCH_LINES: usize = 10_000;
 /// And bytes of them.
 const BATCH_BYTES: usize = 1024 * 1024;
 
-/// Of lines that a full queue has no place for together, this part is sent next. Not half: each
-/// may wait as long as the broker lets it (`--block-timeout`), and from all to one there are five such
-/// waits, where halves would be fourteen.
+/// If a full queue has no place for a batch of lines, one part in so many of it is sent next. Not
+/// half: each request may wait as long as the broker lets it (`--block-timeout`). From a whole
+/// batch to one line there are five such waits; with halves there would be fourteen.
 const FEWER: usize = 10;
