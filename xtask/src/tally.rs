@@ -39,9 +39,9 @@ impl Tally {
         Tally { passed: u64::from(passed), failed: u64::from(!passed) }
     }
 
-    /// Reads the output of `runner`, and takes whether it ended well. A runner that ended badly
-    /// without a failed test (it did not compile, it was killed) counts as one failure; so does one
-    /// that ended well without having run anything.
+    /// Counts the checks in the output of `runner`; `ended_well` is its own success. A runner that
+    /// ended badly without a failed test (it did not compile, it was killed) counts as one failure;
+    /// so does one that ended well without having run anything.
     pub(crate) fn read(runner: Runner, output: &str, ended_well: bool) -> Tally {
         let mut tally = match runner {
             Runner::Program => return Tally::one(ended_well),
