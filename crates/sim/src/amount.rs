@@ -1,4 +1,4 @@
-//! How much is in a queue, and what bounds that.
+//! How much is in a queue, and the bounds on it.
 
 use model::{Bound, QueueBounds};
 

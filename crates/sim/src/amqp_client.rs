@@ -1,8 +1,10 @@
-//! One simulated client of AMQP: what it sends, what it still expects, what it holds.
+//! One simulated client of AMQP: the messages that it sends, the answers that it still expects, the
+//! deliveries that it holds.
 //!
-//! It speaks the protocol over two byte streams. It checks that what the engine is asked for is
-//! what it meant, and that each frame it reads tells what the engine said: an answer once for each
-//! thing that awaits one, a message with its header for each delivery, within its credit.
+//! It speaks the protocol over two byte streams. It checks that the session asks the engine for the
+//! things that it meant. It also checks that each frame that it reads agrees with the engine. It
+//! reads one answer for each thing that awaits one. It reads each delivery within its credit and
+//! with its header.
 
 mod link;
 mod reading;
@@ -45,31 +47,32 @@ pub struct AmqpClient {
     next_delivery: u32,
     /// Transfer frames that it read.
     frames_read: u32,
-    /// What the engine has to be asked for next.
+    /// Requests that the session has to make of the engine next.
     intents: VecDeque<Intent>,
-    /// What it asks the engine for now.
+    /// The request that the engine is to answer now.
     current: Option<Intent>,
-    /// What the engine was asked for and answers later, by ticket.
+    /// Requests that the engine answers later, by ticket.
     blocked: BTreeMap<u64, Option<Intent>>,
     /// Answers that it must read about deliveries of its own.
     answers: BTreeMap<u32, (Answer, Changes)>,
     /// Answers that it must read about deliveries that it settles.
     settlings: BTreeMap<u32, (Answer, Changes)>,
-    /// What the engine gave to its consumers and it has not read.
+    /// Messages that the engine delivered to its consumers and that it has not read.
     coming: Vec<Coming>,
     /// A delivery of which it has not read all: link, number, bytes.
     partial: Option<(u32, u32, Vec<u8>)>,
-    /// What it read and has not settled, by the numbers of the deliveries.
+    /// Deliveries that it read and has not settled, by their numbers.
     held: BTreeMap<u32, Held>,
     /// Open ones.
     transactions: Vec<u64>,
     /// Those of which a part was refused: they cannot commit.
     doomed: BTreeSet<u64>,
-    /// What the ends of drains reflect that it has not read, by link.
+    /// Changes reflected by ends of drains that it has not read, by link.
     drained: BTreeMap<u32, Changes>,
     /// Consumers that the engine has disconnected, of which it has not heard.
     cut_off: BTreeSet<u32>,
-    /// Answers that it may read or not: what it released of those may have gone back before.
+    /// Answers that it may read or not: the engine disconnected the consumer, so the deliveries
+    /// that it released may have gone back before.
     possible: BTreeMap<u32, Answer>,
 }
 
@@ -85,7 +88,7 @@ enum Connected {
     Closed,
 }
 
-/// What the engine has to be asked for.
+/// A request that the session has to make of the engine.
 #[derive(Clone, Debug)]
 enum Intent {
     Send {
@@ -113,7 +116,7 @@ enum Intent {
     },
 }
 
-/// What it must read about a delivery.
+/// An answer that it must read about a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Answer {
     Outcome(Outcome),
@@ -270,7 +273,7 @@ impl AmqpClient {
         &self.transactions
     }
 
-    /// Sends what says this wish.
+    /// Sends the frames of this wish.
     pub fn send(&mut self, wish: AmqpWish) {
         match wish {
             AmqpWish::Produce { to } => {
@@ -317,8 +320,7 @@ impl AmqpClient {
 
     /// The session asked the engine on behalf of this client.
     ///
-    /// # Panics
-    /// When that is not what the client meant.
+    /// # Panics When the command is not the one that the client meant.
     pub fn commanded(&mut self, command: &Command) {
         let is_due = match command {
             Command::Put { .. } | Command::PutTo { .. } | Command::Begin { .. } => true,
@@ -332,8 +334,8 @@ impl AmqpClient {
             (Some(intent), _) => {
                 assert!(self.is_meant(intent, command), "{intent:?} became {command:?}");
             }
-            // What was not sent, or on a link that has gone, goes back by itself; what was refused
-            // by a transaction is as after its rollback.
+            // A message goes back by itself if it was not sent, or its link has gone. If a
+            // transaction refused the settlement, the message is as after a rollback.
             (None, Command::Settle { message, settlement, transaction: None }) => {
                 let back = matches!(settlement, Settlement::Return | Settlement::Fail);
                 assert!(back, "client {} never asked for {command:?}", self.id);
@@ -349,8 +351,8 @@ impl AmqpClient {
         }
     }
 
-    /// True if a session that read this may ask the engine for that. What cannot commit is rolled
-    /// back, whatever was meant.
+    /// True if a session that read this intent may give the engine that command. A transaction that
+    /// can only roll back is rolled back, even if the client meant to commit it.
     fn is_meant(&self, intent: &Intent, command: &Command) -> bool {
         if let (Intent::Discharge { transaction: meant, .. }, Command::Rollback { transaction }) =
             (intent, command)
@@ -361,8 +363,8 @@ impl AmqpClient {
         intent.is_meant_by(command)
     }
 
-    /// A message goes back: by a link that stays it was not sent, for want of credit. What was said
-    /// of it by one that does not is said in vain.
+    /// A message goes back. A link that stays did not send it, for want of credit. Settlements of
+    /// it that the client sent by a link that goes have no effect.
     fn expect_no_more(&mut self, message: u64) {
         let Self { links, cut_off, .. } = &*self;
         let stays = |handle: &u32| {
@@ -393,7 +395,7 @@ impl AmqpClient {
         }
     }
 
-    /// The engine answered what it was asked for: that is what the client must read.
+    /// The engine answered the request: the client must read this answer.
     pub fn answered(&mut self, reply: &Reply, changes: Changes) {
         let refused = matches!(reply, Reply::Refused(_));
         if refused || *reply == Reply::NotFound {
@@ -433,12 +435,12 @@ impl AmqpClient {
         }
     }
 
-    /// The engine answers what it was asked for later.
+    /// The engine answers the request later.
     pub fn waits(&mut self, ticket: u64) {
         self.blocked.insert(ticket, self.current.take());
     }
 
-    /// The engine answered what waited.
+    /// The engine answered a request that waited.
     ///
     /// # Panics
     /// When nothing waited with this ticket.
@@ -451,7 +453,7 @@ impl AmqpClient {
     /// The engine gave a message to a consumer of this client. Its links are numbered as they were
     /// attached, here and there.
     pub fn awaits(&mut self, delivery: &Delivery, changes: Changes) {
-        // What came by AMQP keeps its header, whatever became of it.
+        // A message that came by AMQP keeps its header, even as a dead letter.
         let stored = Message::scan(&delivery.body).ok().filter(|_| delivery.format == amqp::FORMAT);
         let urgency = u8::try_from(delivery.priority / 256).unwrap_or(u8::MAX);
         let plain = (delivery.durability > Durability::None, 9_u8.saturating_sub(urgency));
@@ -476,7 +478,7 @@ impl AmqpClient {
     }
 }
 
-/// What it sends.
+/// Frames that it sends.
 impl AmqpClient {
     fn say(&mut self, performative: &Performative<'_>) {
         let mut bytes = Vec::new();
@@ -496,7 +498,8 @@ impl AmqpClient {
         handle
     }
 
-    /// A consumer of the same name is moved to the new link. Who only looks for one steals nothing.
+    /// A consumer of the same name is moved to the new link. A link that only looks for one takes
+    /// nothing over.
     fn give_up_stolen(&mut self, name: &str) {
         let is_it = |link: &Link| link.name == name && matches!(link.end, End::Consumer { .. });
         let stolen = self.links.iter().filter(|(_, link)| is_it(link)).map(|(handle, _)| *handle);
@@ -505,7 +508,7 @@ impl AmqpClient {
         }
     }
 
-    /// What it holds of a link goes back without its doing.
+    /// Deliveries that it holds of a link go back without its doing.
     fn forget_deliveries(&mut self, handle: u32) {
         if let Some(link) = self.links.get_mut(&handle) {
             link.standing = Standing::Detaching;

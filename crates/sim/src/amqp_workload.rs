@@ -1,4 +1,4 @@
-//! What clients of AMQP like to do.
+//! Wishes of clients of AMQP, drawn by weight.
 
 use std::rc::Rc;
 
@@ -10,8 +10,7 @@ use crate::history::DEAD_LETTERS;
 use crate::registration::{NAMES, SUBSCRIBED_TO, TOPICS, name};
 use crate::workload::{self, GROUP_PREFIX, QUEUES};
 
-/// The next wish of a client whose messages are of these persistences; `None`: it has to read
-/// first.
+/// The next wish of a client, with messages of these persistences; `None`: it has to read first.
 pub(crate) fn wish(
     client: &AmqpClient,
     rng: &mut Rng,

@@ -1,4 +1,5 @@
-//! One simulated client: what it sends, what it still expects, what it holds.
+//! One simulated client: the wishes that it sends, the answers that it still expects, the jobs that
+//! it holds.
 //!
 //! It speaks the protocol over two byte streams and checks that each reply is the one that the
 //! engine gave to its request, byte for byte and in order.
@@ -33,7 +34,7 @@ pub struct Client {
 #[derive(Debug)]
 struct Sent {
     wish: Wish,
-    /// What it must read when the wish is a setting; else the engine decides.
+    /// The answer that the client must read if the wish is a setting; else the engine decides.
     setting: Option<Answer>,
     heard: Heard,
 }
@@ -45,7 +46,7 @@ enum Heard {
     Nothing,
     /// Asked the engine.
     Command,
-    /// The engine answered: what the client must read, and the changes that this reflects.
+    /// The engine answered: the answer that the client must read, and the changes that it reflects.
     Reply(Answer, Changes),
 }
 
@@ -85,8 +86,8 @@ impl Client {
         self.half_closed
     }
 
-    /// True if nothing is unanswered but, at most, a wait for a message. Who sends nothing more
-    /// waits for nothing: the server ends that.
+    /// True if nothing is unanswered but, at most, a wait for a message. A client that sends
+    /// nothing more waits for nothing: the server ends its wait.
     #[must_use]
     pub fn is_content(&self) -> bool {
         if self.half_closed {
@@ -104,7 +105,7 @@ impl Client {
         self.held.last().copied()
     }
 
-    /// What it read last.
+    /// The answer that it read last.
     #[must_use]
     pub fn last_answer(&self) -> Option<Answer> {
         self.last.clone()
@@ -124,11 +125,10 @@ impl Client {
         self.sent.push_back(Sent { wish, setting, heard: Heard::Nothing });
     }
 
-    /// The session asked the engine on behalf of the next wish. What its protocol cannot say is
-    /// asked for here, as a session of another protocol would.
+    /// The session asked the engine on behalf of the next wish. A wish that the protocol cannot
+    /// express goes into the command here, as a session of another protocol would put it.
     ///
-    /// # Panics
-    /// When that is not what the client meant.
+    /// # Panics When the command is not the one that the client meant.
     pub fn commanded(&mut self, command: &mut Command) {
         let next = self
             .sent
@@ -233,7 +233,7 @@ impl Client {
         changes
     }
 
-    /// Keeps its own books of what it holds.
+    /// Keeps its own books of the jobs that it holds.
     fn learn(&mut self, wish: &Wish, answer: &Answer) {
         let mut words = answer.line.split(' ');
         let (word, id) = (words.next(), words.next().and_then(|id| id.parse().ok()));

@@ -1,9 +1,9 @@
-//! What became of those who met a limit.
+//! Outcomes of sends and messages that met a limit.
 
 use std::fmt;
 use std::ops::AddAssign;
 
-/// How often what became of those who send.
+/// How often each outcome happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// They were told to wait.
@@ -16,7 +16,7 @@ pub struct Counted {
     pub shed: u64,
     /// Messages that were to become dead letters while the device was full.
     pub set_aside: u64,
-    /// Consumers that were disconnected for what they left unread.
+    /// Consumers that the engine disconnected for unread messages.
     pub cut_off: u64,
     /// Dead letters that went for others.
     pub evicted: u64,

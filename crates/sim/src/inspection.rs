@@ -1,4 +1,4 @@
-//! What a broker that has just recovered holds, asked for command by command.
+//! Contents of a broker that has just recovered, asked for command by command.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -14,14 +14,14 @@ use crate::redis_workload::{self, is_list};
 use crate::registration::{self, name};
 use crate::{Content, Kept, Paged, Standing, keyspace, rules, workload};
 
-/// What was found.
+/// The contents that were found.
 #[derive(Clone, Debug, Default)]
 pub struct Inspection {
     /// All messages by their ids, and durable subscriptions by numbers above these.
     pub found: BTreeMap<u64, Found>,
     /// The durable subscriptions, those of one topic in the order in which they get messages.
     pub subscriptions: Vec<Subscription>,
-    /// What queues and topics have of rules of their own.
+    /// Own rules of queues and topics.
     pub rules: BTreeMap<Rc<str>, OwnPolicy>,
     /// The id that the next message gets.
     pub next_id: u64,
@@ -70,7 +70,7 @@ fn subscriptions<F: Clone>(broker: &mut Paged<F>, now: Nanos) -> Vec<Subscriptio
     all.into_iter().map(|it| *it.subscription).collect()
 }
 
-/// What queues and topics were given while a broker ran.
+/// Rules that queues and topics got while a broker ran.
 fn rules<F: Clone>(broker: &mut Paged<F>, now: Nanos) -> BTreeMap<Rc<str>, OwnPolicy> {
     let list = AdminCommand::ListPolicies { after: None, max: limits::OWN_POLICIES_MAX };
     let Reply::OwnPolicies(all) = ask(broker, now, Command::Admin(Box::new(list))) else {
@@ -83,7 +83,7 @@ fn queues() -> impl Iterator<Item = QueueName> {
     workload::QUEUES.into_iter().chain([DEAD_LETTERS]).map(name)
 }
 
-/// What is known of each message without its being delivered.
+/// Facts about each message that need no delivery.
 fn by_their_ids<F: Clone>(
     broker: &mut Paged<F>,
     now: Nanos,
@@ -142,7 +142,7 @@ fn message<F: Clone>(broker: &mut Paged<F>, now: Nanos, message: MessageId) -> O
     Some((content, standing))
 }
 
-/// Looks at what is ready in a queue.
+/// Browses the ready messages of a queue.
 fn browse<F: Clone>(
     broker: &mut Paged<F>,
     now: Nanos,
@@ -165,7 +165,7 @@ fn browse<F: Clone>(
     ask(broker, now, Command::CloseConsumer { link: LOOKING });
 }
 
-/// Takes what is ready in a subscription, and gives it back.
+/// Takes the ready messages of a subscription, and gives them back.
 fn take_and_return<F: Clone>(
     broker: &mut Paged<F>,
     now: Nanos,
@@ -235,7 +235,7 @@ fn dead(shown: &BrowsedMessage) -> Option<(u64, Rc<[u8]>)> {
     Some((delivery.message.0, looks))
 }
 
-/// What is ready in a queue, the head first.
+/// The ready messages of a queue, the head first.
 pub(crate) fn page<F: Clone>(
     broker: &mut Paged<F>,
     now: Nanos,

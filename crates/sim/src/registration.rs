@@ -1,8 +1,9 @@
-//! Subscriptions of topics: what they are called here, and durable ones as the history keeps them.
+//! Subscriptions of topics: their names in the simulation, and durable ones as the history keeps
+//! them.
 //!
-//! The messages of a subscription are in a queue of its own, whose name here is made of the topic
-//! and of who subscribes. A durable subscription survives crashes like a message: the history
-//! knows it by a number above all messages.
+//! The messages of a subscription are in a queue of its own. Its name here consists of the topic
+//! and of the client that subscribes. A durable subscription survives crashes like a message: the
+//! history knows it by a number above all messages.
 
 use std::rc::Rc;
 
@@ -14,14 +15,14 @@ use crate::{Content, Kept, Standing};
 /// The topics there are.
 pub(crate) const TOPICS: [&str; 2] = ["news", "prices"];
 
-/// What subscriptions are of: a topic, or a pattern that matches one or both.
+/// Topics and patterns that clients subscribe to; a pattern matches one topic or both.
 pub(crate) const SUBSCRIBED_TO: [&str; 6] =
     [TOPICS[0], TOPICS[1], TOPICS[0], TOPICS[1], "news.#", "*"];
 
-/// Who connects by AMQP: the names of their containers.
+/// Container names of the clients that connect by AMQP.
 pub(crate) const CONTAINERS: [&str; 2] = ["one", "two"];
 
-/// What they call their subscriptions.
+/// Names that clients give their subscriptions.
 pub(crate) const NAMES: [&str; 2] = ["first", "second"];
 
 /// All durable subscriptions that there may be.
@@ -38,7 +39,7 @@ pub(crate) fn subject(name: &SubscriptionName) -> u64 {
     SUBSCRIPTIONS + index.expect("invariant: nobody makes others") as u64
 }
 
-/// What the queue of a subscription is called here; one without a name is its consumer's.
+/// The name of a subscription's queue here; one without a name is its consumer's.
 pub(crate) fn queue_of(subscription: &Subscription, client: u64, link: u32) -> Rc<str> {
     let topic = subscription.topic.as_str();
     let owner = match &subscription.name {

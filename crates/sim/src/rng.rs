@@ -1,4 +1,4 @@
-//! The one source of chance: a seed, and nothing else, decides what a simulation does.
+//! The one source of chance: a seed, and nothing else, decides each step of a simulation.
 
 /// SplitMix64 (Steele, Lea, Flood 2014): every seed is good, a state is one word.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A generator of its own, so that what draws from it moves nothing else.
+    /// A generator of its own: draws from it do not change the numbers of this one.
     pub fn fork(&mut self) -> Self {
         Self(self.draw())
     }

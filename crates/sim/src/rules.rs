@@ -9,7 +9,7 @@ use crate::scenario::ANY_WAY;
 use crate::workload::QUEUES;
 use crate::{Content, Kept, Rng, Standing};
 
-/// What may have rules of its own.
+/// Queues and topics that may have rules of their own.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     QUEUES.into_iter().chain(TOPICS)
 }
@@ -44,7 +44,7 @@ pub(crate) fn draw(rng: &mut Rng) -> OwnPolicy {
     own
 }
 
-/// What these make of bounds.
+/// These bounds with a name's own rules applied.
 pub(crate) fn over(own: Option<&OwnPolicy>, bounds: QueueBounds) -> QueueBounds {
     let policy = QueuePolicy { bounds, ..QueuePolicy::default() };
     own.map_or(bounds, |own| own.over(policy).bounds)

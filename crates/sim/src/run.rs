@@ -13,7 +13,7 @@ pub struct Failure {
     pub seed: u64,
     /// How many steps it had.
     pub steps: u64,
-    /// What broke.
+    /// The promise that broke.
     pub cause: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a seed decides before anything happens.
+//! Decisions of a seed before anything happens.
 
 use std::rc::Rc;
 
@@ -23,7 +23,7 @@ use crate::{
 pub struct Scenario {
     /// Decides everything else.
     pub seed: u64,
-    /// What "persistent" means.
+    /// The meaning of "persistent".
     pub policy: StorePolicy,
     /// Sizes of the journal.
     pub journal: JournalOptions,
@@ -41,7 +41,7 @@ pub struct Scenario {
     pub steps: u64,
     /// Of a million disk calls, so many fail.
     pub faults_per_million: u64,
-    /// What they fail with.
+    /// The faults that they fail with.
     pub faults: Vec<Fault>,
     /// A call is to be slow, on which everything else that waits for the disk may wait.
     pub stalls: bool,
@@ -54,7 +54,7 @@ pub struct Scenario {
     /// Bytes of bodies that memory keeps beside the log: zero, so that they leave at once, some
     /// KiB, so that some are read ahead, or any number.
     pub log_bodies_max: u64,
-    /// What senders ask of the store, one drawn for each message.
+    /// Levels that senders ask of the store, one drawn for each message.
     pub persistences: Vec<Persistence>,
     /// Of a hundred messages that may have a name of their sender's, so many do.
     pub named_per_hundred: u64,
@@ -169,12 +169,15 @@ impl Scenario {
         }
     }
 
-    /// The same, and in some of the lives something is scarce: in those without lists in one in
-    /// four places in queues, in one in five memory; in those with lists in one in three places
-    /// there, in one in four memory, in half of the others what a reply shows; in those with topics
-    /// in one in four places in subscriptions. More than one thing may be so. In one in sixteen
-    /// without lists bounds change all the time. Beside clients of AMQP there may be some of HTTP,
-    /// messages that are sent again, and a full device.
+    /// The same, and in some of the lives something is scarce, and more than one thing may be:
+    ///
+    /// * without lists: places in queues in one of four lives, memory in one of five;
+    /// * with lists: places there in one of three, memory in one of four, and the bytes that a
+    ///   reply shows in half of the others;
+    /// * with topics: places in subscriptions in one of four.
+    ///
+    /// In one of sixteen lives without lists bounds change all the time. Beside clients of AMQP
+    /// there may be clients of HTTP, messages that are sent again, and a full device.
     #[must_use]
     pub fn scarce(seed: u64) -> Self {
         let mut scenario = Self::new(seed);
@@ -225,7 +228,7 @@ impl Scenario {
             _ => rng.pick(&[64, 96]),
         };
         self.memory_limit = kib * 1024;
-        // What leaves does so for the sake of the limit.
+        // Bodies leave memory only for the sake of the limit.
         self.log_bodies_max = u64::MAX;
         self.journal.spill_bytes_max = rng.pick(&[0, 0, 16, 256]) * 1024;
         self.block_timeout = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
@@ -244,7 +247,7 @@ impl Scenario {
         self.block_timeout = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
     }
 
-    /// Somebody gives queues and topics other bounds all the time.
+    /// An operator gives queues and topics other bounds all the time.
     pub fn invite_operator(&mut self, rng: &mut Rng) {
         self.rules_per_thousand = rng.pick(&[5, 20, 60]);
         self.block_timeout = Nanos::from_millis(rng.pick(&[20, 200, 2000]));
@@ -293,7 +296,7 @@ impl Scenario {
     pub fn bound_lists(&mut self, bounds: QueueBounds) {
         self.list_bounds = bounds;
         if bounds.when_full == WhenFull::DeadLetter {
-            // What stays for want of room, the oracle of lists does not know.
+            // Elements that stay for want of room are unknown to the oracle of lists.
             self.have_room();
         }
         self.give_room_to_shed(bounds.of_queue());
@@ -324,8 +327,9 @@ impl Scenario {
         self.faults.retain(|fault| *fault != Fault::Full);
     }
 
-    /// What has no place goes with what comes: a frame takes both. Commits are frames, where there
-    /// are any, and then the device is never full, of which the oracle of consumers does not know.
+    /// A message without a place leaves with the message that comes: one frame takes both. Commits
+    /// are frames, if there are any. Then the device is never full, since the oracle of consumers
+    /// does not know a full device.
     fn leave_room_to_shed(&mut self) {
         self.journal.frame_payload_bytes_max = workload::BODY_BYTES_MAX + 8 * 1024;
         if self.amqp_clients > 0 {
@@ -335,9 +339,10 @@ impl Scenario {
         }
     }
 
-    /// What a sender calls a message, if anything: one of two names, so that it does so again.
-    /// Mostly all of one name say the same, else they are refused. What is a part of a transaction
-    /// has no name of which this oracle is unsure, for no answer tells whether it was stored.
+    /// The sender's name of a message, if any: one of two names, so that senders repeat it. Mostly
+    /// all sends of one name have the same body, else the broker refuses them. A send in a
+    /// transaction has no name of which this oracle is unsure, since no answer tells whether the
+    /// message was stored.
     pub(crate) fn draw_send_id(
         &self,
         rng: &mut Rng,
@@ -419,7 +424,8 @@ impl Scenario {
         policies
     }
 
-    /// In this time something happens for whoever waits and not for a message.
+    /// Within this time something happens for each client that waits, except for one that waits for
+    /// a message.
     #[must_use]
     pub fn patience(&self) -> Nanos {
         let has_lines = self.is_bounded() || self.memory_limit < u64::MAX;
@@ -461,7 +467,7 @@ fn journal(policy: StorePolicy, rng: &mut Rng) -> JournalOptions {
     options
 }
 
-/// All that may become of what does not fit.
+/// All ways to treat a message that does not fit.
 pub(crate) const ANY_WAY: [WhenFull; 6] = [
     WhenFull::Block,
     WhenFull::Block,
@@ -474,7 +480,7 @@ pub(crate) const ANY_WAY: [WhenFull; 6] = [
 /// So large that commits of the workload are frames.
 const LARGE_SEGMENT_BYTES: u64 = 512 * 1024;
 
-/// What senders of a protocol ask that has no say.
+/// The only persistence of senders by a protocol that offers no choice.
 const PLAIN: [Persistence; 1] = [Persistence::Persistent];
 
 /// Messages of all levels in one store.

@@ -1,10 +1,10 @@
-//! The server of the simulation: what the real one does around broker and sessions, one thread,
-//! no sockets, a clock that others move.
+//! The server of the simulation: it does the work of the real one around broker and sessions, in
+//! one thread, without sockets, by a clock that others move.
 //!
-//! A turn drains what has arrived, steps the broker for each command, and polls for writes and
-//! housekeeping. What is polled is performed and completed later, in any order, by whoever moves
-//! the simulation, so that anything may happen in between. Bytes leave through the real gate; what
-//! AMQP answers waits as events, as it does in the real server.
+//! A turn drains the input that has arrived, steps the broker for each command, and polls for
+//! writes and housekeeping. The simulation performs and completes each polled call later, in any
+//! order, so that anything may happen in between. Bytes leave through the real gate; answers by
+//! AMQP wait as events, as they do in the real server.
 
 mod amqp_connection;
 mod elements;
@@ -35,26 +35,26 @@ use redis_connection::RedisConnection;
 use split_commits::SplitCommits;
 use writing::{InFlight, Writing};
 
-/// Everybody who watches the server and complains.
+/// Clients and oracles: they watch the server and complain.
 #[derive(Debug)]
 pub struct Outside {
     /// By number, which is that of their session too.
     pub clients: BTreeMap<u64, Client>,
-    /// Those who speak AMQP, likewise.
+    /// Clients of AMQP, likewise.
     pub amqp_clients: BTreeMap<u64, AmqpClient>,
-    /// Those who speak Redis' protocol, likewise.
+    /// Clients of Redis' protocol, likewise.
     pub redis_clients: BTreeMap<u64, RedisClient>,
     /// Those of HTTP, likewise; their sessions are the gateway's.
     pub http_clients: BTreeMap<u64, HttpClient>,
-    /// What they were told of messages.
+    /// Judges the replies about messages that clients read.
     pub oracle: Oracle,
-    /// What they were told of keys.
+    /// Judges the replies about keys that clients read.
     pub keys: KeyOracle,
-    /// Print what the broker is asked and answers by AMQP.
+    /// Print the commands and replies of the broker by AMQP.
     pub trace: bool,
 }
 
-/// What is wrong with a server, for tests of the oracle.
+/// Defects of a server, for tests of the oracle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerDefects {
     /// Replies leave before they are safe.
@@ -63,7 +63,8 @@ pub struct ServerDefects {
     pub splits_commits: bool,
     /// Something about lists.
     pub lists: Option<ListDefect>,
-    /// The gateway notes that replies wait which others caused, and does not look what is due then.
+    /// The gateway takes in replies that others caused, and does not look for writes that are due
+    /// then.
     pub forgets_mail: bool,
     /// Moments that clients name are taken by the machine's clock as it was at the start.
     pub keeps_first_clock: bool,
@@ -91,7 +92,7 @@ pub struct Server<D: Disk> {
     amqp_connections: BTreeMap<u64, AmqpConnection>,
     redis_connections: BTreeMap<u64, RedisConnection>,
     gateway: Gateway,
-    /// What commands of Redis that are not answered bring, in bytes, by client.
+    /// Bytes that unanswered commands of Redis bring, by client.
     bringing: BTreeMap<u64, u64>,
     /// Commands, alike, that were done at once.
     pub(crate) runs: u64,
@@ -102,13 +103,13 @@ pub struct Server<D: Disk> {
     chore: Option<Housekeeping<D>>,
     /// Frames that the command under way appended.
     appended: u64,
-    /// When the broker was last asked for something. What this makes due happens later.
+    /// When the broker was last asked for something. Things that this makes due happen later.
     stepped_at: Nanos,
     /// Clients that are gone, of which the broker hears once it is not stalled.
     leaving: Vec<u64>,
-    /// Commits that wait for room in the log, by whose they are.
+    /// Commits that wait for room in the log, by client.
     committing: BTreeMap<u64, Command>,
-    /// What the operator is to hear, once what it reflects is safe.
+    /// Changes that the operator reads once they are safe.
     stated: Vec<(DependsOn, Changes)>,
 }
 
@@ -116,7 +117,7 @@ struct Connection {
     session: Session,
     input: InputBuffer,
     gate: Gate,
-    /// What was encoded and not yet taken; the first byte is at `taken` of the stream.
+    /// Bytes that were encoded and not yet taken; the first byte is at `taken` of the stream.
     output: Vec<u8>,
     taken: u64,
     /// The peer sends nothing more, and the session does not know yet.
@@ -216,8 +217,8 @@ impl<D: Disk> Server<D> {
         self.amqp_connections.insert(id, AmqpConnection::new(id, self.now));
     }
 
-    /// A client is gone, as the broker hears once it is not stalled; until then answers may come
-    /// for it, which nobody reads.
+    /// A client is gone. The broker hears of it once it is not stalled; until then answers may come
+    /// for the client, which reads none.
     pub fn disconnect(&mut self, id: u64, outside: &mut Outside) {
         self.tick(outside);
         if !self.leaving.contains(&id) {
@@ -227,7 +228,7 @@ impl<D: Disk> Server<D> {
         self.poll(outside);
     }
 
-    /// True if the broker has not heard yet of all who are gone.
+    /// True if the broker has not heard yet of all clients that are gone.
     pub fn has_leaving(&self) -> bool {
         !self.leaving.is_empty() || self.gateway_is_due()
     }
@@ -243,7 +244,7 @@ impl<D: Disk> Server<D> {
         }
     }
 
-    /// Nothing will come behind what has arrived.
+    /// The client sends nothing more after the bytes that have arrived.
     pub fn half_close(&mut self, id: u64) {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.ended = !connection.told;
@@ -272,14 +273,14 @@ impl<D: Disk> Server<D> {
         self.writing.is_scheduled = true;
     }
 
-    /// From now on only what ends the process well.
+    /// From now on the server does only work that ends the process well.
     pub fn begin_shutdown(&mut self, outside: &mut Outside) {
         self.broker.begin_shutdown();
         self.writing.begin_to_end();
         self.poll(outside);
     }
 
-    /// One turn of the loop: all input, then what is to be written and tidied.
+    /// One turn of the loop: all input, then due writes and housekeeping.
     pub fn turn(&mut self, outside: &mut Outside) {
         let before = self.broker.steps();
         self.bid_farewell(outside);
@@ -302,13 +303,13 @@ impl<D: Disk> Server<D> {
         }
         let held_back = self.broker.holds_back();
         self.poll_chore();
-        // A command that is held back is no step, and matters to what is due; so may a chore.
+        // A command that is held back is no step, and matters to due writes; so may a chore.
         if held_back || self.broker.holds_back() {
             self.commit(outside);
         }
     }
 
-    /// Lets time pass, firing what is due on the way. The device answers within
+    /// Lets time pass, firing everything due on the way. The device answers within
     /// [`DEVICE_DELAY_MAX`], so time stops at a call that is due: `false`, complete one first.
     pub fn advance(&mut self, to: Nanos, outside: &mut Outside) -> bool {
         self.assert_no_write_forgotten();
@@ -344,7 +345,8 @@ impl<D: Disk> Server<D> {
         self.calls().any(|call| call.earliest <= self.now)
     }
 
-    /// True if nothing is due and the log takes more, so that who waits does so for others.
+    /// True if nothing is due and the log takes more, so that each waiting client waits for other
+    /// clients.
     pub fn is_settled(&self) -> bool {
         let due = self.broker.poll_timeout();
         !self.broker.holds_back() && due.is_none_or(|due| due > self.now)
@@ -379,7 +381,7 @@ impl<D: Disk> Server<D> {
         while !self.writes.is_empty() {
             let in_flight = self.writes.swap_remove(rng.index(self.writes.len()));
             if in_flight.result.is_none() {
-                // Nobody is left to hear of it.
+                // The process has ended and reads no result.
                 let _ = in_flight.write.write.perform(disk);
             }
         }
@@ -431,12 +433,12 @@ impl<D: Disk> Server<D> {
         outside.oracle.see_memory(before.max(self.broker.memory_bytes()), uncommitted);
     }
 
-    /// The oracle hears whether the device has room for what is done next.
+    /// The oracle hears if the device has room for the next step.
     fn tell_room(&self, outside: &mut Outside) {
         outside.oracle.see_room(self.broker.room() < u64::MAX / 2);
     }
 
-    /// The broker hears of who is gone, if it can.
+    /// The broker hears of the clients that are gone, if it can.
     fn bid_farewell(&mut self, outside: &mut Outside) {
         while !self.leaving.is_empty() && !self.broker.stalled() {
             self.stepped_at = self.now;
@@ -474,7 +476,7 @@ impl<D: Disk> Server<D> {
         outside.redis_clients.remove(&id);
     }
 
-    /// What is under way at the disk: all writes in their order, then the chore.
+    /// The disk calls under way: all writes in their order, then the chore.
     fn calls(&self) -> impl Iterator<Item = Call> {
         let chore = self.chore.iter().map(|chore| match chore {
             Housekeeping::Asked(_, call) | Housekeeping::Performed(_, call) => *call,
@@ -512,7 +514,7 @@ impl<D: Disk> Server<D> {
             let command = postponed.or_else(|| connection.poll_command(&mut self.shared));
             let Some(mut command) = command else { return };
             connection.concerns_messages = concerns_messages(&command);
-            // What ends a wait is no wish of the client's.
+            // A command that ends a wait is no wish of the client's.
             let gives_up = matches!(command, Command::CancelSends);
             let is_wish = !gives_up && !matches!(command, Command::CancelReceive { .. });
             if is_new && connection.concerns_messages && is_wish {
@@ -571,7 +573,8 @@ impl<D: Disk> Server<D> {
                 self.committing.insert(id, command);
                 continue;
             }
-            // All others are answered at once, before what they bring to others; but for credit.
+            // All others are answered at once, before the outputs that they cause for others;
+            // except for credit.
             let is_answered = !matches!(command, Command::Credit { .. });
             if is_answered {
                 let ahead = outputs.iter().take_while(|it| is_late(&it.reply)).count();
@@ -589,7 +592,7 @@ impl<D: Disk> Server<D> {
         }
     }
 
-    /// Lets client and oracle judge what a session of AMQP asked for and was answered.
+    /// Lets client and oracle judge a command of a session of AMQP and its answer.
     fn judge(&self, id: u64, command: &Command, answer: Option<&Output>, outside: &mut Outside) {
         let reply = answer.map(|output| &output.reply);
         outside.trace(self.now, || format!("for {id}: {} -> {reply:?}", brief(command)));
@@ -597,7 +600,7 @@ impl<D: Disk> Server<D> {
         client.commanded(command);
         let evicted = outside.oracle.counted().evicted;
         let changes = outside.oracle.commanded(self.now, id, command, reply);
-        // What it makes a dead letter may take the place of one that is in the log.
+        // A message that it makes a dead letter may take the place of one that is in the log.
         let evicts = outside.oracle.counted().evicted > evicted;
         let Some(Output { after, reply, .. }) = answer else { return };
         if shows_one(reply) && outside.oracle.are_in_memory(changes.clone()) {
@@ -612,7 +615,8 @@ impl<D: Disk> Server<D> {
         client.answered(reply, changes);
     }
 
-    /// Hands what was not asked for to a session of AMQP, and the answer to a commit that waited.
+    /// Hands an output that answers no current command to a session of AMQP, or the answer to a
+    /// commit that waited.
     fn route_amqp(&mut self, output: Output, outside: &mut Outside) {
         if matches!(output.reply, Reply::Done | Reply::Refused(_)) {
             return self.answer_commit(output, outside);
@@ -661,8 +665,8 @@ impl<D: Disk> Server<D> {
         }
     }
 
-    /// Hands outputs to their sessions; first the one that answers the command itself, whose
-    /// effect is what caused the others.
+    /// Hands outputs to their sessions; first the one that answers the command itself: the effect
+    /// of the command caused the others.
     fn route(&mut self, own: Option<u64>, mut outputs: Vec<Output>, outside: &mut Outside) {
         outputs.sort_by_key(|output| Some(output.session.0) != own);
         for output in outputs {
@@ -731,13 +735,13 @@ impl<D: Disk> Server<D> {
         self.now
     }
 
-    /// True if commands may be fed, who is gone having gone before.
+    /// True if commands may be fed: all clients that are gone have left the broker.
     fn is_serving(&self) -> bool {
         !self.broker.stalled() && self.leaving.is_empty()
     }
 
-    /// What would be due with the next command happens before it is read: it may use up the room
-    /// that the command needs.
+    /// Everything that would be due with the next command happens before it is read: it may use up
+    /// the room that the command needs.
     fn hurry(&mut self, outside: &mut Outside) {
         for _ in 0..HURRIES_MAX {
             let next = self.now + Nanos(1);
@@ -752,8 +756,8 @@ impl<D: Disk> Server<D> {
         self.broker.poll_timeout().is_some_and(|due| due <= self.now)
     }
 
-    /// What is due happens. Whether anything did: a flush may have to wait for the disk. What the
-    /// time lets try again, as the spill when it was full, may let others go on at the same moment:
+    /// Due things happen; true if anything did, since a flush may have to wait for the disk. A
+    /// retry by time, as of the spill when it was full, may let others go on at the same moment:
     /// these do so the second time.
     fn fire(&mut self, outside: &mut Outside) -> bool {
         (0..2).any(|_| self.fire_once(outside))
@@ -775,7 +779,7 @@ impl<D: Disk> Server<D> {
         if !was_stalled {
             outside.oracle.shed_what_stayed(self.now);
         }
-        // What is due waits while the broker is stalled, and is not told of then.
+        // Due things wait while the broker is stalled, and the oracle does not hear of them then.
         if !was_stalled && !self.broker.stalled() && !self.is_due() {
             outside.oracle.timed(self.now);
         }
@@ -825,7 +829,7 @@ fn concerns_messages(command: &Command) -> bool {
     )
 }
 
-/// True if it answers what came before.
+/// True if it answers an earlier command.
 const fn is_late(reply: &Reply) -> bool {
     matches!(reply, Reply::Late { .. })
 }
@@ -880,7 +884,7 @@ impl Facts for NoFacts {
 /// The device answers every call within this time; a process that waits longer is not simulated.
 const DEVICE_DELAY_MAX: Nanos = Nanos::from_millis(20);
 
-/// More things than are due one right after the other; what waits for the disk stays due.
+/// More things than are due one right after the other; one that waits for the disk stays due.
 const HURRIES_MAX: usize = 64;
 
 /// More timers than there can be messages, waits and pauses.

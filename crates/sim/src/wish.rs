@@ -1,5 +1,5 @@
-//! What a simulated client wants, in the bytes of the beanstalkd protocol, and how it understands
-//! what it gets back. Written from the protocol's specification, not from our session.
+//! Wishes of a simulated client in the bytes of the beanstalkd protocol, and the answers as it
+//! understands them. Written from the protocol's specification, not from our session.
 
 use std::collections::BTreeSet;
 use std::fmt::{Display, Write as _};
@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use model::{Command, Nanos, Peek, Persistence, Reply};
 
-/// One request, with what the client knows of its own state at that point of its stream.
+/// One request, with the client's knowledge of its own state at that point of its stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// `use`
@@ -134,7 +134,7 @@ pub enum Wish {
 pub enum Which {
     /// The most urgent one.
     Ready,
-    /// The one whose delay ends first.
+    /// The job with the delay that ends first.
     Delayed,
     /// The one buried first.
     Buried,
@@ -145,7 +145,7 @@ pub enum Which {
 pub struct Answer {
     /// The line without its end.
     pub line: String,
-    /// What followed it, for `RESERVED`, `FOUND` and `OK`.
+    /// The bytes after the line, for `RESERVED`, `FOUND` and `OK`.
     pub body: Option<Vec<u8>>,
 }
 
@@ -272,7 +272,7 @@ impl Wish {
         }
     }
 
-    /// What a client that made this wish must read when the engine said that.
+    /// The answer that a client with this wish must read after this reply of the engine.
     #[must_use]
     pub fn expects(&self, reply: &Reply) -> Answer {
         let word = |word: &str| Answer { line: word.to_owned(), body: None };
@@ -371,7 +371,7 @@ impl Answer {
         Some((Self { line, body: Some(body) }, start + length + 2))
     }
 
-    /// For a trace: the line and the length of what follows.
+    /// For a trace: the line, and the length of the body after it.
     #[must_use]
     pub fn summary(&self) -> String {
         let mut text = self.line.clone();

@@ -1,4 +1,4 @@
-//! What clients like to do.
+//! Wishes of clients of beanstalkd's protocol, drawn by weight.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -10,17 +10,17 @@ use crate::{Rng, Which, Wish};
 /// The queues there are; the first is the one that every connection begins with.
 pub(crate) const QUEUES: [&str; 4] = ["default", "a", "b", "a-rather-long-name.of_a/queue"];
 
-/// True if what is released there lines up behind all that is ready.
+/// True if a released message of this queue goes behind all ready ones.
 pub(crate) fn releases_to_the_back(queue: &str) -> bool {
     queue == QUEUES[1]
 }
 
-/// True if what memory alone keeps becomes a dead letter there as well.
+/// True if a message in memory alone becomes a dead letter there as well.
 pub(crate) fn parks_all(queue: &str) -> bool {
     queue == QUEUES[2]
 }
 
-/// How long what comes back to a queue is hidden.
+/// How long a message that comes back to a queue is hidden.
 pub(crate) fn redelivery(queue: &str) -> Redelivery {
     if queue != QUEUES[3] {
         return Redelivery::default();
@@ -29,7 +29,7 @@ pub(crate) fn redelivery(queue: &str) -> Redelivery {
     Redelivery { delay: Some(Nanos::from_millis(40)), factor, delay_max: None, jitter }
 }
 
-/// What a client mostly does.
+/// The commands that a client mostly sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Character {
     /// Puts.
@@ -38,7 +38,7 @@ pub enum Character {
     Worker,
     /// Reserves and releases, over and over.
     Returner,
-    /// Kicks, pauses, peeks, deletes what it does not hold.
+    /// Kicks, pauses, peeks, deletes messages that it does not hold.
     Meddler,
     /// All of it.
     Anyone,
@@ -184,7 +184,7 @@ pub(crate) fn body(rng: &mut Rng) -> Vec<u8> {
     body
 }
 
-/// What the body of a message begins with that belongs to a group.
+/// The beginning of the body of a message that belongs to a group.
 pub(crate) const GROUP_PREFIX: [u8; 6] = *b"group ";
 
 /// The letter of the group of a message with this body.

@@ -1,10 +1,10 @@
 //! The world around one broker: clients, a clock, a disk, and bad luck.
 //!
-//! Each step lets one thing happen, drawn from the seed: clients send, read or leave, the server
-//! takes a turn, the disk performs or completes a call, time passes, the process falls. After a
-//! fall the next process recovers (and may fall in the middle of that), the oracle judges what it
-//! found, new clients connect and life goes on. At the end the faults stop, the process is shut
-//! down in order, nothing at all may be missing, and everything is taken out and deleted.
+//! Each step lets one thing happen, drawn from the seed. Clients send, read or leave; the server
+//! takes a turn; the disk performs or completes a call; time passes; the process falls. After a
+//! fall the next process recovers, and may fall in the middle of the recovery. The oracle judges
+//! the recovered state, and new clients connect. At the end the faults stop and the process shuts
+//! down in order. Then nothing at all may be missing, and clients take out and delete everything.
 
 mod winding_up;
 
@@ -31,10 +31,10 @@ use crate::{
 pub struct World<D: Disk> {
     scenario: Scenario,
     rng: Rng,
-    /// What the operator does, whatever else happens.
+    /// Chance of the operator: its draws are independent of all others.
     operator: Rng,
     now: Nanos,
-    /// What the broker sees: the faulty disk, or something that lies about it.
+    /// The disk under the broker: the faulty disk, or a wrapper that lies about it.
     disk: Rc<D>,
     faulty: FaultyDisk,
     outside: Outside,
@@ -49,7 +49,7 @@ pub struct World<D: Disk> {
     tally: Tally,
 }
 
-/// How often what happened, to be sure that something did.
+/// Counts of events, so that a test is sure that they happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Processes that fell.
@@ -72,7 +72,7 @@ pub struct Tally {
     pub segments_recycled: u64,
     /// Segments that were compacted.
     pub compactions: u64,
-    /// What became of those who met a bound.
+    /// Outcomes of sends and messages that met a bound.
     pub scarcity: Counted,
     /// Bodies that left memory without being in the log.
     pub spilled: u64,
@@ -240,8 +240,8 @@ impl<D: Disk + 'static> World<D> {
         self.outside.clients.get(&id).and_then(Client::last_answer)
     }
 
-    /// A client asks for one thing, while what is slow at the disk stays under way; the answer,
-    /// where it does not depend on that.
+    /// A client asks for one thing, while slow disk calls stay under way; returns the answer if it
+    /// does not depend on them.
     pub fn ask_meanwhile(&mut self, id: u64, wish: Wish) -> Option<Answer> {
         self.outside.clients.get_mut(&id).expect("invariant: connected").send(wish);
         self.go_on(id)?;
@@ -249,14 +249,14 @@ impl<D: Disk + 'static> World<D> {
         client.and_then(Client::last_answer)
     }
 
-    /// The same of a client of AMQP: whether all it waits for has come.
+    /// The same of a client of AMQP; true if all that it waits for has come.
     pub fn ask_amqp_meanwhile(&mut self, id: u64, wish: AmqpWish) -> Option<bool> {
         self.amqp_client(id).send(wish);
         self.go_on(id)?;
         Some(self.amqp_client(id).is_content())
     }
 
-    /// What time it is.
+    /// The current virtual time.
     #[must_use]
     pub fn now(&self) -> Nanos {
         self.server.as_ref().map_or(self.now, |server| server.now)
@@ -290,7 +290,7 @@ impl<D: Disk + 'static> World<D> {
         }
     }
 
-    /// Lets time pass; what is due on the way happens, also at the disk.
+    /// Lets time pass; everything due on the way happens, also at the disk.
     pub fn pass(&mut self, span: Nanos) {
         let until = self.now + span;
         self.trace(|| format!("waits until {until}"));
@@ -309,7 +309,7 @@ impl<D: Disk + 'static> World<D> {
         change(&mut self.scenario.journal);
     }
 
-    /// The process falls, and with it what was under way at the disk.
+    /// The process falls, and with it the disk calls under way.
     pub fn fall(&mut self, fall: Fall) {
         self.trace(|| format!("it falls: {fall:?}"));
         self.tally.falls += 1;
@@ -328,7 +328,7 @@ impl<D: Disk + 'static> World<D> {
             Fall::Process => self.faulty.kill(),
             Fall::Power => self.faulty.cut_power(),
         }
-        // What a failing device had not synced is lost, though only the process ended.
+        // Bytes that a failing device had not synced are lost, though only the process ended.
         let struck = self.faulty.take_struck();
         let lossy = struck.iter().any(|(_, fault)| !matches!(fault, Fault::Crash(_)));
         let (worst, since) = self.fallen.unwrap_or((Fall::Process, self.now));
@@ -383,7 +383,7 @@ impl<D: Disk + 'static> World<D> {
         }
     }
 
-    /// The operator may change rules, and hears of what he changed.
+    /// The operator may change rules, and reads the answers to its changes that are safe.
     fn operate(&mut self) {
         let server = self.server.as_mut().expect("invariant: it runs");
         if self.operator.chance(self.scenario.rules_per_thousand, 1000) {
@@ -493,7 +493,7 @@ impl<D: Disk + 'static> World<D> {
         }
     }
 
-    /// The server takes in some of what was sent, and takes a turn.
+    /// The server takes in some of the bytes that clients sent, and takes a turn.
     fn turn(&mut self) {
         let server = self.server.as_mut().expect("invariant: it runs");
         for (id, client) in &mut self.outside.clients {
@@ -523,9 +523,9 @@ impl<D: Disk + 'static> World<D> {
         self.check_memory();
     }
 
-    /// Messages take little more memory than they may: bodies that the disk has not written yet,
-    /// and of those who wait one more than fits. What a command looks into may be here beside that.
-    /// What comes of topics is not known before.
+    /// Messages may take little more memory than the limit: bodies that the disk has not written
+    /// yet, and one waiting send more than fits. Elements that a command reads may be in memory
+    /// besides. The bytes that a send to a topic brings are not known before.
     fn check_memory(&mut self) {
         let Scenario { memory_limit: limit, amqp_clients, .. } = self.scenario;
         if limit == u64::MAX || amqp_clients > 0 {
@@ -589,7 +589,7 @@ impl<D: Disk + 'static> World<D> {
             return self.read_redis_client(id, bytes.len() as u64);
         }
         let Outside { clients, oracle, .. } = &mut self.outside;
-        // Who has left may have been there when the turn began.
+        // A client that has left may have been there when the turn began.
         let Some(client) = clients.get_mut(&id) else { return };
         for (answer, changes) in client.read(&bytes) {
             if self.scenario.trace {
@@ -655,7 +655,7 @@ impl<D: Disk + 'static> World<D> {
         self.pass(Nanos(micros * 1000));
     }
 
-    /// Somebody sets the machine's clock, forwards or back.
+    /// The operator of the machine sets its clock, forwards or back.
     fn set_clock(&mut self) {
         let server = self.server.as_mut().expect("invariant: it runs");
         if !server.may_set_clock() {
@@ -669,7 +669,7 @@ impl<D: Disk + 'static> World<D> {
         self.trace(|| format!("the clock is set {} ms ahead", self.ahead));
     }
 
-    /// What does not happen every day.
+    /// Rare events.
     fn befall(&mut self) {
         if self.scenario.steps_clock && self.rng.coin() {
             return self.set_clock();
@@ -737,8 +737,8 @@ impl<D: Disk + 'static> World<D> {
         Ok(broker)
     }
 
-    /// What expired while no process ran does so now: while it is there, it hides what is behind
-    /// it. For that a broker has to have room for a frame.
+    /// Messages that expired while no process ran go now: while one is there, it hides the messages
+    /// behind it. For that a broker needs room for a frame.
     fn catch_up(&self, mut broker: Broker<D::File>) -> Result<Broker<D::File>, JournalFailed> {
         let now = self.now;
         loop {
@@ -773,7 +773,7 @@ impl<D: Disk + 'static> World<D> {
         let ages = key_inspection::ages(&mut broker, self.now);
         self.outside.keys.recovered(fall, fell, self.now, &keys, &ages);
         self.tally.recoveries += 1;
-        // Whoever recovers has waited for it.
+        // The recovery has already waited for slow calls.
         let _ = self.faulty.take_slow();
         let Scenario { policy, defects, .. } = self.scenario;
         let mut server = Server::new(broker, self.now, policy, defects, &mut self.outside);

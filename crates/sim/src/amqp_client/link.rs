@@ -1,4 +1,4 @@
-//! One link of a client: what it sent, what it was allowed, what it got.
+//! One link of a client: the messages that it sent or received, and the limit of its credit.
 
 use model::Destination;
 
@@ -21,11 +21,11 @@ pub(super) enum Standing {
     Open,
     /// The broker does not; its detach follows.
     Refused,
-    /// Somebody wants it gone; what comes by it goes back.
+    /// The broker or the client wants it gone; messages that come by it go back.
     Detaching,
 }
 
-/// What the client's end does.
+/// The role of the client's end.
 #[derive(Debug)]
 pub(super) enum End {
     /// Sends messages there, or where each says.

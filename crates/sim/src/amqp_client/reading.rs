@@ -1,4 +1,4 @@
-//! What a client of AMQP reads, frame by frame.
+//! Frames that a client of AMQP reads, one by one.
 
 use amqp::error::condition;
 use amqp::frame::{Frame, Split};
@@ -10,14 +10,13 @@ use amqp::state::DeliveryState;
 use super::{AmqpClient, Answer, Coming, Connected, End, Held, Standing};
 use crate::history::Changes;
 
-/// What a frame told, in a few words, and the changes that this reflects.
+/// The content of a frame, in a few words, and the changes that it reflects.
 type Told = (String, Changes);
 
 impl AmqpClient {
-    /// The client reads bytes; returns what the frames tell that this completes.
+    /// The client reads bytes; returns the content of each frame that they complete.
     ///
-    /// # Panics
-    /// When that is not what the engine said.
+    /// # Panics When a frame does not agree with the engine.
     pub fn read(&mut self, bytes: &[u8]) -> Vec<Told> {
         self.inbound.extend_from_slice(bytes);
         let mut inbound = std::mem::take(&mut self.inbound);
@@ -95,8 +94,8 @@ impl AmqpClient {
                 *limit = counted + credit;
                 None
             }
-            // The answer to an earlier drain was on its way when it was given up: what was allowed
-            // since is not touched.
+            // The answer to an earlier drain was on its way when the client gave it up: credit that
+            // it allowed since then stays.
             End::Consumer { received, limit, .. } if counted < *limit => {
                 *received = counted;
                 None

@@ -1,4 +1,4 @@
-//! What a client of AMQP wants, and how it says so.
+//! Wishes of a client of AMQP, and the frames that express them.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ use crate::workload::group_of;
 pub enum AmqpWish {
     /// Attach a producer.
     Produce {
-        /// Where its messages go.
+        /// The destination of its messages.
         to: Destination,
     },
     /// Attach a consumer of a queue.
@@ -28,7 +28,7 @@ pub enum AmqpWish {
     },
     /// Attach a consumer of a topic.
     Subscribe {
-        /// To what.
+        /// The subscription.
         to: Subscribing,
         /// Messages that it may have at first.
         credit: u32,
@@ -59,24 +59,24 @@ pub enum AmqpWish {
     },
     /// Send a message.
     Send {
-        /// Where.
+        /// The destination.
         to: Destination,
-        /// What.
+        /// The message.
         message: Draft,
         /// In this transaction.
         transaction: Option<u64>,
-        /// Nobody waits for an answer.
+        /// The client waits for no answer.
         settled: bool,
     },
-    /// Say what became of a delivery.
+    /// Settle a delivery.
     Settle {
         /// Its number.
         delivery: u32,
-        /// What became of it.
+        /// The outcome.
         verdict: Verdict,
         /// In this transaction.
         transaction: Option<u64>,
-        /// Nobody waits for an answer.
+        /// The client waits for no answer.
         settled: bool,
     },
     /// Begin a transaction.
@@ -118,13 +118,13 @@ pub struct Draft {
     pub ttl: Option<u32>,
     /// Milliseconds that it is hidden.
     pub delay: u32,
-    /// What its sender calls it.
+    /// The sender's name of it, by which the broker recognises a repeated send.
     pub send_id: Option<Rc<str>>,
     /// Its payload, unlike any other.
     pub body: Rc<[u8]>,
 }
 
-/// What became of a delivery.
+/// The outcome of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is done with.
@@ -207,7 +207,7 @@ impl AmqpWish {
     }
 }
 
-/// An address that says what it is.
+/// An address that says if it is a queue or a topic.
 fn address(to: &Destination) -> String {
     match to {
         Destination::Queue(name) => format!("queue://{name}"),

@@ -1,4 +1,5 @@
-//! The server's end of a connection of AMQP: answers wait as events, each for what it depends on.
+//! The server's end of a connection of AMQP: each answer waits as an event until its dependency is
+//! durable.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ impl AmqpConnection {
         }
     }
 
-    /// What its client can have begun of what it holds.
+    /// Held deliveries of which the client may have begun to read.
     pub(super) fn begun(&self) -> BTreeSet<MessageId> {
         self.connection.begun()
     }
@@ -64,7 +65,8 @@ impl AmqpConnection {
         self.held.extend(self.connection.handle_reply(after, reply));
     }
 
-    /// Tells what need not wait any more, and gives so much of what was told.
+    /// Writes the events that need not wait any more, and returns at most so many of the written
+    /// bytes.
     pub(super) fn release(&mut self, durable: Durable, all: bool, bytes_max: usize) -> Vec<u8> {
         for (after, event) in std::mem::take(&mut self.held) {
             if all || durable.covers(after) {
@@ -83,5 +85,5 @@ impl AmqpConnection {
     }
 }
 
-/// What stands around a body.
+/// Bytes of the sections around a body.
 const SECTIONS_BYTES_MAX: u64 = 512;

@@ -1,4 +1,4 @@
-//! What commands of Redis bring that memory is to keep.
+//! Bytes that commands of Redis bring and that memory is to keep.
 
 use model::{Command, KeyCommand, ListCommand};
 

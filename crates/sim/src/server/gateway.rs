@@ -1,8 +1,8 @@
 //! The gateway of HTTP that ships, over the simulated broker. Each request is a future that the
 //! client polls when it reads; one that leaves drops its futures.
 //!
-//! The [`Ledger`] tells which request a command and an output belong to, so that the oracle learns
-//! what a client was told once it reads the answer.
+//! The [`Ledger`] tells which request a command and an output belong to. So the oracle learns the
+//! content of an answer once the client reads it.
 
 mod ledger;
 
@@ -28,7 +28,7 @@ use crate::http_client::{Heard, HttpWish, Post};
 use crate::registration::name;
 use ledger::{Ledger, RequestId};
 
-/// The shipped gateway, its clients, and what the oracle has to know of both.
+/// The shipped gateway, its clients, and the facts about both that the oracle needs.
 #[derive(Debug)]
 pub(super) struct Gateway {
     /// Away while it takes a step.
@@ -161,7 +161,7 @@ impl<D: Disk> Server<D> {
         self.gateway.connections.insert(id, Connection::default());
     }
 
-    /// What a client may read by now, and the changes that each reflects.
+    /// Answers that a client may read by now, and the changes that each reflects.
     pub fn release_http(&mut self, id: u64) -> Vec<(Heard, Vec<Changes>)> {
         let all = Durable { written: Lsn(u64::MAX), synced: Lsn(u64::MAX) };
         let durable = if self.gate_is_open { all } else { self.broker.durable() };
@@ -200,7 +200,7 @@ impl<D: Disk> Server<D> {
         self.gateway.is_due(self.now)
     }
 
-    /// Lets the gateway take in what other threads caused; tells whether there was any.
+    /// Lets the gateway take in outputs that other threads caused; tells if there were any.
     pub(super) fn wake_gateway(&mut self, outside: &mut Outside) -> bool {
         let has_mail = !self.gateway.said.is_empty();
         if has_mail {
@@ -216,7 +216,7 @@ impl<D: Disk> Server<D> {
         self.gateway.state = Some(state);
     }
 
-    /// Lets the broker do something for the gateway, and takes in what it says.
+    /// Lets the broker do something for the gateway, and takes in its outputs.
     fn step_broker(
         &mut self,
         outside: &mut Outside,
@@ -291,12 +291,13 @@ impl<D: Disk> Server<D> {
         }
     }
 
-    /// True if what is said to a session is the gateway's to hear.
+    /// True if the outputs for a session go to the gateway.
     pub(super) fn is_of_gateway(&self, session: u64) -> bool {
         session >= SESSIONS && SessionId(session) != super::operator::SESSION
     }
 
-    /// Lets the oracle judge what the gateway hears unasked, or in answer to what waited.
+    /// Lets the oracle judge outputs that the gateway did not ask for, or late answers to commands
+    /// that waited.
     pub(super) fn route_http(&mut self, output: Output, outside: &mut Outside) {
         let Output { session: SessionId(id), after, ref reply } = output;
         outside.trace(self.now, || format!("for {id}: {}", brief(reply)));
@@ -477,13 +478,13 @@ fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Option<F::Output> {
 }
 
 impl Outside {
-    /// The request that came first of those that the server has not seen, and whose it is.
+    /// The first request that the server has not seen, and its client.
     fn next_http(&mut self) -> Option<(u64, HttpWish)> {
         let mut clients = self.http_clients.values_mut();
         clients.find_map(|client| Some((client.id, client.outbound.pop_front()?)))
     }
 
-    /// What the gateway asks for and is no concern of the oracle's reflects nothing.
+    /// Commands of the gateway that do not concern the oracle reflect nothing.
     fn judge_http(
         &mut self,
         now: Nanos,
@@ -516,7 +517,7 @@ impl Outside {
         self.oracle.answered(now, session, &wish, reply.expect("it is answered at once"))
     }
 
-    /// What shows one message of memory alone waits for nothing.
+    /// A reply that shows one message of memory alone waits for nothing.
     fn assert_in_memory(&self, changes: &Changes, after: DependsOn, reply: &Reply) {
         if self.oracle.are_in_memory(changes.clone()) {
             assert_eq!(after.lsn, Lsn::ZERO, "{reply:?} is in memory alone");

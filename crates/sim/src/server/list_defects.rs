@@ -1,26 +1,26 @@
-//! Defects for tests of the oracle of keys: what a careless engine would do.
+//! Defects of a careless engine, for tests of the oracle of keys.
 
 use model::{Command, End, ListCommand, Nanos, Output, Persistence, Reply, SessionId};
 
 use crate::Paged;
 
-/// What is wrong with lists.
+/// A defect of lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListDefect {
     /// The commands of a batch are frames of their own.
     SplitsBatches,
-    /// What is pushed is kept in memory.
+    /// Pushed elements are kept in memory.
     PushesToMemory,
     /// Pops take from the other end.
     PopsFromWrongEnd,
-    /// What is popped is still there.
+    /// A popped element is still there.
     GivesTwice,
-    /// Something more than what is popped goes.
+    /// One element more than the popped ones goes.
     LosesOne,
 }
 
 impl ListDefect {
-    /// Does what is asked, in its way; the answer comes first.
+    /// Performs the command, with the defect; the answer comes first.
     pub(super) fn handle<F: Clone>(
         self,
         broker: &mut Paged<F>,

@@ -1,4 +1,4 @@
-//! An operator, who gives queues and topics rules of their own while others work.
+//! An operator: it gives queues and topics rules of their own while others work.
 
 use journal::Disk;
 use model::{AdminCommand, Command, Output, PolicyChange, QueueName, SessionId};
@@ -32,7 +32,7 @@ impl<D: Disk> Server<D> {
         self.poll(outside);
     }
 
-    /// What is safe of what the operator asked for, it hears.
+    /// The operator reads the answers to its changes that are safe.
     pub fn tell_operator(&mut self, outside: &mut Outside) {
         let durable = self.broker.durable();
         let (now, open) = (self.now, self.gate_is_open);

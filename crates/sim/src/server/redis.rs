@@ -1,4 +1,4 @@
-//! Serving clients of Redis: what they ask for goes to the broker, what they hear to the oracle.
+//! Serving clients of Redis: their commands go to the broker, their answers to the oracle.
 
 use journal::Disk;
 use model::{Command, KeyCommand, ListCommand, Nanos, Output, Reply, SessionId};
@@ -21,8 +21,7 @@ impl<D: Disk> Server<D> {
         self.redis_shared.wall_clock.set(self.now, wall);
     }
 
-    /// True if no command waits that was given before: what it says of moments is by the clock as
-    /// it was then.
+    /// True if no earlier command waits: its moments are by the clock as it was then.
     pub fn may_set_clock(&self) -> bool {
         let postpones = self.redis_connections.values().any(RedisConnection::is_postponed);
         self.broker.memory_waits() == 0 && !postpones
@@ -83,7 +82,7 @@ impl<D: Disk> Server<D> {
         outputs
     }
 
-    /// Hands a reply to a session of Redis, and what it makes of it to the oracle.
+    /// Hands a reply to a session of Redis, and the bytes that it makes of it to the oracle.
     pub(super) fn route_redis(&mut self, output: Output, outside: &mut Outside) {
         let Output { session: SessionId(id), after, reply } = output;
         outside.trace(self.now, || format!("for {id}: {}", brief(&reply)));
@@ -128,7 +127,7 @@ impl Outside {
         client.line_up();
     }
 
-    /// What came of what a client of Redis brought, as far as memory decided.
+    /// The outcome of elements that a client of Redis brought, as far as memory decided.
     fn judge_elements(&mut self, now: Nanos, id: u64, bytes: u64, reply: &Reply) {
         let (ticket, reply) = match reply {
             Reply::Late { ticket, reply } => (Some(*ticket), &**reply),

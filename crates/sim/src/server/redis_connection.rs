@@ -10,10 +10,10 @@ pub(super) struct RedisConnection {
     session: Session,
     input: InputBuffer,
     gate: Gate,
-    /// What was encoded and not yet taken; the first byte is at `taken` of the stream.
+    /// Bytes that were encoded and not yet taken; the first byte is at `taken` of the stream.
     output: Vec<u8>,
     taken: u64,
-    /// So many bytes of `output` nobody has judged yet.
+    /// So many bytes of `output` are not judged yet.
     unjudged: usize,
     /// A command that the broker could not take yet.
     postponed: Option<Command>,
@@ -63,7 +63,7 @@ impl RedisConnection {
         self.push(after, before);
     }
 
-    /// What was said since it was asked for the last time.
+    /// Bytes that were encoded since the last call.
     pub(super) fn said(&mut self) -> Vec<u8> {
         let unjudged = std::mem::take(&mut self.unjudged);
         let begin = self.output.len() - unjudged;
@@ -93,7 +93,7 @@ impl RedisConnection {
     }
 }
 
-/// What all such connections share.
+/// State that all such connections share.
 pub(super) fn shared(policy: StorePolicy) -> Shared {
     let options = Options { message_bytes_max: BODY_BYTES_MAX, policy, ..Options::default() };
     Shared::new(options, Box::new(NoFacts))

@@ -1,5 +1,5 @@
-//! A defect for tests of the oracle: what is said in a transaction is kept here and commanded part
-//! by part at the commit, so that it is as many frames and a crash may keep some of them.
+//! A defect for tests of the oracle: the commands of a transaction are kept here and given part by
+//! part at the commit. So they are as many frames, and a crash may keep some of them.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use model::{Command, DependsOn, Nanos, Output, Reply, SessionId, Settlement, Tra
 
 use crate::Paged;
 
-/// What was said in open transactions.
+/// Commands of open transactions.
 #[derive(Debug, Default)]
 pub(super) struct SplitCommits {
     parts: BTreeMap<(SessionId, TransactionId), Vec<Command>>,
 }
 
 impl SplitCommits {
-    /// Does what is asked, or some of it; the answer comes first.
+    /// Performs the command, or some of it; the answer comes first.
     pub(super) fn handle<F: Clone>(
         &mut self,
         broker: &mut Paged<F>,
@@ -51,7 +51,7 @@ impl SplitCommits {
     }
 }
 
-/// What undoes a part that was never done.
+/// The command that undoes a part that was never performed.
 fn undo(part: Command) -> Option<Command> {
     match part {
         Command::Settle { message, transaction, .. } => {

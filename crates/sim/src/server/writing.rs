@@ -1,9 +1,9 @@
 //! When the log is written: by the server's own scheduler, or by any thread at any time.
 //!
-//! The threads of the real server learn from two words what is due, and sleep in between: whether a
-//! write is, and the next deadline. Here they stand in [`Writing::announced`], and are told anew
-//! when a thread has done something with the broker. The gateway takes in replies that others
-//! caused only when it wakes, after that.
+//! The threads of the real server learn two things and sleep in between: if a write is due, and the
+//! next deadline. Here both stand in [`Writing::announced`]; a thread that has done something with
+//! the broker announces them again. The gateway takes in replies that others caused only when it
+//! wakes, after that.
 
 use broker::{ScheduledWrite, WriteScheduler};
 use journal::{Disk, DiskError, JournalFailed};
@@ -12,7 +12,7 @@ use model::{DependsOn, Nanos};
 use super::{Call, Outside, Server};
 use crate::Paged;
 
-/// Who decides that the log is written.
+/// The decision that the log is written.
 #[derive(Debug, Default)]
 pub(super) struct Writing {
     scheduler: WriteScheduler,
@@ -46,7 +46,7 @@ impl Writing {
         self.scheduler.begin_to_end();
     }
 
-    /// When the first reactor wakes to write what no client waits for.
+    /// When the first reactor wakes to write frames that no client waits for.
     pub(super) fn deadline(&self) -> Nanos {
         self.announced.filter(|_| self.is_scheduled).unwrap_or(Nanos::MAX)
     }
@@ -66,8 +66,8 @@ impl Writing {
 }
 
 impl<D: Disk> Server<D> {
-    /// A thread has done something with the broker: what is due is begun, and all others know when
-    /// the rest will be.
+    /// A thread has done something with the broker: it begins the writes that are due, and all
+    /// others learn when the rest is due.
     pub(super) fn commit(&mut self, outside: &mut Outside) {
         loop {
             while let Some(write) = self.writing.poll(&mut self.broker, self.now) {

@@ -47,7 +47,7 @@ impl<D: Disk + 'static> World<D> {
         while self.server().has_leaving() {
             self.turn();
             self.quiesce()?;
-            // A slow call may hold up who is leaving.
+            // A slow call may hold up clients that are leaving.
             self.pass(Nanos::from_millis(50));
             self.server.as_ref()?;
         }
@@ -74,7 +74,7 @@ impl<D: Disk + 'static> World<D> {
 
     /// Clients take out every message there is: first those of subscriptions, which end then.
     fn drain(&mut self) -> Option<()> {
-        // What was hidden for want of room comes back.
+        // Dead letters that were hidden for want of room come back.
         self.pass(SCARCE_RETRY + Nanos::SECOND);
         self.settle()?;
         self.drain_keys()?;

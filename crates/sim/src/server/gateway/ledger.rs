@@ -1,5 +1,6 @@
-//! Which requests the commands and outputs of the gateway belong to. So the oracle learns what a
-//! client was told once it reads an answer, and each answer is held against what the broker said.
+//! Which requests the commands and outputs of the gateway belong to. So the oracle learns the
+//! content of an answer once a client reads it, and each answer is compared with the broker's
+//! replies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -14,7 +15,7 @@ use crate::history::Changes;
 /// The number of a request. A later request has a larger one.
 pub(super) type RequestId = u64;
 
-/// All requests whose answers are unread, and all streams that clients follow.
+/// All requests with unread answers, and all streams that clients follow.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     requests: RequestId,
@@ -39,7 +40,7 @@ pub(super) struct Ledger {
     events: BTreeMap<(u64, MessageId), Changes>,
 }
 
-/// A request, and what the broker said to it.
+/// A request, and the broker's replies to it.
 #[derive(Debug)]
 struct Request {
     client: u64,
@@ -50,7 +51,7 @@ struct Request {
     changes: Vec<Changes>,
 }
 
-/// A receive whose link is open.
+/// A receive with an open link.
 #[derive(Debug)]
 struct Receiving {
     request: Option<RequestId>,
@@ -181,9 +182,9 @@ impl Ledger {
         self.unsettled.retain(|(of, _)| *of != session);
     }
 
-    /// The gateway gives a command; tells which request it is part of. A body tells sends apart,
-    /// which may wait for the log. The gateway gives all else while it begins the request, except
-    /// for what it asks for by itself.
+    /// The gateway gives a command; tells which request it is part of. Sends may wait for the log,
+    /// and a body tells them apart. The gateway gives all others while it begins the request,
+    /// except for the commands of its own.
     pub(super) fn note_command(&mut self, session: u64, command: &Command) -> Option<RequestId> {
         let request = match command {
             Command::PutTo { message, .. } => {
@@ -257,7 +258,7 @@ impl Ledger {
         }
     }
 
-    /// The broker answered what waited with this ticket.
+    /// The broker answered the command that waited with this ticket.
     pub(super) fn note_late(&mut self, ticket: u64, reply: &Reply, changes: Changes) {
         if let Some(request) = self.waiting.remove(&ticket) {
             self.note_reply(request, reply, changes);
@@ -299,7 +300,7 @@ impl Ledger {
     }
 }
 
-/// An answer says what the broker said; of a page, which messages it shows.
+/// An answer agrees with the broker's reply; of a page, the ids of the messages that it shows.
 fn assert_same(reply: &Reply, said: &Reply) {
     let (Reply::Page(page), Reply::Page(shown)) = (reply, said) else {
         return assert_eq!(reply, said);
@@ -310,8 +311,8 @@ fn assert_same(reply: &Reply, said: &Reply) {
     assert_eq!(ids(page), ids(shown));
 }
 
-/// True if a command is what a client wants of a lease. The old priority of a message is for the
-/// oracle to know.
+/// True if a command carries out a client's settling of a lease. The old priority of a message is
+/// for the oracle to know.
 fn says(command: &Command, token: Token, how: Settling) -> bool {
     let settles = |wanted| {
         let (message, transaction) = (token.message, None);
