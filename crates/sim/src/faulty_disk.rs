@@ -1,10 +1,10 @@
 //! A [`Disk`] in memory that breaks its promises exactly as far as the trait's contract lets it.
 //!
 //! Every call has a number, counted from 1; a [`Fault`] can be set for any of them, or strike at
-//! random. What a call touches lives in [`Image`]s (file contents) and in names that, like
-//! sectors, each reach the device on their own until the directory is synced. After
-//! [`Fault::Crash`] every call fails until the simulation says what kind of crash it was:
-//! [`FaultyDisk::kill`] (the process died) or [`FaultyDisk::cut_power`]. Handles die with either.
+//! random. A call touches [`Image`]s (file contents) and names. Names, like sectors, each reach the
+//! device on their own until the directory is synced. After [`Fault::Crash`] every call fails until
+//! the simulation names the kind of crash: [`FaultyDisk::kill`] (the process died) or
+//! [`FaultyDisk::cut_power`]. Handles die with either.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -26,12 +26,12 @@ pub struct FaultyFile {
     epoch: u64,
 }
 
-/// What goes wrong in a call.
+/// A fault of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// EIO; any part may have happened. A failed sync forgets what it did not write.
+    /// EIO; any part may have happened. A failed sync forgets the bytes that it did not write.
     Io,
-    /// ENOSPC, whatever the quota says; a prefix may have been written.
+    /// ENOSPC, even within the quota; a prefix may have been written.
     Full,
     /// A write that stops early.
     Short,
@@ -53,10 +53,10 @@ pub enum Moment {
 }
 
 impl FaultyDisk {
-    /// What a slow call takes.
+    /// The time that a slow call takes.
     pub const STALL: Nanos = Nanos::from_secs(5);
 
-    /// An empty directory without faults; the seed decides what crashes and faults leave.
+    /// An empty directory without faults; the seed decides the bytes that crashes and faults leave.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(Rc::new(RefCell::new(State {
@@ -115,8 +115,8 @@ impl FaultyDisk {
         !self.0.borrow().struck.is_empty()
     }
 
-    /// True if a call since this was last asked takes [`FaultyDisk::STALL`]. The disk has no
-    /// clock: who moves the simulation lets the time pass.
+    /// True if a call since the last question takes [`FaultyDisk::STALL`]. The disk has no clock:
+    /// the simulation lets the time pass.
     #[must_use]
     pub fn take_slow(&self) -> bool {
         std::mem::take(&mut self.0.borrow_mut().is_slow)
@@ -165,7 +165,7 @@ impl FaultyDisk {
         state.stopped = true;
     }
 
-    /// Lets someone read of whom nobody takes notice: no fault strikes, and nothing is counted.
+    /// Lets a test read beside the simulation: no fault strikes, and nothing is counted.
     pub fn unnoticed<T>(&self, read: impl FnOnce() -> T) -> T {
         let noticed = |state: &mut State| {
             let faults = (std::mem::take(&mut state.faults), state.random.take());
@@ -182,8 +182,7 @@ impl FaultyDisk {
         read
     }
 
-    /// Lets somebody look who is not part of the simulation: no fault strikes, nothing is counted
-    /// or drawn.
+    /// Lets a test look beside the simulation: no fault strikes, and nothing is counted or drawn.
     ///
     /// # Panics
     /// When it changed anything.
@@ -206,7 +205,7 @@ impl FaultyDisk {
         self.0.borrow_mut().restart();
     }
 
-    /// The machine lost power: what was not synced is kept, lost or mixed with what was there.
+    /// The machine lost power: unsynced bytes are kept, lost, or mixed with those before them.
     pub fn cut_power(&self) {
         let mut state = self.0.borrow_mut();
         state.lose_unsynced();
@@ -223,7 +222,7 @@ impl FaultyDisk {
         files
     }
 
-    /// What a reader of the file would see.
+    /// The bytes that a reader of the file would see.
     ///
     /// # Panics
     /// When there is no such file.
@@ -298,14 +297,14 @@ impl Disk for FaultyDisk {
         self.0.borrow().epoch + 0x5A17
     }
 
-    /// Small, so that what is read of a segment comes in many.
+    /// Small, so that a read of a segment comes in many pieces.
     fn piece_bytes(&self) -> usize {
         2 * BLOCK_BYTES
     }
 
     fn names(&self) -> Result<Vec<String>, DiskError> {
         self.call("list", ".", |state, _| {
-            // In no particular order: whoever relies on one shall notice.
+            // In no particular order: code that relies on an order fails here.
             let mut names: Vec<String> =
                 state.inodes.values().filter_map(|inode| inode.name.clone()).collect();
             for last in (1..names.len()).rev() {
@@ -387,7 +386,7 @@ impl Disk for FaultyDisk {
             let image = state.image(file)?;
             match fault {
                 None | Some(Fault::Slow | Fault::Crash(Moment::After)) => image.sync(),
-                // Whatever it did by then is one of the outcomes of a crash without it.
+                // Each state that it may leave is one of the outcomes of a crash without it.
                 Some(Fault::Crash(_)) => {}
                 Some(Fault::Io | Fault::Full | Fault::Short) => image.fail_sync(&mut rng),
             }
@@ -441,7 +440,7 @@ struct State {
     faults: BTreeMap<u64, Fault>,
     random: Option<(u64, Vec<Fault>)>,
     struck: Vec<(u64, Fault)>,
-    /// A call was slow of which nobody was told yet.
+    /// A call was slow, and no caller of [`FaultyDisk::take_slow`] has heard of it yet.
     is_slow: bool,
     quota: Option<u64>,
     trace: bool,
@@ -451,11 +450,11 @@ struct State {
 #[derive(Clone, Debug, Default)]
 struct Inode {
     image: Image,
-    /// What it is called now; `None`: removed.
+    /// The name that it has now; `None`: removed.
     name: Option<String>,
-    /// What it is called for certain after a power cut, and since which change.
+    /// The name that it has for certain after a power cut, and the change that gave it.
     durable: Name,
-    /// What it was called since then, oldest first.
+    /// Names that it had since then, oldest first.
     pending: Vec<Name>,
 }
 
@@ -471,8 +470,8 @@ impl State {
     fn next_fault(&mut self) -> Option<Fault> {
         self.calls += 1;
         let mut fault = self.faults.remove(&self.calls);
-        // Where none can come none is drawn: how often a file is read does not change what a power
-        // cut leaves.
+        // A call that can have no fault draws none: the number of reads of a file does not change
+        // the outcome of a power cut.
         if let (None, Some((per_million @ 1.., faults))) = (fault, &self.random)
             && self.rng.chance(*per_million, 1_000_000)
         {

@@ -1,4 +1,4 @@
-//! What the faulty disk promises, and how far it breaks what it does not.
+//! Promises of the faulty disk, and how far it breaks those that it does not make.
 
 use std::collections::BTreeSet;
 

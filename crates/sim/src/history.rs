@@ -2,9 +2,10 @@
 //!
 //! After a crash the recovered messages must equal the state after *some prefix* of the history:
 //! nothing is half-applied, nothing comes back, nothing overtakes. The prefix must reach the last
-//! change that a client was told of and that the fall of the process spares, which depends on how
-//! durable its message is. What it leaves out is forgotten here too, so that it cannot rise again
-//! in a later crash. What memory alone keeps is numbered like the rest and lost in any crash.
+//! change that a client was told of and that the fall of the process spares. A fall spares a change
+//! by the durability of its message. Changes behind the prefix are forgotten here too, so that they
+//! cannot rise again in a later crash. Changes in memory alone are numbered like the rest and lost
+//! in any crash.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,13 +16,13 @@ use model::{DeadReason, Durability, Nanos, StorePolicy};
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fall {
-    /// It died, or was shut down; what was written is there.
+    /// It died, or was shut down; written bytes are there.
     Process,
     /// The machine lost power, or the disk lost unsynced bytes in a failed sync.
     Power,
 }
 
-/// What a message is.
+/// The contents and properties of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
     /// Its queue, or its subscription: see [`crate::registration`].
@@ -34,7 +35,7 @@ pub struct Content {
     pub body: Rc<[u8]>,
     /// Deliveries that failed.
     pub failed: u32,
-    /// From when on nobody may receive it.
+    /// From then on no consumer may receive it.
     pub expires: Option<Nanos>,
     /// Why it is a dead letter, if it is.
     pub dead: Option<Dead>,
@@ -51,7 +52,7 @@ pub struct Dead {
     pub attempts: u32,
 }
 
-/// Where a message stands, as far as that is durable.
+/// The state of a message, as far as it is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// Ready, or leased: a lease is not durable.
@@ -68,30 +69,30 @@ pub type Kept = (Content, Standing);
 /// A message that recovery found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// What was seen of it.
+    /// The part of it that was seen.
     pub kept: Kept,
-    /// It could not be delivered, so it is unknown what only a delivery shows: failures, expiry,
-    /// why it is dead, and which subscription of the topic has it.
+    /// It could not be delivered. So the facts that only a delivery shows are unknown: failures,
+    /// expiry, why it is dead, and which subscription of the topic has it.
     pub is_hidden: bool,
-    /// Its place in what its queue delivers, the first to come first, where it was delivered.
+    /// Its place among the deliveries of its queue, the first to come first, if it was delivered.
     pub place: Option<usize>,
 }
 
-/// What no recovery shows of a message, and yet decides what becomes of it.
+/// Facts about a message that no recovery shows, and that yet decide its fate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nature {
-    /// What a confirmed change of it survives.
+    /// The durability of a confirmed change of it.
     pub level: Durability,
     /// Its place among the ready of its priority.
     pub order: u64,
     /// The last that it may have, where a fall has left a doubt.
     pub order_max: u64,
-    /// What its body counts for where bytes are counted.
+    /// The bytes that its body counts for in bounds.
     pub bytes: u64,
 }
 
 impl Nature {
-    /// One whose place is known.
+    /// A nature with a known place.
     #[must_use]
     pub const fn new(level: Durability, order: u64, bytes: u64) -> Self {
         Self { level, order, order_max: order, bytes }
@@ -107,7 +108,7 @@ impl Nature {
 /// The changes that a reply reflects, by their numbers. They may be of several messages.
 pub type Changes = Range<usize>;
 
-/// What happened, in the order of the engine's frames.
+/// Changes, in the order of the engine's frames.
 #[derive(Clone, Debug)]
 pub struct History {
     policy: StorePolicy,
@@ -156,7 +157,7 @@ impl History {
         self.evicts = at_times;
     }
 
-    /// Notes what a step left of a message; returns the number of the change.
+    /// Notes the state that a step left of a message; returns the number of the change.
     pub fn push(&mut self, step: u64, id: u64, nature: Nature, left: Option<Kept>) -> usize {
         let (told, leased, is_set_aside, slack) = (None, false, false, 0);
         self.changes.push(Change { step, id, nature, left, told, leased, is_set_aside, slack });
@@ -204,7 +205,7 @@ impl History {
         self.changes.is_empty()
     }
 
-    /// What the message was like that this change left.
+    /// The nature of the message that this change left.
     #[must_use]
     pub fn nature(&self, change: usize) -> Option<Nature> {
         self.changes.get(change).map(|change| change.nature)
@@ -229,18 +230,18 @@ impl History {
         self.changes.iter().map(|change| change.id).filter(is_message).max().unwrap_or(0)
     }
 
-    /// The highest id that must not be given again. A crash may take back those above it that
-    /// nobody was told of for certain.
+    /// The highest id that must not be given again. A crash may take back higher ids if no client
+    /// was told of them for certain.
     #[must_use]
     pub const fn spent_id(&self) -> u64 {
         self.spent_id
     }
 
-    /// The process fell at `fell`, and a new one found these messages: forgets what is gone.
-    /// Returns how many changes are there for certain.
+    /// The process fell at `fell`, and a new one found these messages: forgets the changes that are
+    /// gone. Returns how many changes are there for certain.
     ///
-    /// # Panics
-    /// When no prefix explains what was found, or none that keeps what had to survive.
+    /// # Panics When no prefix explains the found messages, or none that keeps the changes that had
+    /// to survive.
     pub fn recover(
         &mut self,
         fall: Fall,
@@ -255,8 +256,8 @@ impl History {
         let cuts = (floor..=self.len()).filter(|cut| self.is_between_steps(*cut));
         let fits = |cut: &usize| self.misfits(*cut, now, found).is_empty();
         let fitting: Vec<_> = cuts.filter(fits).collect();
-        // Of several prefixes with the same outcome the shortest: what it leaves out may be lost.
-        // A change that shows in nothing but the order in which messages come is told by that.
+        // Of several prefixes with the same outcome the shortest: changes behind it may be lost. A
+        // change that shows only in the order of messages is told by that order.
         let ordered = fitting.iter().find(|cut| self.explains_order(**cut, found));
         let Some(&cut) = ordered.or(fitting.first()) else {
             panic!("{}", self.complaint(floor, fall, now, found));
@@ -271,7 +272,7 @@ impl History {
         cut
     }
 
-    /// How many deliveries have failed is what was found.
+    /// The counts of failed deliveries become those that were found.
     fn adopt(&mut self, found: &BTreeMap<u64, Found>) {
         for (id, found) in found.iter().filter(|(_, found)| !found.is_hidden) {
             let last = self.changes.iter_mut().rfind(|change| change.id == *id);
@@ -283,8 +284,8 @@ impl History {
         }
     }
 
-    /// What expired until `now` and was found among the dead letters is there from here on, and
-    /// what went for others is not.
+    /// A message that expired until `now` and was found among the dead letters is there from here
+    /// on. A dead letter that went for others is not.
     pub fn age(&mut self, step: u64, now: Nanos, found: &BTreeMap<u64, Found>) {
         let evicted = self.state().into_iter().filter(|(id, _)| !found.contains_key(id));
         let evicted: Vec<_> = evicted.map(|(id, (number, _))| (id, number)).collect();
@@ -353,10 +354,11 @@ impl History {
         let fits = |id: &u64, found: &Found| {
             let (number, left) = state.get(id)?;
             let Change { leased, is_set_aside, slack, .. } = *self.changes.get(*number)?;
-            // What is over may not have gone yet: a broker that has no room does nothing by time.
+            // An expired message may not have gone yet: a broker that has no room does nothing by
+            // time.
             let aged = left.0.aged(now).is_some_and(|aged| found.shows(&aged, slack));
             let stands = stands_as(left.1, leased, now, found.kept.1);
-            // On a full device what is over is hidden, by this process or by one before it.
+            // On a full device an expired message is hidden, by this process or by one before it.
             let may_hide = is_set_aside || self.may_lack_room && left.0.aged(now).is_some();
             let is_hidden = |until: Nanos| may_hide && until <= now + SCARCE_RETRY;
             let hides = matches!(found.kept.1, Standing::Delayed(until) if is_hidden(until));
@@ -367,8 +369,8 @@ impl History {
         lost.chain(wrong).collect()
     }
 
-    /// What the first `cut` changes left may have been given another place by a change behind
-    /// them, of which nothing else is to be seen.
+    /// A change after the first `cut` ones may have given a message another place, and left no
+    /// other trace.
     fn doubt_order(&mut self, cut: usize, fitting: &[usize]) {
         let last = fitting.iter().copied().fold(cut, usize::max);
         let state = self.state_at(cut).into_iter();
@@ -444,7 +446,7 @@ impl Content {
         destination(&self.queue)
     }
 
-    /// What it is as a dead letter.
+    /// This message as a dead letter.
     #[must_use]
     pub fn dead(&self, reason: DeadReason) -> Self {
         let dead = Dead { reason, from: self.destination().into(), attempts: self.failed };
@@ -463,7 +465,7 @@ impl Content {
         may_be(self.failed, seen.failed) && may_be(known, of_seen) && same == *self
     }
 
-    /// What its time has made of it by now, if that is anything.
+    /// This message as its expiry has changed it by now, if it has.
     fn aged(&self, now: Nanos) -> Option<Self> {
         let is_over = self.expires.is_some_and(|at| at <= now);
         is_over.then(|| self.dead(DeadReason::Expired))
@@ -493,13 +495,13 @@ pub(crate) fn destination(queue: &str) -> &str {
     queue.split_once(SUBSCRIBED).map_or(queue, |(topic, _)| topic)
 }
 
-/// What stands between a topic and a subscription of it.
+/// The separator between a topic and a subscription of it.
 pub(crate) const SUBSCRIBED: char = '|';
 
-/// Where dead letters are.
+/// The queue of dead letters.
 pub(crate) const DEAD_LETTERS: &str = "DLQ";
 
-/// How long what has no room to become a dead letter is hidden: as in the engine.
+/// How long a message without room to become a dead letter is hidden: as in the engine.
 pub(crate) const SCARCE_RETRY: Nanos = Nanos::from_secs(30);
 
 /// Numbers from here on are of durable subscriptions, which are kept like messages.

@@ -1,5 +1,5 @@
-//! Which recoveries a history accepts. What it must reject is the point: an oracle that accepts
-//! everything proves nothing.
+//! Which recoveries a history accepts. The point is the recoveries that it must reject: an oracle
+//! that accepts everything proves nothing.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

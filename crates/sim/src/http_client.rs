@@ -1,4 +1,5 @@
-//! One simulated client of HTTP: what it asks, what it still expects, which leases it got.
+//! One simulated client of HTTP: the requests that it sends, the answers that it still expects, the
+//! leases that it got.
 //!
 //! It asks in the words of the server's gateway, which makes commands of requests; the bytes of
 //! HTTP are tested with the server. Several requests may be under way at a time, as by HTTP/2.
@@ -9,7 +10,7 @@ use std::rc::Rc;
 use http_api::{Settling, Token};
 use model::{Destination, Nanos, Persistence};
 
-/// A client and what it waits for.
+/// A client and the answers that it waits for.
 #[derive(Debug)]
 pub struct HttpClient {
     /// Its number, never used twice.
@@ -30,9 +31,9 @@ pub struct HttpClient {
 pub enum HttpWish {
     /// `POST …/messages`
     Send {
-        /// Where.
+        /// The destination.
         to: Destination,
-        /// What.
+        /// The message.
         post: Post,
     },
     /// `GET /topics/NAME/events`
@@ -53,11 +54,11 @@ pub enum HttpWish {
         /// For how long they are leased.
         lease: Nanos,
     },
-    /// `DELETE /leases/LEASE` and what else ends or extends one.
+    /// `DELETE /leases/LEASE`, and all other requests that end or extend one.
     Settle {
         /// Which.
         token: Token,
-        /// What becomes of the message.
+        /// The settling of the message.
         how: Settling,
     },
     /// `GET /queues/NAME/messages?browse`
@@ -78,13 +79,13 @@ pub struct Post {
     pub ttl: Option<Nanos>,
     /// How long it is hidden.
     pub delay: Nanos,
-    /// What its sender calls it.
+    /// The sender's name of it, by which the broker recognises a repeated send.
     pub send_id: Option<Rc<str>>,
     /// Its bytes, unlike any other's.
     pub body: Rc<[u8]>,
 }
 
-/// What a client reads.
+/// A thing that a client reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// The answer to a request.
@@ -139,7 +140,7 @@ impl HttpClient {
         self.follows
     }
 
-    /// Sends what says this wish.
+    /// Sends the request of this wish.
     pub fn send(&mut self, wish: HttpWish) {
         match &wish {
             HttpWish::Receive { .. } => self.receives += 1,

@@ -1,4 +1,4 @@
-//! What clients of HTTP like to do.
+//! Wishes of clients of HTTP, drawn by weight.
 
 use http_api::{Settling, Token};
 use model::{Destination, Nanos, Persistence};
@@ -9,8 +9,7 @@ use crate::http_client::{HttpClient, HttpWish, Post};
 use crate::registration::{TOPICS, name};
 use crate::workload::{self, QUEUES};
 
-/// The next wish of a client whose messages are of these persistences, where these leases are
-/// known to anybody.
+/// The next wish of a client, with messages of these persistences and leases that any client knows.
 pub(crate) fn wish(
     client: &HttpClient,
     rng: &mut Rng,

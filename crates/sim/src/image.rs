@@ -1,10 +1,10 @@
-//! One file as a crash sees it: what the page cache holds, what the device holds, and every sector
-//! version between the two.
+//! One file as a crash sees it: the page cache, the device, and every sector version between the
+//! two.
 //!
 //! The model is as bad as the contract of `journal::Disk` allows. Until a sync, each 512-byte
-//! sector is free to reach the device in any of the versions it had, or not at all, whatever its
-//! neighbours do; so is the file's length. A failed sync forgets what it could not write: the
-//! cache still shows it, no later sync will write it.
+//! sector may reach the device in any of the versions it had, or not at all. Neighbours are
+//! independent of each other. The same holds for the file's length. A failed sync forgets the bytes
+//! that it could not write: the cache still shows them, and no later sync writes them.
 
 use std::collections::BTreeMap;
 
@@ -16,17 +16,18 @@ pub const SECTOR_BYTES: usize = 512;
 /// Content of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
-    /// What a reading process sees.
+    /// The bytes that a reading process sees.
     cache: Vec<u8>,
-    /// What is left for certain when the power goes.
+    /// The bytes that certainly remain after a power cut.
     device: Vec<u8>,
     /// Versions of a sector that were written since the device's, oldest first.
     pending: BTreeMap<usize, Vec<Sector>>,
     /// Lengths that the file had since the device's, oldest first.
     pending_lengths: Vec<usize>,
-    /// Where it was cut since: what the device has behind may come back.
+    /// The length to which it was cut since; the device's bytes behind it may come back.
     cut: Option<usize>,
-    /// A sync failed, and the cache shows what it forgot no longer than the process lives.
+    /// A sync failed, and the cache shows the bytes that it forgot only as long as the process
+    /// lives.
     evicts: bool,
 }
 
@@ -46,13 +47,13 @@ pub enum Extent {
 }
 
 impl Image {
-    /// What a reader sees.
+    /// The bytes that a reader sees.
     #[must_use]
     pub fn cache(&self) -> &[u8] {
         &self.cache
     }
 
-    /// What surely outlives a power cut.
+    /// The bytes that surely outlive a power cut.
     #[must_use]
     pub fn device(&self) -> &[u8] {
         &self.device
@@ -62,7 +63,7 @@ impl Image {
     pub fn write(&mut self, offset: usize, bytes: &[u8]) {
         let end = offset + bytes.len();
         grow(&mut self.cache, end);
-        // Measured by the device: what a failed sync forgot of the length comes with new bytes.
+        // Measured by the device: a length that a failed sync forgot comes with new bytes.
         if end > self.length_to_come() {
             remember(&mut self.pending_lengths, end);
         }
@@ -134,7 +135,7 @@ impl Image {
         }
     }
 
-    /// Everything in the cache reaches the device, but for what a failed sync forgot.
+    /// Everything in the cache reaches the device, except for bytes that a failed sync forgot.
     pub fn sync(&mut self) {
         let length = self.length_to_come();
         self.device.truncate(self.cut.take().unwrap_or(usize::MAX));
@@ -154,7 +155,7 @@ impl Image {
         self.lose_pending(rng);
     }
 
-    /// The process has ended: what a failed sync forgot may be shown no longer.
+    /// The process has ended: the cache may stop showing the bytes that a failed sync forgot.
     pub fn end_process(&mut self) {
         if std::mem::take(&mut self.evicts) {
             self.cache.clone_from(&self.device);
@@ -167,7 +168,7 @@ impl Image {
         }
     }
 
-    /// What a power cut leaves; the cache starts anew from it.
+    /// Leaves the bytes that a power cut leaves; the cache starts anew from them.
     pub fn power_cut(&mut self, rng: &mut Rng) {
         self.lose_pending(rng);
         self.cache.clone_from(&self.device);
@@ -259,7 +260,8 @@ impl Survival {
     }
 }
 
-/// Versions between the first and the newest add little to what a crash can leave; a few are kept.
+/// Versions between the first and the newest add little to the possible outcomes of a crash; a few
+/// are kept.
 fn remember<T>(versions: &mut Vec<T>, version: T) {
     if versions.len() == VERSIONS_MAX {
         versions.remove(VERSIONS_MAX / 2);

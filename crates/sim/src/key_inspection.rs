@@ -1,4 +1,4 @@
-//! What a broker that has just recovered shows of its keys, asked for command by command.
+//! The keys that a broker shows just after recovery, asked for command by command.
 
 use std::rc::Rc;
 
@@ -52,8 +52,8 @@ fn shown<F: Clone>(broker: &mut Paged<F>, now: Nanos, name: &QueueName) -> KeySn
     }
 }
 
-/// The left end first: the right one is the queue's head. By pages, which show one message whatever
-/// its size.
+/// The left end first: the right one is the queue's head. By pages: each shows at least one
+/// message, even a large one.
 fn list<F: Clone>(broker: &mut Paged<F>, now: Nanos, name: &QueueName) -> Vec<Rc<[u8]>> {
     let all = page(broker, now, name.clone());
     all.iter().rev().map(|shown| shown.delivery.payload().into()).collect()

@@ -1,8 +1,9 @@
-//! The oracle of keys: lists and values, who waits for them, and what a crash may take of them.
+//! The oracle of keys: lists and values, clients that wait for them, and which of them a crash may
+//! take.
 //!
-//! It is told each command of a client of Redis with what the client will read, in the order in
-//! which the engine did them, and panics at the first reply that a naive [`Keyspace`] would not
-//! give. A batch is one step of its [`Chronicle`], so no recovery may show half of it.
+//! It takes each command of a client of Redis with the reply that the client will read, in the
+//! order in which the engine performed them. It panics at the first reply that a naive [`Keyspace`]
+//! would not give. A batch is one step of its [`Chronicle`], so no recovery may show half of it.
 
 mod chronicle;
 mod places;
@@ -31,14 +32,14 @@ pub struct KeyOracle {
     /// Milliseconds by which the machine's clock is ahead of the broker's.
     ahead: i64,
     chronicle: Chronicle,
-    /// Who waits for an element, the longest first.
+    /// Clients that wait for an element, the longest first.
     waiting: Vec<Waiting>,
     turns: Turns,
     versions: Versions,
-    /// What clients observe, by client.
+    /// Keys that clients observe, by client.
     watches: BTreeMap<u64, Vec<Seen>>,
-    /// Steps that the next reply to a client depends on, since its command was made to take for
-    /// good what it had popped.
+    /// Steps that the next reply to a client depends on: its command took its popped elements for
+    /// good.
     settled: BTreeMap<u64, usize>,
     /// How many steps there were when elements came to be, by their numbers.
     births: Vec<usize>,
@@ -70,7 +71,7 @@ impl KeyOracle {
         self
     }
 
-    /// The session of a client asked the engine for something, whatever it was.
+    /// The session of a client asked the engine for something, by any command.
     pub fn commanded(&mut self, now: Nanos, client: u64) {
         self.pass(now);
         self.turns = Turns::default();
@@ -149,30 +150,30 @@ impl KeyOracle {
         needs.max(settled)
     }
 
-    /// The list whose turn it is of those for which somebody waits, and whose end no answer shows.
+    /// Of the lists that a client waits for, with an end too large to show in an answer: the one
+    /// with the first turn.
     fn unshown(&self, waiting: &Waiting) -> Option<Rc<[u8]>> {
         let all = waiting.keys().iter();
         let all = all.filter(|key| !self.keyspace.shows_end(key, &waiting.words));
         all.min_by_key(|key| self.turns.place_of(key)).cloned()
     }
 
-    /// Nobody waits for what is there.
+    /// Asserts that no client waits for an element that is there.
     ///
-    /// # Panics
-    /// When somebody does.
+    /// # Panics When a client does.
     pub fn assert_served(&self) {
         assert_eq!(self.unserved(), None, "somebody waits while there is something");
     }
 
-    /// The log has no room now, or something is due: who waits for what is there may be served
-    /// later, and of several lists by any first.
+    /// The log has no room now, or something is due. A client that waits for an element that is
+    /// there may be served later, and from any of several lists first.
     pub fn serves_later(&mut self) {
         if self.unserved().is_some() {
             self.turns.lose_order();
         }
     }
 
-    /// Who waits for a list that is there.
+    /// A client that waits for a list that is there.
     fn unserved(&self) -> Option<(u64, &Rc<[u8]>)> {
         self.waiting.iter().find_map(|waiting| {
             let key = waiting.keys().iter().find(|key| self.keyspace.is_list(key))?;
@@ -180,8 +181,8 @@ impl KeyOracle {
         })
     }
 
-    /// A client's connection is gone: what it popped and did not settle is back in its place, and
-    /// goes where there is none.
+    /// A client's connection is gone: elements that it popped and did not settle are back in their
+    /// places. They go if there is no place.
     pub fn closed(&mut self, now: Nanos, client: u64) {
         self.pass(now);
         self.waiting.retain(|waiting| waiting.client != client);
@@ -213,7 +214,7 @@ impl KeyOracle {
     /// # Panics
     /// When that fall cannot leave it.
     pub fn recovered(&mut self, fall: Fall, fell: Nanos, now: Nanos, found: &Picture, ages: &Ages) {
-        // What was due may have happened, though nobody heard of it.
+        // Due things may have happened, though no client heard of them.
         self.pass(fell);
         let picture = self.chronicle.recover(fall, fell, now, found);
         self.keyspace = self.keyspace.restored(&picture);
@@ -235,7 +236,7 @@ impl KeyOracle {
         self.keyspace.picture().0.into_keys().collect()
     }
 
-    /// What is due by now happens, each thing for itself.
+    /// Things that are due by now happen, each for itself.
     fn pass(&mut self, now: Nanos) {
         let mut goes_on = true;
         while goes_on {
@@ -259,7 +260,7 @@ impl KeyOracle {
         0
     }
 
-    /// All of them, or nothing where what the client observes has changed.
+    /// All commands of the batch, or none if the keys that the client observes have changed.
     fn batch(&mut self, asking: Asking, all: &[Words], value: &Value) -> usize {
         let seen = self.watches.remove(&asking.client).unwrap_or_default();
         if *value == Value::Nil {
@@ -268,7 +269,8 @@ impl KeyOracle {
                 seen.iter().map(|seen| seen.name.as_bytes().into()).collect();
             return self.chronicle.last_change(&names);
         }
-        // What cannot be answered is refused before it is asked what changed: nothing was done.
+        // A batch without a possible answer is refused before its keys are compared: nothing was
+        // done.
         if is_refusal(value) {
             return 0;
         }
@@ -316,7 +318,7 @@ impl KeyOracle {
         value
     }
 
-    /// Notes whose keys change by this, and which lists get something that others wait for.
+    /// Notes keys that change by this, and lists that get elements that others wait for.
     fn change(&mut self, change: impl FnOnce(&mut Keyspace)) {
         let before = self.keyspace.clone();
         change(&mut self.keyspace);
@@ -329,7 +331,7 @@ impl KeyOracle {
         self.notice_moves();
     }
 
-    /// Notes what a recovery would show now, if that is new.
+    /// Notes the keys that a recovery would show now, if they are new.
     fn record(&mut self) -> bool {
         let is_new = self.chronicle.push(self.keyspace.picture());
         let born = usize::try_from(self.keyspace.born()).expect("invariant: they are in memory");
@@ -337,13 +339,13 @@ impl KeyOracle {
         is_new
     }
 
-    /// How many steps what a command told a client depends on.
+    /// How many steps the reply to a command depends on.
     fn reflected(&self, client: u64, words: &Words) -> usize {
         let held = self.keyspace.held_by(client).map(|number| number as usize - 1);
         if let Some(birth) = held.filter_map(|index| self.births.get(index)).max()
             && is_pop(words)
         {
-            // It is there still: who sees it sees that it came, and no more.
+            // The element is still there: the client sees that it came, and no more.
             return *birth;
         }
         match &**words.first().expect("invariant: a command has a name") {
@@ -373,13 +375,13 @@ fn named(words: &Words) -> Vec<Rc<[u8]>> {
     arguments.iter().take(count).cloned().collect()
 }
 
-/// True if a command may change what it names.
+/// True if a command may change the keys that it names.
 fn may_change(words: &Words) -> bool {
     let name = words.first().map(|word| &**word).unwrap_or_default();
     !READING.iter().any(|reading| reading.as_bytes() == name)
 }
 
-/// What changes nothing.
+/// Commands that change nothing.
 const READING: [&str; 10] =
     ["PING", "LLEN", "LRANGE", "LINDEX", "LPOS", "GET", "EXISTS", "TYPE", "PTTL", "DBSIZE"];
 

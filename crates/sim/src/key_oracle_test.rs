@@ -1,4 +1,4 @@
-//! What the oracle of keys lets pass and what it does not.
+//! Replies and recoveries that the oracle of keys accepts, and those that it does not.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,8 +1,9 @@
-//! A naive model of what Redis' commands do to keys: a vector for each list, linear searches.
+//! A naive model of the effects of Redis' commands on keys: a vector for each list, linear
+//! searches.
 //!
-//! Lists lie as Redis shows them, the left end first. It is told a command and says what must be
-//! answered. What a protected list's popped elements become until they are settled is here too;
-//! who waits, and what a crash takes away, is not.
+//! Lists lie as Redis shows them, the left end first. The model takes a command and returns the
+//! answer that it must get. It also holds popped elements of a protected list until they are
+//! settled. It knows nothing of waiting clients, nor of the losses of a crash.
 
 mod ages;
 mod answering;
@@ -34,7 +35,7 @@ pub(crate) struct Keyspace {
     answer: Answer,
 }
 
-/// What a name stands for.
+/// The value or list of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Key {
     content: Content,
@@ -66,11 +67,11 @@ struct Held {
     element: Element,
 }
 
-/// What a broker that recovered shows of the keys.
+/// The keys that a recovered broker shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Picture(pub BTreeMap<Rc<str>, KeySnapshot>);
 
-/// What it shows of one.
+/// One key that it shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeySnapshot {
     /// A list, the left end first, or a value.
@@ -79,7 +80,7 @@ pub struct KeySnapshot {
     pub deadline: Option<Nanos>,
 }
 
-/// What it is.
+/// The content of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// The left end first.
@@ -88,7 +89,7 @@ pub enum Shape {
     Value(Rc<[u8]>),
 }
 
-/// Whose command it is, and when.
+/// The client that gives a command, and when.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asking {
     pub(crate) now: Nanos,
@@ -105,7 +106,7 @@ impl Asking {
 }
 
 impl Keyspace {
-    /// Does what a command says. `None`: it has to wait.
+    /// Performs a command. `None`: it has to wait.
     ///
     /// # Panics
     /// When it is none that the model knows.
@@ -204,12 +205,12 @@ impl Keyspace {
         over.is_some_and(|(_, name)| self.keys.remove(&name).is_some())
     }
 
-    /// What this client popped is taken for good.
+    /// Elements that this client popped are taken for good.
     pub(crate) fn settle(&mut self, client: u64) {
         self.held.retain(|held| held.client != client);
     }
 
-    /// What this client popped, and nobody took for good, is back in its place.
+    /// Elements that this client popped and that are not taken for good are back in their places.
     pub(crate) fn give_back(&mut self, client: u64) {
         let (back, held) = self.held.drain(..).partition(|held| held.client == client);
         self.held = held;
@@ -229,7 +230,7 @@ impl Keyspace {
         held.map(|held| held.element.number)
     }
 
-    /// What a broker shows that recovers now: nobody holds anything then.
+    /// The keys that a broker shows that recovers now: no client holds anything then.
     pub(crate) fn picture(&self) -> Picture {
         let mut all = self.clone();
         for Held { name, element, .. } in std::mem::take(&mut all.held) {
@@ -247,7 +248,7 @@ impl Keyspace {
         Picture(all.keys.into_iter().map(shown).collect())
     }
 
-    /// What clients see, but for when it goes.
+    /// The keys as clients see them, without their deadlines.
     pub(crate) fn visible(&self) -> Picture {
         let mut all = self.clone();
         all.held.clear();
@@ -255,7 +256,7 @@ impl Keyspace {
         all.picture()
     }
 
-    /// What is there after a recovery.
+    /// The keys after a recovery.
     pub(crate) fn restored(&self, picture: &Picture) -> Self {
         let mut keyspace = Self { answer: self.answer.clone(), ..Self::default() };
         for (name, KeySnapshot { content, deadline }) in &picture.0 {
@@ -292,7 +293,7 @@ impl Keyspace {
 }
 
 impl Picture {
-    /// Without what is over by now.
+    /// Without keys past their deadline.
     pub(crate) fn at(&self, now: Nanos) -> Self {
         let lives =
             |(_, shown): &(&Rc<str>, &KeySnapshot)| shown.deadline.is_none_or(|at| at > now);
@@ -312,7 +313,7 @@ impl Picture {
 }
 
 impl KeySnapshot {
-    /// For a complaint: without the bytes of what is long.
+    /// For a complaint: without the bytes of long elements.
     pub(crate) fn summary(&self) -> String {
         let content = match &self.content {
             Shape::Value(value) => brief(value),
@@ -335,10 +336,10 @@ pub(crate) fn number(word: &[u8]) -> i64 {
     text(word).parse().expect("invariant: a number")
 }
 
-/// How long what is popped from a protected list is held.
+/// How long an element popped from a protected list is held.
 pub(crate) const POP_LEASE: Nanos = Nanos::from_secs(2);
 
-/// True if what is popped from this list is held until the next command.
+/// True if an element popped from this list is held until the next command.
 pub(crate) fn is_protected(name: &str) -> bool {
     name.starts_with('p')
 }

@@ -1,4 +1,4 @@
-//! What Redis 7 answers.
+//! Answers of Redis 7.
 
 use super::*;
 use crate::redis_client::words;

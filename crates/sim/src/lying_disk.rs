@@ -1,4 +1,4 @@
-//! A disk with one defect: what a careless journal, or a careless server around it, would do.
+//! A disk with one defect of a careless journal, or of a careless server around it.
 //!
 //! The oracle must catch each of them; else its silence about the real journal proves nothing.
 //! The defects live here, around the real code, so that the real code needs no switch for them.
@@ -9,7 +9,7 @@ use journal::{BLOCK_BYTES, Disk, DiskError, WriteMode};
 
 use crate::{FaultyDisk, FaultyFile};
 
-/// What is wrong.
+/// A defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Defect {
     /// The directory is never synced: a new segment is used before its name is durable.
@@ -24,7 +24,7 @@ pub enum Defect {
     RetriesSync,
     /// A failed write or sync is taken for a success.
     HidesErrors,
-    /// Nobody looks at the checksum of a frame, so that a torn one counts as whole.
+    /// Frames are read without a look at their checksums, so that a torn one counts as whole.
     IgnoresTornTail,
 }
 
@@ -69,7 +69,7 @@ impl Disk for LyingDisk {
     }
 
     fn names(&self) -> Result<Vec<String>, DiskError> {
-        // A process begins, without what the last one kept.
+        // A process begins, without the writes that the last one kept.
         self.buffered.borrow_mut().clear();
         self.disk.names()
     }

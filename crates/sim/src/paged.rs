@@ -1,8 +1,8 @@
-//! A broker whose bodies come back at once: whoever watches what it says sees it in the order in
-//! which it was said, whether or not something had to be read back for it.
+//! A broker that reads bodies back at once. An observer sees its outputs in their order, even if
+//! the broker reads bodies back for some.
 //!
-//! The reads are never disturbed. What becomes of those that fail, and of replies that wait, is
-//! tested beside the journal and the broker.
+//! The reads are never disturbed. Tests beside the journal and the broker cover failed reads and
+//! replies that wait.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -24,7 +24,7 @@ pub struct Paged<F> {
 }
 
 impl<F: Clone> Paged<F> {
-    /// A broker whose log is read by this one.
+    /// A broker with a log that this reader reads.
     pub fn new(mut broker: Broker<F>, reader: Reader<F>) -> Self {
         broker.keep_order();
         Self { broker, reader, fetches: 0 }
@@ -102,5 +102,5 @@ impl<F> fmt::Debug for Paged<F> {
     }
 }
 
-/// More than bodies come back for all who look into some.
+/// More rounds than all commands that wait for bodies need.
 const ROUNDS_MAX: usize = 10_000;

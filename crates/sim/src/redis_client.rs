@@ -1,7 +1,9 @@
-//! One simulated client of Redis: what it sends, and what it still expects.
+//! One simulated client of Redis: the commands that it sends, and the replies that it still
+//! expects.
 //!
-//! It speaks RESP2 over two byte streams. What it must read is judged where the server says it, in
-//! the order in which the engine did things; here is counted how much of that it has read.
+//! It speaks RESP2 over two byte streams. The oracle judges each reply where the server says it, in
+//! the order in which the engine performed the commands. This client counts how much of the replies
+//! it has read.
 
 mod value;
 
@@ -32,18 +34,18 @@ pub struct RedisClient {
     said: Vec<u8>,
     /// Bytes of all whole replies.
     said_bytes: u64,
-    /// Where in the stream replies end that it has not read.
+    /// The ends in the stream of replies that it has not read.
     unread: VecDeque<(u64, Told)>,
     read_bytes: u64,
     last: Option<Value>,
 }
 
-/// What it is to the oracle that a client has read a reply.
+/// The meaning for the oracle of a reply that a client has read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
     /// On how many steps it depends.
     pub needs: usize,
-    /// There was no room for what it asked for.
+    /// There was no room for the command.
     pub is_refusal: bool,
 }
 
@@ -52,11 +54,11 @@ pub struct Told {
 pub struct Asked {
     /// Itself.
     pub words: Words,
-    /// What it is about.
+    /// The role of the command.
     pub meant: Meant,
 }
 
-/// What a command is about.
+/// The role of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Meant {
     /// Itself.
@@ -92,7 +94,7 @@ impl RedisClient {
         self.asked.len() + self.unread.len()
     }
 
-    /// What it sent last, if that is not answered.
+    /// The command that it sent last, if that is not answered.
     #[must_use]
     pub fn asked_last(&self) -> Option<&Words> {
         self.asked.back().map(|asked| &asked.words)
@@ -115,7 +117,7 @@ impl RedisClient {
         self.unread.is_empty() && (waits || self.asked.is_empty())
     }
 
-    /// What the server said last.
+    /// The server's last reply.
     #[must_use]
     pub fn last_answer(&self) -> Option<&Value> {
         self.last.as_ref()
@@ -154,7 +156,7 @@ impl RedisClient {
         self.waits
     }
 
-    /// The server said more; `judge` says on what a whole reply depends.
+    /// The server said more; `judge` tells on how many steps a whole reply depends.
     pub fn hear(&mut self, bytes: &[u8], mut judge: impl FnMut(&Asked, bool, &Value) -> usize) {
         self.said.extend_from_slice(bytes);
         while let Some((value, length)) = Value::parse(&self.said) {
@@ -171,7 +173,7 @@ impl RedisClient {
         }
     }
 
-    /// The client reads so many bytes more; returns what the replies tell that this completes.
+    /// The client reads so many bytes more; returns a note for each reply that they complete.
     pub fn read(&mut self, bytes: u64) -> Vec<Told> {
         self.read_bytes += bytes;
         let whole = self.unread.iter().take_while(|(end, _)| *end <= self.read_bytes).count();

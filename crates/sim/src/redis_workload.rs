@@ -1,11 +1,11 @@
-//! What clients of Redis like to do.
+//! Commands of clients of Redis, drawn by weight.
 
 use std::rc::Rc;
 
 use crate::redis_client::Words;
 use crate::{RedisClient, Rng, workload};
 
-/// Lists; what is popped from the last is held until the next command.
+/// Lists; an element popped from the last is held until the next command.
 pub(crate) const LISTS: [&str; 4] = ["l1", "l2", "l3", "p1"];
 
 /// Lists that anything may be done to.
@@ -24,7 +24,7 @@ pub(crate) fn is_list(name: &str) -> bool {
     names().any(|ours| ours == name)
 }
 
-/// What such a client sends next.
+/// The next command of such a client.
 pub(crate) fn wish(client: &RedisClient, rng: &mut Rng) -> Words {
     match client.collected() {
         Some(count) if count >= BATCH_COMMANDS_MAX || rng.chance(1, 4) => {
@@ -149,7 +149,7 @@ fn value(rng: &mut Rng, bytes_max: usize) -> Words {
     with(words, &crate::words(options))
 }
 
-/// What is done to keys of either kind.
+/// Commands on keys of either kind.
 fn key(rng: &mut Rng) -> Words {
     let command = rng.pick(&[
         "DEL", "EXISTS", "TYPE", "RENAME", "PEXPIRE", "PEXPIRE", "PERSIST", "PTTL", "DBSIZE",
@@ -232,5 +232,5 @@ const SIDES: [&str; 2] = ["LEFT", "RIGHT"];
 /// Commands of a batch, which is to fit into one frame.
 const BATCH_COMMANDS_MAX: usize = 5;
 
-/// What one frame takes in such a journal.
+/// The bytes of elements that one frame takes in such a journal.
 const ELEMENT_BYTES_MAX: usize = workload::BODY_BYTES_MAX - 1000;

@@ -1,7 +1,8 @@
 //! The history of keys, and which part of it a crash may take away.
 //!
-//! Each step is what a recovery would show if it were the last. After a crash it must show one of
-//! them, whole, and none before the last that a client was told of and that the fall spares.
+//! Each step holds the keys that a recovery would show if the step were the last. After a crash it
+//! must show one of them, whole. It must not show one before the last that a client was told of and
+//! that the fall spares.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -57,7 +58,7 @@ impl Chronicle {
         }
     }
 
-    /// The process fell at `fell`, and a new one shows this: forgets what is gone.
+    /// The process fell at `fell`, and a new one shows this: forgets the steps that are gone.
     ///
     /// # Panics
     /// When no step left that, or none that had to survive.
@@ -71,7 +72,7 @@ impl Chronicle {
         let spared = self.told.iter().filter(|(_, told)| self.spares(fall, *told, fell));
         let floor = spared.map(|(needs, _)| *needs).max().unwrap_or(0);
         let is_found = |steps: &usize| self.after(*steps).at(now) == found.at(now);
-        // Of several with the same outcome the first: what it leaves out may be lost.
+        // Of several with the same outcome the first: steps behind it may be lost.
         let Some(left) = (floor..=self.last()).find(is_found) else {
             panic!("{}", self.complaint(floor, fall, now, found));
         };
@@ -87,13 +88,13 @@ impl Chronicle {
         if self.policy == StorePolicy::Memory { 0 } else { self.len() }
     }
 
-    /// What was there after so many steps.
+    /// The keys after so many steps.
     fn after(&self, steps: usize) -> Picture {
         let last = steps.checked_sub(1).and_then(|last| self.steps.get(last));
         last.map(|picture| Picture::clone(picture)).unwrap_or_default()
     }
 
-    /// True if what a client was told of at `told` survives.
+    /// True if a step that a client was told of at `told` survives.
     fn spares(&self, fall: Fall, told: Nanos, fell: Nanos) -> bool {
         match (self.policy.durability(Persistence::Persistent), fall, self.policy) {
             (Durability::None, ..) => false,

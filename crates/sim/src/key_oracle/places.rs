@@ -1,9 +1,8 @@
-//! Lists that hold no more than their bounds allow: what has a place there, who waits for one, who
-//! is refused for want of it, and what goes because of others.
+//! Lists that hold no more than their bounds allow: elements with a place there, clients that wait
+//! for one or are refused for want of it, and elements that go because of others.
 //!
-//! A move that waited for a place may find nothing to move when its turn comes, and waits for that
-//! then, of which nobody is told: from the moment at which its list was empty on it may be in
-//! either line.
+//! A move that waited for a place may find nothing to move when its turn comes, and then waits for
+//! an element. No reply tells of that: from the moment its list was empty it may wait for either.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -17,26 +16,26 @@ use crate::keyspace::text;
 use crate::redis_client::{Asked, Meant, Value, Words, summary};
 use crate::{Counted, redis_workload};
 
-/// The bounds, and who waits for a place, or for memory.
+/// The bounds, and clients that wait for a place, or for memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
     bounds: QueueBounds,
     block_timeout: Nanos,
-    /// Memory is limited too: who waits may wait for that.
+    /// Memory is limited too: a client may wait for that.
     is_cramped: bool,
     /// By ticket: the first to come first.
     lined: BTreeMap<u64, Lined>,
-    /// When somebody who waited went on, by list.
+    /// When a waiting client went on, by list.
     moved: BTreeMap<Rc<str>, Nanos>,
     /// Lists that held more than they may when a process began: until something comes nothing
     /// goes for that.
     spared: BTreeSet<Rc<str>>,
-    /// What the engine has just said, until the client hears of it.
+    /// The engine's latest reply, until the client reads it.
     heard: Option<Heard>,
     counted: Counted,
 }
 
-/// Somebody who was told that it takes time.
+/// A client that waits for a place.
 #[derive(Clone, Debug)]
 struct Lined {
     client: u64,
@@ -54,7 +53,7 @@ struct Heard {
     refusal: Option<Refusal>,
 }
 
-/// What goes into a list at once.
+/// Elements that go into a list at once.
 #[derive(Clone, Copy, Debug, Default)]
 struct Demand {
     stored: Amount,
@@ -65,7 +64,7 @@ struct Demand {
 type Demands = BTreeMap<Rc<str>, Demand>;
 
 impl Places {
-    /// A client is gone, and with it what it had waiting.
+    /// A client is gone, and with it its waiting commands.
     pub(super) fn forget(&mut self, client: u64) {
         self.lined.retain(|_, lined| lined.client != client);
     }
@@ -114,15 +113,15 @@ impl KeyOracle {
         self
     }
 
-    /// The same, where memory is limited as well: who waits may wait for that, of which another
-    /// oracle judges.
+    /// The same, with limited memory as well: clients may wait for that, and another oracle judges
+    /// it.
     #[must_use]
     pub fn cramped(mut self, is_cramped: bool) -> Self {
         self.places.is_cramped = is_cramped;
         self
     }
 
-    /// What became of those who sent, over all crashes.
+    /// Outcomes of commands that store elements, over all crashes.
     #[must_use]
     pub fn counted(&self) -> Counted {
         self.places.counted
@@ -178,7 +177,7 @@ impl KeyOracle {
             && demands.iter().any(lacks)
     }
 
-    /// The engine says this to the session of a client, who hears of it next.
+    /// The engine says this to the session of a client, and the client reads it next.
     pub fn hears(&mut self, reply: &Reply) {
         let (ticket, reply) = match reply {
             Reply::Late { ticket, reply } => (Some(*ticket), &**reply),
@@ -191,15 +190,14 @@ impl KeyOracle {
         self.places.heard = Some(Heard { ticket, refusal });
     }
 
-    /// The client has heard what there was to hear.
+    /// The client has read the engine's reply.
     pub fn has_heard(&mut self) {
         self.places.heard = None;
     }
 
-    /// Nobody waits for a place that is there.
+    /// Asserts that no client waits for a place that is there.
     ///
-    /// # Panics
-    /// When somebody does.
+    /// # Panics When a client does.
     pub fn assert_placed(&mut self, now: Nanos) {
         let Places { bounds, is_cramped, lined, .. } = &self.places;
         if !bounds.is_bounded() || bounds.target_age.is_some() || *is_cramped || lined.is_empty() {
@@ -213,8 +211,8 @@ impl KeyOracle {
         }
     }
 
-    /// Who may be the first that waits for a place in a list, and what it wants there; nothing
-    /// where it may wait for an element by now.
+    /// The first client that may wait for a place in a list, and its demand there; no demand if it
+    /// may wait for an element by now.
     fn first_in_line(&self, list: &str) -> Option<(u64, Option<Demand>)> {
         self.places.lined.iter().find_map(|(ticket, lined)| {
             if lined.may_wait_for_element {
@@ -225,8 +223,8 @@ impl KeyOracle {
         })
     }
 
-    /// True if there was a place for what was sent, if that is what decided. Returns whether its
-    /// time was over in which it waited for one, or for an element since.
+    /// Judges if there was a place for the elements sent, if that decided the reply. True if the
+    /// client's time to wait was over, for a place or for an element since.
     pub(super) fn judge_place(
         &mut self,
         now: Nanos,
@@ -264,7 +262,7 @@ impl KeyOracle {
         }
     }
 
-    /// What lists have no place for goes, where that is their rule.
+    /// Elements for which lists have no place go, if that is the lists' rule.
     pub(super) fn shed(&mut self) {
         let bounds = self.places.bounds;
         for list in
@@ -283,7 +281,7 @@ impl KeyOracle {
         }
     }
 
-    /// A process begins: nothing goes for what is there.
+    /// A process begins: a list that already holds more than it may loses nothing for that.
     pub(super) fn spare_what_is_there(&mut self) {
         let bounds = self.places.bounds;
         let is_beyond = |list: &&str| self.keyspace.amount(list).exceeds(&bounds).is_some();
@@ -318,7 +316,7 @@ impl KeyOracle {
                 self.judge_refusal(now, asked, &demands, full, waited);
             }
             Some(_) => {}
-            // A batch that is not done, for what its client observes has changed.
+            // A batch that is not performed, since keys that its client observes have changed.
             None if *value == Value::Nil && asked.meant != Meant::Command => {}
             None => {
                 for (list, demand) in &demands {
@@ -366,7 +364,7 @@ impl KeyOracle {
         assert!(now >= since + *block_timeout, "{full} to {ticket}, who waits since {since}");
     }
 
-    /// Who waits for a place goes on before all who came later.
+    /// A client that waits for a place goes on before all that came later.
     fn judge_turn(&self, demands: &Demands, ticket: u64, asked: &Asked) {
         let stores_nothing = |words: &Words| {
             let is_move = words.first().is_some_and(|name| name.ends_with(b"MOVE"));
@@ -377,7 +375,7 @@ impl KeyOracle {
             Meant::Command | Meant::Queued => stores_nothing(&asked.words),
         };
         if self.places.is_cramped && needs_no_memory {
-            // It passes by those who wait for memory.
+            // It passes by clients that wait for memory.
             return;
         }
         for (earlier, lined) in self.places.lined.range(..ticket) {
@@ -391,7 +389,7 @@ impl KeyOracle {
         }
     }
 
-    /// What a client has waiting.
+    /// The command that a client has waiting.
     fn take_lined(&mut self, client: u64) -> Option<(u64, Lined)> {
         let mut all = self.places.lined.iter();
         let ticket = *all.find(|(_, lined)| lined.client == client)?.0;
@@ -400,7 +398,8 @@ impl KeyOracle {
         Some((ticket, lined))
     }
 
-    /// The bound that is in the way. What sheds has a place for all that could ever have one.
+    /// The bound that is in the way. A list that sheds has a place for every element that could
+    /// ever have one.
     fn lack(&self, list: &str, demand: Demand) -> Option<Bound> {
         let bounds = &self.places.bounds;
         if self.places.sheds() {
@@ -409,7 +408,7 @@ impl KeyOracle {
         self.keyspace.amount(list).and(demand.stored).exceeds(bounds)
     }
 
-    /// True if somebody may wait for a place in a list.
+    /// True if a client may wait for a place in a list.
     fn is_awaited(&self, list: &str) -> bool {
         self.places.lined.values().any(|lined| lined.lists.contains(list))
     }
@@ -419,7 +418,7 @@ impl KeyOracle {
         self.places.bounds.target_age.is_some() && self.keyspace.amount(list).messages > 0
     }
 
-    /// What goes into lists that are bounded.
+    /// Elements that go into bounded lists.
     fn demands(&self, commands: &[Words]) -> Demands {
         let mut demands = Demands::new();
         if self.places.bounds.is_bounded() {

@@ -1,14 +1,14 @@
-//! In which order lists serve those who wait: in that in which they got something.
+//! The order in which lists serve waiting clients: the order in which they got elements.
 
 use std::rc::Rc;
 
-/// The lists that got their first element since the last command, and whose turn it is.
+/// The lists that got their first element since the last command, and the one that has its turn.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Turns {
     /// Had no turn since, the first to get something first.
     filled: Vec<Rc<[u8]>>,
     serving: Option<Rc<[u8]>>,
-    /// More than a command brought something, and who serves first is nobody's promise.
+    /// Elements came by more than one command, and the order of serving is not promised.
     in_any_order: bool,
 }
 
@@ -20,7 +20,7 @@ impl Turns {
         }
     }
 
-    /// Smaller for those whose turn comes sooner.
+    /// Smaller for lists with an earlier turn.
     pub(super) fn place_of(&self, list: &Rc<[u8]>) -> usize {
         if self.serving.as_ref() == Some(list) {
             return 0;
@@ -37,7 +37,7 @@ impl Turns {
         self.in_any_order
     }
 
-    /// A list serves one who waits; `wanted` tells which others could have.
+    /// A list serves a waiting client; `wanted` tells which others could have.
     ///
     /// # Panics
     /// When it was another's turn.

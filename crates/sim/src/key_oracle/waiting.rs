@@ -1,4 +1,4 @@
-//! Who waits for an element of a list.
+//! Clients that wait for an element of a list.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use model::Nanos;
 use crate::keyspace::text;
 use crate::redis_client::{Value, Words};
 
-/// A client whose command waits.
+/// A client with a command that waits.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
     pub(super) client: u64,
@@ -20,7 +20,7 @@ pub(super) struct Waiting {
 impl Waiting {
     pub(super) fn new(now: Nanos, client: u64, words: &Words) -> Self {
         let name = words.first().map(|word| &**word);
-        // A move waits for what is in the first of its lists alone.
+        // A move waits for elements in the first of its lists alone.
         let count = if name == Some(b"BLMOVE") { 1 } else { words.len() - 2 };
         let keys = words.iter().skip(1).take(count).cloned().collect();
         let until = patience(words).map(|span| now + span);
@@ -32,7 +32,7 @@ impl Waiting {
         &self.keys
     }
 
-    /// The list of which it got something, if it did, by what it reads.
+    /// The list from which it got an element, if it did, by the reply that it reads.
     pub(super) fn key_of(&self, value: &Value) -> Option<&Rc<[u8]>> {
         let named = match value {
             Value::Nil => return None,
@@ -43,8 +43,8 @@ impl Waiting {
         named.or_else(|| self.keys.first())
     }
 
-    /// The command as it is served from one of its lists: others may have become values meanwhile,
-    /// which is no concern of who waits (Redis 7.0).
+    /// The command as one of its lists serves it. Other lists may have become values meanwhile;
+    /// that does not concern the waiting client (Redis 7.0).
     pub(super) fn from(&self, key: &Rc<[u8]>) -> Words {
         let moves = self.words.first().is_some_and(|name| &**name == b"BLMOVE");
         match (self.words.first(), self.words.last()) {

@@ -1,7 +1,7 @@
-//! What changes under the eyes of clients that observe keys.
+//! Changes to keys that clients observe.
 //!
-//! A change that leaves a key as it was may count or not: Redis says what it signals command by
-//! command, and only what another client could have seen is promised.
+//! A change that leaves a key as it was may count or not: Redis defines its signals command by
+//! command. Only a change that another client could have seen is promised.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

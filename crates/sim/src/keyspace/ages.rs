@@ -1,4 +1,4 @@
-//! How much is in a list, and what of it goes first because there is too much.
+//! How much is in a list, and which of its elements go first because there are too many.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::history::DEAD_LETTERS;
 pub(crate) type Ages = BTreeMap<Rc<str>, Vec<u64>>;
 
 impl Keyspace {
-    /// All that is stored under a name, with what was popped and is held.
+    /// Everything that is stored under a name, with popped elements that are held.
     pub(crate) fn amount(&self, name: &str) -> Amount {
         let held = self.held.iter().filter(|held| &*held.name == name);
         let held = held.map(|held| &held.element);
@@ -54,7 +54,7 @@ impl Keyspace {
         list.sort_by(|one, other| one.bytes.cmp(&other.bytes));
     }
 
-    /// After a recovery: who came first, nobody saw in what it shows of the lists.
+    /// After a recovery: the ages of elements do not show in its lists.
     pub(crate) fn set_ages(&mut self, ages: &Ages) {
         for (name, ages) in ages {
             let list = self.keys.get_mut(name).map(|key| &mut key.content);
@@ -72,7 +72,7 @@ impl Keyspace {
     }
 }
 
-/// What shows of an element that became a dead letter: where from, and its bytes.
+/// The visible part of an element that became a dead letter: the name of its list, and its bytes.
 pub(crate) fn dead_letter(from: &str, bytes: &[u8]) -> Rc<[u8]> {
     from.bytes().chain(*b" ").chain(bytes.iter().copied()).collect()
 }

@@ -4,7 +4,7 @@ use model::limits::{BESIDE_ELEMENT_BYTES, REPLY_BYTES_MAX};
 
 use crate::redis_client::Value;
 
-/// What an answer has shown so far.
+/// The bytes that an answer has shown so far.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     bytes: usize,
@@ -68,12 +68,12 @@ const fn cost(element: &[u8]) -> usize {
     BESIDE_ELEMENT_BYTES + element.len()
 }
 
-/// What is not shown stays.
+/// The answer is too large to show, and its elements stay.
 pub(crate) fn too_large() -> Value {
     Value::error("ERR")
 }
 
-/// Commands that show what others have sent.
+/// Commands that show data that other clients have sent.
 const SHOWING: [&str; 11] = [
     "LPOP", "RPOP", "BLPOP", "BRPOP", "LMOVE", "BLMOVE", "LRANGE", "LINDEX", "LPOS", "GET",
     "GETDEL",

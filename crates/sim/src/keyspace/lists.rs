@@ -70,7 +70,7 @@ impl Keyspace {
         Some(Value::Array(vec![Value::Bulk((*key).into()), Value::Bulk(element)]))
     }
 
-    /// Nothing is held of what is moved.
+    /// A moved element is not held.
     pub(super) fn relocate(&mut self, from: &[u8], to: &[u8], a: Side, b: Side) -> Option<Value> {
         if self.is_value(from) {
             return Some(wrong_kind());
@@ -282,7 +282,7 @@ impl Keyspace {
         }
     }
 
-    /// An empty list is no key, and what it was to be gone by is forgotten.
+    /// An empty list is no key, and its deadline is forgotten.
     pub(super) fn forget_if_empty(&mut self, key: &[u8]) {
         if self.list_mut(key).is_some_and(|list| list.is_empty()) {
             self.keys.remove(text(key));

@@ -1,4 +1,4 @@
-//! Values, and what is done to keys of either kind.
+//! Values, and commands on keys of either kind.
 
 use model::Nanos;
 

@@ -22,7 +22,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// What is answered where there is nothing more to say.
+    /// The answer of a command with nothing more to say.
     #[must_use]
     pub fn ok() -> Self {
         Self::Simple("OK".into())
@@ -36,14 +36,13 @@ impl Value {
 
     /// A length or a count.
     ///
-    /// # Panics
-    /// When it is beyond what the protocol can say.
+    /// # Panics When it is beyond an integer of the protocol.
     #[must_use]
     pub fn count(count: usize) -> Self {
         Self::Integer(i64::try_from(count).expect("invariant: few things are counted"))
     }
 
-    /// True if this, as a client read it, is what it expects.
+    /// True if this value, as a client read it, is the expected one.
     #[must_use]
     pub fn is(&self, expected: &Self) -> bool {
         match (self, expected) {
@@ -76,7 +75,7 @@ impl Value {
         Some((value, start))
     }
 
-    /// For a trace: without the bytes of what is long.
+    /// For a trace: without the bytes of long values.
     #[must_use]
     pub fn summary(&self) -> String {
         match self {
