@@ -1,10 +1,10 @@
 //! Deterministic simulation of Dunlin over a virtual clock and a faulty disk.
 //!
-//! A seed decides everything: clients speak beanstalkd's protocol, AMQP and Redis' to the real
-//! sessions, broker, engine and journal, over a [`FaultyDisk`] that loses, tears and reorders
-//! whatever its contract lets it; processes fall at any step and in the middle of any disk call.
-//! The [`Oracle`] of messages and the [`KeyOracle`] of lists and values know what clients were told
-//! and judge every reply and every recovery.
+//! A seed decides everything. Clients speak beanstalkd's protocol, AMQP and Redis' to the real
+//! sessions, broker, engine and journal. The [`FaultyDisk`] below loses, tears and reorders
+//! everything that its contract lets it. Processes fall at any step and in the middle of any disk
+//! call. The [`Oracle`] of messages and the [`KeyOracle`] of lists and values know the replies that
+//! clients read. They judge every reply and every recovery.
 //!
 //! ```text
 //! Client -bytes-> Server { Session -> Broker { Engine, Journal } -> Gate } -bytes-> Client

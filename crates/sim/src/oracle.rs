@@ -1,12 +1,13 @@
 //! The oracle: a naive model of the queues, with linear searches for everything.
 //!
-//! It is told each wish with the engine's reply, in the order in which the engine handled them,
-//! and panics, saying why, at the first reply that a queue must not give: a message out of order,
-//! to two clients at once, from a paused queue, with another body, an id given twice, a refusal
-//! without reason. What is durable of it goes into the [`History`], which judges recoveries.
+//! It takes each wish with the engine's reply, in the order in which the engine handled them. It
+//! panics, with the reason, at the first reply that a queue must not give. Such a reply has a
+//! message out of order, to two clients at once, from a paused queue or with another body. Or it
+//! has an id given twice, or is a refusal without reason. Durable changes go into the [`History`],
+//! which judges recoveries.
 //!
-//! What clients of beanstalkd wish is judged here, what clients of AMQP command in the files
-//! beside: consumers with credit, topics and subscriptions, settlements and transactions.
+//! This file judges wishes of clients of beanstalkd. The files beside judge commands of clients of
+//! AMQP: consumers with credit, topics and subscriptions, settlements and transactions.
 
 mod consumers;
 mod cutting_off;
@@ -51,18 +52,18 @@ pub struct Oracle {
     step: u64,
     /// The moment of the last step.
     latest: Nanos,
-    /// Messages that time has brought back since the engine did all that was due: who waits may
-    /// not have been served since, one by one as they came.
+    /// Messages that time has brought back since the engine did all that was due. Waiting clients
+    /// may not have been served since: the engine serves them one by one, as the messages come.
     returning: BTreeSet<u64>,
     /// By then the engine had done all that was due.
     caught_up: Nanos,
     /// Time has done something since, or is to do it, which the engine may have done or not.
     is_behind: bool,
-    /// That of the last thing that was asked for, or answered late.
+    /// The moment of the last command, or of the last late answer.
     moment: Nanos,
     /// The number that the next message gets, or the next that goes to the end of its line.
     next_id: u64,
-    /// Where producers point, by client and link.
+    /// Destinations of producers, by client and link.
     producers: BTreeMap<(u64, u32), Destination>,
     /// Consumers with credit, by client and link.
     consumers: BTreeMap<(u64, u32), Consumer>,
@@ -104,11 +105,12 @@ struct Message {
     was_taken: Option<bool>,
     /// So many more deliveries of it may have failed than are known.
     slack: u32,
-    /// It is in memory and came with what is not: who sees it must not see a crash undo that.
+    /// It is in memory and came with durable changes: a client that sees it must not see a crash
+    /// undo those.
     bound: Option<Changes>,
 }
 
-/// What time does to a message; at one moment in this order.
+/// An effect of time on a message; at one moment in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     /// Its time is over.
@@ -195,7 +197,8 @@ impl Oracle {
         self.history.last_id()
     }
 
-    /// The next message gets this number: some were given to what is no concern of the oracle's.
+    /// The next message gets this number: some numbers went to things that do not concern the
+    /// oracle.
     ///
     /// # Panics
     /// When it was given before.
@@ -265,10 +268,10 @@ impl Oracle {
         changes.all(|change| level(change) == Some(Durability::None))
     }
 
-    /// A client's connection is gone: what it leased or held is ready, what it can have begun of
-    /// that with one failure more, and its transactions never were.
+    /// A client's connection is gone: messages that it leased or held are ready. Those that it can
+    /// have begun to read have one failure more. Its transactions never were.
     pub fn closed(&mut self, now: Nanos, client: u64, begun: &BTreeSet<MessageId>) {
-        // Behind a stall a session ends before what was due meanwhile.
+        // Behind a stall a session ends before the things that were due meanwhile.
         self.forget_owners();
         self.step += 1;
         self.moment = now;
@@ -302,7 +305,7 @@ impl Oracle {
     /// When that fall cannot leave it.
     pub fn recovered(&mut self, fall: Fall, fell: Nanos, now: Nanos, found: &Inspection) {
         let Inspection { found, subscriptions, rules, next_id } = found;
-        // What was due may have happened, though nobody heard of it.
+        // Due things may have happened, though no client heard of them.
         self.pass(fell);
         let gone = self.names_without_messages();
         let cut = self.history.recover(fall, fell, now, found);
@@ -358,7 +361,8 @@ impl Oracle {
         self.moment = now;
     }
 
-    /// What is due by now happens, each thing for itself; once, for what a step makes due is next.
+    /// Things that are due by now happen, each for itself. They do so once, since things that a
+    /// step makes due come next.
     fn pass(&mut self, now: Nanos) {
         self.forget_owners();
         if std::mem::replace(&mut self.latest, now) != now {
@@ -381,7 +385,7 @@ impl Oracle {
         }
     }
 
-    /// What time does next to a message.
+    /// The next effect of time on a message.
     fn first_due(&self) -> Option<(Nanos, Due, u64)> {
         let due = |(id, message): (&u64, &Message)| {
             let may_expire = |at: &Nanos| message.holder().is_none() && !message.was_over(*at);
@@ -417,8 +421,9 @@ impl Oracle {
         watched: &BTreeSet<Rc<str>>,
         reply: &Reply,
     ) -> Changes {
-        // What became ready or was unpaused in this very step may have come after the choice, and
-        // so may what time does where the engine is behind: each thing serves who waits then.
+        // A message that became ready, or a queue that was unpaused, in this very step may have
+        // come after the choice. If the engine is behind, so may effects of time: each of them
+        // serves waiting clients then.
         let rank = |(id, message): (&u64, &Message)| {
             let content = &message.content;
             let pause = self.paused.get(&content.queue);
@@ -544,7 +549,7 @@ impl Oracle {
         self.everything()
     }
 
-    /// What an absence or a count reflects.
+    /// The changes that an absence or a count reflects.
     fn everything(&self) -> Changes {
         0..self.history.len()
     }
@@ -606,7 +611,7 @@ impl Oracle {
         self.shown(id)
     }
 
-    /// What a sight of a message reflects.
+    /// The changes that a sight of a message reflects.
     fn shown(&self, id: u64) -> Changes {
         let message = self.messages.get(&id).expect("invariant: the caller found it");
         message.bound.clone().unwrap_or_else(|| one(message.change))
@@ -674,7 +679,7 @@ const fn one(change: usize) -> Changes {
     change..change + 1
 }
 
-/// What a refusal or a setting reflects.
+/// The changes that a refusal or a setting reflects.
 const NOTHING: Changes = 0..0;
 
 fn after(now: Nanos, seconds: u32) -> Nanos {

@@ -1,4 +1,4 @@
-//! What the oracle lets pass and what it does not.
+//! Replies and recoveries that the oracle accepts, and those that it does not.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,5 +1,5 @@
-//! Lists that hold no more than their bounds allow: elements with a place there, clients that wait
-//! for one or are refused for want of it, and elements that go because of others.
+//! Lists that hold no more than their bounds allow. Elements have a place there, or go because of
+//! others; clients wait for a place, or are refused for want of one.
 //!
 //! A move that waited for a place may find nothing to move when its turn comes, and then waits for
 //! an element. No reply tells of that: from the moment its list was empty it may wait for either.

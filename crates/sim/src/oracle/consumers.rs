@@ -1,4 +1,4 @@
-//! Consumers with credit: who has one, what it may get, and what it must get.
+//! Consumers with credit: the messages that each may get, and those that it must get.
 
 use std::rc::Rc;
 
@@ -75,7 +75,8 @@ impl Oracle {
         (content.failed, content.dead, *slack) = (seen.failed, seen.dead, 0);
     }
 
-    /// A consumer that drains was told that nothing more is there. Returns what this reflects.
+    /// The engine told a consumer that drains that nothing more is there. Returns the changes that
+    /// this reflects.
     ///
     /// # Panics
     /// When there is something.
@@ -117,10 +118,10 @@ impl Oracle {
         }
     }
 
-    /// Nobody waits for what is there: whoever has credit got all that is ready.
+    /// Asserts that no consumer waits for a message that is there: each one with credit got all
+    /// that are ready.
     ///
-    /// # Panics
-    /// When somebody does.
+    /// # Panics When one does.
     pub fn assert_served(&self, now: Nanos) {
         for ((client, link), consumer) in &self.consumers {
             let waits = consumer.delivered < consumer.limit;
@@ -130,14 +131,14 @@ impl Oracle {
         }
     }
 
-    /// The rank of the first message that a consumer may take in a queue that is open, since before
-    /// now: what became so, or was opened, in this very step may have come after the choice. Nobody
-    /// gets what is over.
+    /// The rank of the first message that a consumer may take in an open queue, ready since before
+    /// now. Messages that became ready and queues that were opened in this very step may have come
+    /// after the choice. No consumer gets an expired message.
     fn first_waiting(&self, queue: &str, taker: Taker, now: Nanos) -> Option<(u32, u64)> {
         let is_open = self.paused.get(queue).is_none_or(|until| *until < now);
         let rank = |(id, message): (&u64, &Message)| {
             let waiting = matches!(message.place, Place::Ready(since) if since < now);
-            // Of what time brings back all at once each is given as it comes.
+            // Of messages that time brings back all at once each is delivered as it comes.
             let waiting = waiting && !self.returning.contains(id);
             let is_over = message.content.expires.is_some_and(|at| at <= now);
             let here = waiting && !is_over && &*message.content.queue == queue;

@@ -1,4 +1,4 @@
-//! Subscribers that are disconnected for what they left unread.
+//! Subscribers that the engine disconnects for unread messages.
 
 use model::{Nanos, QueueFull, WhenFull};
 
@@ -24,17 +24,17 @@ impl Oracle {
         self.close_consumer(client, link);
     }
 
-    /// Nobody goes on to consume from a subscription that disconnects for what it holds.
+    /// Asserts that no client goes on to consume from a subscription that must disconnect it for
+    /// the messages that it holds.
     ///
-    /// # Panics
-    /// When somebody does.
+    /// # Panics When a client does.
     pub fn assert_cut_off(&self) {
         let mut queues = self.consumers.values().map(|consumer| &consumer.queue);
         let spared = queues.find(|queue| self.is_cut(queue));
         assert_eq!(spared, None, "who consumes from it is not disconnected");
     }
 
-    /// A subscriber comes: what is there is no reason to disconnect it.
+    /// A subscriber comes: messages that are there are no reason to disconnect it.
     pub(super) fn let_catch_up(&mut self, queue: &str) {
         if !self.has_consumers(queue) {
             self.places.catching_up.remove(queue);

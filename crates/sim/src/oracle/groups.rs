@@ -9,11 +9,11 @@ use super::{Message, Oracle, Place};
 use crate::Content;
 use crate::workload::group_of;
 
-/// What is known of the groups of all queues.
+/// Facts about the groups of all queues.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Groups {
     owners: BTreeMap<GroupKey, Owner>,
-    /// When it last changed who may take messages of it.
+    /// When the takers that may have its messages last changed.
     changed: BTreeMap<GroupKey, Nanos>,
 }
 
@@ -24,11 +24,11 @@ type GroupKey = (Rc<str>, u8);
 enum Owner {
     /// By client and link.
     Consumer(u64, u32),
-    /// A client that holds messages of it, whose consumer is gone.
+    /// A client that holds messages of it, after its consumer is gone.
     Client(u64),
 }
 
-/// Where a message would go.
+/// A taker of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Taker {
     /// To a consumer with credit, by client and link.
@@ -119,14 +119,14 @@ impl Oracle {
         }
     }
 
-    /// Who may take the messages of this one's group may be another now.
+    /// Another consumer may take the messages of this one's group now.
     pub(super) fn group_changed(&mut self, id: u64) {
         if let Some(key) = self.messages.get(&id).and_then(|message| group_key(&message.content)) {
             self.groups.changed.insert(key, self.latest);
         }
     }
 
-    /// A group of which nobody holds anything any more has no owner that is a client.
+    /// A group without held messages has no owner that is a client.
     pub(super) fn forget_owners(&mut self) {
         let lost = |(key, owner): &(&GroupKey, &Owner)| {
             matches!(owner, Owner::Client(_)) && !self.is_held(key)
@@ -150,7 +150,7 @@ impl Oracle {
 }
 
 impl Message {
-    /// True if its group waits for its redelivery; `None`: nobody knows any more.
+    /// True if its group waits for its redelivery; `None`: no longer known.
     const fn awaits_redelivery(&self) -> Option<bool> {
         match self.place {
             Place::Delayed(_) if !self.is_hidden => self.was_taken,

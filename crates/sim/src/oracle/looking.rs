@@ -1,5 +1,5 @@
-//! What clients of HTTP get of queues: messages by a lease that is as long as they ask for, and
-//! pages of all that is there.
+//! Replies to clients of HTTP about queues: messages with a lease as long as they ask for, and
+//! pages of everything that is there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -50,8 +50,8 @@ impl Oracle {
         self.shown(id)
     }
 
-    /// Somebody looked through a queue: those that are ready come first, as they would be given,
-    /// and all others are where they are; what is over nobody sees. Returns the changes that this
+    /// A client looked through a queue. Ready messages come first, in the order of their delivery.
+    /// All others are where they are, and expired ones do not show. Returns the changes that this
     /// reflects.
     ///
     /// # Panics

@@ -1,26 +1,27 @@
-//! Memory that is limited: who waits for it, who is refused for want of it, and that nobody does or
-//! is where there is some.
+//! Limited memory: sends that wait for it, and sends that are refused for want of it. The oracle
+//! asserts that none waits or is refused while there is some.
 //!
 //! Parts of transactions wait apart from other sends: for memory, or for the half of it that open
 //! transactions have. Sends keep their order, and parts that of their transaction.
 //!
-//! When it is full is a matter of bytes of indexes, which the oracle does not follow: there it asks
-//! for the engine's own count. Where queues have bounds as well nobody is told what he waits for:
-//! there must be a reason, and nobody is refused before his time.
+//! The moment at which memory is full depends on bytes of indexes. The oracle does not follow
+//! these: it asks for the engine's own count. If queues have bounds as well, no reply tells which
+//! of the two a send waits for. Then there must be a reason to wait, and no send is refused before
+//! its time.
 
 use model::{Command, Nanos, Refusal, Reply, TransactionId};
 
 use super::places::{Sent, Waiting};
 use super::{Oracle, Wish};
 
-/// The limit, and what the engine counts.
+/// The limit, and the engine's counts.
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
     limit: u64,
     /// Bytes that it took at most about the last step, and open transactions of these.
     taken: u64,
     uncommitted: u64,
-    /// Who waits may wait for a place.
+    /// A waiting send may wait for a place.
     beside_bounds: bool,
     /// When a send that waited went on, and a part of a transaction.
     moved: [Nanos; 2],
@@ -43,7 +44,7 @@ impl Memory {
         self.limit < u64::MAX
     }
 
-    /// What waited has gone on.
+    /// A waiting send has gone on.
     pub(super) fn moves(&mut self, now: Nanos, sent: &Sent) {
         if let Some(moved) = self.moved.get_mut(usize::from(is_part(sent))) {
             *moved = now;
@@ -60,7 +61,7 @@ impl Memory {
         queues >= self.limit / 2 / QUEUE_BYTES / 2
     }
 
-    /// True if it may be short where this is taken beside those who wait.
+    /// True if memory may be short with so many bytes taken besides those of waiting sends.
     const fn may_be_short(&self, taken: u64) -> bool {
         taken >= self.limit / 8 * 7
     }
@@ -80,8 +81,8 @@ impl Oracle {
         self
     }
 
-    /// A client of Redis was told to wait: for memory, where it `lacks` no place. It brings what
-    /// takes so many bytes while it waits.
+    /// A client of Redis was told to wait: for memory, unless it `lacks` a place. Its elements take
+    /// so many bytes while it waits.
     ///
     /// # Panics
     /// When there is memory.
@@ -94,7 +95,7 @@ impl Oracle {
         self.note_waiting(now, client, ticket, sent);
     }
 
-    /// What came of what it brings, at once or with a ticket.
+    /// The outcome of elements that it brings, at once or with a ticket.
     ///
     /// # Panics
     /// When that must not come of it, or not yet.
@@ -123,16 +124,15 @@ impl Oracle {
         }
     }
 
-    /// What is answered now was decided while messages took no more memory than this, and open
-    /// transactions of it.
+    /// The engine decided the next answer while messages took at most `bytes` of memory, and open
+    /// transactions `uncommitted` of these.
     pub fn see_memory(&mut self, bytes: u64, uncommitted: u64) {
         (self.memory.taken, self.memory.uncommitted) = (bytes, uncommitted);
     }
 
-    /// Nobody waits for memory that is there.
+    /// Asserts that no send waits for memory that is there.
     ///
-    /// # Panics
-    /// When somebody does.
+    /// # Panics When one does.
     pub fn assert_kept_in_mind(&self, taken: u64) {
         if self.memory.beside_bounds {
             return;
@@ -149,7 +149,7 @@ impl Oracle {
         }
     }
 
-    /// Somebody is told to wait for memory.
+    /// A client is told to wait for memory.
     pub(super) fn judge_wait(&self, client: u64, sent: &Sent) {
         if let Sent::Command(Command::Commit { transaction }) = sent {
             assert!(self.awaits_parts(client, *transaction), "{client} commits what is there");
@@ -190,7 +190,7 @@ impl Oracle {
         }
     }
 
-    /// Who waited is refused: the line stood still for so long, and there is no memory.
+    /// A waiting send is refused: its line stood still for so long, and there is no memory.
     fn judge_giving_up(&self, now: Nanos, ticket: u64, waiting: &Waiting) {
         if waiting.is_given_up {
             return;
@@ -202,20 +202,20 @@ impl Oracle {
         let until = since + self.places.block_timeout;
         assert!(now >= until, "{ticket} has no memory at {now}, and waits since {since}");
         let all = self.waiting_bytes() + waiting_bytes(&waiting.sent);
-        // Those who wait for a place count.
+        // The bytes of sends that wait for a place count as taken.
         let all = if self.memory.beside_bounds { 0 } else { all };
         let beside = self.memory.taken.saturating_sub(all);
         let is_short = self.memory.may_be_short_for(beside, &waiting.sent);
         assert!(is_short, "{ticket} is refused, though {beside} are taken");
     }
 
-    /// Who comes is refused at once: those who wait take all that they may, and one always may.
+    /// A new send is refused at once: waiting sends take all that they may. One may always wait.
     fn judge_too_many(&self, sent: &Sent) {
         let bytes = self.waiting_bytes() + waiting_bytes(sent);
         assert!(!self.may_all_wait(sent, bytes), "{bytes} bytes wait, and {sent:?} may not");
     }
 
-    /// True if those who wait may take so much with who comes.
+    /// True if the waiting sends and the new one may take so much.
     fn may_all_wait(&self, sent: &Sent, bytes: u64) -> bool {
         !self.others_wait_like(sent) || bytes <= self.memory.limit / 16
     }
@@ -252,7 +252,7 @@ impl Oracle {
         own.any(|waiting| waiting.sent.transaction() == Some(id))
     }
 
-    /// What those take in memory who wait.
+    /// Bytes that waiting sends take in memory.
     fn waiting_bytes(&self) -> u64 {
         self.places.waiting.values().map(|waiting| waiting_bytes(&waiting.sent)).sum()
     }

@@ -1,8 +1,8 @@
-//! Queues and subscriptions that hold no more than their bounds allow: what has a place there, who
-//! waits for one, and who is refused for want of it.
+//! Queues and subscriptions that hold no more than their bounds allow. Messages have a place there;
+//! sends wait for one, or are refused for want of it.
 //!
-//! What is sent to a topic wants a place in each of its subscriptions, and waits in the line of one
-//! that has none: which that is, nobody is told.
+//! A send to a topic wants a place in each of its subscriptions. It waits in the line of one that
+//! has none: no reply tells which.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -20,29 +20,29 @@ use crate::history::{Changes, destination};
 use crate::registration::is_subscription;
 use crate::{Counted, Wish, workload};
 
-/// The bounds, and who waits for a place.
+/// The bounds, and sends that wait for a place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
     pub(super) rules: Rules,
     pub(super) block_timeout: Nanos,
     /// By ticket: the first to come first.
     pub(super) waiting: BTreeMap<u64, Waiting>,
-    /// When somebody who waited there alone went on, by queue.
+    /// When a send that waited there alone went on, by queue.
     moved: BTreeMap<Rc<str>, Nanos>,
     /// Queues that held more than they may when a process began or their rules were given: until
     /// something comes nothing goes for that.
     pub(super) spared: BTreeSet<Rc<str>>,
-    /// Subscriptions whose subscriber came back to more than they may hold, and that has not been
-    /// less since.
+    /// Subscriptions that held more than they may when their subscriber came back, and that have
+    /// not held less since.
     pub(super) catching_up: BTreeSet<Rc<str>>,
-    /// The device is full: what takes more room than it frees stays.
+    /// The device is full: a message stays if its change takes more room than it frees.
     pub(super) is_scarce: bool,
     /// Queues that hold more than they may since then.
     pub(super) overfull: BTreeSet<Rc<str>>,
     pub(super) counted: Counted,
 }
 
-/// What stores messages, as it was asked for.
+/// A command that stores messages, as its client gave it.
 #[derive(Clone, Debug)]
 pub(super) enum Sent {
     /// By a client of beanstalkd's protocol.
@@ -54,7 +54,7 @@ pub(super) enum Sent {
     Elements(u64),
 }
 
-/// Somebody who was told that it takes time.
+/// A send that waits.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
     pub(super) client: u64,
@@ -66,7 +66,7 @@ pub(super) struct Waiting {
     is_abandoned: bool,
 }
 
-/// What goes into a queue at once, and what leaves it with that.
+/// Messages that go into a queue at once, and those that leave it with them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Demand {
     stored: Amount,
@@ -85,7 +85,7 @@ impl Places {
         self.rules.bounds_of(queue)
     }
 
-    /// A client is gone, and with it what it had waiting.
+    /// A client is gone, and with it its waiting sends.
     pub(super) fn forget(&mut self, client: u64) {
         self.waiting.retain(|_, waiting| waiting.client != client);
     }
@@ -100,7 +100,7 @@ impl Places {
 }
 
 impl Oracle {
-    /// What became of those who sent, over all crashes.
+    /// Outcomes of sends, over all crashes.
     #[must_use]
     pub fn counted(&self) -> Counted {
         self.places.counted
@@ -115,7 +115,7 @@ impl Oracle {
         self.waits(now, client, ticket, Sent::Wish(wish.clone()));
     }
 
-    /// What a client had waiting it no longer wants.
+    /// A client no longer wants its waiting sends.
     pub fn gives_up(&mut self, client: u64) {
         let own = self.places.waiting.values_mut().filter(|waiting| waiting.client == client);
         own.for_each(|waiting| waiting.is_given_up = true);
@@ -129,13 +129,13 @@ impl Oracle {
         }
     }
 
-    /// What came of something that waited. Returns the changes that the reply reflects.
+    /// The outcome of a send that waited. Returns the changes that the reply reflects.
     ///
     /// # Panics
     /// When that must not come of it, or not yet.
     pub fn late(&mut self, now: Nanos, client: u64, ticket: u64, reply: &Reply) -> Changes {
         self.begin_step(now);
-        // What comes late may be due at once, and go in the same moment.
+        // A message that comes late may be due at once, and go in the same moment.
         self.latest = Nanos::ZERO;
         let waiting = self.places.waiting.remove(&ticket);
         let waiting = waiting.unwrap_or_else(|| panic!("{client} does not wait with {ticket}"));
@@ -171,7 +171,7 @@ impl Oracle {
         self.places.rules.may_shed()
     }
 
-    /// What queues have no place for goes, where that is their rule.
+    /// Messages for which queues have no place go, if that is the queues' rule.
     pub(super) fn shed(&mut self, now: Nanos) {
         self.shed_all(now);
         self.evict();
@@ -206,7 +206,7 @@ impl Oracle {
         }
     }
 
-    /// By time what stayed for want of room goes.
+    /// With time, messages that stayed for want of room go.
     pub fn shed_what_stayed(&mut self, now: Nanos) {
         if !self.places.is_scarce && !self.places.overfull.is_empty() {
             self.step += 1;
@@ -221,7 +221,7 @@ impl Oracle {
         self.places.overfull.remove(queue);
     }
 
-    /// What is done now is done while the device has room, or has none.
+    /// The next steps happen while the device has room, or has none.
     pub fn see_room(&mut self, is_scarce: bool) {
         self.places.is_scarce = is_scarce;
     }
@@ -249,7 +249,7 @@ impl Oracle {
         Some(if is_too_large { last } else { first.min(last) })
     }
 
-    /// A process begins. No queue whose senders were always held off holds more than it may.
+    /// A process begins. No queue that always held its senders off holds more than it may.
     ///
     /// # Panics
     /// When one does.
@@ -266,16 +266,15 @@ impl Oracle {
         self.held(queue).exceeds(&self.places.bounds_of(queue)).is_some()
     }
 
-    /// All that may have bounds: queues, and what subscriptions have.
+    /// All that may have bounds: queues, and the queues of subscriptions.
     pub(super) fn queues(&self) -> Vec<Rc<str>> {
         let queues = workload::QUEUES.into_iter().map(Rc::from);
         queues.chain(self.subscriptions.keys().cloned()).collect()
     }
 
-    /// Nobody waits for a place that is there.
+    /// Asserts that no send waits for a place that is there.
     ///
-    /// # Panics
-    /// When somebody does.
+    /// # Panics When one does.
     pub fn assert_placed(&self) {
         if self.memory.is_limited() {
             return;
@@ -284,7 +283,8 @@ impl Oracle {
         for (ticket, waiting) in &self.places.waiting {
             let demands = self.demands(waiting.client, &waiting.sent);
             let is_first = demands.keys().all(|queue| !awaited.contains(queue));
-            // A commit may wait for its room in the log since, what was sent before behind others.
+            // Since then a commit may wait for its room in the log, and a repeated send behind
+            // others.
             if is_first && !waiting.is_commit() && !self.repeats(&waiting.sent) {
                 let lacks = |(queue, demand): (&Rc<str>, &Demand)| {
                     self.lack(queue, *demand).is_some() || self.may_be_slow(queue)
@@ -295,14 +295,14 @@ impl Oracle {
         }
     }
 
-    /// The same command, whatever becomes of the link that it came by.
+    /// The same command with its destination, independent of the link that it came by.
     pub(super) fn addressed(&self, client: u64, command: &Command) -> Command {
         let Command::Put { link, message, transaction } = command else { return command.clone() };
         let to = self.producers.get(&(client, link.0)).expect("a producer").clone();
         Command::PutTo { to, message: message.clone(), transaction: *transaction }
     }
 
-    /// Somebody is told to wait for a place.
+    /// A client is told to wait for a place.
     pub(super) fn waits(&mut self, now: Nanos, client: u64, ticket: u64, sent: Sent) {
         if !self.memory.is_limited() {
             assert!(self.shortage_of_place(client, &sent), "{client} need not wait: {sent:?}");
@@ -320,7 +320,7 @@ impl Oracle {
         assert!(before.is_none(), "ticket {ticket} is given once");
     }
 
-    /// True if what is sent may have to wait for a place, and will have one.
+    /// True if a send may have to wait for a place, and will have one.
     fn shortage_of_place(&self, client: u64, sent: &Sent) -> bool {
         let demands = self.demands(client, sent);
         let may_fit = |(queue, demand): (&Rc<str>, &Demand)| {
@@ -379,7 +379,7 @@ impl Oracle {
         }
     }
 
-    /// True if who wants a place may be refused for this bound of this queue.
+    /// True if a send that wants a place may be refused for this bound of this queue.
     fn may_refuse(
         &self,
         now: Nanos,
@@ -397,21 +397,21 @@ impl Oracle {
         let is_slow = bounds.target_age.map(Bound::Age) == Some(bound) && self.may_be_slow(queue);
         let is_named = is_slow || self.lack(queue, demand) == Some(bound);
         if bounds.when_full != WhenFull::Block {
-            // Nobody overtakes who waited there before the rules were these.
+            // No send overtakes one that waited there before the rules were these.
             return is_named || self.is_awaited(queue) && bounds.first() == Some(bound);
         }
         let Some((_, waiting)) = waited else { return false };
-        // Where memory is limited it may be the line for that which went on.
+        // If memory is limited, the line for memory may be the one that went on.
         let moved = moved.get(queue).copied().filter(|_| !self.memory.is_limited());
         let moved = moved.unwrap_or_default();
         let since = if waiting.is_commit() { waiting.since } else { waiting.since.max(moved) };
         is_named && now >= since + *block_timeout
     }
 
-    /// Who waits for places goes on before all who came later and want these as well.
+    /// A send that waits for places goes on before all that came later and want these as well.
     fn judge_turn(&self, demands: &BTreeMap<Rc<str>, Demand>, ticket: u64, sent: &Sent) {
         if self.memory.is_limited() && !brings(sent) {
-            // A commit passes by those who wait for memory.
+            // A commit passes by sends that wait for memory.
             return;
         }
         for (earlier, waiting) in self.places.waiting.range(..ticket) {
@@ -422,7 +422,8 @@ impl Oracle {
         }
     }
 
-    /// The bound that is in the way. What sheds has a place for all that could ever have one.
+    /// The bound that is in the way. A queue that sheds has a place for every message that could
+    /// ever have one.
     fn lack(&self, queue: &str, demand: Demand) -> Option<Bound> {
         let bounds = self.places.bounds_of(queue);
         if !bounds.holds_off() {
@@ -431,7 +432,8 @@ impl Oracle {
         self.held(queue).without(demand.settled).and(demand.stored).exceeds(&bounds)
     }
 
-    /// True if what would have to become a dead letter for it stays, as the device is full.
+    /// True if a message that would have to become a dead letter for it stays, as the device is
+    /// full.
     fn shortage_of_room_to_park(&self, queue: &str, demand: Demand) -> bool {
         let bounds = self.places.bounds_of(queue);
         let is_beyond = self.held(queue).and(demand.stored).exceeds(&bounds).is_some();
@@ -439,7 +441,7 @@ impl Oracle {
         least.is_some_and(|id| self.stays_for_now(id, bounds.when_full))
     }
 
-    /// The bound that is in the way for ever. What goes on to a subscription has none.
+    /// The bound that is in the way for ever. A message that goes on to a subscription has none.
     fn never_fits(&self, queue: &str, demand: Demand) -> Option<Bound> {
         let bounds = self.places.bounds_of(queue);
         if bounds.holds_off() {
@@ -451,7 +453,7 @@ impl Oracle {
         }
     }
 
-    /// True if somebody may wait for a place in a queue.
+    /// True if a send may wait for a place in a queue.
     fn is_awaited(&self, queue: &str) -> bool {
         let mut waiting = self.places.waiting.values();
         waiting.any(|waiting| self.demands(waiting.client, &waiting.sent).contains_key(queue))
@@ -472,7 +474,7 @@ impl Oracle {
         here.fold(Amount::default(), |sum, message| sum.and(Amount::one(message.nature.bytes)))
     }
 
-    /// What goes into queues that may have bounds.
+    /// Messages that go into queues that may have bounds.
     fn demands(&self, client: u64, sent: &Sent) -> BTreeMap<Rc<str>, Demand> {
         let mut demands = BTreeMap::new();
         if !self.places.rules.are_bounded() {
@@ -542,7 +544,7 @@ impl Sent {
         }
     }
 
-    /// That which it is to be a part of.
+    /// The transaction that it is to be a part of.
     pub(super) const fn transaction(&self) -> Option<TransactionId> {
         match self {
             Self::Command(Command::PutTo { transaction, .. }) => *transaction,

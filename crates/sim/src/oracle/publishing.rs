@@ -38,7 +38,7 @@ impl Oracle {
             return changes;
         }
         let begin = self.history.len();
-        // Whether it had to be refused for want of a place or of memory is judged before.
+        // A refusal for want of a place or of memory is judged before.
         if let Reply::Refused(Refusal::StoreFull | Refusal::QueueFull(_) | Refusal::MemoryFull) =
             reply
         {
@@ -104,7 +104,7 @@ impl Oracle {
     }
 }
 
-/// What who knows no format is to see of a message.
+/// The payload that a client that knows no format is to see of a message.
 pub(super) fn payload(new: &NewMessage) -> Vec<u8> {
     if new.format != amqp::FORMAT {
         return new.body.to_vec();
@@ -130,7 +130,7 @@ impl Oracle {
             refused = asks.shared != asked.shared || self.has_consumers(queue) && !joins;
         }
         let known = known.map(|(queue, _)| queue);
-        // A subscription that ended keeps its queue while somebody holds a message of it.
+        // A subscription that ended keeps its queue while a client holds a message of it.
         let queues = workload::QUEUES.len() + 1 + self.subscriptions.len();
         let ended = self.orphans.len();
         let [is_crowded, may_be_crowded] =
@@ -226,7 +226,8 @@ impl Oracle {
         }
     }
 
-    /// True if what dies there is gone: it is nobody's any more.
+    /// True if a message that dies there becomes no dead letter, since its subscription is not
+    /// durable.
     pub(super) fn buries_nothing(&self, queue: &str) -> bool {
         self.subscriptions.get(queue).is_some_and(|it| !it.asks.is_durable())
     }
@@ -242,7 +243,7 @@ impl Oracle {
         self.subscriptions.insert(queue, Registered { asks: asked.clone(), nature });
     }
 
-    /// A subscription ends with all its messages. What somebody holds of it stays so.
+    /// A subscription ends with all its messages. Those that a client holds stay held.
     fn end_subscription(&mut self, queue: &str) {
         let ended = self.subscriptions.remove(queue).expect("invariant: it was looked up");
         self.places.spared.remove(queue);

@@ -13,12 +13,12 @@ use crate::registration::{TOPICS, is_subscription};
 use crate::workload::QUEUES;
 use crate::{Nature, rules};
 
-/// What holds where.
+/// The rules that hold for each name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rules {
     queues: QueueBounds,
     topics: QueueBounds,
-    /// What was given, by name.
+    /// Rules that were given, by name.
     own: BTreeMap<Rc<str>, OwnPolicy>,
     /// Something was given once, so that anything may be there.
     were_given: bool,

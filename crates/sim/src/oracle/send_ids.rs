@@ -1,5 +1,6 @@
-//! What senders call their messages: what comes again under the same name within the window is not
-//! stored again, whichever protocol brings it, and is answered as the first time; over crashes too.
+//! Names that senders give their messages. A message that comes again under the same name within
+//! the window is not stored again, by any protocol. It is answered as the first time; over crashes
+//! too.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,15 +24,15 @@ const MEMORY_FULL: Reply = Reply::Refused(Refusal::MemoryFull);
 /// A sender's name for a message, at its destination.
 type Key = (Destination, Arc<str>);
 
-/// What came of the first message of a name.
+/// The outcome of the first message of a name.
 #[derive(Clone, Debug)]
 struct Seen {
     at: Nanos,
     /// The number of the first that was stored, and of the next after the last.
     ids: (u64, u64),
-    /// What it says.
+    /// Its payload.
     payload: Vec<u8>,
-    /// What its answer reflected.
+    /// The changes that its answer reflected.
     changes: Changes,
     /// A crash may have undone it, and nothing that was found tells.
     is_unsure: bool,
@@ -54,14 +55,14 @@ impl Oracle {
         self
     }
 
-    /// True if nobody can tell if a message of that name was stored.
+    /// True if no answer so far tells if a message of that name was stored.
     #[must_use]
     pub fn is_unsure_of(&self, to: &Destination, send_id: &str) -> bool {
         let seen = self.send_ids.seen.get(&(to.clone(), send_id.into()));
         seen.is_some_and(|seen| seen.is_unsure)
     }
 
-    /// What came of a message when it was sent before, as far as that is certain.
+    /// The outcome of a message when it was sent before, as far as that is certain.
     fn sent_before(&self, to: &Destination, message: &NewMessage) -> Option<&Seen> {
         let key = (to.clone(), message.send_id.clone()?);
         let seen = self.send_ids.seen.get(&key).filter(|seen| !seen.is_unsure)?;
@@ -80,7 +81,7 @@ impl Oracle {
         self.is_repeated(to, message)
     }
 
-    /// What the answer to a message reflects that was sent before.
+    /// The changes that the answer reflects to a message that was sent before.
     pub(super) fn answered_before(
         &self,
         to: &Destination,
@@ -89,8 +90,8 @@ impl Oracle {
         self.sent_before(to, message).map(|seen| seen.changes.clone())
     }
 
-    /// Whether some of these, stored as one, have a name of a message that says something else:
-    /// for certain, and what tells so; or maybe.
+    /// Looks among these messages, stored as one, for a name of a message with another payload.
+    /// Returns the changes that prove one for certain, and if one is possible.
     pub(super) fn conflict(&self, puts: &[(Destination, NewMessage)]) -> (Option<Changes>, bool) {
         let (mut certain, mut is_possible) = (None, false);
         let mut names: BTreeMap<Key, Vec<u8>> = BTreeMap::new();
@@ -141,7 +142,7 @@ impl Oracle {
         Some(changes.clone())
     }
 
-    /// What is known from here on of a message that was just stored.
+    /// Facts about a message that was just stored, known from here on.
     pub(super) fn remember(
         &mut self,
         to: &Destination,
@@ -158,7 +159,7 @@ impl Oracle {
         }
     }
 
-    /// What the answer to it reflects, where it was stored with others.
+    /// The changes that its answer reflects, if it was stored with others.
     pub(super) fn know_changes(&mut self, to: &Destination, message: &NewMessage, all: Changes) {
         let key = message.send_id.clone().map(|send_id| (to.clone(), send_id));
         if let Some(seen) = key.and_then(|key| self.send_ids.seen.get_mut(&key)) {
@@ -166,7 +167,7 @@ impl Oracle {
         }
     }
 
-    /// What came of a name of which nobody was sure.
+    /// The outcome of an unsure name.
     pub(super) fn learn(&mut self, sent: &Sent, reply: &Reply) {
         let Sent::Command(Command::PutTo { to, message, transaction: None }) = sent else { return };
         let Some(send_id) = message.send_id.clone() else { return };
@@ -191,8 +192,9 @@ impl Oracle {
         }
     }
 
-    /// The process fell: names are kept with what was stored under them, of which the first `cut`
-    /// changes are there for certain. What is not is there only if it was deleted as well.
+    /// The process fell: a name is kept with the messages stored under it. The first `cut` changes
+    /// are there for certain. A name behind them is there only if its messages were deleted as
+    /// well.
     pub(super) fn forget_names(&mut self, cut: usize, gone: &[Key]) {
         self.send_ids.seen.retain(|key, seen| {
             seen.is_unsure |= seen.changes.end > cut;

@@ -1,4 +1,4 @@
-//! What became of messages that a client of AMQP held, and dead letters.
+//! Settlements of messages that a client of AMQP held, and dead letters.
 
 use std::cmp::Reverse;
 
@@ -35,7 +35,7 @@ impl Oracle {
         if may { self.apply_settlement(now, id, settlement) } else { self.everything() }
     }
 
-    /// Does what a settlement says.
+    /// Performs a settlement.
     pub(super) fn apply_settlement(&mut self, now: Nanos, id: u64, how: Settlement) -> Changes {
         if self.orphans.remove(&id).is_some() {
             return self.everything();
@@ -98,7 +98,7 @@ impl Oracle {
         }
     }
 
-    /// A message becomes a dead letter. One that is stays what it is, and is ready again.
+    /// A message becomes a dead letter. A dead letter stays one, and is ready again.
     pub(super) fn die(&mut self, now: Nanos, id: u64, reason: DeadReason) -> Changes {
         let content = self.message(id).content.clone();
         if content.dead.is_some() {
@@ -124,8 +124,8 @@ impl Oracle {
         !is_kept && reason != DeadReason::Overflow && !workload::parks_all(&message.content.queue)
     }
 
-    /// Of more dead letters than there may be the oldest go, of the least urgent priority: once the
-    /// engine has done all that is due, for it serves those who wait for them in between.
+    /// If there are too many dead letters, the oldest of the least urgent priority go. They go once
+    /// the engine has done all that is due: before that it serves consumers that wait for them.
     pub(super) fn evict(&mut self) {
         while !self.is_behind {
             let dead = |message: &Message| &*message.content.queue == DEAD_LETTERS;
@@ -148,7 +148,8 @@ impl Oracle {
         self.places.is_scarce && level > Some(Durability::None)
     }
 
-    /// What is to become a dead letter, and cannot for want of room, is hidden for a while.
+    /// A message that is to become a dead letter, and cannot for want of room, is hidden for a
+    /// while.
     fn set_aside(&mut self, now: Nanos, id: u64) -> Changes {
         self.group_changed(id);
         let message = self.message(id);

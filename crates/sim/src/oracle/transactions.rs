@@ -1,5 +1,5 @@
-//! What clients of AMQP command, and transactions: nothing of one is there before its commit, and
-//! all of it from then on, which is one step of the history.
+//! Commands of clients of AMQP, and transactions. No part of a transaction is there before its
+//! commit. All of it is there from then on, as one step of the history.
 
 use std::rc::Rc;
 
@@ -8,20 +8,20 @@ use model::{Command, Destination, Nanos, NewMessage, Refusal, Reply, Settlement,
 use super::{Consumer, NOTHING, Oracle, Sent};
 use crate::history::Changes;
 
-/// What was said in a transaction.
+/// Commands of a transaction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Transaction {
     pub(super) puts: Vec<(Destination, NewMessage)>,
     pub(super) settled: Vec<(u64, Settlement)>,
     /// A part was refused: it cannot commit.
     doomed: bool,
-    /// What was to be a part of it and waited never will be: it is about to end.
+    /// A part that waited never becomes one: the transaction is about to end.
     is_ending: bool,
 }
 
 impl Oracle {
-    /// The engine has done what a session of AMQP asked for. Returns the changes that its reply
-    /// reflects, for [`Oracle::told`]. What is delivered by it comes thereafter.
+    /// The engine has performed a command of a session of AMQP. Returns the changes that its reply
+    /// reflects, for [`Oracle::told`]. Deliveries that the command causes come thereafter.
     ///
     /// # Panics
     /// When that must not be answered so.
@@ -157,7 +157,8 @@ impl Oracle {
         NOTHING
     }
 
-    /// What waited to be a part of a transaction is none, as the transaction ends or cannot commit.
+    /// A command that waited to be a part of a transaction is none: the transaction ends or cannot
+    /// commit.
     pub(super) fn give_up_part(&mut self, client: u64, id: TransactionId, reply: &Reply) {
         let transaction = self.transactions.get_mut(&(client, id));
         if let Some(transaction) = transaction.filter(|_| *reply == TRANSACTION_FAILED) {
@@ -175,7 +176,7 @@ impl Oracle {
                 !transaction.doomed && (conflict.is_some() || may_conflict)
             }
             Reply::Done => !transaction.doomed && conflict.is_none(),
-            // Whether there was a place is judged before.
+            // The place is judged before.
             Reply::Refused(Refusal::QueueFull(_)) => true,
             Reply::Refused(Refusal::StoreFull | Refusal::TransactionTooLarge) => {
                 !transaction.doomed
@@ -219,7 +220,7 @@ impl Oracle {
         }
     }
 
-    /// What it settled is as after a delivery that failed.
+    /// Messages that it settled are as after a delivery that failed.
     fn undo(&mut self, now: Nanos, transaction: &Transaction) {
         for (id, _) in &transaction.settled {
             self.apply_settlement(now, *id, Settlement::Fail);

@@ -1,4 +1,4 @@
-//! What the oracle lets clients of AMQP be told and what it does not.
+//! Replies to clients of AMQP that the oracle accepts, and those that it does not.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
