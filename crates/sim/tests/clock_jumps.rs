@@ -1,9 +1,9 @@
-//! The wall clock jumps by years between two processes, back and forward: no time that was told
-//! comes again, what was to wait waits no longer than it was to, and leases last as long as they
+//! The wall clock jumps by years between two processes, back and forward. No time that a reply told
+//! comes again, delayed messages wait no longer than they should, and leases last as long as they
 //! are.
 //!
-//! While a process runs its clock is monotonic (`server/clock.rs`); a start takes the wall's time,
-//! but none before the latest in the log, which is what these processes do.
+//! While a process runs its clock is monotonic (`server/clock.rs`). A start takes the wall's time,
+//! but none before the latest in the log; these processes do the same.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 

@@ -1,6 +1,6 @@
-//! Memory for next to nothing: bodies leave it and come back as they were; who brings what there is
-//! no room for waits in line and not for ever, or is refused with the limit's name; and who takes
-//! and settles waits for no memory.
+//! Memory for next to nothing: bodies leave it and come back as they were. A send without room
+//! waits in line and not for ever, or is refused with the limit's name. Receives and settlements
+//! wait for no memory.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -95,8 +95,8 @@ fn who_lacks_a_place_and_memory_waits_for_both() {
     assert!(total.scarcity.held_off > SEEDS, "{total}");
 }
 
-/// While a line waits for memory and no time passes, all that takes and settles is answered, and
-/// what leaves lets the line go on.
+/// While a line waits for memory and no time passes, all receives and settlements are answered, and
+/// the memory that they free lets the line go on.
 #[test]
 fn who_takes_and_settles_waits_for_no_memory_and_lets_others_go_on() {
     for policy in [StorePolicy::Memory, StorePolicy::Always] {
@@ -129,8 +129,9 @@ fn who_takes_and_settles_waits_for_no_memory_and_lets_others_go_on() {
     }
 }
 
-/// What the disk has not written cannot leave memory, so no more is taken: the world sees to it
-/// that memory stays within its bounds. Once it has, others are taken again.
+/// Bodies that the disk has not written cannot leave memory, so no more sends are taken: the world
+/// asserts that memory stays within its bounds. Once the disk has written them, sends are taken
+/// again.
 #[test]
 fn while_the_disk_stalls_no_more_is_taken_than_there_is_memory_for() {
     let disk = FaultyDisk::new(1);
@@ -149,8 +150,9 @@ fn while_the_disk_stalls_no_more_is_taken_than_there_is_memory_for() {
     assert!(answer.line.starts_with("INSERTED "), "{} when all is written", answer.line);
 }
 
-/// Who waits for memory, and then looks into more than there is memory for, is done all the same:
-/// what came for its sake is no reason to wait again, which would have it come again for ever.
+/// A command that waits for memory, and then reads more elements than there is memory for, is
+/// performed all the same. Bodies that came for its sake are no reason to wait again: else they
+/// would come again for ever.
 #[test]
 fn what_an_insertion_looks_into_is_not_in_its_own_way() {
     for commands in [&["LINSERT l1 BEFORE p x"][..], &["MULTI", "LINSERT l1 BEFORE p x", "EXEC"]] {

@@ -1,5 +1,5 @@
-//! Dead letters stop nobody who sends: memory-only messages do not become any by default, and of
-//! more than there may be the oldest go.
+//! Dead letters stop no sender: memory-only messages do not become any by default, and if there are
+//! too many the oldest go.
 
 use std::rc::Rc;
 
@@ -24,7 +24,7 @@ fn lives(adapt: impl Fn(&mut Scenario, &mut Rng)) -> Tally {
     total
 }
 
-/// Failed, rejected, expired, by clients who settle alone and in transactions, and over falls.
+/// Failed, rejected, expired, by clients that settle alone and in transactions, and over falls.
 #[test]
 fn dead_letters_keep_to_their_bound() {
     let total = lives(|scenario, rng| {
@@ -36,8 +36,8 @@ fn dead_letters_keep_to_their_bound() {
     assert!(total.recoveries > SEEDS, "{total}");
 }
 
-/// A sender of telemetry, whose messages live for a moment and which nobody receives, keeps
-/// nobody from sending.
+/// A sender of telemetry keeps no client from sending: its messages live for a moment, and no
+/// client receives them.
 #[test]
 fn expired_telemetry_leaves_memory_to_others() {
     let mut scenario = Scenario::new(1);

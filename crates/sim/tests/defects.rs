@@ -24,7 +24,7 @@ fn rough(seed: u64, policy: StorePolicy, faults_per_million: u64) -> Scenario {
     scenario
 }
 
-/// The first seed whose simulation complains about the defect.
+/// The first seed with a simulation that complains about the defect.
 fn first_complaint(defect: Defect, policy: StorePolicy, faults_per_million: u64) -> Option<u64> {
     (1..=SEEDS).find(|seed| {
         let scenario = rough(*seed, policy, faults_per_million);
@@ -137,13 +137,13 @@ fn redis(seed: u64, policy: StorePolicy) -> Scenario {
     scenario
 }
 
-/// True if a seed complains that a recovery found what no prefix of the history is, and passes
-/// where nothing is wrong.
+/// True if a seed complains that a recovery fits no prefix of the history, and passes without the
+/// defect.
 fn is_caught(scenario: impl Fn(u64) -> Scenario, defects: ServerDefects) -> bool {
     complains(scenario, defects, "no prefix")
 }
 
-/// True if a seed complains of that, and passes where nothing is wrong.
+/// True if a seed complains of that, and passes without the defect.
 fn complains(scenario: impl Fn(u64) -> Scenario, defects: ServerDefects, of: &str) -> bool {
     (1..=SEEDS).any(|seed| {
         let complaint = simulate(Scenario { defects, ..scenario(seed) }).err();
@@ -207,7 +207,7 @@ fn elements_that_a_crash_takes_are_missed() {
     }
 }
 
-/// What is answered instead of what should be is in the complaint.
+/// The complaint shows the wrong answer beside the right one.
 #[test]
 fn elements_that_come_twice_or_never_or_from_the_wrong_end_are_caught() {
     for defect in [ListDefect::PopsFromWrongEnd, ListDefect::GivesTwice, ListDefect::LosesOne] {
@@ -231,7 +231,7 @@ fn each_defect_is_caught_with_each_policy() {
     }
 }
 
-/// What is wrong, and of a million calls how many must fail for it to show.
+/// Each defect, and how many of a million calls must fail for it to show.
 const DEFECTS: [(Defect, u64); 7] = [
     (Defect::SkipsDirectorySync, 0),
     (Defect::SkipsSync, 0),

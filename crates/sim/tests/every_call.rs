@@ -1,15 +1,14 @@
 //! Scripted workloads in which every single call to the disk crashes, fails or takes long.
 //!
-//! A first run without faults counts the calls; then one run for each call and each thing that
-//! can go wrong in it. The scripts are seeds chosen for what they touch, by clients of each
-//! protocol.
+//! A first run without faults counts the calls; then one run for each call and each of its faults.
+//! The scripts are seeds, chosen for the parts that they touch, by clients of each protocol.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use model::{Durability, Nanos, Persistence, StorePolicy};
 use sim::{Fall, Fault, FaultyDisk, Moment, Scenario, Tally, simulate_on};
 
-/// Who is connected.
+/// The clients that are connected.
 #[derive(Clone, Copy, Debug)]
 enum Clients {
     /// Of beanstalkd.
@@ -75,7 +74,7 @@ fn script(clients: Clients, seed: u64, policy: StorePolicy) -> Scenario {
     scenario
 }
 
-/// Mostly what a protocol asks that has no say.
+/// Mostly the persistence of a protocol without a choice.
 const PERSISTENCES: [Persistence; 6] = [
     Persistence::Persistent,
     Persistence::Persistent,
@@ -133,7 +132,7 @@ fn a_crash_at_any_call_loses_nothing_that_was_promised() {
         let calls = run(&script, &[], 1).calls;
         let is_plain = script.amqp_clients + script.redis_clients == 0;
         let all = [Moment::During, Moment::Before, Moment::After];
-        // What comes of the others does not depend on who asked.
+        // The outcome of the others does not depend on the client that asked.
         let moments = if is_plain { &all[..] } else { &all[..1] };
         for fall in [Fall::Process, Fall::Power] {
             script.fall = Some(fall);
@@ -173,8 +172,8 @@ fn a_fault_in_any_call_ends_confirming_and_loses_nothing() {
                 met.fetch_add(1, Ordering::Relaxed);
                 ended.fetch_add(u64::from(ends), Ordering::Relaxed);
             });
-            // A device without room for new files is waited out, and of a call that is performed
-            // while the process falls nobody hears.
+            // A device without room for new files is waited out. No caller hears of a call that is
+            // performed while the process falls.
             let (met, ended) = (met.into_inner(), ended.into_inner());
             let is_heard = fault == Fault::Full || ended * 10 > met * 8;
             assert!(is_heard, "{fault:?}: {ended} of {met} end the process");
@@ -191,7 +190,7 @@ fn a_slow_call_makes_nothing_true_that_is_not() {
             let slow = (call, Fault::Slow);
             let tally = run(&script, &[slow], call);
             assert_eq!(tally.failures + tally.recoveries_fallen, 0, "slow is not broken: {call}");
-            // What was begun meanwhile is half done when the power fails.
+            // A call that was begun meanwhile is half done when the power fails.
             let fails = (call + 1 + call % 5, Fault::Crash(Moment::During));
             run(&Scenario { fall: Some(Fall::Power), ..script.clone() }, &[slow, fails], call);
         });
@@ -201,7 +200,7 @@ fn a_slow_call_makes_nothing_true_that_is_not() {
 /// A script is looked for among so many, from the one on that was found before.
 const SEEDS: u64 = 100;
 
-/// Every so many calls of a script begin a recovery whose every call crashes.
+/// Every so many calls of a script begin a recovery in which each call crashes.
 const STRIDE: u64 = 23;
 
 /// More calls than a recovery of the scripts makes.

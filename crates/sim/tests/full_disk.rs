@@ -11,7 +11,7 @@ use sim::{Character, Fall, FaultyDisk, Rng, Scenario, Wish, World};
 const POLICIES: [StorePolicy; 3] =
     [StorePolicy::Always, StorePolicy::Periodic(Nanos::from_millis(25)), StorePolicy::Never];
 
-/// What there is too little of.
+/// The resource that is scarce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bound {
     Device,
@@ -125,7 +125,7 @@ fn a_full_disk_of_small_messages_is_drained_crosswise() {
     drain_one_by_one(100, |ids| ids.sort_by_key(|id| (id % 7, *id)));
 }
 
-/// What is left in each segment is put together, also once settling has begun the reserve.
+/// Live records of all segments are put together, also once settling has begun the reserve.
 #[test]
 fn messages_are_stored_again_long_before_a_full_disk_is_empty() {
     let cases = BOUNDS.into_iter().flat_map(|bound| {
@@ -149,7 +149,7 @@ fn messages_are_stored_again_long_before_a_full_disk_is_empty() {
 }
 
 /// A reserve in which settling went on is whole again after a restart, though extents of files are
-/// larger than what is left of it: else nothing could be settled any more, nor after the next.
+/// larger than the rest of it. Else nothing could be settled any more, nor after the next restart.
 #[test]
 fn a_full_disk_is_drained_over_restarts() {
     let falls = [(Fall::Process, 1), (Fall::Power, 1), (Fall::Power, 2), (Fall::Power, 3)];
@@ -160,7 +160,7 @@ fn a_full_disk_is_drained_over_restarts() {
     }
 }
 
-/// So many are deleted in each life; the seed decides what a fall leaves.
+/// So many are deleted in each life; the seed decides the outcome of each fall.
 fn drain_over_restarts(bound: Bound, (fall, seed): (Fall, u64), between: usize) {
     let mut scenario = scenario(StorePolicy::Always);
     scenario.journal.extent_bytes = 2 * scenario.journal.reserve_bytes;
@@ -169,7 +169,7 @@ fn drain_over_restarts(bound: Bound, (fall, seed): (Fall, u64), between: usize) 
     let (mut world, _) = bounded_on(FaultyDisk::new(seed), scenario, bound, 1536 * 1024);
     let mut client = world.connect(Character::Anyone);
     let mut ids = fill(&mut world, client, 5000);
-    // So that what is nearly dead is compacted, which a restart may cut short.
+    // In this order nearly dead segments are compacted, and a restart may cut that short.
     ids.sort_by_key(|id| (id % 7, *id));
     for some in ids.chunks(between) {
         some.iter().for_each(|id| delete(&mut world, client, *id));
@@ -177,7 +177,7 @@ fn drain_over_restarts(bound: Bound, (fall, seed): (Fall, u64), between: usize) 
         world.start();
         client = world.connect(Character::Anyone);
     }
-    // A third of this disk may hold what is dead, until it is found to be full.
+    // A third of this disk may hold dead bytes, until it is found to be full.
     let mut fit = || {
         world.pass(Nanos::SECOND);
         fill(&mut world, client, 5000).len()
@@ -216,7 +216,7 @@ fn workers_that_only_release_do_not_use_up_the_room_for_deletes() {
                 break;
             }
         }
-        // What a refused release leaves leased is this client's to delete, like the rest.
+        // A message that a refused release leaves leased is this client's to delete, like the rest.
         ids.iter().for_each(|id| delete(&mut world, client, *id));
     }
 }
@@ -271,7 +271,7 @@ fn a_full_disk_is_drained_though_segments_become_smaller() {
         world.fall(fall);
         match bound {
             Bound::Limit => world.resize_log(|journal| journal.disk_bytes_max = Some(1536 * 1024)),
-            // Others have what comes free.
+            // Others take the space that comes free.
             Bound::Device => disk.set_quota(Some(0)),
             Bound::Segments => {}
         }
@@ -292,7 +292,7 @@ fn fill_some(world: &mut World<FaultyDisk>, client: u64) -> usize {
     answers.filter(|line| line.starts_with("INSERTED")).count()
 }
 
-/// A sixteenth of what a server has: a reserve that is nearly as large as the smallest segment.
+/// A sixteenth of a server's sizes: a reserve that is nearly as large as the smallest segment.
 fn draw(rng: &mut Rng, room: u64) -> JournalOptions {
     let sizes = JournalOptions {
         extent_bytes: 256 * 1024,
@@ -308,7 +308,7 @@ fn draw(rng: &mut Rng, room: u64) -> JournalOptions {
     }
     let least = sizes.disk_bytes_min();
     if least > room {
-        // What the device has is not enough for such a log.
+        // The device is too small for such a log.
         return draw(rng, room);
     }
     sizes.disk_bytes_max = rng.chance(1, 2).then(|| least.max(room * (40 + rng.below(70)) / 100));
@@ -350,8 +350,8 @@ fn a_full_disk_is_drained_though_sizes_change_with_each_start() {
     (0..8).for_each(live);
 }
 
-/// What was left of the reserve was of larger files than the limit allowed, or too small for the
-/// largest message: nothing was stored any more though nothing was there.
+/// The rest of the reserve was of larger files than the limit allowed, or too small for the largest
+/// message. Nothing was stored any more, though the store was empty.
 #[test]
 fn what_is_drained_is_filled_again_though_sizes_change_with_each_start() {
     [144, 100_067].into_iter().for_each(live);

@@ -1,5 +1,5 @@
-//! A full disk below consumers who fail, reject and wait for too long: the process goes on, nothing
-//! is lost, and all can be taken out.
+//! A full disk below consumers that fail, reject and wait for too long: the process goes on,
+//! nothing is lost, and all can be taken out.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
@@ -19,7 +19,7 @@ const OTHER: LinkId = LinkId(1);
 const PRODUCER: SessionId = SessionId(1);
 const CONSUMER: SessionId = SessionId(2);
 
-/// A broker and whoever does its writes and chores.
+/// A broker; this world performs its writes and chores.
 struct World {
     options: BrokerOptions,
     broker: Broker<FaultyFile>,
@@ -51,7 +51,7 @@ impl World {
         world
     }
 
-    /// The process is gone, and another recovers what it has written.
+    /// The process is gone, and another recovers the state that it has written.
     fn restart(&mut self) {
         self.disk.kill();
         (self.broker, _) = Broker::open(&self.disk, self.options.clone()).unwrap();
@@ -67,7 +67,7 @@ impl World {
         self.outputs.drain(..).map(|output| output.reply).collect()
     }
 
-    /// Does what is to be done for the log; where it waits, time passes.
+    /// Performs due work of the log; if there is none, time passes.
     fn work(&mut self) {
         if let Some(write) = self.broker.poll_write(self.now) {
             let result = write.perform(&self.disk);
@@ -82,7 +82,7 @@ impl World {
         }
     }
 
-    /// Lets so much time pass; what is due happens, and the log is worked on all along.
+    /// Lets so much time pass; due things happen, and the log is worked on all along.
     fn pass(&mut self, span: Nanos) {
         let end = self.now + span;
         loop {
@@ -146,7 +146,7 @@ impl World {
         self.credit(session, limit)
     }
 
-    /// What comes of so much credit.
+    /// The messages that so much credit brings.
     fn credit(&mut self, session: SessionId, limit: u64) -> Vec<MessageId> {
         let mut replies = self
             .ask(session, Command::Credit { link: OTHER, limit, bytes: u64::MAX, drain: false });
@@ -216,8 +216,8 @@ fn many_messages_that_became_dead_letters_stay_where_they_are() {
     assert_eq!(reject_stretches(600), 0);
 }
 
-/// Copies that are rejected grow their one record beyond the largest frame that is accepted. What
-/// lives of it is stated anew in one all the same.
+/// Copies that are rejected grow their one record beyond the largest frame that is accepted. The
+/// live rest of it is stated anew in one frame all the same.
 #[test]
 fn rejected_copies_of_a_large_message_are_compacted() {
     const COPIES: u64 = 40;
@@ -279,7 +279,7 @@ fn what_expires_on_a_full_disk_is_hidden_and_moves_once_there_is_room() {
     assert_eq!(world.consume(SessionId(4), "dead", 100_000).len(), stored, "all are there");
 }
 
-/// Whoever holds thousands of messages and is lost again and again uses up no room.
+/// Consumers that hold thousands of messages and are lost again and again use up no room.
 #[test]
 fn lost_consumers_on_a_full_disk_leave_all_that_they_held() {
     let mut world = World::new(2 << 20, "dead");
@@ -301,7 +301,7 @@ fn lost_consumers_on_a_full_disk_leave_all_that_they_held() {
     assert!(world.fill(&small()) > stored / 10, "there is room again, beside that for snapshots");
 }
 
-/// On a disk that has room but does not keep pace, what is due waits for it.
+/// On a disk that has room but is too slow, due expiries wait for it.
 #[test]
 fn what_expires_waits_for_a_slow_disk() {
     const STORED: usize = 20_000;

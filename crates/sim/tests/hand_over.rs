@@ -1,25 +1,29 @@
 //! No wake-up is lost between reactors and committers: an exhaustive check of a model.
 //!
-//! The server's threads share few words outside the one lock: which of them sleep and for what
-//! (`mailbox.rs`), whether a write is due, the next deadline, how many reactors are awake, how many
-//! writes were completed (`hub.rs`). Here their protocol is written down step by step, one step for
-//! each access to such a word, and every interleaving of two reactors, a committer, the gateway of
-//! HTTP and the reader of bodies is walked through. When nothing can happen any more, every frame
-//! must be durable and every reply sent. Each slip that one could make in the order of steps must
-//! lead into a state in which something waits for ever.
+//! The server's threads share few words outside the one lock:
+//!
+//! * which of them sleep, and the reason that wakes each (`mailbox.rs`);
+//! * if a write is due, the next deadline, how many reactors are awake, how many writes were
+//!   completed (`hub.rs`).
+//!
+//! Here their protocol is written down step by step, one step for each access to such a word. The
+//! test walks through every interleaving of two reactors, a committer, the gateway of HTTP and the
+//! reader of bodies. When nothing can happen any more, every frame must be durable and every reply
+//! sent. Each possible slip in the order of steps must lead into a state in which something waits
+//! for ever.
 //!
 //! It is a model: it shows that the protocol is right, not that the code follows it; each step
-//! names what it stands for. `WriteScheduler`, which decides when a write is due, is simulated by
-//! itself (`sim/server.rs`). Left out are writes that are eager because much waits, chores and the
-//! server's end; memory is sequentially consistent, as the code's own is where it matters; that the
-//! threads do not spin for ever is not shown.
+//! names the code that it stands for. `WriteScheduler`, which decides when a write is due, is
+//! simulated by itself (`sim/server.rs`). The model leaves out writes that are eager because much
+//! waits, chores and the server's end. Memory is sequentially consistent, as the code's own is
+//! where it matters. The model does not show that the threads stop spinning.
 
 #![expect(clippy::indexing_slicing, reason = "every index is that of a thread or an event")]
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
-/// What a client does to the reactor that has its connection.
+/// An event of a client at the reactor that has its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     /// A command that makes a frame; its reply waits for it.
@@ -42,9 +46,9 @@ enum Slip {
     LastSleepsBlindly,
     /// A reactor that writes says that it is awake although it may fall asleep behind that.
     AwakeBeforeSleep,
-    /// A completed write tells that frames wait only after it woke who waited for it.
+    /// A completed write tells that frames wait only after it woke the threads that waited for it.
     TellsTooLate,
-    /// A completed write leaves what waits to reactors that are all asleep.
+    /// A completed write leaves waiting frames to reactors that are all asleep.
     LeavesItToSleepers,
     /// A completed write takes the gateway for a reactor that will write.
     CountsGateway,
@@ -56,7 +60,7 @@ enum Slip {
     MissesCompletions,
 }
 
-/// What a thread behind the sockets does, in the lock.
+/// The work of a thread behind the sockets, in the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Chore {
     /// The reader of bodies mails the gateway a reply that waits for the last frame.
@@ -65,7 +69,7 @@ enum Chore {
     Copy,
 }
 
-/// What a thread would be woken for: `Post::state`.
+/// The reason to wake a thread: `Post::state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Asleep {
     No,
@@ -80,7 +84,7 @@ struct Post {
     bell: bool,
 }
 
-/// Where a thread is. `Writing` and `Announcing` are shared by several.
+/// The step at which a thread is. Several threads share `Writing` and `Announcing`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum At {
     SaySleep,
@@ -133,7 +137,7 @@ enum Announcing {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Thread {
     at: At,
-    /// Where it goes on after a write of its own, or after it released the lock.
+    /// The step at which it goes on after a write of its own, or after it released the lock.
     then: At,
     /// The frame that its replies wait for; 0: none wait.
     holds: u8,
@@ -186,9 +190,9 @@ struct State {
 
 #[derive(Clone, Copy, Debug)]
 struct Script {
-    /// What comes to the sockets of each reactor; the second may be missing.
+    /// Events at the sockets of each reactor; the second may be missing.
     events: [Option<&'static [Event]>; REACTORS],
-    /// What other threads do meanwhile.
+    /// Chores of other threads meanwhile.
     chores: &'static [Chore],
 }
 
@@ -258,7 +262,7 @@ impl State {
         self.has_pending() && !self.in_flight && !self.is_delayed()
     }
 
-    /// `WriteScheduler::poll_idle`: one write at a time. Whether there is one now.
+    /// `WriteScheduler::poll_idle`: one write at a time. True if there is one now.
     fn take_write(&mut self) -> bool {
         let takes = self.is_due();
         if takes {
@@ -290,9 +294,9 @@ impl State {
         }
     }
 
-    /// The beginning of `CoreGuard::drop`, and what the thread does behind it. It looks at the time
-    /// once. No other thread sees what came before it under the lock, so that it is no step of its
-    /// own; and a reactor that holds the lock is awake.
+    /// The beginning of `CoreGuard::drop`, and the step of the thread behind it. It looks at the
+    /// time once. No other thread sees earlier changes under the lock, so that they are no step of
+    /// their own. A reactor that holds the lock is awake.
     fn release_lock(&mut self, me: usize, then: At) -> At {
         self.due = self.is_due();
         self.threads[me].delays = self.is_delayed();
@@ -457,7 +461,7 @@ impl Model {
         true
     }
 
-    /// `Reactor::step` or `GatewayLoop::step` under the lock, up to what it tells another reactor.
+    /// `Reactor::step` or `GatewayLoop::step` under the lock, up to the mail to another reactor.
     fn handle(&self, state: &mut State, me: usize) -> bool {
         if state.lock.is_some() {
             return false;
@@ -497,7 +501,7 @@ impl Model {
         true
     }
 
-    /// A chore of another thread, up to what it tells the gateway.
+    /// A chore of another thread, up to its mail to the gateway.
     fn perform_chore(&self, state: &mut State) -> bool {
         let done = state.threads[CHORES].handled;
         let Some(chore) = self.script.chores.get(done) else { return false };
@@ -543,7 +547,7 @@ impl Model {
                 if index < REACTORS { Writing::Ring(index + 1) } else { Writing::HandOver }
             }
             Writing::HandOver => {
-                // A reactor that wrote itself leaves what came meanwhile to the committer.
+                // A reactor that wrote itself leaves frames that came meanwhile to the committer.
                 if me != COMMITTER && state.take_write() {
                     state.leave_to_committer();
                 }
@@ -639,7 +643,7 @@ fn block(state: &mut State, me: usize) -> bool {
     wakes
 }
 
-/// What epoll tells. Whether it told anything.
+/// Takes in the events of epoll; true if there were any.
 fn hear(state: &mut State, me: usize) -> bool {
     let bell = std::mem::take(&mut state.posts[me].bell);
     if me == GATEWAY {
@@ -654,12 +658,12 @@ const fn other(reactor: usize) -> usize {
     1 - reactor
 }
 
-/// To whom a thread's mail goes.
+/// The thread that gets a thread's mail.
 const fn addressee(me: usize) -> usize {
     if me == CHORES { GATEWAY } else { other(me) }
 }
 
-/// What came of walking through every interleaving.
+/// The result of walking through every interleaving.
 struct Walk {
     states: usize,
     /// A state in which nothing can happen and something is owed.

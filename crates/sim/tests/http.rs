@@ -1,6 +1,6 @@
-//! Clients of HTTP among others: who follows a topic gets what is published while he does, in its
-//! order; who receives gets each message under a lease that others may settle; what was settled
-//! never comes again, whatever falls.
+//! Clients of HTTP among others. A follower of a topic gets the messages published while it
+//! follows, in their order. A receiver gets each message under a lease that others may settle. A
+//! settled message never comes again, after any fall.
 
 use model::Nanos;
 use sim::{Rng, Scenario, Tally, simulate};
@@ -32,8 +32,8 @@ fn who_follows_and_receives_gets_what_is_there_whatever_falls() {
     assert!(total.replies > 50 * SEEDS, "{total}");
 }
 
-/// What comes again under the name that its sender gave it is stored once, whichever protocol
-/// brings it, and whatever falls between.
+/// A message that comes again under the name that its sender gave it is stored once, by any
+/// protocol, and over any falls between.
 #[test]
 fn what_is_sent_again_is_stored_once_whatever_falls() {
     let total = lives(|scenario, rng| {
@@ -51,7 +51,7 @@ fn what_is_sent_again_is_stored_once_whatever_falls() {
     assert!(total.replies > 50 * SEEDS, "{total}");
 }
 
-/// What waits for a place when its client is gone is never stored, by whichever queue or topic.
+/// A send that waits for a place when its client is gone is never stored, in any queue or topic.
 #[test]
 fn waiting_sends_end_with_their_client() {
     let total = lives(|scenario, rng| {

@@ -1,7 +1,7 @@
 //! A commit that is more than one frame, and the power cut at every call of the disk that it makes,
-//! or a failure of that call:
-//! what comes back holds all of it or nothing, all where it was confirmed. Then the log goes on
-//! behind what was cut off, with another such commit, and comes back again.
+//! or a failure of that call. The recovered state holds all of it or nothing, and all if it was
+//! confirmed. Then the log goes on behind the part that was cut off, with another such commit, and
+//! is recovered again.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 use broker::{Broker, BrokerOptions, Write};
@@ -35,7 +35,7 @@ struct Process {
     outputs: Vec<Output>,
 }
 
-/// What a run came to.
+/// The outcome of a run.
 struct Run {
     /// The calls of the disk that the commit made.
     calls: std::ops::Range<u64>,
@@ -217,7 +217,8 @@ struct Left {
     commits_cut: u64,
 }
 
-/// What is there, which is all of the commit or nothing; with another one behind it.
+/// Asserts that all of the commit is there or nothing; returns the state, with another commit
+/// behind it.
 fn recover(disk: &FaultyDisk, seed: u64) -> Left {
     let commits_cut = broker::verify(disk, options(), &mut |_| {}).unwrap().commits_cut;
     let mut process = Process::open(disk, seed % 4 > 1).unwrap();

@@ -1,11 +1,11 @@
-//! Messages of several levels in one store: each survives what its own level promises.
+//! Messages of several levels in one store: each survives the falls that its own level promises.
 
 use model::{Durability, Nanos, Persistence, StorePolicy};
 use sim::{Fall, Fault, Moment, Scenario, simulate};
 
 const PERIODIC: StorePolicy = StorePolicy::Periodic(Nanos::from_millis(25));
 
-/// A rough life of a store whose senders ask for one of these.
+/// A rough life of a store with senders that ask for one of these.
 fn scenario(seed: u64, policy: StorePolicy, persistences: &[Persistence]) -> Scenario {
     let mut scenario = Scenario::new(seed);
     scenario.policy = policy;
@@ -45,8 +45,8 @@ fn written_and_synced_messages_live_beside_each_other() {
     }
 }
 
-/// Counts and absences waited only for frames as durable as the policy says, so that a crash could
-/// undo what they told of a message that asked for less.
+/// Counts and absences waited only for frames as durable as the policy. So a crash could undo a
+/// message that asked for less, although a reply had told of it.
 #[test]
 fn counts_and_absences_wait_for_messages_that_ask_for_less_than_the_policy() {
     let mut scenario =

@@ -1,9 +1,9 @@
 //! A story of clients of Redis: batches over two lists, commands that wait, a protected list, in
 //! which the process or the power falls at every single call to the disk.
 //!
-//! What holds is said by the oracle: each answer is Redis' own, a batch is there whole or not at
-//! all after each recovery, who waited is served in turn, what was answered survives, and what was
-//! popped under protection is back unless the next command said that it is done with.
+//! The oracle judges it: each answer is Redis' own, and a batch is there whole or not at all after
+//! each recovery. Waiting clients are served in turn. Answered commands survive. An element popped
+//! under protection is back unless the client's next command took it for good.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -18,7 +18,7 @@ fn scenario(policy: StorePolicy) -> Scenario {
     let mut scenario = Scenario::new(1);
     scenario.policy = policy;
     scenario.journal.policy = policy;
-    // What is not one frame is not one batch either.
+    // Changes that are more than one frame are more than one batch too.
     scenario.journal.batch_bytes = 8192;
     scenario.steps = 0;
     scenario.faults_per_million = 0;
@@ -61,7 +61,8 @@ fn story(world: &mut World<FaultyDisk>) -> Option<()> {
     let [one, two, three] = [(); 3].map(|()| world.connect_redis());
     let mut it = Story(world);
     it.ask(one, &["LPUSH l1 BIG b c", "SET v1 BIG"])?;
-    // Two wait for what one batch brings: the list that it fills first serves who waited longer.
+    // Two clients wait for elements that one batch brings: the list that it fills first serves the
+    // client that waited longer.
     it.waits(two, "BRPOP l2 l3 0")?;
     it.waits(three, "BLMOVE l3 l1 LEFT RIGHT 0")?;
     it.ask(one, &["MULTI", "LMOVE l1 l2 RIGHT LEFT", "LPUSH l3 BIG x", "GETDEL v1", "EXEC"])?;
@@ -71,7 +72,7 @@ fn story(world: &mut World<FaultyDisk>) -> Option<()> {
     it.ask(one, &["WATCH l2"])?;
     it.ask(three, &["RPUSH l2 BIG"])?;
     it.ask(one, &["MULTI", "DEL l2", "RPUSH l1 BIG", "EXEC"])?;
-    // What is popped under protection comes back once, and then is done with.
+    // An element popped under protection comes back once, and then is done with.
     it.ask(one, &["LPUSH p1 first second"])?;
     it.ask(two, &["RPOP p1"])?;
     it.0.disconnect(two);
@@ -84,7 +85,7 @@ fn story(world: &mut World<FaultyDisk>) -> Option<()> {
     it.ask(one, &["RPUSH l3 BIG", "RENAME l3 l1", "PEXPIRE l1 50", "LTRIM l1 0 1"])?;
     it.0.pass(Nanos::from_millis(60));
     it.ask(one, &["LPUSH l1 BIG", "LSET l1 0 new"])?;
-    // What one client does several times is one frame: there is a place for all of it or for none.
+    // Commands that one client repeats are one frame: there is a place for all of it or for none.
     it.ask(two_again, &["RPUSH l2 x", "RPUSH l2 BIG", "RPUSH l2 z"])?;
     it.ask(two_again, &["LPOP l2", "LPOP l2"])?;
     Some(())

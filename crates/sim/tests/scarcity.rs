@@ -1,5 +1,5 @@
-//! Queues that hold next to nothing: whoever is taken, waits or is refused is so for a reason, with
-//! the bound's name; nobody overtakes, nobody waits for ever, and nothing confirmed is lost.
+//! Queues that hold next to nothing: each send is taken, waits or is refused for a reason, with the
+//! bound's name. No send overtakes another or waits for ever, and nothing confirmed is lost.
 
 use model::Persistence::{NonPersistent, Persistent};
 use model::{Nanos, QueueBounds, WhenFull};
@@ -68,7 +68,7 @@ fn the_oldest_goes_where_that_is_the_rule() {
     }
 }
 
-/// On a device that is full at times: who brings something is refused where nothing can go for it.
+/// On a device that is full at times: a send is refused if no message can go for it.
 #[test]
 fn the_oldest_goes_on_a_full_device_too() {
     for when_full in [WhenFull::DropOldest, WhenFull::DeadLetter] {
@@ -93,8 +93,8 @@ fn the_oldest_goes_on_a_full_device_too() {
     }
 }
 
-/// Among consumers who fail and reject, topics and transactions: no failure is counted then but in
-/// memory, and what is to become a dead letter is hidden until there is room.
+/// Among consumers that fail and reject, topics and transactions: failures are then counted only in
+/// memory. A message that is to become a dead letter is hidden until there is room.
 #[test]
 fn consumers_and_transactions_go_on_with_a_full_device() {
     for when_full in [WhenFull::Block, WhenFull::DropOldest, WhenFull::DeadLetter] {
@@ -143,7 +143,7 @@ fn the_oldest_goes_while_the_disk_stalls_too() {
     }
 }
 
-/// Lives with topics whose subscriptions have bounds.
+/// Lives with topics and bounded subscriptions.
 fn lives_of_topics(adapt: impl Fn(&mut Scenario, &mut Rng)) -> Tally {
     lives(|scenario, rng| {
         scenario.bound(QueueBounds::default());
@@ -194,7 +194,7 @@ fn the_oldest_of_a_subscription_goes_where_that_is_the_rule() {
     }
 }
 
-/// Who is beyond the bound hears so and goes; nobody who publishes waits or is refused.
+/// A subscriber beyond the bound hears so and goes; no publisher waits or is refused.
 #[test]
 fn who_does_not_take_what_is_published_is_disconnected() {
     let total = lives_of_topics(|scenario, rng| {
@@ -253,7 +253,7 @@ fn who_finds_a_list_full_waits_in_line_and_not_for_ever() {
 #[test]
 fn who_finds_a_list_full_that_refuses_is_told_its_bound() {
     let total = lives_of_lists(|scenario, rng| {
-        // Nobody consumes from a list for good, so nobody is disconnected for it.
+        // No client consumes from a list for good, so none is disconnected for it.
         let when_full = rng.pick(&[WhenFull::Reject, WhenFull::Disconnect]);
         scenario.bound_lists(QueueBounds { when_full, ..scenario.list_bounds });
     });

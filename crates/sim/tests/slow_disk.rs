@@ -1,5 +1,5 @@
-//! A call to the disk that takes five seconds: what is to be durable waits for it, and nothing that
-//! is in memory alone does, by whichever protocol.
+//! A call to the disk takes five seconds. Answers about durable messages wait for it. Answers about
+//! messages in memory alone do not, by any protocol.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -39,7 +39,7 @@ fn put_of(queue: &str, persistence: Persistence, body: Rc<[u8]>) -> Wish {
     Wish::Put { queue, priority: 0, delay: 0, lease: 60, persistence, body }
 }
 
-/// Somebody waits for a durable job, of which the next calls to the disk take long.
+/// A client waits for a durable job, while the next calls to the disk take long.
 fn stall(world: &mut World<FaultyDisk>, disk: &FaultyDisk) -> u64 {
     let waiting = world.connect(Character::Anyone);
     // A chore, or the watermark of its segment, may come before it.
@@ -96,9 +96,9 @@ fn jobs_in_memory_come_and_go_while_others_wait_for_room() {
     }
 }
 
-/// Whatever the journal is like, and in whatever order things are asked for: what is in memory
-/// alone is answered at the moment at which it is asked for, while senders, those who settle, the
-/// log's room and its snapshots wait for a disk that stands still.
+/// For any state of the journal and any order of commands: work in memory alone is answered at the
+/// moment at which a client asks for it. Meanwhile senders, settlers, the log's room and its
+/// snapshots wait for a disk that stands still.
 #[test]
 fn work_in_memory_goes_on_among_all_else_while_the_disk_stalls() {
     for seed in 1..=SEEDS {
@@ -135,7 +135,7 @@ fn work_in_memory_goes_on_among_all_else_while_the_disk_stalls() {
     }
 }
 
-/// Jobs in memory, and who holds them.
+/// Jobs in memory, by their state.
 #[derive(Default)]
 struct Jobs {
     ready: u64,
@@ -263,7 +263,8 @@ fn messages_of_amqp_in_memory_come_and_go_while_the_disk_stalls() {
     end(&mut world, waiting, began);
 }
 
-/// Of one frame and of several: the commit waits, and what it gave back in memory does not.
+/// Of one frame and of several: the commit waits, and the messages that it gave back in memory do
+/// not.
 #[test]
 fn what_a_commit_gives_back_in_memory_is_there_while_the_disk_stalls() {
     for bytes in [100, 9_000] {

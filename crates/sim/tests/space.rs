@@ -1,6 +1,6 @@
-//! How much room the log takes, over long lives of random puts and deletes: segments that hold
-//! frames stay within twice the live bytes and two segments, and what compaction copies for that
-//! stays within what clients wrote.
+//! The room that the log takes, over long lives of random puts and deletes. Segments that hold
+//! frames stay within twice the live bytes and two segments. Copies by compaction stay within the
+//! bytes that clients wrote.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
@@ -17,7 +17,7 @@ const SESSION: SessionId = SessionId(1);
 const NOW: Nanos = Nanos::from_secs(1_000);
 const SEGMENT_BYTES: u64 = 64 * 1024;
 
-/// A broker and whoever does its writes and chores.
+/// A broker; this life performs its writes and chores.
 struct Life {
     disk: FaultyDisk,
     broker: Broker<FaultyFile>,
@@ -114,7 +114,7 @@ impl Life {
         segments.filter(|segment| holds(segment.kept_for)).map(|segment| segment.bytes).sum()
     }
 
-    /// How many segments they are beyond twice what lives, with its frames' headers.
+    /// How many segments they are beyond twice the live bytes, with the headers of live frames.
     fn segments_beyond(&self) -> u64 {
         let headers = self.stored.len() * FRAME_HEADER_BYTES;
         let live = self.broker.counters().live_bytes + headers as u64;
@@ -148,7 +148,7 @@ fn live(seed: u64, target: usize, bytes_max: u64) {
     assert!(worst <= most, "{what}");
     assert!(counters.compactions > 20, "{what}");
     assert!(counters.restated_records > 0, "{what}");
-    // What is copied, and what snapshots take, is less than twice what clients wrote.
+    // Copies and snapshots take less than twice the bytes that clients wrote.
     let written = counters.batch_bytes + counters.snapshot_bytes;
     assert!(written < 3 * life.own_bytes, "{what}, own {}", life.own_bytes);
 }
@@ -176,10 +176,11 @@ fn tiny_messages_are_not_copied_for_ever() {
     assert_eq!(copied, (0, 0), "all of it lives, and it is dense");
 }
 
-/// What a snapshot may say of a message of that queue.
+/// The most bytes of a snapshot for a message of that queue.
 const SNAPSHOT_BYTES: u64 = 110;
 
-/// Beside what a snapshot takes: it is not begun for less. Of the two one is written to.
+/// Besides the bytes of a snapshot: a snapshot is not begun for less. Of the two segments one is
+/// written to.
 const SEGMENTS_BEYOND_MAX: u64 = 2;
 
 const STEPS: u64 = 2_000;
@@ -190,11 +191,11 @@ const WORK_MAX: usize = 20_000;
 /// The record of a put into that queue without its body.
 const PUT_BYTES: u64 = 24;
 
-/// That of a delete.
+/// The record of a delete.
 const DELETE_BYTES: u64 = 3;
 
-/// Others have their turn between the portions: what came meanwhile is not told, nor what went
-/// before it was looked at.
+/// Others have their turn between the portions. A message that came meanwhile is not told, nor one
+/// that went before it was looked at.
 #[test]
 fn what_the_log_is_kept_for_is_told_in_portions() {
     let mut life = Life::new(1);

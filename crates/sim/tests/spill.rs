@@ -1,5 +1,5 @@
-//! Bodies that only memory has leave it at once and come back, on disks that are full or fail:
-//! whoever gets a message gets what was sent, and every other promise holds.
+//! Bodies that only memory has leave it at once and come back, on disks that are full or fail. A
+//! receiver gets each message as it was sent, and every other promise holds.
 
 use model::{Persistence, StorePolicy};
 use sim::{Fault, Scenario, Tally, simulate};

@@ -1,5 +1,5 @@
-//! A full log of which messages are deleted at random stores again by itself, long before it is
-//! empty: whatever bounds it, however the deletions come, and over crashes.
+//! A full log of randomly deleted messages stores again by itself, long before it is empty: with
+//! any bound, any order of deletions, and over crashes.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -22,7 +22,7 @@ const PAUSE: Nanos = Nanos::from_millis(250);
 struct Case {
     segment_kib: u64,
     reserve_kib: u64,
-    /// What it may take.
+    /// The most that it may take.
     log_kib: u64,
     /// True if that is a limit of its own, or the device's.
     limited: bool,
@@ -33,7 +33,7 @@ struct Case {
     killed: bool,
 }
 
-/// A broker and whoever does its writes and chores.
+/// A broker; this life performs its writes and chores.
 struct Life {
     disk: FaultyDisk,
     options: BrokerOptions,
@@ -107,7 +107,7 @@ impl Life {
         true
     }
 
-    /// For two seconds nobody wants anything.
+    /// For two seconds no client asks for anything.
     fn rest(&mut self) {
         for _ in 0..8 {
             while self.work() {}
@@ -116,7 +116,7 @@ impl Life {
         self.broker.check();
     }
 
-    /// Stores until it is full, also when what can be done about that was done.
+    /// Stores until it is full, also after all housekeeping.
     fn fill(&mut self, bytes: usize) -> Vec<MessageId> {
         let mut stored = Vec::new();
         while stored.len() < 10_000 {
@@ -137,7 +137,8 @@ impl Life {
     }
 }
 
-/// Two thirds of what fills it go, in any order; then a tenth as much is stored, and all goes.
+/// Two thirds of the messages that fill it go, in any order; then a tenth as much is stored, and
+/// all goes.
 fn thin(case: Case) {
     let mut life = Life::new(case);
     let mut stored = life.fill(case.message_bytes);

@@ -2,9 +2,8 @@
 //! process or the power falls at every single call to the disk; and one of messages in memory,
 //! which never calls the disk.
 //!
-//! What holds is said by the oracle: a commit is there whole or not at all after each recovery,
-//! what was answered survives, what was not settled comes back, and at the end all of it can be
-//! taken out.
+//! The oracle judges it: a commit is there whole or not at all after each recovery, and answered
+//! commands survive. Unsettled messages come back, and at the end all messages can be taken out.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -20,7 +19,7 @@ fn scenario(policy: StorePolicy) -> Scenario {
     let mut scenario = Scenario::new(1);
     scenario.policy = policy;
     scenario.journal.policy = policy;
-    // What is not one frame is not one batch either.
+    // Changes that are more than one frame are more than one batch too.
     scenario.journal.batch_bytes = 8192;
     scenario.steps = 0;
     scenario.faults_per_million = 0;
@@ -37,7 +36,7 @@ fn topic(name: &str) -> Destination {
     Destination::Topic(QueueName::new(name).expect("a name"))
 }
 
-/// A client of AMQP in a world, and what its messages are.
+/// A client of AMQP in a world, and the kind of its messages.
 struct Teller<'w> {
     world: &'w mut World<FaultyDisk>,
     client: u64,
@@ -94,7 +93,8 @@ fn story(world: &mut World<FaultyDisk>) -> Option<()> {
         it.send(queue("a"), None)?;
     }
     it.consume("a", 2)?;
-    // From one queue to another and to the topic, whose second subscription is read.
+    // From one queue to another and to the topic with two subscriptions, of which the second is
+    // read.
     let moving = it.declare()?;
     it.settle(Verdict::Accepted, Some(moving))?;
     it.send(queue("b"), Some(moving))?;
@@ -107,7 +107,8 @@ fn story(world: &mut World<FaultyDisk>) -> Option<()> {
     it.send(queue("b"), Some(undone))?;
     it.send(topic("news"), Some(undone))?;
     it.discharge(undone, true)?;
-    // A subscription and a queue settled together, one with a failure; beside it what is in memory.
+    // A subscription and a queue settled together, one with a failure; beside it a message in
+    // memory.
     it.consume("b", 2)?;
     let mixed = it.declare()?;
     it.settle(Verdict::Accepted, Some(mixed))?;
@@ -157,7 +158,7 @@ fn a_commit_in_parts_is_noticed() {
         let defects = ServerDefects { splits_commits: true, ..ServerDefects::default() };
         let scenario = Scenario { fall: Some(Fall::Power), defects, ..scenario(policy) };
         let calls = run(&scenario, 1, None).calls;
-        // What a crash leaves of two writes is the disk's choice: it has some for each call.
+        // The disk chooses the outcome of a crash during two writes: some choices for each call.
         let mut falls = (1..=calls).flat_map(|call| (1..=8).map(move |seed| (call, seed * call)));
         let noticed = falls.any(|(call, seed)| {
             let told = || run(&scenario, seed, Some((call, Moment::During)));

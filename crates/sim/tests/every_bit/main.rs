@@ -44,7 +44,7 @@ fn scenario() -> Scenario {
     scenario
 }
 
-/// A journal with what clients of all protocols store, as a killed process leaves it.
+/// A journal with messages of clients of all protocols, as a killed process leaves it.
 fn store() -> FaultyDisk {
     let disk = FaultyDisk::new(1);
     let mut world = World::new(scenario(), disk.clone(), disk.clone());
@@ -121,7 +121,7 @@ fn send(world: &mut World<FaultyDisk>, client: u64, round: u8) -> Option<()> {
     Some(())
 }
 
-/// Another process, which stores what those of other protocols ask for.
+/// Another process, which stores things that clients of other protocols send.
 struct Process {
     disk: FaultyDisk,
     broker: Broker<FaultyFile>,
@@ -308,7 +308,7 @@ fn refused(file: &str) -> DiskError {
     DiskError { kind, operation: "change", file: file.into(), cause }
 }
 
-/// An engine that recovers, and what it was given: the same gives the same.
+/// An engine that recovers, and a hash of its input: the same input gives the same state.
 struct Replay {
     engine: Engine,
     given: DefaultHasher,
@@ -347,7 +347,7 @@ impl Recover for Replay {
     }
 }
 
-/// What was recovered.
+/// The recovered state.
 struct Recovered {
     given: u64,
     engine: Engine,
@@ -360,7 +360,7 @@ impl Recovered {
         let (mut chunk, mut text) = (Vec::new(), String::new());
         while self.engine.snapshot_chunk(&mut cursor, &mut chunk) {}
         for record in engine::describe(&chunk) {
-            // Where a message lies is no part of what it is.
+            // The location of a body is no part of its message.
             let record = record.unwrap().to_string();
             let shown = record.split(" location=").next().unwrap_or_default();
             text.push_str(&format!("{shown}\n"));
@@ -386,7 +386,7 @@ fn recover(shelf: &Shelf) -> Result<Recovered, OpenError> {
     Ok(Recovered { given: replay.given.finish(), engine: replay.engine })
 }
 
-/// Where the last batch of the log begins: file and offset.
+/// The beginning of the last batch of the log: file and offset.
 fn last_batch(shelf: &Shelf) -> (usize, usize) {
     let mut batches = BTreeMap::new();
     let show = &mut |found: Found<'_>| {
@@ -398,7 +398,7 @@ fn last_batch(shelf: &Shelf) -> (usize, usize) {
     batches.into_values().next_back().unwrap()
 }
 
-/// What may be found: all of it, or all but the last batch.
+/// The states that may be found: all of it, or all but the last batch.
 struct Truth {
     given: u64,
     whole: String,
@@ -418,7 +418,7 @@ impl Truth {
     }
 }
 
-/// How often what came of a turned bit.
+/// How often a turned bit had each outcome.
 #[derive(Debug, Default)]
 struct Tally {
     refused: u64,
@@ -447,8 +447,9 @@ fn judge(shelf: &Shelf, truth: &Truth, name: &str, byte: usize, tally: &mut Tall
     }
 }
 
-/// True if the error tells where to look. Of a segment whose first mark cannot be read nobody
-/// knows that the log goes on in it: then the place is where it does not, behind the one before.
+/// True if the error names the damaged file. A segment with an unreadable first mark does not show
+/// that the log goes on in it. Then the error names the place where the log stops: the segment
+/// before.
 fn names(text: &str, shelf: &Shelf, name: &str, byte: usize) -> bool {
     let index = shelf.open(name).unwrap();
     let before = index.checked_sub(1).map(|before| shelf.names[before].as_str());

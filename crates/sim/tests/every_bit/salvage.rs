@@ -1,5 +1,5 @@
-//! What `broker::salvage` makes of a damaged directory: a sound one that holds everything but what
-//! the damage hit, and a report that names each message that is missing.
+//! The result of `broker::salvage` on a damaged directory: a sound one, and a report. The sound one
+//! holds everything but the parts that the damage hit. The report names each missing message.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,14 +10,14 @@ use sim::FaultyDisk;
 
 use crate::{BLOCK_BYTES, Lsn, MARK_BYTES, Nanos, Shelf, recover, store};
 
-/// A copy of what can be read, as a reader finds it.
+/// A copy of the readable parts, as a reader finds it.
 fn copy_of(shelf: &Shelf) -> (Salvaged, Shelf) {
     let target = FaultyDisk::new(2);
     let salvaged = salvage(shelf, &target, Nanos::SECOND, &mut |_| {}).expect("some is left");
     (salvaged, Shelf::of(&target))
 }
 
-/// What recovery finds of each message, its body among it, and everything else.
+/// The state of each message that recovery finds, with its body, and everything else.
 fn state_of(shelf: &Shelf) -> (BTreeMap<u64, String>, BTreeSet<String>) {
     let everything = recover(shelf).expect("a copy is sound").everything();
     let stored = stored_in(shelf);
@@ -29,7 +29,7 @@ fn state_of(shelf: &Shelf) -> (BTreeMap<u64, String>, BTreeSet<String>) {
             continue;
         };
         let number = number.parse().expect("it is a number");
-        // Where a body lies is no part of what the message is.
+        // The location of a body is no part of its message.
         let (shown, _) = line.split_once("body: ").expect("it has a body");
         messages.insert(number, format!("{shown} {:?}", stored[&number].1));
     }
