@@ -672,7 +672,7 @@ impl Intent {
                 Command::Settle { message, settlement, transaction },
             ) => {
                 let meant_how = verdict.settlement();
-                // Of a link that has taken its credit back it was only fetched ahead.
+                // A link that has taken its credit back only fetched it ahead.
                 let is_back = *settlement == Settlement::Return && meant_how == Settlement::Release;
                 let same = message.0 == *it && (*settlement == meant_how || is_back);
                 same && is_in(*meant, transaction)

@@ -1,7 +1,7 @@
 //! One simulated client: the wishes that it sends, the answers that it still expects, the jobs that
 //! it holds.
 //!
-//! It speaks the protocol over two byte streams and checks that each reply is the one that the
+//! It speaks the protocol over two byte streams. It checks that each reply is the one that the
 //! engine gave to its request, byte for byte and in order.
 
 use std::collections::{BTreeSet, VecDeque};

@@ -19,7 +19,7 @@ pub struct HttpClient {
     pub outbound: VecDeque<HttpWish>,
     /// Leases that it has heard of.
     pub leases: Vec<Token>,
-    /// Requests without an answer, but for receives.
+    /// Requests without an answer, except receives.
     unanswered: usize,
     /// Receives without one.
     receives: usize,
@@ -49,9 +49,9 @@ pub enum HttpWish {
         queue: Rc<str>,
         /// The most messages.
         max: usize,
-        /// For how long it waits.
+        /// How long it waits.
         wait: Nanos,
-        /// For how long they are leased.
+        /// How long they are leased.
         lease: Nanos,
     },
     /// `DELETE /leases/LEASE`, and all other requests that end or extend one.
@@ -71,9 +71,9 @@ pub enum HttpWish {
 /// A message to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Post {
-    /// As it asks the store.
+    /// The persistence that its sender asks for.
     pub persistence: Persistence,
-    /// As the engine counts it.
+    /// Its priority in the engine's numbers.
     pub priority: u32,
     /// How long it is worth something.
     pub ttl: Option<Nanos>,
@@ -128,7 +128,7 @@ impl HttpClient {
         self.unanswered + self.receives
     }
 
-    /// True if nothing is unanswered, but for receives.
+    /// True if nothing is unanswered, except receives.
     #[must_use]
     pub fn is_content(&self) -> bool {
         self.outbound.is_empty() && self.unanswered == 0

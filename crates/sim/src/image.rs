@@ -119,7 +119,7 @@ impl Image {
         }
     }
 
-    /// A synced write that the device failed: each sector is untouched, on the device, still on its
+    /// A synced write that the device failed. Each sector is untouched, on the device, still on its
     /// way to it, or shown by the cache and forgotten.
     pub fn fail_write_synced(&mut self, offset: usize, bytes: &[u8], rng: &mut Rng) {
         for (at, piece) in pieces(offset, bytes) {

@@ -2,8 +2,8 @@
 //! take.
 //!
 //! It takes each command of a client of Redis with the reply that the client will read, in the
-//! order in which the engine performed them. It panics at the first reply that a naive [`Keyspace`]
-//! would not give. A batch is one step of its [`Chronicle`], so no recovery may show half of it.
+//! engine's order. It panics at the first reply that a naive [`Keyspace`] would not give. A batch
+//! is one step of its [`Chronicle`], so no recovery may show half of it.
 
 mod chronicle;
 mod places;
@@ -150,8 +150,8 @@ impl KeyOracle {
         needs.max(settled)
     }
 
-    /// Of the lists that a client waits for, with an end too large to show in an answer: the one
-    /// with the first turn.
+    /// The list with the first turn among those that a client waits for and with an end too large
+    /// to show in an answer.
     fn unshown(&self, waiting: &Waiting) -> Option<Rc<[u8]>> {
         let all = waiting.keys().iter();
         let all = all.filter(|key| !self.keyspace.shows_end(key, &waiting.words));

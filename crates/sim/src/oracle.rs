@@ -57,7 +57,7 @@ pub struct Oracle {
     returning: BTreeSet<u64>,
     /// By then the engine had done all that was due.
     caught_up: Nanos,
-    /// Time has done something since, or is to do it, which the engine may have done or not.
+    /// Time has done something since, or is to do it; the engine may have done it or not.
     is_behind: bool,
     /// The moment of the last command, or of the last late answer.
     moment: Nanos,
@@ -129,7 +129,7 @@ enum Place {
     Leased(u64, Nanos),
     /// By that client until it settles it or is gone.
     Held(u64),
-    /// As the n-th ever.
+    /// The number among all buried so far.
     Buried(usize),
 }
 
@@ -172,7 +172,7 @@ impl Oracle {
         self
     }
 
-    /// The same, where the queues of the workload and the subscriptions of its topics hold no more
+    /// The same with bounds: queues of the workload and subscriptions of its topics hold no more
     /// than that, and no line stands still for longer.
     #[must_use]
     pub fn bounded(self, queues: QueueBounds, topics: QueueBounds, block_timeout: Nanos) -> Self {

@@ -39,26 +39,26 @@ pub struct Scenario {
     pub pipeline: usize,
     /// Steps of the scheduler.
     pub steps: u64,
-    /// Of a million disk calls, so many fail.
+    /// How many of a million disk calls fail.
     pub faults_per_million: u64,
     /// The faults that they fail with.
     pub faults: Vec<Fault>,
-    /// A call is to be slow, on which everything else that waits for the disk may wait.
+    /// A call may be slow, and everything else that waits for the disk may wait for it.
     pub stalls: bool,
-    /// Of a thousand steps, so many end the process.
+    /// How many of a thousand steps end the process.
     pub falls_per_thousand: u64,
     /// Every fall is of this kind; `None`: of any.
     pub fall: Option<Fall>,
     /// Bytes that the disk has room for, at times.
     pub quota: Option<u64>,
-    /// Bytes of bodies that memory keeps beside the log: zero, so that they leave at once, some
-    /// KiB, so that some are read ahead, or any number.
+    /// Bytes of bodies that memory keeps besides the log. Zero: they leave at once. Some KiB: some
+    /// are read ahead. Or any number.
     pub log_bodies_max: u64,
     /// Levels that senders ask of the store, one drawn for each message.
     pub persistences: Vec<Persistence>,
-    /// Of a hundred messages that may have a name of their sender's, so many do.
+    /// How many of a hundred messages have a sender's name, among those that may have one.
     pub named_per_hundred: u64,
-    /// For how long such names are remembered.
+    /// How long such names are remembered.
     pub dedup_window: Nanos,
     /// How many dead letters there may be, in lives in which nothing falls; `None`: any number.
     pub dead_letters_max: Option<u64>,
@@ -263,7 +263,7 @@ impl Scenario {
         }
     }
 
-    /// Beside those of AMQP there are clients of HTTP in half of the lives, and in one in three
+    /// Half of the lives with clients of AMQP have clients of HTTP as well. In one of three,
     /// senders name their messages.
     fn invite_http(&mut self, rng: &mut Rng) {
         if self.amqp_clients > 0 {
@@ -341,8 +341,8 @@ impl Scenario {
 
     /// The sender's name of a message, if any: one of two names, so that senders repeat it. Mostly
     /// all sends of one name have the same body, else the broker refuses them. A send in a
-    /// transaction has no name of which this oracle is unsure, since no answer tells whether the
-    /// message was stored.
+    /// transaction has no name of which this oracle is unsure: no answer tells if the message was
+    /// stored.
     pub(crate) fn draw_send_id(
         &self,
         rng: &mut Rng,

@@ -1,5 +1,5 @@
-//! The server of the simulation: it does the work of the real one around broker and sessions, in
-//! one thread, without sockets, by a clock that others move.
+//! The server of the simulation does the work of the real one around broker and sessions. It has
+//! one thread and no sockets, and others move its clock.
 //!
 //! A turn drains the input that has arrived, steps the broker for each command, and polls for
 //! writes and housekeeping. The simulation performs and completes each polled call later, in any

@@ -35,7 +35,7 @@ pub enum Wish {
         delay: u32,
         /// In seconds.
         lease: u32,
-        /// As it would ask if the protocol could say it.
+        /// The persistence that it would ask for if the protocol could express it.
         persistence: Persistence,
         /// Its bytes.
         body: Rc<[u8]>,

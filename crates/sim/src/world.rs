@@ -62,7 +62,7 @@ pub struct Tally {
     pub failures: u64,
     /// Replies that clients read.
     pub replies: u64,
-    /// Of these, puts refused for want of room.
+    /// Puts among these that were refused for want of room.
     pub refusals: u64,
     /// Calls to the disk.
     pub calls: u64,
@@ -76,7 +76,7 @@ pub struct Tally {
     pub scarcity: Counted,
     /// Bodies that left memory without being in the log.
     pub spilled: u64,
-    /// Of these, those that were put elsewhere, for their file was mostly dead.
+    /// Bodies among these that were copied elsewhere, since their file was mostly dead.
     pub moved: u64,
     /// Commands of Redis, alike, that were done at once.
     pub runs: u64,
@@ -89,7 +89,8 @@ pub struct Tally {
 }
 
 impl<D: Disk + 'static> World<D> {
-    /// A world before its first process. `disk` is `faulty` as the broker shall see it.
+    /// A world before its first process. The broker sees `disk`, which is `faulty` or a wrapper of
+    /// it.
     pub fn new(scenario: Scenario, faulty: FaultyDisk, disk: D) -> Self {
         faulty.set_trace(scenario.trace);
         let oracle = Oracle::new(scenario.policy, scenario.lag());
@@ -537,8 +538,8 @@ impl<D: Disk + 'static> World<D> {
         assert!(bytes <= allowed, "{bytes} bytes of memory instead of {allowed}");
     }
 
-    /// Segments and snapshots take no more than they may or did at the start, the spill no more
-    /// than it may, and no other file grows.
+    /// Asserts that segments and snapshots take no more than they may, or did at the start. The
+    /// spill takes no more than it may, and no other file grows.
     fn check_space(&self) {
         let used = self.faulty.used();
         if let Some(most) = self.scenario.journal.disk_bytes_max {
@@ -738,7 +739,7 @@ impl<D: Disk + 'static> World<D> {
     }
 
     /// Messages that expired while no process ran go now: while one is there, it hides the messages
-    /// behind it. For that a broker needs room for a frame.
+    /// behind it. A broker needs room for a frame to remove them.
     fn catch_up(&self, mut broker: Broker<D::File>) -> Result<Broker<D::File>, JournalFailed> {
         let now = self.now;
         loop {
@@ -784,7 +785,7 @@ impl<D: Disk + 'static> World<D> {
         self.server = Some(server);
     }
 
-    /// Until every client has its answers, but for those that wait for a message.
+    /// Goes on until every client has its answers, except clients that wait for a message.
     fn settle(&mut self) -> Option<()> {
         for _ in 0..SETTLE_ROUNDS_MAX {
             let ids = self.client_ids();

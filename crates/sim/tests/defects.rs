@@ -47,8 +47,8 @@ fn assert_caught(defect: Defect, policy: StorePolicy, faults_per_million: u64) {
 
 const PERIODIC: StorePolicy = StorePolicy::Periodic(Nanos::from_millis(25));
 
-/// The hang of docs/inside/bugs.md: a reply to HTTP that another thread caused waits for frames for
-/// which no client waited before, and no thread writes them.
+/// The hang of docs/inside/bugs.md: another thread causes a reply to HTTP. The reply waits for
+/// frames for which no client waited before, and no thread writes them.
 #[test]
 fn gateway_that_forgets_mail_is_caught() {
     let scenario = |seed| {

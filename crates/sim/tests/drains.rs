@@ -1,5 +1,5 @@
-//! Lives of AMQP clients alone that nothing interrupts: time enough for consumers to drain, to
-//! change their minds while the answer waits for the log, and to drain anew.
+//! Lives of AMQP clients alone without interruptions. Consumers have time to drain, to change their
+//! minds while the answer waits for the log, and to drain anew.
 
 use sim::{Scenario, simulate};
 

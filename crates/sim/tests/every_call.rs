@@ -39,8 +39,8 @@ fn scripts() -> Vec<Scenario> {
     found.collect()
 }
 
-/// True if all happens that a fault could meet, but for compactions: stores so small seldom have
-/// something to gain by one.
+/// True if everything happens that a fault could meet, except compactions: stores so small seldom
+/// gain anything by one.
 fn touches_everything(script: &Scenario) -> bool {
     let tally = run(script, &[], 1);
     tally.calls > 200
@@ -112,8 +112,8 @@ fn each_so_many(many: u64, calls: u64, case: impl Fn(u64) + Sync) {
     });
 }
 
-/// Jobs meet a fault in every call, the others in each fifth, and slow calls are few; all
-/// are every call with `DUNLIN_EVERY_CALL=1`, which takes half an hour.
+/// Jobs meet a fault in every call, the others in each fifth, and slow calls are few. With
+/// `DUNLIN_EVERY_CALL=1` each meets every call, which takes half an hour.
 fn share_of(script: &Scenario) -> u64 {
     if std::env::var_os("DUNLIN_EVERY_CALL").is_some() {
         return 1;

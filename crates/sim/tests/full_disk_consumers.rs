@@ -1,4 +1,4 @@
-//! A full disk below consumers that fail, reject and wait for too long: the process goes on,
+//! A full disk below consumers that fail, reject and wait for too long. The process goes on,
 //! nothing is lost, and all can be taken out.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
@@ -175,9 +175,9 @@ fn small() -> NewMessage {
     NewMessage::new((*b"x").into())
 }
 
-/// Stores many small messages for a durable subscription, rejects `rejected` of each 4,000 in a row
-/// and accepts the rest, on a disk that becomes full. A small record becomes twenty times as large
-/// as a dead letter: it has to name its topic and its queue then. Gives the compactions.
+/// Stores many small messages for a durable subscription, on a disk that becomes full. Rejects
+/// `rejected` of each 4,000 in a row and accepts the rest. A small record becomes twenty times as
+/// large as a dead letter: it has to name its topic and its queue then. Returns the compactions.
 fn reject_stretches(rejected: u64) -> u64 {
     const STORED: usize = 40_000;
     let (topic, dead) = ("t".repeat(255), "d".repeat(255));
@@ -254,8 +254,8 @@ fn queue(name: &str) -> Destination {
     Destination::Queue(QueueName::new(name).unwrap())
 }
 
-/// Thousands of messages expire at once on a full disk, where none could become a dead letter, for
-/// that takes more room than it does as it is. It is hidden until there is some.
+/// Thousands of messages expire at once on a full disk. None can become a dead letter, since a dead
+/// letter takes more room. Each is hidden until there is room.
 #[test]
 fn what_expires_on_a_full_disk_is_hidden_and_moves_once_there_is_room() {
     let mut world = World::new(2 << 20, "dead");

@@ -42,7 +42,7 @@ enum Slip {
     None,
     /// A reactor looks for mail before it says that it sleeps.
     LooksTooEarly,
-    /// The last reactor to fall asleep does not look whether frames wait.
+    /// The last reactor to fall asleep does not look for frames that wait.
     LastSleepsBlindly,
     /// A reactor that writes says that it is awake although it may fall asleep behind that.
     AwakeBeforeSleep,
@@ -56,7 +56,7 @@ enum Slip {
     GatewayForgets,
     /// No reactor is woken for a deadline that another thread made.
     DeadlineUnseen,
-    /// A reactor that holds replies does not look whether a write was completed meanwhile.
+    /// A reactor that holds replies does not look for a write that was completed meanwhile.
     MissesCompletions,
 }
 
@@ -175,11 +175,11 @@ struct State {
     notified: bool,
     /// `Hub::write_due`
     due: bool,
-    /// `Hub::deadline`: whether there is one.
+    /// `Hub::deadline`: true if there is one.
     deadline: bool,
     awake: u8,
     completions: u8,
-    /// Of the reactors, and of the gateway.
+    /// One for each reactor, and one for the gateway.
     posts: [Post; REACTORS + 1],
     /// Replies for a reactor's connections or the gateway: the frame they wait for.
     mailboxes: [u8; REACTORS + 1],

@@ -1,5 +1,5 @@
-//! A story of clients of Redis: batches over two lists, commands that wait, a protected list, in
-//! which the process or the power falls at every single call to the disk.
+//! A story of clients of Redis: batches over two lists, commands that wait, and a protected list.
+//! The process or the power falls at every single call to the disk.
 //!
 //! The oracle judges it: each answer is Redis' own, and a batch is there whole or not at all after
 //! each recovery. Waiting clients are served in turn. Answered commands survive. An element popped

@@ -91,7 +91,7 @@ fn rot_before_the_tail_is_refused_or_harmless() {
 }
 
 /// The last batch of the log cannot be told from a torn one: nothing behind it says that it was
-/// durable. Of this store it holds the put of the last message.
+/// durable. In this store it holds the put of the last message.
 fn lost_only_the_tail(truth: &BTreeMap<u64, Kept>, found: &BTreeMap<u64, Kept>) -> bool {
     let mut shorter = truth.clone();
     shorter.remove(&LAST_ID);

@@ -120,11 +120,11 @@ fn consumers_and_transactions_go_on_with_a_full_device() {
     }
 }
 
-/// On a disk that stands still for seconds at times, on which all else waits that is to be durable.
+/// The disk stands still for seconds at times, and everything that is to be durable waits for it.
 #[test]
 fn the_oldest_goes_while_the_disk_stalls_too() {
     for when_full in [WhenFull::DropOldest, WhenFull::DeadLetter] {
-        // In the last, a fall leaves a doubt whether a message was released to the back.
+        // In the last life a fall leaves a doubt if a message was released to the back.
         let total = lives_from((1..=SEEDS / 4).chain([472]), |scenario, rng| {
             (scenario.clients, scenario.amqp_clients) = (rng.between(2, 5), rng.pick(&[0, 3]));
             (scenario.redis_clients, scenario.steps) = (0, 1000);

@@ -263,8 +263,8 @@ fn messages_of_amqp_in_memory_come_and_go_while_the_disk_stalls() {
     end(&mut world, waiting, began);
 }
 
-/// Of one frame and of several: the commit waits, and the messages that it gave back in memory do
-/// not.
+/// A commit of one frame, and one of several: the commit waits, and the messages that it gave back
+/// in memory do not.
 #[test]
 fn what_a_commit_gives_back_in_memory_is_there_while_the_disk_stalls() {
     for bytes in [100, 9_000] {

@@ -14,7 +14,7 @@ use sim::{FaultyDisk, FaultyFile, Rng};
 
 const SESSION: SessionId = SessionId(1);
 
-/// As long as a full device is left alone.
+/// How long a full device is left alone.
 const PAUSE: Nanos = Nanos::from_millis(250);
 
 /// The sizes of a log and its messages, and how they are deleted.

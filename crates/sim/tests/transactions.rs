@@ -1,6 +1,6 @@
-//! A story of transactions over queues, a topic and its durable subscriptions, in which the
-//! process or the power falls at every single call to the disk; and one of messages in memory,
-//! which never calls the disk.
+//! A story of transactions over queues, a topic and its durable subscriptions. The process or the
+//! power falls at every single call to the disk. A second story of messages in memory never calls
+//! the disk.
 //!
 //! The oracle judges it: a commit is there whole or not at all after each recovery, and answered
 //! commands survive. Unsettled messages come back, and at the end all messages can be taken out.

@@ -95,9 +95,9 @@ pub enum AmqpWish {
 /// A subscription that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscribing {
-    /// Of this topic.
+    /// The topic.
     pub topic: Rc<str>,
-    /// By this name; `None`: of the consumer alone.
+    /// Its name; `None`: of the consumer alone.
     pub name: Option<Rc<str>>,
     /// It is kept.
     pub durable: bool,
@@ -138,7 +138,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// As the protocol says it.
+    /// The outcome in the protocol.
     #[must_use]
     pub fn outcome(self) -> Outcome {
         match self {
@@ -151,7 +151,7 @@ impl Verdict {
         }
     }
 
-    /// As the engine has to hear it.
+    /// The settlement that the engine has to get.
     #[must_use]
     pub const fn settlement(self) -> Settlement {
         match self {

@@ -27,8 +27,8 @@ impl Keyspace {
         element.map(|element| element.bytes.clone())
     }
 
-    /// The number of the element that goes first: of those at the ends the older, but the last one,
-    /// where that is more than the list may hold. The right end is the head.
+    /// The number of the element that goes first: the older one of the two ends. It is the last one
+    /// if that alone is more than the list may hold. The right end is the head.
     pub(crate) fn least_needed(&self, name: &str, bytes_max: Option<u64>) -> Option<u64> {
         let list = self.elements(name);
         let (first, last) = (list.last()?, list.first()?);

@@ -138,14 +138,14 @@ impl Oracle {
         let is_open = self.paused.get(queue).is_none_or(|until| *until < now);
         let rank = |(id, message): (&u64, &Message)| {
             let waiting = matches!(message.place, Place::Ready(since) if since < now);
-            // Of messages that time brings back all at once each is delivered as it comes.
+            // Time may bring several back at once; the engine delivers each as it comes.
             let waiting = waiting && !self.returning.contains(id);
             let is_over = message.content.expires.is_some_and(|at| at <= now);
             let here = waiting && !is_over && &*message.content.queue == queue;
             let here = here && self.surely_may_take(message, taker, now);
             here.then_some((message.content.priority, message.nature.order_max))
         };
-        // Of these some may have gone for others.
+        // Some of these dead letters may have gone for others.
         let is_unsure = self.is_behind && self.dead_letters_max < u64::MAX && queue == DEAD_LETTERS;
         self.messages.iter().filter_map(rank).min().filter(|_| is_open && !is_unsure)
     }

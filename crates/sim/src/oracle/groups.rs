@@ -1,4 +1,4 @@
-//! Message groups: which consumer owns one, and whether a message of one may go somewhere.
+//! Message groups: which consumer owns one, and which taker may have a message of one.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

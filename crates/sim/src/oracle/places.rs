@@ -177,7 +177,7 @@ impl Oracle {
         self.evict();
     }
 
-    /// The same but for dead letters, which go once all is done.
+    /// The same except for dead letters, which go once all is done.
     pub(super) fn shed_all(&mut self, now: Nanos) {
         let queues = if self.sheds() { self.queues() } else { Vec::new() };
         for queue in queues {
@@ -233,8 +233,8 @@ impl Oracle {
         self.places.is_scarce && is_to_move && message.nature.level > Durability::None
     }
 
-    /// Of the least urgent that are ready the older of the first and the last; the last, where
-    /// that is more than the queue may hold.
+    /// Among the least urgent ready messages, the older one of the first and the last. It is the
+    /// last if that alone is more than the queue may hold.
     fn least_needed(&self, queue: &str, bounds: &QueueBounds) -> Option<u64> {
         let ready = |(id, message): (&u64, &Message)| {
             let is_ready = matches!(message.place, Place::Ready(_));
@@ -532,7 +532,7 @@ impl Oracle {
 }
 
 impl Sent {
-    /// True if it goes where another goes, be that anywhere now.
+    /// True if it has the same destination as another, even if no queue takes it now.
     fn goes_as(&self, other: &Self) -> bool {
         self.destination().is_some() && self.destination() == other.destination()
     }

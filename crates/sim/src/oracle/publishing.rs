@@ -79,8 +79,8 @@ impl Oracle {
         }
     }
 
-    /// The subscriptions that take of a topic: first those that are durable, then the others; of
-    /// either those of the topic itself first, then of patterns, the oldest first.
+    /// The subscriptions that take messages of a topic: durable ones first, then the others. Within
+    /// each, those of the topic itself come before those of patterns, the oldest first.
     fn takers(&self, topic: &str, level: Durability) -> Vec<(Rc<str>, Durability)> {
         let of_topic = |(_, it): &(_, &Registered)| registration::takes_of(&it.asks, topic);
         let mut all: Vec<_> = self.subscriptions.iter().filter(of_topic).collect();

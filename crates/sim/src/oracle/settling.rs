@@ -83,7 +83,7 @@ impl Oracle {
         let message = self.message(id);
         message.content.failed += 1;
         if is_scarce {
-            // Counted in memory alone, but for a snapshot.
+            // Counted in memory alone, except in a snapshot.
             let change = message.change;
             self.history.allow(change, 1);
             return self.give_back(now, id, self.redelivery_delay(id));

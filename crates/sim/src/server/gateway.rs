@@ -543,7 +543,7 @@ fn browsed(admin: &AdminCommand) -> &QueueName {
 }
 
 impl Post {
-    /// As it is stored when it comes now.
+    /// The message to store if it comes now.
     fn message(&self, now: Nanos) -> NewMessage {
         NewMessage {
             priority: self.priority,

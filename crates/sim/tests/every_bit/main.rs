@@ -1,6 +1,6 @@
-//! Every bit of a small journal turned over, one at a time: it is refused by file and offset, or
-//! read as if nothing had happened, or it has lost its very last batch, which cannot be told from
-//! a torn one. Never a wrong byte, never a panic.
+//! Every bit of a small journal turned over, one at a time. The journal is refused by file and
+//! offset, or read as if nothing had happened. Or it has lost its very last batch, which cannot be
+//! told from a torn one. Never a wrong byte, never a panic.
 //!
 //! By default one bit of each third byte; all of them with `DUNLIN_EVERY_BIT=1`.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]

@@ -146,7 +146,7 @@ fn salvage_of_cut_and_lost_files() {
                     !salvaged.report.messages_lost.iter().any(|lost| lost.message.0 == **number)
                 });
             let unnamed = unnamed.count();
-            // Of the very last message only its own frame tells.
+            // Only its own frame tells of the very last message.
             assert!(unnamed <= 1 || !salvaged.gaps.is_empty(), "{unnamed} unnamed: {case}");
         }
     }
