@@ -1,8 +1,8 @@
 //! Messages that one record of the log stored with one body: the copies for several durable
 //! subscriptions.
 //!
-//! Their place in the log is dead when the last of them is gone, not before: so what the log
-//! counts as live is always a whole record. Compaction stores anew all that live, with one body.
+//! The record is dead when the last of the copies is gone, not before. So the log always counts a
+//! whole record as live. Compaction stores all live copies anew, with one body.
 
 use alloc::collections::BTreeMap;
 
@@ -18,19 +18,20 @@ pub(crate) struct Groups {
     groups: BTreeMap<u64, Group>,
 }
 
-/// What all messages of a group have in common.
+/// The common state of all messages of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
     /// How many of them live.
     pub(crate) copies: u32,
     /// Their record.
     pub(crate) placed: Placed,
-    /// By how much the record may grow when it is stored anew, beyond what one message may add.
+    /// Bytes by which the record may grow when it is stored anew, beyond the growth that one
+    /// message may add.
     pub(crate) more_bytes: u64,
 }
 
 impl Group {
-    /// What was counted for the record.
+    /// The bytes that are counted for the record.
     pub(crate) fn live_bytes(&self) -> u64 {
         u64::from(self.placed.bytes) + self.more_bytes
     }
@@ -93,7 +94,7 @@ impl Groups {
 }
 
 impl Message {
-    /// Where its record is.
+    /// The place of its record in the log.
     pub(crate) fn placed(&self) -> Placed {
         Placed { lsn: self.location, bytes: self.record_bytes }
     }

@@ -1,13 +1,16 @@
-//! What the engine keeps in memory, and what leaves it.
+//! Memory of the engine, and the eviction of bodies.
 //!
-//! Messages stay; the bodies of journalled ones leave while they need more room than there is, for
-//! the log has them. Of the queue that holds the most those go first that are the last to be
-//! asked for: the newest, or those that came back for a reader who is far ahead. A body leaves only
-//! when its frame can be read back; until then it is in no line, so that it is in nobody's way.
-//! Bodies that only memory has stand in the same lines where there is a spill: see `spilling.rs`.
+//! Messages stay in memory. Bodies of journalled messages are evicted while they need more room
+//! than there is, since the log has them. Each queue has a line of bodies that may leave. The
+//! engine evicts from the queue with the most such bytes, from the end of its line: the body that
+//! is needed last. That is the newest, or one that came back for a reader far ahead. A body is
+//! evicted only when its frame can be read back. Until then it is in no line, so that it blocks no
+//! other body. Bodies that only memory has are in the same lines if there is a spill: see
+//! `spilling.rs`.
 //!
-//! Who is given a message whose body is away is given [`model::Away`] instead, and the caller
-//! fills that in. Only what looks into bodies itself waits for them here: see `waits.rs`.
+//! A consumer that gets a message whose body is paged out gets [`model::Away`] instead, and the
+//! caller fills that in. Only commands that look into bodies themselves wait for them here: see
+//! `waits.rs`.
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;
@@ -29,14 +32,14 @@ use crate::keyspace::Keyspace;
 use crate::store::MessageStore;
 use crate::store::message::{Message, Stored};
 
-/// How much there is, and what may leave.
+/// The memory limits, and the bodies that may leave.
 #[derive(Debug)]
 pub(crate) struct Memory {
     /// Bytes that everything together may take.
     pub(crate) limit: u64,
     /// And of these, bodies that may leave.
     movable_max: u64,
-    /// And of those, what may be here whatever else there is.
+    /// The part of those that may always be in memory, however much else there is.
     pub(crate) always: u64,
     /// A queue with less than this is not asked to let bodies leave.
     fat_bytes: u64,
@@ -46,23 +49,23 @@ pub(crate) struct Memory {
     pub(crate) movable: u64,
     /// Bytes of bodies that only memory has, and that do not leave.
     pub(crate) fixed: u64,
-    /// Messages whose body has left.
+    /// Messages whose body is paged out.
     pub(crate) away: u64,
-    /// How often one has begun to be such.
+    /// How many bodies have been paged out so far.
     pub(crate) went: u64,
     /// Those with bodies in line, by the magnitude of the bytes of all that may leave.
     pub(crate) fat: BTreeSet<(u32, Keeper)>,
-    /// Messages whose frames could not be read back when they were last looked at, about in the
-    /// order of these. Some may be gone, or here twice.
+    /// Messages whose frames could not be read back at the last look, about in the order of their
+    /// frames. Some may be gone, or here twice.
     unwritten: VecDeque<MessageId>,
-    /// Bodies whose turn to leave has come, but somebody waits for them and more.
+    /// Bodies whose turn to leave came while a command, browser or view awaited them and more.
     passed_over: Vec<MessageId>,
     /// Bodies that came since some were last let go.
     pub(crate) came: usize,
     pub(crate) spilling: Spilling,
 }
 
-/// In whose line a body stands.
+/// The owner of the line that a body is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Keeper {
     /// The queue of its message.
@@ -78,17 +81,17 @@ pub(crate) struct Kept<'b> {
     pub(crate) keeper: Keeper,
     /// The frame of the log that has it, or will.
     pub(crate) frame: Option<Lsn>,
-    /// Where the spill has it.
+    /// The place of the body in the spill.
     pub(crate) spilled: Option<NonZeroU64>,
 }
 
 impl Kept<'_> {
-    /// What has it, be it here too. `None`: nothing else.
+    /// The place of the body outside memory, even if it is in memory too. `None`: it has none.
     pub(crate) fn place(&self) -> Option<BodyPlace> {
         self.frame.map(BodyPlace::Frame).or_else(|| self.spilled.map(BodyPlace::Spill))
     }
 
-    /// Where it lies in the spill, if it does.
+    /// Its place in the spill, if it has one.
     pub(crate) fn lies(&self) -> Option<Spilled> {
         let bytes = u32::try_from(self.stored.len()).unwrap_or(u32::MAX);
         self.spilled.map(|place| Spilled { place, bytes })
@@ -113,15 +116,15 @@ pub(crate) struct ResidentBodies {
 }
 
 impl ResidentBodies {
-    /// One of the bodies is not here any more. From either end of the queue it leaves an end of the
-    /// line, mostly; what is in between stays there until much of the line is gone.
+    /// One of the bodies left memory. If it was at an end of the queue, it is mostly at an end of
+    /// the line too. A body in between stays in the line until much of the line is gone.
     fn leave_line(&mut self, id: MessageId) {
         if self.line.front() == Some(&id) {
             self.line.pop_front();
         } else if self.line.back() == Some(&id) {
             self.line.pop_back();
         }
-        // What a crowd needed is not kept for ever.
+        // Gives back the memory that a crowd needed.
         let (capacity, needed) = (self.line.capacity(), 2 * self.line.len());
         if capacity > 2 * (needed + STALE_MAX) {
             self.line.shrink_to(needed);
@@ -155,12 +158,12 @@ impl Memory {
         }
     }
 
-    /// What small values may take, and names of messages: each so much.
+    /// Bytes that small values may take; names of messages may take as many.
     pub(crate) fn beside_messages_max(&self) -> u64 {
         beside_messages_max(self.limit)
     }
 
-    /// What those may take who wait for memory, beside what all else may.
+    /// Bytes that commands waiting for memory may take, beside the share of everything else.
     pub(crate) const fn awaiting_bytes_max(&self) -> u64 {
         self.limit / 16
     }
@@ -189,7 +192,7 @@ impl Memory {
         u64::BITS - (bytes / self.fat_bytes).leading_zeros()
     }
 
-    /// What may leave of a keeper has changed.
+    /// Weighs a keeper again after the bodies that may leave it have changed.
     fn weigh(&mut self, keeper: Keeper, residents: &mut ResidentBodies) {
         let magnitude = self.magnitude(residents);
         let before = core::mem::replace(&mut residents.magnitude, magnitude);
@@ -202,7 +205,7 @@ impl Memory {
     }
 }
 
-/// Of so much memory, what small values may take, and names of messages: each so much.
+/// Bytes that small values may take if memory has this limit; names of messages may take as many.
 pub(crate) const fn beside_messages_max(limit: u64) -> u64 {
     let share = limit / 8;
     if share > BESIDE_MESSAGES_MIN { share } else { BESIDE_MESSAGES_MIN }
@@ -233,8 +236,8 @@ pub(crate) const fn transaction_of(command: &Command) -> Option<TransactionId> {
     }
 }
 
-/// What a command takes while it waits for a place, or for bodies. A commit has its messages in a
-/// transaction, which counts them.
+/// Bytes that a command takes while it waits for a place, or for bodies. A transaction counts its
+/// own messages, so a commit does not count them.
 pub(crate) fn waiting_bytes(command: &Command) -> u64 {
     let bodies = match command {
         Command::Put { message, .. }
@@ -259,7 +262,7 @@ pub(crate) fn waiting_bytes(command: &Command) -> u64 {
     WAITING_BYTES + bodies
 }
 
-/// What a body in memory takes, with what the allocator adds.
+/// Bytes that a body takes in memory, with the allocator's share.
 pub(crate) const fn charge(bytes: usize) -> u64 {
     bytes as u64 + BODY_BYTES_BESIDE
 }
@@ -433,7 +436,7 @@ impl Bodies {
         self.may_leave(kept) && kept.stored.here().is_some()
     }
 
-    /// What has been written since may leave now.
+    /// Lines up the bodies whose frames have been written since: they may leave now.
     pub(crate) fn line_up_written(&mut self, store: &mut MessageStore) {
         while let Some(id) = self.memory.unwritten.front().copied() {
             let kept = self.kept(id, store);
@@ -448,7 +451,7 @@ impl Bodies {
         }
     }
 
-    /// What nobody waits for any more may leave.
+    /// Lines up the bodies that were passed over and are awaited no longer.
     pub(crate) fn let_go(&mut self, store: &mut MessageStore) {
         let passed_over = core::mem::take(&mut self.memory.passed_over);
         let (kept, free): (Vec<_>, Vec<_>) =
@@ -459,7 +462,7 @@ impl Bodies {
         }
     }
 
-    /// What a reader gets for the body of a message.
+    /// The body of a message as a reader gets it.
     pub(crate) fn body_of(&self, id: MessageId, message: &Message, store: &MessageStore) -> Body {
         if let Some(body) = self.sharing.here(message) {
             return Body::Here(Arc::clone(body));
@@ -469,7 +472,7 @@ impl Bodies {
         Body::Away(Away { place, message: name, bytes })
     }
 
-    /// Where the body of a message is, and its name.
+    /// The place of a paged-out body, and its name.
     pub(crate) fn away_of(
         &self,
         id: MessageId,
@@ -483,11 +486,11 @@ impl Bodies {
 
     /// A body that was away has come.
     pub(crate) fn bring(&mut self, id: MessageId, body: Arc<[u8]>, store: &mut MessageStore) {
-        // Whoever reads on asks for it before others.
+        // A reader that goes on needs this body before the others, so it leaves last.
         self.bring_to(id, body, VecDeque::push_front, store);
     }
 
-    /// It is known whether its body is here, where nobody reads yet: the log has it.
+    /// Recovery has found the body of a message that no consumer reads yet: the log has it.
     pub(crate) fn replace_body(&mut self, id: MessageId, body: Stored, store: &mut MessageStore) {
         self.with_body(id, VecDeque::push_back, body, None, store);
     }
@@ -500,8 +503,8 @@ impl Bodies {
         self.memory.spilling.vacate(lies.filter(|_| !is_shared));
     }
 
-    /// The last of a keeper's bodies leaves, or waits elsewhere until it can: its frame may have
-    /// been stored anew, or somebody waits for it.
+    /// Evicts the last body in a keeper's line. It waits elsewhere if it cannot leave yet: its
+    /// frame may have been stored anew, or a command awaits the body.
     pub(crate) fn put_away_last(&mut self, keeper: Keeper, store: &mut MessageStore) {
         let mut last = None;
         self.change_residents(keeper, |residents| last = residents.line.pop_back(), store);
@@ -568,10 +571,10 @@ impl Bodies {
         memory.weigh(keeper, residents);
     }
 
-    /// What is counted is what is there.
+    /// Checks that the counts agree with the bodies that are there.
     ///
     /// # Panics
-    /// When it is not.
+    /// When they do not.
     pub(crate) fn check_memory(&self, store: &MessageStore) {
         let (mut away, mut fixed) = (0, 0);
         let mut residents = alloc::collections::BTreeMap::<Keeper, (usize, u64)>::new();
@@ -635,13 +638,13 @@ impl SendIds {
     }
 }
 
-/// Where a body is that left.
+/// The place of a body that left memory, and its name.
 pub(crate) fn away_of(name: MessageId, kept: &Kept<'_>) -> (BodyPlace, MessageId) {
     let place = kept.place();
     (place.expect("invariant: a body leaves for where it can come back from"), name)
 }
 
-/// Where in a line.
+/// The end of a line at which a body is inserted.
 pub(crate) type Push = fn(&mut VecDeque<MessageId>, MessageId);
 
 /// The most that is left to a queue without asking it.
@@ -650,10 +653,10 @@ const FAT_BYTES_MAX: u64 = 4096;
 /// A command that waits for a place, with its places in lines, but for bodies.
 const WAITING_BYTES: u64 = 512;
 
-/// What values, names and selectors take that nearly everybody has.
+/// Bytes that the values, names and selectors of almost every broker take: they do not count.
 const BESIDE_MESSAGES_FREE: u64 = 64 * 1024;
 
-/// What values may take, and names, whatever there is.
+/// Bytes that values may take, and names too, even under a small limit.
 const BESIDE_MESSAGES_MIN: u64 = 1024 * 1024;
 
 /// The allocator's share of a body, and its counts.
@@ -668,7 +671,7 @@ const _: () = assert!(limits::MESSAGE_BYTES_MAX <= u32::MAX as usize, "a length 
 mod tests {
     use super::*;
 
-    /// Whoever takes from an end takes the end of the line along, and its memory in time.
+    /// Taking messages from an end empties that end of the line, and in time returns its memory.
     #[test]
     fn what_leaves_in_order_leaves_nothing_in_line() {
         let mut residents = ResidentBodies::default();

@@ -1,11 +1,11 @@
-//! Bodies that several messages have in common: the copies, for all subscriptions, of what was
-//! published once. Those for durable subscriptions are a group that one record stored, see
-//! [`crate::bodies::groups`]; those that memory alone keeps have one body as well.
+//! Bodies that several messages share: the copies, for all subscriptions, of one published message.
+//! The copies for durable subscriptions are a group that one record stored, see
+//! [`crate::bodies::groups`]. The copies that only memory keeps share one body as well.
 //!
-//! Such a body counts once, stands in one line and leaves memory once; it goes with the last of its
-//! copies. In the spill it stays as long, also while it is here: those who read at different times
-//! bring it back, and it leaves again for nothing. It is named by the number of the first copy,
-//! that of a group by the group's.
+//! Such a body counts once, is in one line and leaves memory once. It goes with the last of its
+//! copies. Its place in the spill stays as long, even while the body is in memory: readers at
+//! different times bring it back, and it leaves again without a write. Its name is the number of
+//! the first copy, or the number of its group.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
@@ -34,7 +34,7 @@ pub(crate) struct SharedBody {
     pub(crate) stored: Stored,
     /// The frame of the log that has it, or will: that of its group.
     frame: Option<Lsn>,
-    /// Where it lies in the spill, be it here or not.
+    /// Its place in the spill, even while the body is in memory.
     pub(crate) spilled: Option<NonZeroU64>,
     copies: u32,
 }
@@ -66,7 +66,7 @@ impl Sharing {
         self.bodies.iter().map(|(body, shared)| (*body, shared))
     }
 
-    /// What it takes in memory to know them.
+    /// Bytes of memory that the table of shared bodies takes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.bodies.len() as u64 * SHARED_BYTES
     }
@@ -104,9 +104,9 @@ impl Bodies {
         }
     }
 
-    /// A message whose record is not its own any more shared the body of that name, and may have
-    /// the number that the others go on to share it by: it has this one from now on, by a name
-    /// that nothing else has.
+    /// Gives a message its own body under a name that nothing else has. The message shared the body
+    /// of name `from`, and its record is its own no longer. Its own number is no safe name: the
+    /// other copies may go on sharing by it.
     pub(crate) fn separate(
         &mut self,
         from: MessageId,
@@ -137,7 +137,7 @@ impl Bodies {
         }
     }
 
-    /// One of the copies goes, or goes elsewhere: who waits there for the body looks again.
+    /// A copy goes, or goes elsewhere: commands that wait there for the body look again.
     pub(crate) fn stop_sharing_wait(&mut self, message: &Message) {
         let name = message.shared().expect("invariant: a body that is no message's own is shared");
         let shared = self.sharing.get(name).expect("invariant: a body stays with its copies");

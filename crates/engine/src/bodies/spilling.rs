@@ -1,10 +1,9 @@
-//! Bodies that only memory has, on their way to where they may be read back from without being in
-//! the log: the spill.
+//! Bodies that only memory has, on their way to the spill, from which they can be read back.
 //!
-//! They stand in the same lines as the others. One whose turn it is stays here until the caller,
-//! who took it with [`Engine::poll_spill`], says where it lies now: then it is away like any other,
-//! and that place is its own until [`Engine::take_vacated`] says that nobody needs it. A body that
-//! came back needs none.
+//! They are in the same lines as the other bodies. A body whose turn has come stays in memory until
+//! the caller, which took it with [`Engine::poll_spill`], says where it lies. Then it is paged out
+//! like any other. The place is its own until [`Engine::take_vacated`] says that no reader needs
+//! it. A body that came back needs no place.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
@@ -35,9 +34,9 @@ pub(crate) struct Spilling {
     pub(crate) is_full: bool,
     /// Bytes of bodies that are here, may leave, and are in no log.
     pub(crate) bytes: u64,
-    /// Of these, of those whose turn has come.
+    /// The part of these bytes whose turn to leave has come.
     pub(crate) leaving_bytes: u64,
-    /// They. Some may be gone.
+    /// The messages of these bodies. Some may be gone.
     pub(crate) leaving: BTreeSet<MessageId>,
     /// Of these, those that the caller has not taken yet, the oldest first: so they lie in the
     /// order in which they are asked for, though the last to come are the first to leave.
@@ -107,7 +106,7 @@ impl Spilling {
         }
     }
 
-    /// It is gone for good, and nobody needs what lies there.
+    /// The message is gone for good, and no reader needs its place in the spill.
     pub(crate) fn forget(&mut self, id: MessageId, spilled: Option<Spilled>) {
         self.kept_back.remove(&id);
         if self.queued.remove(&id) {
@@ -195,5 +194,5 @@ impl Bodies {
     }
 }
 
-/// A place, and whose it is, in a tree.
+/// An entry of the tree of places: a place and its message.
 const PLACE_BYTES: u64 = 32;

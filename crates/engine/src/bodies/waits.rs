@@ -1,11 +1,12 @@
 //! Waits for bodies that left memory: of selectors, and of commands that compare elements.
 //!
-//! A command waits as a whole, before it has done anything, and is done when all that it needs is
-//! here. Such commands take turns, for the log is read piece by piece: only what the first of them
-//! needs is fetched and kept, so that however many wait, memory holds no more than one may ask for.
-//! A browser stands still, a view of a selector shows nothing behind what it has not seen.
-//! The caller fetches the [`Engine::wanted_frame`], one after the other, and gives it to
-//! [`Engine::restore`]; then they go on, by time, at once. What the spill has: see `spilling.rs`.
+//! A command waits as a whole, before it has done anything. It is performed when all bodies that it
+//! needs are in memory. Such commands take turns, since the log is read piece by piece. Only the
+//! bodies that the first of them needs are fetched and kept. So memory holds no more than one
+//! command may ask for, however many wait. A browser stands still; a view of a selector shows
+//! nothing behind a message that it has not seen. The caller fetches the [`Engine::wanted_frame`],
+//! one after the other, and gives it to [`Engine::restore`]. Then the waiting commands, browsers
+//! and views go on, by a timer that is due at once. For bodies in the spill see `spilling.rs`.
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;
@@ -64,7 +65,7 @@ pub fn stored_bodies(
 pub(crate) enum Looker {
     /// A command that has done nothing yet. Its answer waits for `floor` too.
     Command { session: SessionId, command: Command, floor: DependsOn },
-    /// The first of those who wait in this line, and there is what it waits for.
+    /// The first send in this wait list: there is a place or memory for it.
     WaitList(WaitListId),
 }
 
@@ -78,7 +79,7 @@ impl Looker {
     }
 }
 
-/// The bodies that the first of them needs.
+/// The bodies that the first waiting command needs.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     /// Those of them that are still away, by their places.
@@ -123,7 +124,7 @@ impl Awaited {
         self.is_disturbed
     }
 
-    /// True if a body that is here stays, for somebody waits for it and more.
+    /// True if a body stays in memory because a command, browser or view awaits it and more.
     pub(crate) fn keeps(&self, id: MessageId) -> bool {
         self.coming.contains(&id) || self.turn.needed.contains(&id)
     }
@@ -132,7 +133,7 @@ impl Awaited {
         self.unseen.contains(&away) || self.turn.missing.contains(&away)
     }
 
-    /// The first that the spill has of what is waited for.
+    /// The first awaited body that the spill has.
     pub(crate) fn wanted_of_spill(&self) -> Option<NonZeroU64> {
         let all = (BodyPlace::Spill(NonZeroU64::MIN), MessageId(0))..;
         let first = |places: &BTreeSet<_>| places.range(all.clone()).next().copied();
@@ -163,7 +164,7 @@ impl Bodies {
         is_away
     }
 
-    /// The session is gone, and what it asked for.
+    /// Drops the commands of a session that is gone.
     pub(crate) fn drop_awaiting(&mut self, session: SessionId, store: &mut MessageStore) {
         let is_its = |looker: &Looker| match looker {
             Looker::Command { session: other, .. } => *other == session,
@@ -244,8 +245,8 @@ impl Bodies {
         }
     }
 
-    /// True if views of that queue look again with the next [`Engine::handle_timeout`], and whoever
-    /// waits there is served.
+    /// True if views of that queue look again with the next [`Engine::handle_timeout`], and the
+    /// consumers that wait there are served.
     pub(crate) fn looks_soon(&self, slot: QueueSlot) -> bool {
         self.awaited.is_disturbed && self.awaited.queues.contains(&slot)
     }
