@@ -1,5 +1,5 @@
-//! What a command adds to the log, told before it is given: what adds may have to wait for the disk
-//! while all else goes on.
+//! The bytes that a command adds to the log, known before it is given. A command that adds bytes
+//! may have to wait for the disk while others go on.
 
 use model::{
     Command, Durability, KeyCommand, ListCommand, NewMessage, Persistence, TransactionId, limits,
@@ -72,6 +72,6 @@ impl Context {
     }
 }
 
-/// What stands around a body, with the name of its queue and what its sender calls it.
+/// Bytes around a body, with the name of its queue and its send id.
 const AROUND_BYTES_MAX: usize =
     RECORD_BYTES_MAX + limits::QUEUE_NAME_BYTES_MAX + limits::SEND_ID_BYTES_MAX;

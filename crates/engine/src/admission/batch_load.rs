@@ -1,8 +1,8 @@
-//! What a batch may come to at most, counted before anything of it is done: it takes effect as one
-//! frame, so it must be certain that one holds it and that the log has room.
+//! The most that a batch may come to, counted before any command of it is performed. A batch takes
+//! effect as one frame: it must be certain that the frame holds it and that the log has room.
 //!
-//! Everything is counted as large as it can become: what one command of a batch adds to a list,
-//! each that follows may meet there.
+//! Everything is counted as large as it can become. Each command of a batch may meet all elements
+//! that earlier commands of the batch have added to its list.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -18,17 +18,17 @@ use crate::keyspace::{DEADLINE_BYTES_MAX, Keyspace};
 use crate::log::DELETED_BYTES_MAX;
 use crate::store::MessageStore;
 
-/// What commands of a batch may come to.
+/// The most that commands of a batch may come to.
 #[derive(Debug, Default)]
 pub(crate) struct Load<'c> {
-    /// Bytes of what is stored anew.
+    /// Bytes of records that store something anew.
     pub(crate) stored_bytes: usize,
-    /// Bytes of what is said of messages that are there.
+    /// Bytes of records about messages that are there.
     pub(crate) settled_bytes: usize,
     /// Bytes of room that it uses up without a record of its own.
     pub(crate) reserved: u64,
     pub(crate) records: usize,
-    /// Elements that are looked at, and copies of what is published.
+    /// Elements that are looked at, and copies of published messages.
     pub(crate) scanned: u64,
     /// How many elements each list may have by now that a command has named.
     lists: BTreeMap<&'c QueueName, u64>,
@@ -60,7 +60,7 @@ impl<'c> Load<'c> {
         self.added = self.added.saturating_add(count);
     }
 
-    /// The record of what its sender calls a message.
+    /// Adds the record of a message's send id.
     fn name(&mut self, to: &QueueName, message: &NewMessage) {
         let Some(id) = &message.send_id else { return };
         let bytes = SendIdView::FIXED_BYTES_MAX + to.as_str().len() + id.len();
@@ -169,7 +169,8 @@ impl Keyspace {
         Ok(())
     }
 
-    /// It may have been done, or not: the one list has what it had, the other the more of the two.
+    /// The rename may take effect or not. So `from` keeps its count, and `to` has the larger of the
+    /// two.
     fn add_renamed<'c>(
         &self,
         from: &'c QueueName,
@@ -265,7 +266,7 @@ impl Directory {
         Ok(())
     }
 
-    /// What is popped from one of these is deleted, or leased.
+    /// Elements popped from one of these lists are deleted, or leased.
     fn add_popped<'c>(
         &self,
         queues: impl IntoIterator<Item = &'c QueueName>,

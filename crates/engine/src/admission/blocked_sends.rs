@@ -1,15 +1,16 @@
 //! Sends that wait for a place in a queue, or for memory, in the order in which they came.
 //!
-//! Each is answered at once that it waits, and later with what came of it. It is stored, and
-//! counts, when its turn comes; until then nothing is known of it but here. Who comes while others
-//! wait goes behind them, though there be a place, so that no sender overtakes itself or another.
-//! A send that waited for memory may wait for a place then; one that waited for a place needs no
+//! The engine answers each at once that it waits, and later with its result. A send is stored and
+//! counted when its turn comes; until then it is known only here. FIFO: a send queues behind
+//! earlier waiting sends even if the queue has room. So no sender overtakes itself or another. A
+//! send that waited for memory may then wait for a place. A send that waited for a place needs no
 //! more memory.
 //!
-//! A line goes on by its timer, which is due as soon as a message has left its queue, or there is
-//! memory, a send a time: so others are served in between, those who take before those who bring.
-//! As long as a line goes on everybody in it waits; when it has not for as long as the operator
-//! says, whoever has waited so long is refused. A session that ends takes its sends out of all.
+//! A line goes on by its timer, one send a time. The timer is due as soon as a message has left the
+//! line's queue, or there is memory. So other commands are served in between, consumers before
+//! senders. As long as a line goes on, every send in it waits. If it has not gone on for as long as
+//! the operator says, each send that has waited so long is refused. A session that ends takes its
+//! sends out of all lines.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -38,19 +39,19 @@ pub(crate) struct Pacing {
     pub(crate) bytes: u64,
     /// Bytes of memory that all of them take.
     pub(crate) memory_bytes: u64,
-    /// Of these, what those take that wait for memory.
+    /// The part of these bytes that belongs to sends that wait for memory.
     pub(crate) for_memory_bytes: u64,
     /// Sends that wait for memory, but for those of the next list.
     pub(crate) for_memory: WaitList,
     /// Parts of transactions that wait for memory, and commits behind their own parts.
     pub(crate) for_parts: WaitList,
-    /// Queues that nobody finds any more, with a line in which somebody waits still.
+    /// Queues that no client finds any more, with a line in which sends still wait.
     pub(crate) leaving: BTreeSet<QueueSlot>,
-    /// Which of them depend on what is in a list.
+    /// The sends that depend on the elements of a list.
     pub(crate) sources: SourceWaits,
-    /// Lines whose first would go on if the log was not behind.
+    /// Lines with a first send that would go on if the log was not behind.
     pub(crate) held_back: BTreeSet<WaitListId>,
-    /// The log takes no more than what settles.
+    /// The log takes only records of settlements.
     pub(crate) is_log_behind: bool,
     /// No send may begin to wait any more.
     pub(crate) is_closed: bool,
@@ -101,12 +102,13 @@ impl Pacing {
 }
 
 impl Admission {
-    /// A message has left a queue, or the queue is about to go: who waits for a place may go on.
+    /// A message has left a queue, or the queue is about to go: sends that wait for a place may go
+    /// on.
     pub(crate) fn made_place(&mut self, slot: QueueSlot, store: &mut MessageStore) {
         self.may_go_on(WaitListId::Queue(slot), store);
     }
 
-    /// True if the log is to take no more of what adds to it.
+    /// True if the log is behind and the waiting send would add to it.
     pub(crate) fn is_held_back(&self, ticket: u64, sessions: &Sessions, context: &Context) -> bool {
         let paced = self.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
         self.pacing.is_log_behind
@@ -144,7 +146,7 @@ impl Admission {
 }
 
 impl Directory {
-    /// The same command, whatever becomes of the link that it came by.
+    /// The same command, named by its target: it does not depend on the link that it came by.
     pub(crate) fn addressed(
         &self,
         by: SessionSlot,
@@ -163,7 +165,8 @@ impl Directory {
 }
 
 impl Outcome {
-    /// It answers what was said to wait, if it answers now.
+    /// Turns the answer, if there is one now, into the late answer of the send that was told to
+    /// wait.
     pub(crate) fn late(mut self, ticket: u64, floor: DependsOn) -> Self {
         if let Some((after, reply)) = self.take_answer() {
             let reply = Reply::Late { ticket, reply: Box::new(reply) };

@@ -1,9 +1,10 @@
 //! The places of bounded queues: a command is held against them before it stores anything, so that
 //! a refused command leaves nothing behind.
 //!
-//! A command is counted as a whole: a transaction without what it accepts in the same queue, a
-//! batch without what it takes. What takes no message of a sender's, as a renaming, is not counted,
-//! nor is what the broker moves by itself. Who subscribes to a pattern holds nobody off.
+//! A command is counted as a whole: a transaction without the messages that it accepts in the same
+//! queue, a batch without the messages that it takes. A command that takes no message from a
+//! sender, such as a rename, is not counted. Messages that the broker moves by itself are not
+//! counted either. A subscription to a pattern blocks no sends.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -37,7 +38,8 @@ pub(crate) struct Demand<'c> {
     pub(crate) stored: BTreeMap<Site<'c>, Amount>,
     /// Amounts that leave with it.
     pub(crate) settled: BTreeMap<QueueSlot, Amount>,
-    /// Amounts for queues whose messages are to become dead letters for it, on a full device.
+    /// Amounts for queues that move messages to the dead letters to make room for it, on a full
+    /// device.
     parking: BTreeMap<QueueSlot, Amount>,
     /// Steps that it took to find that out.
     pub(crate) steps: usize,
@@ -49,7 +51,7 @@ pub(crate) struct Shortage {
     pub(crate) refusal: Refusal,
     /// The list in which it may wait for one, if it ever can be done.
     pub(crate) waits_at: Option<WaitListId>,
-    /// Of what it would store.
+    /// Bytes that the command would store.
     pub(crate) bytes: u64,
 }
 
@@ -82,7 +84,7 @@ impl<'c> Demand<'c> {
         self.stored.is_empty() && self.parking.is_empty()
     }
 
-    /// The same where what has no place becomes a dead letter.
+    /// The same for a queue in which a message without a place becomes a dead letter.
     pub(crate) fn park(&mut self, slot: QueueSlot, amount: Amount) {
         let parking = self.parking.entry(slot).or_default();
         *parking = parking.and(amount);
@@ -112,8 +114,9 @@ impl Queue {
 }
 
 impl Directory {
-    /// The first queue without a place for what a send with this ticket stores, but for one in
-    /// which it is not to wait for any: then there is nothing to wait for in others either.
+    /// The first queue without a place for the messages that a send with this ticket stores. A
+    /// queue that refuses outright goes before one that makes senders wait: then there is nothing
+    /// to wait for in others either.
     pub(crate) fn shortage_of_place(
         &self,
         demand: &Demand<'_>,
@@ -218,12 +221,13 @@ impl MessageStore {
         if queue.is_leaving() {
             return waited_for().map(|bound| (bound, true));
         }
-        // A queue that sheds makes a place for any message it ever takes, whatever is settled.
+        // A shedding queue makes a place for any message that it ever takes, so settled amounts do
+        // not count.
         let settled = if bounds.holds_off() { settled } else { Amount::default() };
         if let Some(bound) = amount.without(settled).exceeds(bounds) {
             return Some((bound, false));
         }
-        // But nobody overtakes those who waited before it did.
+        // But the send does not overtake sends that waited before the queue began to shed.
         if !bounds.holds_off() {
             return waited_for().map(|bound| (bound, true));
         }
@@ -240,8 +244,8 @@ impl MessageStore {
         Some(self.living(self.message_of(order)).body_bytes())
     }
 
-    /// True if a queue has no place for so much, and what would have to become a dead letter stays,
-    /// for that takes more room than it frees.
+    /// True if a queue has no place for so much and cannot make one. The message that would become
+    /// a dead letter stays, since moving it takes more room than it frees.
     fn shortage_of_room_to_park(&self, slot: QueueSlot, amount: Amount, log: &Log) -> bool {
         let queue = self.queues.at(slot);
         let is_beyond = queue.held().and(amount).exceeds(&queue.policy.bounds).is_some();

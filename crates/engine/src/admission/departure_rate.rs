@@ -1,8 +1,8 @@
 //! How fast messages leave a queue, and whether more than that are in it.
 //!
-//! The rate is a count: of the messages that left within the last target age. As long as no more
-//! than that are in the queue, each waits no longer, if things go on as they did. From nothing it
-//! grows as fast as who consumes can take: what left counts as what may be there next.
+//! The rate is a count: the messages that left within the last target age. As long as no more
+//! messages than that are in the queue, each waits no longer, if the rate stays. From nothing it
+//! grows as fast as consumers can take: as many messages may be there next as have left.
 
 use model::{MessageId, Nanos};
 
@@ -62,8 +62,8 @@ impl Admission {
         self.made_place(slot, store);
     }
 
-    /// What waits in a queue may be younger now, or less than it was, or nobody is there any more
-    /// for whom it would wait.
+    /// Messages of a queue may be younger or fewer now, or the consumer for which they would wait
+    /// is gone.
     pub(crate) fn may_have_caught_up(&mut self, slot: QueueSlot, store: &mut MessageStore) {
         let is_timed = |queue: &Queue| queue.policy.bounds.target_age.is_some();
         if self.is_bounded && store.queues.get(slot).is_some_and(is_timed) {
@@ -71,7 +71,7 @@ impl Admission {
         }
     }
 
-    /// A message is settled in a transaction, and waits for nobody any more but its commit.
+    /// A message is settled in a transaction, and waits only for the commit.
     pub(crate) fn began_settling(&mut self, slot: QueueSlot, store: &mut MessageStore) {
         let queue = store.queues.at_mut(slot);
         queue.usage.settling += 1;
@@ -90,9 +90,9 @@ impl MessageStore {
         queue.usage.settling -= 1;
     }
 
-    /// True if a message that came now would wait longer than it should. Nobody can tell where
-    /// there are no consumers: then only while the oldest has waited longer, and never where it is
-    /// for a subscriber who is away.
+    /// True if a message that came now would wait longer than it should. Without consumers the wait
+    /// is unknown: then it is true only if the oldest message has waited longer. It is never true
+    /// for a subscription without a subscriber.
     pub(crate) fn is_behind(&self, queue: &Queue) -> bool {
         let Some(age) = queue.policy.bounds.target_age else { return false };
         if queue.delivery.consumers.is_empty() && matches!(queue.role, Role::Subscription { .. }) {

@@ -96,8 +96,8 @@ impl Bodies {
 }
 
 impl MessageStore {
-    /// The end of a list whose element the command moves to where nothing is journalled: the log
-    /// lets go of it, so it has to be here.
+    /// The end of a list from which the command moves an element to a queue that journals nothing.
+    /// The log lets go of the body, so the body has to be in memory.
     pub(crate) fn forsaken_by<'c>(&self, command: &'c ListCommand) -> Option<(&'c QueueName, End)> {
         let ListCommand::Move { from, from_end, to, .. } = command else { return None };
         let to = self.queues.find(to.as_str())?;

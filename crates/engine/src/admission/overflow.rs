@@ -21,7 +21,7 @@ impl Queue {
         bounds.is_bounded() && sheds && !self.is_leaving()
     }
 
-    /// True if what has no place in it becomes a dead letter.
+    /// True if a message without a place becomes a dead letter.
     pub(crate) fn parks(&self) -> bool {
         let QueuePolicy { bounds, dead_letters, .. } = &self.policy;
         bounds.when_full == WhenFull::DeadLetter && *dead_letters != DeadLetters::Drop
@@ -38,7 +38,7 @@ impl Queue {
 }
 
 impl Admission {
-    /// There is room again: what had no place, and could not become a dead letter, does so.
+    /// There is room again: messages without a place that could not become dead letters do so now.
     pub(crate) fn shed_what_stayed(&mut self, store: &mut MessageStore) {
         for slot in core::mem::take(&mut self.overfull) {
             if store.queues.get(slot).is_some() {
@@ -49,8 +49,8 @@ impl Admission {
 }
 
 impl Log {
-    /// True if it cannot become a dead letter: that takes more room than it frees. Who sends is
-    /// told that there is none.
+    /// True if it cannot become a dead letter: that takes more room than it frees. The sender is
+    /// told that there is no room.
     pub(crate) fn stays_for_now(&self, queue: &Queue, message: &Message) -> bool {
         let is_to_move = queue.parks() && message.is_journalled() && message.dead().is_none();
         is_to_move && self.is_scarce()
@@ -63,7 +63,8 @@ impl MessageStore {
         let (_, first) = queue.delivery.dispatch.ready().first_from(priority, i64::MIN)?;
         let (first, last) = (self.message_of(first), self.message_of(last));
         let bytes_max = queue.policy.bounds.bytes_max.unwrap_or(u64::MAX);
-        // Nothing makes a place for what is larger than the bounds: a subscription's copy.
+        // No eviction makes a place for a message larger than the bounds, such as a subscription's
+        // copy.
         let is_too_large = self.living(last).body_bytes() > bytes_max;
         Some(if is_too_large { last } else { first.min(last) })
     }

@@ -1,5 +1,5 @@
 //! Sends that wait for a place or for memory and are given up before their line has stood still for
-//! too long: by who sent them, by their own time, or because nothing is stored any more.
+//! too long. Their sender gives them up, or their own time ends, or nothing is stored any more.
 
 use alloc::boxed::Box;
 

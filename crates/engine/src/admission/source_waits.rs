@@ -1,9 +1,9 @@
-//! Waiting sends whose need follows from what a list holds: a move takes the element at an end of
-//! its source, a push that needs a list needs one.
+//! Waiting sends with a need that depends on the elements of a list. A move takes the element at an
+//! end of its source; a push to an existing list needs that list.
 //!
-//! When that list changes, such a send may need less than it did, or nothing. So the list is noted,
-//! and by its timer the lines are looked at again in which such a send is first: some in each step,
-//! however many there are.
+//! When that list changes, such a send may need less than it did, or nothing. So the change is
+//! noted, and a timer looks again at the lines in which such a send is first. Each step looks at
+//! some, however many there are.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -79,7 +79,7 @@ impl SourceWaits {
 }
 
 impl Admission {
-    /// What is ready in a queue has changed, and sends that wait depend on it.
+    /// The ready messages of a queue have changed, and waiting sends depend on them.
     pub(crate) fn source_changed(&mut self, slot: QueueSlot, store: &mut MessageStore) {
         let queue = store.queues.at(slot);
         let waits = &mut self.pacing.sources;
@@ -93,8 +93,8 @@ impl Admission {
         self.set_sources_due(store);
     }
 
-    /// The first of those lines is looked at again whose first send depends on a list that has
-    /// changed, by time.
+    /// By timer, looks again at the lines in which the first send depends on the first changed
+    /// list.
     pub(crate) fn look_at_sources(&mut self, store: &mut MessageStore) {
         let tickets = self.pacing.sources.take_next();
         store.took_steps(tickets.len());
@@ -118,7 +118,7 @@ impl Admission {
     }
 }
 
-/// The list that decides what a command stores.
+/// The list that decides which messages a command stores.
 fn source_of(command: &Command) -> Option<&QueueName> {
     match command {
         Command::List(ListCommand::Move { from, .. }) => Some(from),

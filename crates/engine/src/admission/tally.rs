@@ -1,8 +1,8 @@
-//! What the records of a transaction may take, counted while its parts come in: whether its commit
-//! is one frame, and how much room it needs where it is more.
+//! The most that the records of a transaction may take, counted while its parts come in. It tells
+//! whether the commit is one frame, and how much room a larger commit needs.
 //!
-//! Everything is counted as large as it can become: numbers of messages are given at the commit,
-//! and who takes what is published is known only then.
+//! Everything is counted as large as it can become. Message numbers are given at the commit, and
+//! the takers of published messages are known only then.
 
 use alloc::collections::BTreeMap;
 
@@ -16,12 +16,12 @@ use crate::ids::QueueSlot;
 use crate::log::DELETED_BYTES_MAX;
 use crate::store::MessageStore;
 
-/// What the parts of a transaction come to.
+/// The sum of the parts of a transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// What is stored in queues.
+    /// The messages that it stores in queues.
     queues: Puts,
-    /// What is published, by where.
+    /// The messages that it publishes, by topic.
     topics: BTreeMap<TopicSlot, Puts>,
     settled_bytes: usize,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Put {
     pub(crate) is_journalled: bool,
 }
 
-/// What the records of a commit may take.
+/// The most that the records of a commit may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Records {
     pub(crate) bytes: usize,
@@ -63,7 +63,7 @@ pub(crate) struct Records {
 }
 
 impl Put {
-    /// What it counts for.
+    /// The bytes that it counts for.
     pub(crate) fn bytes(&self) -> usize {
         self.envelope_bytes + self.body_bytes + self.name_bytes
     }
@@ -120,7 +120,7 @@ impl Tally {
         }
     }
 
-    /// The settlement of a message that is journalled, whose record takes so many bytes.
+    /// Adds the settlement of a journalled message: its record takes so many bytes.
     pub(crate) fn add_settled(&mut self, bytes: usize) {
         self.settled_bytes += bytes;
     }
@@ -131,7 +131,7 @@ impl Tally {
 }
 
 impl Directory {
-    /// What the record of a settlement may take.
+    /// Bytes that the record of a settlement may take.
     pub(crate) fn settled_bytes_max(
         &self,
         from: QueueSlot,
@@ -150,12 +150,12 @@ impl Directory {
         }
     }
 
-    /// What the commit of all that may take now.
+    /// The most that the records of a commit of all these may take now.
     pub(crate) fn records_of(&self, tally: &Tally) -> Records {
         let settled = Records {
             bytes: tally.settled_bytes,
             largest_bytes: if tally.settled_bytes == 0 { 0 } else { CHANGED_BYTES_MAX },
-            // What a dead letter has in a snapshot more than before, its record has too.
+            // A dead letter grows in a snapshot by at most the bytes of its record.
             snapshot_bytes: tally.settled_bytes as u64,
             messages: 0,
         };

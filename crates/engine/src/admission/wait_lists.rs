@@ -1,10 +1,11 @@
 //! The lists in which sends wait: one a queue, for a place in it, and two for memory.
 //!
-//! A part of a transaction waits apart from other sends, since it may lack what they do not: the
-//! share of memory that open transactions have ([`Memory::uncommitted_max`]). One that fits
+//! A part of a transaction waits apart from other sends. It may lack a resource that they do not
+//! need: the share of memory of open transactions ([`Memory::uncommitted_max`]). One that fits
 //! overtakes one that does not. A part that waits holds up its commit, which waits behind it, so
-//! that a transaction is whole when it commits. A send that waits takes memory as well; those that
-//! wait for it take a part that nothing else may use, so that they never wait for each other.
+//! that a transaction is whole when it commits. A send that waits takes memory as well; the sends
+//! that wait for memory take a part that nothing else may use, so that they never wait for each
+//! other.
 
 use alloc::collections::BTreeSet;
 
@@ -24,7 +25,7 @@ use crate::transactions::Transactions;
 /// The shortage that a list of waiting sends is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum WaitListId {
-    /// Memory for what a command brings.
+    /// Memory for the message or value that a command brings.
     Memory,
     /// Memory for a part of a transaction; a commit waits there behind its own parts.
     Transactions,
@@ -38,12 +39,12 @@ pub(crate) struct WaitList {
     pub(crate) tickets: BTreeSet<u64>,
     /// When it went on last.
     pub(crate) moved: Nanos,
-    /// When its timer is due; set while somebody waits.
+    /// When its timer is due; set while a send waits.
     pub(crate) due: Option<Nanos>,
     /// The bound that it is for, if the rules of the queue have changed since.
     pub(crate) bound: Option<Bound>,
-    /// There is a place for the first, but it looks into bodies that left memory: its turn comes
-    /// when they are here. Nobody overtakes it meanwhile.
+    /// There is a place for the first, but it looks into paged-out bodies: its turn comes when they
+    /// are here. No send overtakes it meanwhile.
     pub(crate) looks: bool,
 }
 
@@ -76,8 +77,8 @@ impl Transactions {
 }
 
 impl Admission {
-    /// True if so much more may wait there. A commit brings nothing itself, and what it waits for
-    /// is there.
+    /// True if so much more may wait there. A commit may always wait: it brings nothing itself, and
+    /// the messages that it waits for are there.
     pub(crate) fn may_wait(
         &self,
         at: WaitListId,
@@ -93,7 +94,7 @@ impl Admission {
         !at.is_for_memory() || is_first || bytes <= bodies.memory.awaiting_bytes_max()
     }
 
-    /// The first in a line may find what it waits for.
+    /// The first send in a line may find the place or memory that it waits for.
     pub(crate) fn may_go_on(&mut self, of: WaitListId, store: &mut MessageStore) {
         let line = self.line(of, store);
         if !line.tickets.is_empty() && line.due.is_some_and(|due| due > store.latest) {
@@ -169,7 +170,7 @@ impl Admission {
         self.set_due(of, due, store);
     }
 
-    /// When the first in the line has waited long enough while nobody went on.
+    /// When the first in the line has waited long enough while no send went on.
     pub(crate) fn deadline(&self, of: WaitListId, store: &MessageStore) -> Nanos {
         let line = self.line(of, store);
         let first = line.tickets.first().and_then(|first| self.pacing.sends.get(first));
@@ -207,8 +208,8 @@ impl Admission {
 }
 
 impl Sessions {
-    /// True if it brings something that memory is to keep: not where that is refused anyway, or
-    /// what its session observes has changed.
+    /// True if it brings something that memory is to keep. False if that is refused anyway, or if a
+    /// key that its session observes has changed.
     pub(crate) fn brings(&self, by: SessionSlot, command: &Command) -> bool {
         let observing = self.at(by).transactions.observing.as_ref();
         let is_stale = || observing.is_some_and(|observing| observing.stale);

@@ -3,14 +3,13 @@
 //! Messages stay in memory. Bodies of journalled messages are evicted while they need more room
 //! than there is, since the log has them. Each queue has a line of bodies that may leave. The
 //! engine evicts from the queue with the most such bytes, from the end of its line: the body that
-//! is needed last. That is the newest, or one that came back for a reader far ahead. A body is
+//! is needed last. The newest leaves first, or one that came back for a reader far ahead. A body is
 //! evicted only when its frame can be read back. Until then it is in no line, so that it blocks no
 //! other body. Bodies that only memory has are in the same lines if there is a spill: see
 //! `spilling.rs`.
 //!
-//! A consumer that gets a message whose body is paged out gets [`model::Away`] instead, and the
-//! caller fills that in. Only commands that look into bodies themselves wait for them here: see
-//! `waits.rs`.
+//! If the body of a message is paged out, its consumer gets [`model::Away`], and the caller fills
+//! that in. Only commands that look into bodies themselves wait for them here: see `waits.rs`.
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;
@@ -49,16 +48,17 @@ pub(crate) struct Memory {
     pub(crate) movable: u64,
     /// Bytes of bodies that only memory has, and that do not leave.
     pub(crate) fixed: u64,
-    /// Messages whose body is paged out.
+    /// Messages with a paged-out body.
     pub(crate) away: u64,
     /// How many bodies have been paged out so far.
     pub(crate) went: u64,
     /// Those with bodies in line, by the magnitude of the bytes of all that may leave.
     pub(crate) fat: BTreeSet<(u32, Keeper)>,
-    /// Messages whose frames could not be read back at the last look, about in the order of their
-    /// frames. Some may be gone, or here twice.
+    /// Messages with frames that could not be read back at the last look, about in the order of
+    /// these. Some may be gone, or here twice.
     unwritten: VecDeque<MessageId>,
-    /// Bodies whose turn to leave came while a command, browser or view awaited them and more.
+    /// Bodies that had to stay at their turn to leave: a command, browser or view awaits them and
+    /// more.
     passed_over: Vec<MessageId>,
     /// Bodies that came since some were last let go.
     pub(crate) came: usize,
@@ -436,7 +436,7 @@ impl Bodies {
         self.may_leave(kept) && kept.stored.here().is_some()
     }
 
-    /// Lines up the bodies whose frames have been written since: they may leave now.
+    /// Lines up the bodies that have been written since: they may leave now.
     pub(crate) fn line_up_written(&mut self, store: &mut MessageStore) {
         while let Some(id) = self.memory.unwritten.front().copied() {
             let kept = self.kept(id, store);
@@ -557,7 +557,7 @@ impl Bodies {
         self.kept(name, store).filter(|kept| kept.keeper == keeper && self.is_at_home(kept))
     }
 
-    /// Whoever is gone is in line no more.
+    /// Drops the bodies that are gone from a line.
     fn drop_stale(&mut self, keeper: Keeper, store: &mut MessageStore) {
         let line = core::mem::take(&mut self.residents_of(keeper, store).0.line);
         let mut seen = BTreeSet::new();

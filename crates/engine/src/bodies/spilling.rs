@@ -1,9 +1,9 @@
 //! Bodies that only memory has, on their way to the spill, from which they can be read back.
 //!
-//! They are in the same lines as the other bodies. A body whose turn has come stays in memory until
-//! the caller, which took it with [`Engine::poll_spill`], says where it lies. Then it is paged out
-//! like any other. The place is its own until [`Engine::take_vacated`] says that no reader needs
-//! it. A body that came back needs no place.
+//! They are in the same lines as the other bodies. At its turn a body stays in memory until the
+//! caller, which took it with [`Engine::poll_spill`], says where it lies. Then it is paged out like
+//! any other. The place is its own until [`Engine::take_vacated`] says that no reader needs it. A
+//! body that came back needs no place.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
@@ -34,14 +34,14 @@ pub(crate) struct Spilling {
     pub(crate) is_full: bool,
     /// Bytes of bodies that are here, may leave, and are in no log.
     pub(crate) bytes: u64,
-    /// The part of these bytes whose turn to leave has come.
+    /// The part of these bytes that is to leave now.
     pub(crate) leaving_bytes: u64,
     /// The messages of these bodies. Some may be gone.
     pub(crate) leaving: BTreeSet<MessageId>,
     /// Of these, those that the caller has not taken yet, the oldest first: so they lie in the
     /// order in which they are asked for, though the last to come are the first to leave.
     pub(crate) queued: BTreeSet<MessageId>,
-    /// Messages whose turn came while the spill took nothing.
+    /// Messages that had to stay at their turn: the spill took nothing.
     pub(crate) kept_back: BTreeSet<MessageId>,
     /// The message of each place in the spill.
     pub(crate) places: BTreeMap<NonZeroU64, MessageId>,

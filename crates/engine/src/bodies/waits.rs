@@ -193,7 +193,7 @@ impl Bodies {
         }
     }
 
-    /// The command whose turn it is needs these bodies.
+    /// The command that has its turn needs these bodies.
     pub(crate) fn await_all(&mut self, mut ids: BTreeSet<MessageId>, store: &mut MessageStore) {
         store.took_steps(ids.len());
         let kept = ids.iter().filter_map(|name| Some((*name, self.kept(*name, store)?)));
