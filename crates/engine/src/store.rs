@@ -22,8 +22,8 @@ use crate::store::timers::Timers;
 #[derive(Debug)]
 pub(crate) struct MessageStore {
     pub(crate) messages: Pages<Box<Message>>,
-    /// Order to id, of those messages whose order is not their id. A negative order is there as its
-    /// two's complement.
+    /// Order to id, for the messages with an order that is not their id. A negative order is there
+    /// as its two's complement.
     pub(crate) reordered: Pages<MessageId>,
     pub(crate) queues: Queues,
     pub(crate) timers: Timers,
@@ -42,7 +42,7 @@ pub(crate) struct Next {
     pub(crate) front: i64,
     /// Of a place among the buried.
     pub(crate) buried: u64,
-    /// Of a place among those who wait.
+    /// Of a place among those that wait.
     pub(crate) ticket: u64,
 }
 

@@ -1,9 +1,9 @@
 //! Consumers that look at the ready messages of a queue, from the first to the last, and change
 //! nothing.
 //!
-//! Such a consumer has a place in the queue's order. It is shown what stands behind that, in steps
-//! of so many messages; who has seen all is shown what comes behind its place later. What comes
-//! before it, it does not see. A pause does not concern it.
+//! Such a consumer has a place in the queue's order. It is shown the messages behind that place, in
+//! steps of so many messages. A consumer that has seen all is shown messages that come behind its
+//! place later. It does not see messages that come before its place. A pause does not concern it.
 
 use model::{MessageId, Nanos, limits};
 use selector::Selector;
@@ -21,7 +21,7 @@ pub(crate) struct Browsing {
     pub(crate) selector: Option<Selector>,
     /// The next (priority, order) to look at.
     pub(crate) next: (u32, i64),
-    /// When it goes on with what was too much for one step.
+    /// When it goes on with work that was too much for one step.
     pub(crate) resumes: Option<Nanos>,
 }
 

@@ -1,13 +1,13 @@
-//! Dead letters: messages whose time is over, or that nobody can deal with.
+//! Dead letters: messages that have expired, or that no consumer can deal with.
 //!
-//! They move to a queue of their own and say why and from where. They are deleted instead where the
-//! rules of their queue say so, which by default they do of what memory alone keeps, and where a
-//! message belongs to somebody who is gone with it (a temporary queue, a subscription that is not
-//! durable). A dead letter stays where it is: it does not expire, and however often it fails, it is
-//! only ready again.
+//! They move to a queue of their own and say why and from where. They are deleted instead if the
+//! rules of their queue say so: by default, if only memory keeps them. They are also deleted if
+//! they belong to a client and go with it (a temporary queue, a subscription that is not durable).
+//! A dead letter stays where it is: it does not expire, and however often it fails, it is only
+//! ready again.
 //!
-//! Dead letters hold nobody up: their queue takes each of them, and the oldest are deleted beyond
-//! its bounds, or beyond those that the engine has for it.
+//! Dead letters block no sends: their queue takes each of them. The oldest are deleted beyond its
+//! bounds, or beyond those that the engine has for it.
 
 use model::{DeadLetter, DeadReason, MessageId, Nanos, QueueBounds, StorePolicy, limits};
 
@@ -21,9 +21,9 @@ use crate::store::queue::Queue;
 use crate::{DeadLetters, DeadLettersMax};
 
 impl Context {
-    /// True if such a message becomes a dead letter. A store that keeps nothing has messages that
-    /// memory alone keeps and no others; and what is to be a dead letter for want of a place is so
-    /// by a rule of its queue.
+    /// True if such a message becomes a dead letter. A store that journals nothing has only
+    /// messages that memory alone keeps, so it parks them. A message that finds no place becomes a
+    /// dead letter by a rule of its queue.
     pub(crate) fn is_parked(
         &self,
         message: &Message,
@@ -48,8 +48,8 @@ impl Directory {
         queue.is_some_and(|queue| queue.held().exceeds(&self.dead_letter_bounds(queue)).is_some())
     }
 
-    /// The queue of dead letters holds no more of them than it may, but for what is held, or about
-    /// to go.
+    /// Checks that the queue of dead letters holds no more of them than it may, but for those that
+    /// are held, or about to go.
     ///
     /// # Panics
     /// When it does.
@@ -79,8 +79,8 @@ impl Directory {
         bounds.bytes_max.is_some_and(|max| bytes > max)
     }
 
-    /// How much the queue of dead letters may hold of them: what its own rules say of messages and
-    /// of bytes, or what there is for it otherwise.
+    /// The most dead letters that their queue may hold: by its own rules on messages and bytes, or
+    /// by the engine's limits otherwise.
     fn dead_letter_bounds(&self, queue: &Queue) -> QueueBounds {
         let DeadLettersMax { messages, bytes } = self.dead_letters_max;
         let QueueBounds { messages_max, bytes_max, .. } = queue.policy.bounds;
@@ -140,13 +140,13 @@ impl MessageStore {
         counts.evicted_durable_total += u64::from(is_durable);
     }
 
-    /// True if nobody may receive it any more.
+    /// True if no consumer may receive it any more.
     pub(crate) fn is_over(&self, id: MessageId) -> bool {
         let expires = self.living(id).expires();
         expires.is_some_and(|at| at <= self.latest) || self.is_of_list_over(id)
     }
 }
 
-/// How long what is dead is hidden while there is no room to move it. A million such messages cost
-/// a second of each such span.
+/// How long a dead message is hidden while there is no room to move it. A million such messages
+/// cost a second of each such span.
 pub(crate) const SCARCE_RETRY: Nanos = Nanos::from_secs(30);

@@ -3,8 +3,8 @@
 //! Such a consumer holds its messages without a lease, until it settles them or its session ends.
 //! The consumers of one queue take turns: the one that was served least recently is served first. A
 //! consumer keeps its place while it has no credit, so that one which polls loses no turn by it.
-//! They wait at the queue, or at the view of their selector, in one line with those who receive one
-//! by one, whose place is that of the moment at which they began to wait.
+//! They wait at the queue, or at the view of their selector. Consumers that receive one by one wait
+//! in the same line, each with the place of the moment at which it began to wait.
 //!
 //! A consumer that drains its credit is told once no message is there for it. It is not told before
 //! expired messages have gone and its view is made, for until then there may be one.
@@ -79,7 +79,7 @@ impl Feed {
         self.delivered < self.limit && self.bytes >= self.bytes_limit
     }
 
-    /// Its place among those who wait.
+    /// Its place among the consumers that wait.
     pub(crate) fn ticket(&self) -> Option<u64> {
         match self.interest {
             Interest::Take { turn, .. } => turn.ticket,
@@ -119,7 +119,8 @@ impl Sessions {
         self.feed(key).is_some() || self.consumer(key).is_some()
     }
 
-    /// The consumers of a session may have no more than they have had, and nobody is told.
+    /// Ends the credit of a session's consumers at the messages that they have had. No client is
+    /// told.
     pub(crate) fn stop_feeding(&mut self, by: SessionSlot, store: &mut MessageStore) {
         let links: Vec<LinkId> = self.at(by).links.feeds.keys().copied().collect();
         store.took_steps(links.len());
@@ -202,7 +203,8 @@ impl Sessions {
         *ticket = *place;
     }
 
-    /// Another is about to wait at this queue: who waits there alone takes its own place.
+    /// Another consumer is about to wait at this queue: one that waits there alone takes its own
+    /// place.
     pub(crate) fn seat_lone(&mut self, slot: QueueSlot, store: &mut MessageStore) {
         let dispatch = &mut store.queues.at_mut(slot).delivery.dispatch;
         let waiting = dispatch.waiting();
@@ -220,7 +222,7 @@ impl Sessions {
         }
     }
 
-    /// Tells those who drain that nothing more is there for them, if that is certain.
+    /// Tells draining consumers that nothing more is there for them, if that is certain.
     pub(crate) fn end_drains(
         &mut self,
         slot: QueueSlot,
@@ -240,8 +242,8 @@ impl Sessions {
         }
     }
 
-    /// Tells a consumer that drains that it has had all; its limit is what it had. Like a wait that
-    /// ends: that nothing is there may be so by a change that is not durable yet.
+    /// Tells a draining consumer that it has had all; its limit is now the count that it had. As at
+    /// the end of a wait, a change that is not durable yet may have emptied the queue.
     pub(crate) fn end_drain(
         &mut self,
         key: ConsumerKey,
@@ -265,8 +267,8 @@ impl Sessions {
 }
 
 impl Admission {
-    /// Forgets a consumer with a limit; what it holds stays held. Gives the queue it was at, which
-    /// may now be idle; `None` when it was not there.
+    /// Forgets a consumer with a limit; the messages that it holds stay held. Gives the queue it
+    /// was at, which may now be idle; `None` when it was not there.
     pub(crate) fn close_feed(
         &mut self,
         key: ConsumerKey,
@@ -310,7 +312,7 @@ impl MessageStore {
         self.resume_at(slot, self.latest);
     }
 
-    /// The same; of what is due the earliest is first.
+    /// The same, at this moment; a moment that is set already stays.
     pub(crate) fn resume_at(&mut self, slot: QueueSlot, at: Nanos) {
         let queue = self.queues.at_mut(slot);
         if queue.delivery.resumes.is_none() {

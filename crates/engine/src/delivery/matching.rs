@@ -12,7 +12,7 @@ use selector::{Properties, Selector};
 
 use crate::store::message::Message;
 
-/// What selectors see of one message. All that are held against it share what was found out.
+/// One message as selectors see it. All selectors that are held against it share the findings.
 pub(crate) struct Seen<'m> {
     subject: Subject<'m>,
     formats: &'m Formats,
@@ -22,7 +22,7 @@ pub(crate) struct Seen<'m> {
     outline: OnceCell<Outline>,
 }
 
-/// So many names are looked for one by one. Who asks for more gets them from an index.
+/// So many names are looked for one by one. A selector that asks for more gets them from an index.
 const ASKED_WITHOUT_INDEX: usize = 8;
 
 /// A selector, or why it is none.
@@ -59,7 +59,7 @@ const WEIGHT_PER_STEP: usize = 2;
 const USUAL_WEIGHT: usize = 32;
 
 impl<'m> Seen<'m> {
-    /// Of a message that is there, whose body is this.
+    /// Of a message that is there, with this body.
     pub(crate) fn of(message: &'m Message, body: &'m [u8], formats: &'m Formats) -> Self {
         let death = message.dead().map(|dead| Death {
             reason: dead.reason,

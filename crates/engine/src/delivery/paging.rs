@@ -1,9 +1,9 @@
 //! The messages of a queue from one place to the next, looked at without touching them.
 //!
-//! A place is a [`PageEnd`]: the state, and what orders the messages of that state. So whoever goes
-//! on from a place later meets nothing twice and skips nothing that stayed, whatever came and went
-//! meanwhile. What is held is in no order of its queue: it is looked for among all messages, by
-//! their numbers.
+//! A place is a [`PageEnd`]: the state, and the key that orders the messages of that state. So a
+//! client that goes on from a place later meets no message twice and skips none that stayed,
+//! whichever came and went meanwhile. Held messages are in no order of their queue: they are looked
+//! for among all messages, by their numbers.
 
 use alloc::vec::Vec;
 use core::ops::Bound;
@@ -23,7 +23,7 @@ pub(crate) struct PageQuery<'s> {
     pub(crate) queue: QueueSlot,
     /// Only those in this state; `None`: in any.
     pub(crate) state: Option<MessageState>,
-    /// Also those that somebody holds.
+    /// Also those that a session holds.
     pub(crate) held: bool,
     pub(crate) selector: Option<&'s Selector>,
     /// Only those behind this place.
@@ -43,7 +43,7 @@ pub(crate) struct Stretch {
     pub(crate) unseen: Option<Unseen>,
 }
 
-/// A message whose body is away and was to be looked into.
+/// A message that was to be looked into while its body was away.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unseen {
     pub(crate) message: MessageId,

@@ -1,4 +1,4 @@
-//! Consumers: what they watch, how they wait, and how a message is leased to them.
+//! Consumers: the queues they watch, how they wait, and how a message is leased to them.
 //!
 //! A consumer waits only while none of its watched queues could serve it. So whenever a queue gets
 //! a ready message, loses its pause or gains a waiting consumer, it is enough to serve this queue.
@@ -80,8 +80,8 @@ impl Sessions {
         Outcome::NOTHING
     }
 
-    /// Ends a wait with this reply. That nothing was ready may be so by a change that is not
-    /// durable yet: whoever takes an empty queue for a finished one must not see what a crash
+    /// Ends a wait with this reply. A change that is not durable yet may have emptied the queue. A
+    /// client that takes an empty queue for a finished one must not see a state that a crash
     /// undoes.
     pub(crate) fn give_up(
         &mut self,
@@ -199,7 +199,8 @@ impl Sessions {
 }
 
 impl Admission {
-    /// True if nobody consumes from a queue, or sees to its bounds: there is nobody to serve.
+    /// True if a queue has no consumers, and there are no bounds to see to: there is nothing to
+    /// serve.
     pub(crate) fn is_unattended(&self, slot: QueueSlot, store: &MessageStore) -> bool {
         !self.is_bounded
             && store.queues.get(slot).is_none_or(|queue| queue.delivery.consumers.is_empty())
@@ -224,7 +225,7 @@ impl Admission {
 }
 
 impl MessageStore {
-    /// The next message of a queue and who gets it.
+    /// The next message of a queue and the consumer that gets it.
     pub(crate) fn next_match(&self, slot: QueueSlot) -> Option<(ConsumerKey, MessageId)> {
         let queue = self.queues.get(slot)?;
         if queue.is_held_up(self.latest) {

@@ -26,12 +26,12 @@ use crate::store::message::Message;
 use crate::store::message_groups::MessageGroups;
 use crate::store::queue::{Queue, QueueDelivery};
 
-/// What consumers of one selector see of a queue.
+/// The messages of a queue that consumers of one selector see.
 #[derive(Debug)]
 pub(crate) struct View {
     pub(crate) selector: Selector,
-    /// Those that match, of all ready ones before `scan` and some behind it; and who waits for
-    /// them.
+    /// Those that match, of all ready ones before `scan` and some behind it; and the consumers that
+    /// wait for them.
     pub(crate) dispatch: DispatchList,
     /// How many have this selector; the view goes with the last.
     pub(crate) consumers: u64,
@@ -66,8 +66,7 @@ impl View {
 }
 
 impl View {
-    /// A ready message is shown if it matches, or passed by if its body is away and nobody can see
-    /// it.
+    /// Shows a ready message if it matches, or passes it by if its body is away and cannot be seen.
     fn look_into(&mut self, seen: Option<&Seen<'_>>, entry: Entry) {
         match seen {
             Some(seen) if !seen.matches(&self.selector) => {}
@@ -106,7 +105,7 @@ impl View {
 }
 
 impl<'e> BodyReader<'e> {
-    /// What selectors see of a message, unless its body is away.
+    /// A message as selectors see it, unless its body is away.
     fn of(self, message: &'e Message) -> Option<Seen<'e>> {
         let body = self.sharing.here(message)?;
         Some(Seen::of(message, body, self.formats))
@@ -232,7 +231,7 @@ impl Bodies {
         store.took_steps(steps);
     }
 
-    /// What views of a queue have not seen is waited for.
+    /// Awaits the bodies that views of a queue have not seen.
     pub(crate) fn await_unseen(&mut self, slot: QueueSlot, store: &mut MessageStore) {
         let views = store.queues.at(slot).delivery.views.values();
         let unseen: Vec<_> = views.filter_map(|view| view.unseen.first()).collect();

@@ -5,7 +5,7 @@ use alloc::collections::{BTreeSet, VecDeque};
 
 use crate::ids::QueueSlot;
 
-/// Queues that got a ready message, or a consumer who could take one: each once, in the order in
+/// Queues that got a ready message, or a consumer that could take one: each once, in the order in
 /// which they first did. They are served in that order, which is Redis's.
 #[derive(Debug)]
 pub(crate) struct Woken {

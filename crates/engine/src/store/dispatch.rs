@@ -26,7 +26,7 @@ pub(crate) type GroupNumber = Option<u16>;
 pub(crate) struct Entry {
     pub(crate) place: ReadyPlace,
     pub(crate) group: GroupNumber,
-    /// Who may take the messages of its group now.
+    /// The access to the messages of its group now.
     pub(crate) access: Access,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct DispatchList {
     groups: Option<Box<GroupedList>>,
 }
 
-/// The same messages by group, and what of the consumers depends on groups.
+/// The same messages by group, and the state of consumers that depends on groups.
 #[derive(Debug, Default)]
 struct GroupedList {
     ready: BTreeMap<GroupNumber, OrderSet>,
@@ -58,7 +58,7 @@ struct GroupedList {
     tickets: BTreeMap<ConsumerKey, u64>,
     /// Those that could take a message that they alone may have.
     owners: BTreeMap<u64, ConsumerKey>,
-    /// Commands on lists: they take what is at an end, of whatever group.
+    /// Commands on lists: they take the element at an end, of any group.
     poppers: BTreeMap<u64, ConsumerKey>,
 }
 
@@ -173,7 +173,7 @@ impl DispatchList {
         self.groups = None;
     }
 
-    /// Who may take the messages of a group has changed. Gives whether there are any.
+    /// Changes the access to the messages of a group. Gives whether there are any.
     pub(crate) fn change_access(&mut self, group: GroupNumber, from: Access, to: Access) -> bool {
         let Some(groups) = &mut self.groups else { return false };
         let first = groups.ready.get(&group).and_then(OrderSet::first);
@@ -182,7 +182,7 @@ impl DispatchList {
         first.is_some()
     }
 
-    /// Panics if its parts contradict each other; whose message each ready one is says `entry`.
+    /// Panics if its parts contradict each other; `entry` gives the entry of each ready place.
     pub(crate) fn check(&self, entry: impl Fn(ReadyPlace) -> Entry) {
         let Some(groups) = &self.groups else { return };
         let mut expected = GroupedList::default();

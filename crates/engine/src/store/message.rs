@@ -16,7 +16,7 @@
 //!          └─────────┘ ◀── put with delay
 //! ```
 //! A lease by the message's number takes it out of Delayed and Buried too. Held is like Leased, but
-//! for the time: a consumer with a limit holds what it got until it settles it or is gone.
+//! without a deadline: a consumer with a limit holds a message until it settles it or is gone.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -39,15 +39,15 @@ pub(crate) struct Message {
     pub(crate) body: Stored,
     pub(crate) created: Nanos,
     pub(crate) lease: Nanos,
-    /// The frame with its Message record. Where nothing is journalled [`Lsn::ZERO`], or, as a
-    /// number of the same size, where the spill has its body: see [`Message::kept`], or the name
-    /// of the body that it shares: see [`Message::shared`].
+    /// The frame with its Message record. Without a record it is [`Lsn::ZERO`], or, as a number of
+    /// the same size, one of two other things. It is the place of the body in the spill: see
+    /// [`Message::kept`], or the name of the body that it shares: see [`Message::shared`].
     pub(crate) location: Lsn,
     /// The last frame about it, or that it came with, since the process started.
     pub(crate) changed: Lsn,
     /// When its delay or lease ends, or its place among the buried.
     moment: u64,
-    /// What most messages never have.
+    /// State that most messages never have.
     history: Option<Box<History>>,
     pub(crate) queue: QueueSlot,
     pub(crate) priority: u32,
@@ -99,7 +99,7 @@ impl Stored {
 /// page and under 1 for indexes make 233 bytes a message.
 const _: () = assert!(size_of::<Message>() <= 88);
 
-/// Where a message stands.
+/// The state of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Ready,
@@ -139,7 +139,8 @@ enum Kind {
     Buried,
 }
 
-/// What a message that was stored without delay and is deleted at its first delivery never has.
+/// State that a message never has if it was stored without delay and is deleted at its first
+/// delivery.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     pub(crate) delay: Nanos,
@@ -156,7 +157,7 @@ pub(crate) struct History {
     pub(crate) group: u64,
     /// The topic that it was published to, where its subscription is of a pattern.
     pub(crate) topic: Option<QueueName>,
-    /// What its body says.
+    /// The message group that its body names.
     message_group: Option<MessageGroup>,
     /// It is delayed only until there is room for it to become a dead letter.
     set_aside: bool,
@@ -207,7 +208,7 @@ impl Message {
         message
     }
 
-    /// Takes over all that a record says about what can change.
+    /// Takes over all changeable state that a record holds.
     pub(crate) fn assume(&mut self, id: MessageId, standing: &Standing<'_>) {
         self.priority = standing.priority;
         self.set_delay(standing.delay);
@@ -278,7 +279,7 @@ impl Message {
 
     fn set_dead(&mut self, dead: Option<DeadView<'_>>) {
         if let Some(dead) = dead {
-            // What is in the log was a name when it was written; another is not one of ours.
+            // A name in the log was valid when it was written; an invalid one is not one of ours.
             let from = QueueName::new(dead.from).ok();
             self.history_mut().dead = from.map(|from| {
                 let DeadView { reason, subscription, at, attempts, .. } = dead;
@@ -331,8 +332,8 @@ impl Message {
         }
     }
 
-    /// What waits for all that the log holds about it. One that is in memory only may have come
-    /// with a frame all the same, and a frame is written when it is as durable as it asks.
+    /// The position that depends on every record about it. Even a memory-only message may have come
+    /// with a frame. A frame is written when it is as durable as it asks.
     pub(crate) fn after(&self) -> DependsOn {
         match self.durability {
             Durability::None if self.changed == Lsn::ZERO => DependsOn::NOTHING,
@@ -371,7 +372,7 @@ impl Message {
         is_shared.then(|| MessageId(name()))
     }
 
-    /// Its body is from now on the one of that name. Gives what it had.
+    /// Its body is from now on the one of that name. Gives the body that it had.
     pub(crate) fn share(&mut self, name: MessageId) -> Stored {
         let bytes = u32::try_from(self.body.len()).unwrap_or(u32::MAX);
         if self.is_journalled() {
@@ -419,7 +420,7 @@ impl Message {
         self.history.as_ref()?.topic.as_ref()
     }
 
-    /// The group whose messages go to one consumer at a time.
+    /// The message group: its messages go to one consumer at a time.
     pub(crate) fn message_group(&self) -> Option<MessageGroup> {
         self.history.as_ref()?.message_group
     }
@@ -460,8 +461,8 @@ impl Message {
         self.history.as_ref().map_or(0, |history| history.group)
     }
 
-    /// What was counted for its record, unless it shares that with others: more than it takes there
-    /// where more is to be said by now.
+    /// Bytes that are counted for its record, unless it shares that with others: the record's size,
+    /// and its growth since.
     pub(crate) fn live_bytes(&self) -> u64 {
         let grown = self.history.as_ref().map_or(0, |history| history.grown_bytes);
         u64::from(self.record_bytes) + u64::from(grown)
@@ -482,7 +483,7 @@ impl Message {
         (self.durability, self.changed) = (Durability::None, since);
     }
 
-    /// What the log is told about it: a lease is not journalled.
+    /// The state that the log is told about it: a lease is not journalled.
     pub(crate) fn standing(&self, id: MessageId) -> Standing<'_> {
         Standing {
             priority: self.priority,

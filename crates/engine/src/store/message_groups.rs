@@ -11,7 +11,7 @@
 //! its sender delayed does not, nor does one that was buried, or that waits for room to become a
 //! dead letter.
 //!
-//! Commands on lists know no groups: they take what is at an end.
+//! Commands on lists know no groups: they take the element at an end.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -26,7 +26,7 @@ use crate::store::dispatch::Entry;
 use crate::store::message::{Message, State};
 use crate::store::queue::Queue;
 
-/// Who may take the messages of a group.
+/// The consumers that may take the messages of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Anybody,
@@ -43,7 +43,7 @@ pub(crate) struct MessageGroups {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Group {
     owner: Owner,
-    /// Messages of it that somebody leases or holds.
+    /// Messages of it that are leased or held.
     held: u32,
     /// Messages of it that wait for their redelivery.
     hidden: u32,
@@ -54,8 +54,8 @@ enum Owner {
     #[default]
     Nobody,
     Consumer(ConsumerKey),
-    /// A session that holds messages of the group, whose consumer gave the group up. Not its slot,
-    /// which another session may have while somebody else holds a message of the group.
+    /// A session that holds messages of the group after its consumer gave the group up. Not its
+    /// slot: another session may get the slot while a message of the group is held elsewhere.
     Session(SessionId),
 }
 
@@ -112,7 +112,7 @@ impl MessageGroups {
         Self { groups: BTreeMap::from([(number, group)]) }
     }
 
-    /// A ready message with who may take it; `None`: no message belongs to a group.
+    /// A ready message with the access to its group; `None`: no message belongs to a group.
     pub(crate) fn entry(groups: Option<&Self>, id: MessageId, message: &Message) -> Entry {
         let place = (message.priority, message.order(id));
         let Some(groups) = groups else { return Entry::of_none(place) };
@@ -170,7 +170,7 @@ impl Queue {
         }
     }
 
-    /// The numbers of the groups whose owner is this.
+    /// The numbers of the groups of this owner.
     fn groups_of(&self, owner: Owner) -> Vec<u16> {
         let groups = self.delivery.groups.iter().flat_map(|groups| &groups.groups);
         groups.filter(|(_, group)| group.owner == owner).map(|(number, _)| *number).collect()
@@ -178,7 +178,7 @@ impl Queue {
 }
 
 impl Sessions {
-    /// Panics unless what is known of groups is what follows from all messages and consumers.
+    /// Panics unless the known groups follow from all messages and consumers.
     pub(crate) fn check_message_groups(&self, store: &MessageStore) {
         let mut expected = BTreeMap::<(QueueSlot, u16), Group>::new();
         for (_, message) in store.messages.iter_from(0) {
@@ -281,8 +281,8 @@ impl MessageStore {
         }
     }
 
-    /// A message has left the index of its state, where it counted for its group. Whoever may take
-    /// what is behind it is served by time, at once.
+    /// A message has left the index of its state, in which it counted for its group. Consumers that
+    /// may take the messages behind it are served by a timer that is due at once.
     pub(crate) fn leave_group(&mut self, id: MessageId) {
         let message = self.living(id);
         let Some(group) = message.message_group() else { return };

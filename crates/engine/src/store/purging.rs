@@ -1,5 +1,5 @@
-//! Deleting what waits in a queue, and the queue with it, so many messages a call as fit into one
-//! frame.
+//! Deleting the messages that wait in a queue, and the queue with them: each call deletes as many
+//! messages as fit into one frame.
 
 use model::Reply;
 
@@ -7,7 +7,7 @@ use crate::log::Log;
 use crate::outcome::Outcome;
 
 impl Log {
-    /// The answer to what has changed all that it could.
+    /// The answer to a command that has changed all that it could.
     pub(crate) fn outcome_of(&self, reply: Reply) -> Outcome {
         match reply {
             Reply::Refused(refusal) => Outcome::refused(refusal),

@@ -1,4 +1,4 @@
-//! Queues: the messages of each by state, who waits for them, and what is counted.
+//! Queues: the messages of each by state, the consumers that wait for them, and counts.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -103,7 +103,7 @@ pub(crate) struct QueueUsage {
     pub(crate) paused_total: u64,
 }
 
-/// What a queue is to the rest.
+/// The role of a queue among the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Found by its name.
@@ -112,8 +112,8 @@ pub(crate) enum Role {
     Temporary(SessionSlot),
     /// Holds the messages of the subscription of this number.
     Subscription { number: u64, durable: bool },
-    /// Found by nobody any more: its messages are forgotten in steps, those that are held when
-    /// they come back.
+    /// No client finds it any more: its messages are forgotten in steps, held ones when they come
+    /// back.
     Leaving,
 }
 
@@ -156,7 +156,7 @@ pub(crate) struct Queues {
 }
 
 impl Role {
-    /// What rules by its name come to.
+    /// The policy by its name, as it applies to a queue of this role.
     pub(crate) const fn rules(self, policy: QueuePolicy) -> QueuePolicy {
         match self {
             Self::Subscription { .. } => policy,
@@ -179,7 +179,7 @@ impl Queue {
         }
     }
 
-    /// The number of the subscription whose messages it holds.
+    /// The number of the subscription that it holds messages of.
     pub(crate) const fn subscription(&self) -> Option<u64> {
         match self.role {
             Role::Subscription { number, .. } => Some(number),
@@ -195,7 +195,7 @@ impl Queue {
         }
     }
 
-    /// What is stored in it is never journalled, whatever its sender asks.
+    /// True if messages stored in it are never journalled, whether or not the sender asks for it.
     pub(crate) fn is_memory_only(&self) -> bool {
         match self.role {
             Role::Named | Role::Subscription { durable: true, .. } => false,
@@ -222,8 +222,8 @@ impl Queue {
         self.role == Role::Leaving
     }
 
-    /// When the next of its messages is to be forgotten: at once, while there is one of a list that
-    /// is over, or one that nobody holds in a queue that is leaving.
+    /// When the next of its messages is to be forgotten. At once, while it has a message of an
+    /// expired list, or is leaving and has a message that no session holds.
     pub(crate) fn forgets_at(&self) -> Option<Nanos> {
         let is_left = self.is_leaving() && self.index.counts.sum() > self.index.counts.leased;
         (is_left || self.index.counts.doomed > 0).then_some(Nanos::ZERO)
@@ -245,12 +245,13 @@ impl Queue {
         if self.is_held_up(now) { None } else { self.delivery.dispatch.first_free() }
     }
 
-    /// Nothing is delivered while it is paused, and before what is over has gone.
+    /// True while nothing is delivered: it is paused, or messages beyond their time have not gone
+    /// yet.
     pub(crate) fn is_held_up(&self, now: Nanos) -> bool {
         self.delivery.pause.is_some() || self.is_expiring(now)
     }
 
-    /// Messages whose time is over are still in it.
+    /// True if messages that are beyond their time are still in it.
     pub(crate) fn is_expiring(&self, now: Nanos) -> bool {
         self.first_expiry().is_some_and(|at| at <= now) || self.is_ended(now)
     }
@@ -401,7 +402,7 @@ impl Queues {
         slot
     }
 
-    /// From now on nobody finds it.
+    /// From now on no client finds it.
     pub(crate) fn begin_leaving(&mut self, slot: QueueSlot) {
         let queue = self.at_mut(slot);
         assert!(!queue.is_leaving(), "a queue leaves once");
@@ -446,7 +447,7 @@ impl Queues {
         self.slots.get_mut(slot.0).expect("invariant: who points to a queue keeps it alive")
     }
 
-    /// What the log is told about a message that has changed.
+    /// The record of a message that has changed.
     pub(crate) fn change_of<'a>(&'a self, id: MessageId, message: &'a Message) -> RecordView<'a> {
         let moved = message.is_moved().then(|| self.at(message.queue).place());
         RecordView::Changed { message: id, standing: message.standing(id), moved }
@@ -477,7 +478,7 @@ impl Queues {
         entries.map(|(name, slot)| (name, *slot))
     }
 
-    /// The same of those that anybody may see: temporary ones are in no list.
+    /// The same of the queues that any client may see: temporary ones are in no list.
     pub(crate) fn listed_after(
         &self,
         name: Option<&QueueName>,
@@ -521,8 +522,8 @@ impl Queues {
         Ok(())
     }
 
-    /// True if there is no memory for another of a subscription, beside what these take themselves:
-    /// they leave half to others.
+    /// True if there is no memory for the queue of another subscription, beside the bytes that
+    /// subscriptions take themselves: they leave half to others.
     pub(crate) const fn is_crowded_beside(&self, bytes: u64) -> bool {
         self.slots.len() as u64 + bytes / QUEUE_BYTES >= self.slots_max / 2
     }

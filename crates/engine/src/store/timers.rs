@@ -1,8 +1,8 @@
 //! All that happens by time, in the order of time.
 //!
-//! A queue has one timer for the first of its delayed messages and a session one for the first of
-//! its leases, however many there are. Each timer is set exactly as long as what it waits for is
-//! so: there are no stale ones to skip.
+//! A queue has one timer for the first of its delayed messages, and a session one for the first of
+//! its leases. Each timer is set exactly as long as there is an event to wait for: there are no
+//! stale ones to skip.
 
 use alloc::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use model::Nanos;
 use crate::admission::wait_lists::WaitListId;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
 
-/// What is due. At one moment they fire in this order: first what may make a message ready, then
-/// what gives up waiting for one.
+/// An event that is due. At one moment they fire in this order: first those that may make a message
+/// ready, then those that give up waiting for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
     /// A queue that is leaving holds a message to be forgotten.
@@ -31,13 +31,13 @@ pub(crate) enum Timer {
     Lease(SessionSlot),
     /// Nothing has kept the subscription of this number for as long as it may be so.
     Unused(u64),
-    /// The queue goes on with what was too much for one step.
+    /// The queue goes on with work that was too much for one step.
     Resume(QueueSlot),
     /// The consumer goes on to look at its queue.
     Browse(ConsumerKey),
-    /// Lists have changed on which depends what sends that wait need.
+    /// Lists have changed that decide the needs of waiting sends.
     Sources,
-    /// Who waits for a place in a queue, or for memory, goes on, or gives up.
+    /// A send that waits for a place in a queue, or for memory, goes on, or gives up.
     Admit(WaitListId),
     /// The send with this ticket has waited as long for a place as it was to.
     GiveUp(u64),
@@ -72,7 +72,7 @@ impl Timers {
         self.due.first().copied()
     }
 
-    /// What is due by `now`.
+    /// The timers that are due by `now`.
     pub(crate) fn due(&self, now: Nanos) -> impl Iterator<Item = Timer> {
         self.due.iter().take_while(move |(at, _)| *at <= now).map(|(_, timer)| *timer)
     }
