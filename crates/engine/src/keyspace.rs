@@ -1,8 +1,8 @@
-//! Keys: what is found by a name, whether a queue with ready messages (a list) or a small value.
+//! Keys: a name stands for a queue with ready messages (a list) or a small value.
 //!
-//! A list is not a thing of its own: it is there while a queue with a name has ready messages. What
-//! of it outlives the messages is its deadline alone, which goes with the last of them. A small
-//! value is a record of the log and of every snapshot, whole.
+//! A list is no object of its own: it is there while a queue with a name has ready messages. Beside
+//! its messages it has only a deadline, which goes with the last of them. A small value is a record
+//! of the log and of every snapshot, whole.
 
 pub(crate) mod deadlines;
 pub(crate) mod deleting;
@@ -33,14 +33,14 @@ pub(crate) struct Keyspace {
     pub(crate) values: Values,
     /// Queues of a name that hold ready messages, but for those that a value hides.
     pub(crate) lists: u64,
-    /// Names of lists whose lifetime has changed and the log is to be told.
+    /// Names of lists with a changed lifetime that the log is to be told.
     pub(crate) unstated: BTreeSet<QueueName>,
-    /// Names whose lists have another lifetime by the log than they have, because what was in them
+    /// Names of lists that have another lifetime by the log than they have, because their messages
     /// did not outlive a crash. To be stated before it matters: before there is such a list again.
     pub(crate) stale: BTreeSet<QueueName>,
     /// Names of lists that have a lifetime.
     pub(crate) limited: BTreeSet<QueueName>,
-    /// In recovery: what the log says so far of lists.
+    /// In recovery: the lifetimes of lists that the log states so far.
     pub(crate) recovered: BTreeMap<QueueName, ListLifetime>,
 }
 
@@ -95,7 +95,7 @@ impl Keyspace {
 }
 
 impl Context {
-    /// How durable what is said of keys is.
+    /// The durability of records about keys.
     pub(crate) fn key_level(&self) -> Durability {
         self.policy.durability(Persistence::Persistent)
     }

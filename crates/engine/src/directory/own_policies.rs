@@ -1,8 +1,8 @@
 //! Rules that operators give queues while the broker runs. They are by name, like the configured
-//! ones, and go before them: whether or not there is such a queue, and whatever becomes of it.
+//! ones, and go before them. They do not depend on a queue of that name, nor go with it.
 //!
-//! They hold at once. Who waits for a place is looked at again; what a queue holds beyond bounds
-//! that have become narrower stays until something is sent there.
+//! They hold at once. Sends that wait for a place are looked at again. If bounds have become
+//! narrower, messages beyond them stay until a message is sent there.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -59,7 +59,7 @@ impl OwnPolicies {
         self.0.range::<QueueName, _>((from, Bound::Unbounded))
     }
 
-    /// What they may take in a snapshot.
+    /// The most bytes that they take in a snapshot.
     pub(crate) fn snapshot_bytes(&self) -> u64 {
         self.0.values().map(|own| snapshot_bytes_of_record(own.record_bytes)).sum()
     }
@@ -146,7 +146,7 @@ impl Directory {
         out: &mut Vec<u8>,
         context: &Context,
     ) -> usize {
-        // What memory alone keeps is in no snapshot.
+        // State that only memory keeps is in no snapshot.
         cursor.done |= context.key_level() == Durability::None;
         let mut count = 0;
         while !cursor.done && count < chunk_max {
@@ -204,8 +204,8 @@ impl Log {
 }
 
 impl Admission {
-    /// A queue has these rules from now on; whether it stays without messages is not for them to
-    /// say.
+    /// A queue has these rules from now on, but for `kept`: it stays without messages, or not, as
+    /// before.
     pub(crate) fn adopt(&mut self, slot: QueueSlot, policy: QueuePolicy, store: &mut MessageStore) {
         let queue = store.queues.at_mut(slot);
         let before = queue.policy;

@@ -1,9 +1,9 @@
-//! Consumers of all topics whose names match a pattern, and publishing without a topic.
+//! Consumers of all topics with names that match a pattern, and publishing without a topic.
 //!
-//! A subscription of a pattern takes what is published to any topic that matches, whoever publishes
-//! it and whether or not anybody else knows that topic; of temporary topics, which are their
-//! session's, it takes nothing. One of a glob is private to its consumer, in memory only, goes with
-//! it, and is told which topic it was. One of words is a subscription as any other.
+//! A subscription of a pattern takes the messages that any publisher sends to any topic that
+//! matches. No other client has to know that topic. It takes nothing of temporary topics, which
+//! belong to their session. A subscription of a glob is private to its consumer, in memory only,
+//! goes with it, and is told the topic of each message. A subscription of words is like any other.
 
 use alloc::vec::Vec;
 

@@ -1,36 +1,37 @@
-//! What an operator chooses: the store's policy, and which queue has which rules.
+//! The choices of an operator: the store's policy, and the rules of queues.
 
 use alloc::collections::BTreeMap;
 
 use model::{Formats, Nanos, QueueName, QueuePolicy, StorePolicy, limits};
 
-/// What an engine is made with; fixed for its life.
+/// The options that an engine is made with; fixed for its life.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
-    /// What "persistent" means here.
+    /// The meaning of "persistent" here.
     pub policy: StorePolicy,
     /// The rules of queues.
     pub queue_policies: QueuePolicies,
     /// How to look into bodies.
     pub formats: Formats,
-    /// Where dead letters go. Created on demand, even beyond [`model::limits::QUEUES_MAX`].
+    /// The queue of dead letters. Created on demand, even beyond [`model::limits::QUEUES_MAX`].
     pub dead_letter_queue: QueueName,
     /// How much the queue of dead letters may hold of them, where its own rules do not say.
     pub dead_letters_max: DeadLettersMax,
-    /// Bytes of the largest frame that the journal takes: what would need a larger one is refused.
+    /// Bytes of the largest frame that the journal takes: a command that needs a larger one is
+    /// refused.
     pub frame_bytes_max: usize,
     /// How long the names that senders give their messages are remembered; zero: not at all.
     pub dedup_window: Nanos,
     /// How many of them; the oldest are forgotten first.
     pub dedup_max_ids: usize,
-    /// How long who waits for a place in a queue waits while nobody who waits there goes on.
+    /// How long a send waits for a place in a queue while no send that waits there goes on.
     pub block_timeout: Nanos,
     /// Bytes that one reply may show: [`model::limits::REPLY_BYTES_MAX`], or fewer.
     pub reply_bytes_max: usize,
-    /// Bytes of memory that messages may take: beyond it bodies that the log has leave, and what
-    /// would still not fit is refused.
+    /// Bytes of memory that messages may take. Beyond it, bodies that the log has leave memory, and
+    /// commands that would still not fit are refused.
     pub memory_limit: u64,
-    /// Bytes of these that bodies may take which can leave, whatever else is free.
+    /// Bytes of these that bodies may take which can leave, however much else is free.
     pub log_bodies_max: u64,
     /// True if bodies that no log has can leave as well: see [`crate::Engine::poll_spill`].
     pub spills: bool,
@@ -59,8 +60,8 @@ impl EngineOptions {
     }
 }
 
-/// How many dead letters there may be. Beyond that the oldest are deleted, so that they stop nobody
-/// who sends.
+/// How many dead letters there may be. Beyond that the oldest are deleted, so that they block no
+/// sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadLettersMax {
     /// How many.
@@ -98,7 +99,7 @@ impl QueuePolicies {
         all.any(|policy| policy.bounds.is_bounded())
     }
 
-    /// Keeps this queue, whatever else its rules are.
+    /// Keeps this queue, whichever other rules it has.
     pub fn keep(&mut self, queue: QueueName) {
         self.named.entry(queue).or_insert(self.default).kept = true;
     }

@@ -1,6 +1,6 @@
-//! The privacy of a session: the queues and topics that go with it, whose names only those are
-//! told to whom it wants to be answered by. Others send there, and see nothing of it, not even by
-//! the number of a message.
+//! The privacy of a session: the queues and topics that go with it. The session tells their names
+//! only to the clients that are to answer it. Other clients send there, and see nothing of it, not
+//! even by the number of a message.
 
 use model::{AdminCommand, MessageId, QueueName};
 

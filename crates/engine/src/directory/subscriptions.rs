@@ -48,7 +48,7 @@ pub(crate) struct Entry {
     pub(crate) asks: Box<Subscription>,
     pub(crate) selector: Option<Selector>,
     pub(crate) source: Source,
-    /// Where its messages are.
+    /// The queue that holds its messages.
     pub(crate) queue: QueueSlot,
     /// The size of its record; zero where it has none.
     pub(crate) record_bytes: u64,
@@ -60,17 +60,17 @@ pub(crate) struct Entry {
     pub(crate) is_recovered: bool,
 }
 
-/// What a subscription takes messages of.
+/// The topics that a subscription takes messages of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Topic(TopicSlot),
-    /// All topics whose names match the words of what it asks for.
+    /// All topics with names that match the words it asks for.
     Words,
-    /// All topics whose names match it as a glob.
+    /// All topics with names that match it as a glob.
     Glob,
 }
 
-/// What has to be done so that a consumer gets the subscription it asks for.
+/// The step that gives a consumer the subscription it asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// It is there as asked.
@@ -226,7 +226,7 @@ impl Directory {
         Outcome::reply(log.after_all(), reply)
     }
 
-    /// What has to be done for it, unless others prevent it.
+    /// The step that gives it to a consumer, unless others prevent it.
     pub(crate) fn wanted(
         &self,
         asked: &Subscription,
@@ -316,7 +316,7 @@ impl Directory {
 }
 
 impl Source {
-    /// That of a subscription of a pattern.
+    /// The source of a subscription of a pattern.
     pub(crate) fn of_pattern(matching: Matching) -> Self {
         if matching == Matching::Glob { Self::Glob } else { Self::Words }
     }
@@ -340,7 +340,7 @@ fn glob_weight(pattern: &QueueName) -> usize {
     1 + glob::comparisons_max(pattern.as_str().as_bytes(), most) / LOOKS_PER_STEP
 }
 
-/// What its selector takes of memory, but for a short one.
+/// Bytes of memory that its selector takes, but for a short one.
 fn selector_bytes(asks: &Subscription) -> u64 {
     let text = asks.selector.as_ref().map_or(0, |text| text.len());
     (text.saturating_sub(SELECTOR_BYTES_USUAL) * limits::SELECTOR_MEMORY_FACTOR) as u64

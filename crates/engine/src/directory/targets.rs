@@ -1,4 +1,4 @@
-//! Where producers and transactions point to: a queue or a topic, which they keep alive.
+//! The targets of producers and transactions: a queue or a topic, which they keep alive.
 
 use model::{Destination, QueueName, Refusal, limits};
 
@@ -80,7 +80,8 @@ impl Directory {
         owner.is_none_or(|owner| owner == by)
     }
 
-    /// It was deleted, and only who points to it still knows it.
+    /// True if it was deleted, and only the producers and transactions that point to it still know
+    /// it.
     pub(crate) fn is_gone(&self, target: Target, store: &MessageStore) -> bool {
         match target {
             Target::Queue(slot) => store.queues.at(slot).is_leaving(),
@@ -113,8 +114,8 @@ impl Directory {
     }
 }
 
-/// Names of temporary destinations are the engine's to give: one that is gone never becomes a queue
-/// that collects for ever what its late senders send.
+/// Names of temporary destinations are the engine's to give. So a name that is gone never becomes a
+/// queue that collects for ever the messages of late senders.
 pub(crate) fn is_reserved(name: &QueueName) -> bool {
     name.as_str().starts_with(limits::TEMPORARY_PREFIX)
 }

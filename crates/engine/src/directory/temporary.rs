@@ -1,4 +1,4 @@
-//! Queues and topics that go with the session that made them. What is sent there is in memory
+//! Queues and topics that go with the session that made them. Messages sent there are in memory
 //! only.
 
 use alloc::format;
@@ -9,8 +9,8 @@ use crate::directory::Directory;
 use crate::store::MessageStore;
 
 impl Directory {
-    /// A name that no destination has. Nobody can guess it: a peer that knows it was told it, and
-    /// one that still knows an old name reaches nobody else by it.
+    /// A name that no destination has. No client can guess it: a peer that knows it was told it. A
+    /// peer that still knows an old name reaches no other client by it.
     pub(crate) fn temporary_name(
         &self,
         topic: bool,

@@ -1,4 +1,4 @@
-//! Topics: a name, and who subscribes to it. A topic itself holds no message.
+//! Topics: a name, and its subscriptions. A topic itself holds no message.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use model::{QueueName, Refusal, limits};
 use crate::collections::slab::Slab;
 use crate::ids::SessionSlot;
 
-/// Where a topic is kept. Used again after the topic went, when nothing points to it.
+/// The slot that a topic is kept in. Used again after the topic went, when nothing points to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TopicSlot(pub(crate) u32);
 
@@ -16,14 +16,14 @@ pub(crate) struct Topic {
     pub(crate) name: QueueName,
     /// The session that it goes with, if it is a temporary one.
     pub(crate) temporary: Option<SessionSlot>,
-    /// It was deleted: nobody finds it any more.
+    /// It was deleted: no client finds it any more.
     pub(crate) leaving: bool,
     pub(crate) producers: u64,
     /// Messages for it in transactions that are open.
     pub(crate) uncommitted: u64,
     /// The numbers of its subscriptions, the oldest first.
     pub(crate) subscriptions: BTreeSet<u64>,
-    /// What their selectors weigh.
+    /// The weight of their selectors.
     pub(crate) selectors_weight: usize,
 }
 
@@ -66,7 +66,7 @@ impl Topics {
         self.find(name.as_str()).unwrap_or_else(|| self.create(name.clone(), None))
     }
 
-    /// From now on nobody finds it.
+    /// From now on no client finds it.
     pub(crate) fn begin_leaving(&mut self, slot: TopicSlot) {
         let topic = self.at_mut(slot);
         assert!(!topic.leaving, "a topic leaves once");

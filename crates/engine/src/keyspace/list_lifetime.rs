@@ -1,13 +1,13 @@
-//! When a list goes: at its deadline, all at once for whoever looks, and in steps for the log.
+//! The end of a list: at its deadline, all at once for every client, and in steps for the log.
 //!
-//! When the time of a list is over, its ready messages are *doomed*: they leave the ready set all
-//! at once, so that nobody finds them, and are deleted one by one, by a timer that is due at once.
-//! Messages that are stored from then on are a new list. The log knows the deadline. From the
-//! moment of the deadline until the last message is deleted it also knows which messages are over,
-//! so that a crash in between neither brings back an old message nor takes a new one.
+//! When the time of a list is over, its ready messages are *doomed*. They leave the ready set all
+//! at once, so that no client finds them. They are deleted one by one, by a timer that is due at
+//! once. Messages that are stored from then on are a new list. The log knows the deadline. From the
+//! moment of the deadline until the last message is deleted it also knows which messages are over.
+//! So a crash in between neither brings back an old message nor takes a new one.
 //!
-//! The lifetime of a list changes in many ways, as when its last message is leased to somebody.
-//! Each leaves the name among those to be stated, and before its frame ends the log is told.
+//! The lifetime of a list changes in many ways, as when its last message is leased. Each change
+//! leaves the name among those to be stated, and the log is told before the frame ends.
 
 use alloc::vec::Vec;
 
@@ -120,8 +120,8 @@ impl MessageStore {
 }
 
 impl Log {
-    /// True if the log has room for the place of one that is spared. What is kept for deleting is
-    /// not for that.
+    /// True if the log has room for the place of a spared message. Room that is kept for deletions
+    /// does not count.
     pub(crate) fn may_say_where(&self) -> bool {
         self.takes_change() && !self.is_scarce()
     }

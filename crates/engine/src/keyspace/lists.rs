@@ -1,12 +1,12 @@
-//! Queues as lists: their ready messages in the order of delivery, which commands add to and take
-//! from at both ends, and look at and change by their places.
+//! Queues as lists: their ready messages in the order of delivery. Commands add to and take from
+//! both ends, and look at and change elements by their places.
 //!
-//! Ready messages are ordered by (priority, order). What is put at the tail is behind the last one:
-//! it has that one's priority, where that is less urgent than the default, and its own number as
-//! its order. What is put at the head has the first one's priority, where that is more urgent, and
-//! an order below zero, in front of all that were given out before.
+//! Ready messages are ordered by (priority, order). An element put at the tail is behind the last
+//! one. It has that one's priority, if that is less urgent than the default, and its own number as
+//! its order. An element put at the head has the first one's priority, if that is more urgent. Its
+//! order is below zero, in front of all that were given out before.
 //!
-//! A message whose time is over is no element, though it may not have gone yet.
+//! A message beyond its time is no element, though it may not have gone yet.
 
 pub(crate) mod editing;
 pub(crate) mod places;

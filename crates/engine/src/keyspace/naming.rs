@@ -12,7 +12,7 @@ use crate::store::MessageStore;
 use crate::store::timers::Timer;
 
 impl Keyspace {
-    /// How many there are. What is still there though its time is over is looked through.
+    /// How many there are. Keys beyond their time that are still there are looked through.
     pub(crate) fn count_keys(&self, store: &mut MessageStore, log: &Log) -> Outcome {
         let values = self.values.due(store.latest);
         let (due, shown) = values.fold((0, 0), |(due, shown), name| {

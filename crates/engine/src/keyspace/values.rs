@@ -1,4 +1,4 @@
-//! Small values by name, and what is counted about them.
+//! Small values by name, and counts of them.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
@@ -40,7 +40,7 @@ impl Filed {
         Self { head, name: name.clone() }
     }
 
-    /// What of it does not lie in the index, if there is any.
+    /// The part of the name that does not lie in the index, if there is any.
     fn rest(&self) -> Option<&[u8]> {
         let rest = self.name.as_str().as_bytes().get(HEAD_BYTES..);
         rest.filter(|rest| !rest.is_empty())
@@ -68,7 +68,7 @@ pub(crate) struct Value {
 }
 
 impl Values {
-    /// The value of this name whose time is not over.
+    /// The value of this name, unless its time is over.
     pub(crate) fn get(&self, name: &QueueName, now: Nanos) -> Option<&Value> {
         self.stored(name).filter(|value| value.at.is_none_or(|at| at > now))
     }
@@ -130,12 +130,12 @@ impl Values {
         if fits { Ok(()) } else { Err(Refusal::TooManyValues) }
     }
 
-    /// What they may take in a snapshot.
+    /// The most bytes that they take in a snapshot.
     pub(crate) fn snapshot_bytes(&self) -> u64 {
         (self.bytes + self.names.len() * PICTURE_BYTES_MAX) as u64
     }
 
-    /// Gives what was there.
+    /// Gives the value that was there.
     pub(crate) fn insert(&mut self, name: &QueueName, value: Value) -> Option<Value> {
         let (bytes, at) = (value.bytes.len(), value.at);
         let before = self.names.insert(Filed::of(name), value);
@@ -160,7 +160,7 @@ impl Values {
         }
     }
 
-    /// Verifies what is counted.
+    /// Verifies the counts.
     pub(crate) fn check(&self) {
         let bytes = self.names.iter().map(|(filed, value)| cost(&filed.name, value.bytes.len()));
         assert_eq!(bytes.sum::<usize>(), self.bytes, "bytes of values");
@@ -195,7 +195,7 @@ impl Keyspace {
     }
 }
 
-/// What a value counts for.
+/// The bytes that a value counts for.
 fn cost(name: &QueueName, bytes: usize) -> usize {
     name.as_str().len() + bytes
 }
@@ -206,7 +206,7 @@ const HEAD_BYTES: usize = 24;
 /// A value in memory, with its places in the indexes, but for its name and its bytes. Measured.
 const VALUE_BYTES: usize = 256;
 
-/// What a value's record has beside name and value, and its share of what a chunk costs.
+/// Bytes of a value's record beside name and value, and its share of the cost of a chunk.
 const PICTURE_BYTES_MAX: usize = 2 + 2 + 4 + 8 + 8;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Places in a list, counted from one of its ends, and looking at what is there.
+//! Places in a list, counted from one of its ends, and looks at the elements there.
 //!
-//! A place is found by counting whole words of the ready set from the nearer end; only where
-//! messages that are over have not gone yet they are counted one by one. A command that would look
-//! at too much is refused.
+//! A place is found by counting whole words of the ready set from the nearer end. Elements are
+//! counted one by one only while messages beyond their time have not gone yet. A command that would
+//! look at too much is refused.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -57,7 +57,7 @@ impl Span {
     }
 }
 
-/// What goes where only a part of a list is kept.
+/// The elements that go if only a part of a list is kept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parting {
     /// How many at the end from which places count.
@@ -70,7 +70,7 @@ pub(crate) struct Parting {
 }
 
 impl Span {
-    /// What goes of so many elements where these places are kept.
+    /// The elements that go, of so many, if these places are kept.
     pub(crate) fn parting(self, count: u64) -> Parting {
         let kept = self.within(count);
         let (from_origin, to_origin) = (self.first >= 0, self.last >= 0);
@@ -173,7 +173,7 @@ impl MessageStore {
         if looked > limits::LIST_SCAN_MAX { Err(Refusal::ListTooLong) } else { Ok(found) }
     }
 
-    /// Where a ready message stands in its queue.
+    /// The place of a ready message in its queue.
     pub(crate) fn rank(&self, id: MessageId) -> (u32, i64) {
         let message = self.living(id);
         (message.priority, message.order(id))

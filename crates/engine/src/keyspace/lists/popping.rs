@@ -19,7 +19,7 @@ use crate::store::MessageStore;
 pub(crate) struct PopArgs {
     pub(crate) end: End,
     pub(crate) max: u64,
-    /// Bytes of what is taken, unless the first alone has more.
+    /// The most bytes to take, unless the first element alone has more.
     pub(crate) bytes_max: usize,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct MoveArgs {
 }
 
 impl Shown {
-    /// One that takes what the reply has room for.
+    /// Takes as much as the reply has room for.
     pub(crate) const fn hand(&self, end: End, max: u64) -> PopArgs {
         PopArgs { end, max, bytes_max: self.left() }
     }
@@ -49,8 +49,8 @@ impl MessageStore {
         queue.delivery.pause.is_none() && is_there()
     }
 
-    /// The place of the first element from an end on, or of the next behind the last one; what is
-    /// over is passed by. Of a queue that is gone with its last message, none.
+    /// The place of the first element from an end on, or of the next behind the last one. Messages
+    /// beyond their time are passed by. A queue that is gone with its last message has none.
     pub(crate) fn element_behind(
         &mut self,
         last: Option<(u32, i64)>,
@@ -74,8 +74,8 @@ impl MessageStore {
 }
 
 impl Bodies {
-    /// A message that is in no index is from now on in memory only. Nobody sees it before the log
-    /// knows that.
+    /// A message that is in no index is from now on in memory only. No client sees it before the
+    /// log knows that.
     pub(crate) fn abandon_record(
         &mut self,
         id: MessageId,
@@ -102,8 +102,9 @@ impl Bodies {
     }
 }
 
-/// True if a client says by it that what it took has reached it. A session settles what its
-/// subscriptions bring and gives credit by itself, and others end its waits in its name.
+/// True if a client says by it that the elements it took have reached it. Some commands do not say
+/// so: a session by itself settles messages of its subscriptions and gives credit, and others end
+/// its waits in its name.
 pub(crate) fn says_arrived(command: &Command) -> bool {
     match command {
         Command::Settle { .. } | Command::Credit { .. } => false,

@@ -1,9 +1,9 @@
-//! Runs: what a client asked several times, one behind the other, done as one command and one frame
-//! where that comes to the same.
+//! Runs: pipelined commands of one kind from one client, done as one command and one frame if that
+//! comes to the same.
 //!
-//! It does where nothing could come between: nobody consumes from the queue or waits for its
-//! elements, nothing bounds it or protects what is popped, and all finds its room. Anything else is
-//! asked for command by command.
+//! It does if nothing can come between. No client consumes from the queue or waits for its
+//! elements, nothing bounds it or protects popped elements, and all finds its room. Any other run
+//! is asked for command by command.
 
 use alloc::boxed::Box;
 
@@ -17,12 +17,12 @@ use crate::store::queue::Queue;
 /// Steps that are counted for each command of a run, which is about the time it takes.
 pub(crate) const STEPS: usize = limits::COMMAND_STEPS / 2;
 
-/// Bytes that a run takes or looks at, with what exceeds them: so many may be added to what a peer
-/// has not read yet before that is looked at again.
+/// Bytes that a run takes or looks at, with the element that exceeds them. So many may be added to
+/// the replies that a peer has not read yet before their size is looked at again.
 pub(crate) const SHOWN_BYTES_MAX: usize = 64 * 1024;
 
 impl Admission {
-    /// True if nobody but who asks has to do with the elements of a list.
+    /// True if only the asking client has to do with the elements of a list.
     pub(crate) fn is_quiet(&self, name: &QueueName, store: &MessageStore) -> bool {
         match store.queues.find(name.as_str()) {
             Some(slot) => store.queues.at(slot).is_quiet(),

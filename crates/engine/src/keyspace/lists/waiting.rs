@@ -1,8 +1,8 @@
 //! Commands on lists that wait for an element.
 //!
-//! Such a command stands as a consumer of its own in each of its queues, in one line with all who
-//! wait there: who waits longest is served first. It gets what it asked for once, after the command
-//! that brought it has ended, in the same frame where that has room, and is a consumer no more.
+//! Such a command is a consumer of its own in each of its queues, in one line with all consumers
+//! that wait there: the longest wait is served first. It gets its elements once, after the command
+//! that brought them has ended, in the same frame if that has room. Then it is a consumer no more.
 //! If one command brought elements to several queues, they serve in the order in which they got
 //! them. If the log takes no more in one call, the rest is served in the next.
 
@@ -22,7 +22,7 @@ use crate::store::MessageStore;
 #[derive(Debug)]
 pub(crate) struct Popping {
     pub(crate) asked: Asked,
-    /// A position that its answer waits for, whatever the answer is.
+    /// A position that its answer waits for, however it is answered.
     pub(crate) floor: DependsOn,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Popping {
 pub(crate) enum Asked {
     /// Elements, of the list that gets some first.
     Elements(PopArgs),
-    /// That one is moved.
+    /// One element, moved to another list.
     Move(MoveArgs),
 }
 
