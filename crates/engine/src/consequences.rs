@@ -152,8 +152,8 @@ impl Engine {
         }
     }
 
-    /// Delays a message that is in no index, whose time may be over: that is dealt with when it
-    /// comes back.
+    /// Delays a message that is in no index. Its time may be over: that is dealt with when it comes
+    /// back.
     pub(crate) fn hide(&mut self, id: MessageId, until: Nanos) {
         assert!(until > self.store.latest, "what is hidden comes back later");
         self.store.living_mut(id).set_aside(true);
@@ -246,7 +246,7 @@ impl MessageStore {
         place
     }
 
-    /// Whose place among the ready this is.
+    /// The message that this order among the ready belongs to.
     pub(crate) fn message_of(&self, order: i64) -> MessageId {
         whose_place(&self.reordered, order)
     }
@@ -384,7 +384,7 @@ fn grouped_entry_of(queue: &Queue, messages: &Pages<Box<Message>>, id: MessageId
     queue.entry_of(id, message)
 }
 
-/// The message whose place among the ready an order is. `reordered` names the messages that have
+/// The message that an order among the ready belongs to. `reordered` names the messages that have
 /// another place than their number.
 pub(crate) fn whose_place(reordered: &Pages<MessageId>, order: i64) -> MessageId {
     reordered.get(order as u64).copied().unwrap_or(MessageId(order as u64))

@@ -79,7 +79,7 @@ pub(crate) enum SentBefore {
     Other(DependsOn),
 }
 
-/// A name whose message is drafted.
+/// A name of a message that is drafted.
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) key: SendKey,

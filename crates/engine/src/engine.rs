@@ -123,9 +123,9 @@ impl Engine {
         }
     }
 
-    /// Ends a session whose peer is gone. Its waits end without reply, its producers and consumers
-    /// are closed. Messages that it leases are ready again at once, without penalty. Messages that
-    /// it holds for no certain time are as after [`Settlement::Fail`].
+    /// Ends a session after its peer is gone. Its waits end without reply, its producers and
+    /// consumers are closed. Messages that it leases are ready again at once, without penalty.
+    /// Messages that it holds for no certain time are as after [`Settlement::Fail`].
     ///
     /// Of many messages only [`limits::TIMERS_PER_TURN_MAX`] return here. The rest return as timers
     /// that are due, so that a session that holds a million stalls no other. No effect on one that
@@ -287,7 +287,7 @@ impl Engine {
     }
 
     /// Tells how many bytes of log puts may still use; each put uses up its record's size. A
-    /// journalled put whose record is larger is refused. At first there is no bound.
+    /// journalled put with a larger record is refused. At first there is no bound.
     pub fn set_room(&mut self, bytes: u64) {
         self.log.room = bytes;
         if !self.log.is_scarce() {

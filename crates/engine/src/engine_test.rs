@@ -1,4 +1,4 @@
-//! What scripts cannot show: limits, large numbers, and that [`Engine::check`] sees what is wrong.
+//! Limits, large numbers, and faults that [`Engine::check`] sees: scripts cannot show these.
 
 extern crate std;
 
@@ -431,7 +431,7 @@ fn waits_that_end_together_end_in_turns_bounded_by_steps() {
     assert!(calls >= 3, "{calls} calls");
 }
 
-/// Whoever does anything takes names along whose window is over.
+/// Any command takes along the names with a window that is over.
 #[test]
 fn old_names_go_with_any_commands() {
     let mut engine = Engine::new(EngineOptions::new(StorePolicy::Always));

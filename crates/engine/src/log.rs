@@ -43,11 +43,11 @@ struct Chain {
     first: Lsn,
     /// How many frames were there before it.
     frames: usize,
-    /// Where the open frame's Chained record is.
+    /// The begin of the open frame's Chained record, in bytes of [`Effects::records`].
     head: usize,
 }
 
-/// The frame whose records are being appended.
+/// The frame that records are being appended to.
 #[derive(Clone, Copy, Debug)]
 struct OpenFrame {
     records: usize,
@@ -80,7 +80,7 @@ pub(crate) struct Draft {
     spent: CallUsage,
 }
 
-/// Where a record went.
+/// The place of a record in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placed {
     pub(crate) lsn: Lsn,
@@ -212,9 +212,9 @@ impl Log {
         }
     }
 
-    /// The position that answers to settlements in the open frame wait for. If one is of a message
-    /// that went with its subscription, the record of that end has to be durable. That record is
-    /// somewhere before.
+    /// The position that answers to settlements in the open frame wait for. If a settled message
+    /// went with its subscription, the record of that end has to be durable. It is somewhere
+    /// before.
     pub(crate) fn after_settling(&self, has_gone: bool) -> DependsOn {
         if has_gone { self.after_all() } else { self.after_open() }
     }
@@ -312,7 +312,7 @@ impl Log {
     }
 
     /// Ends the open frame if it could not take one more record of so many bytes. Only for calls
-    /// whose changes need not take effect at once.
+    /// with changes that need not take effect at once.
     pub(crate) fn make_way(&mut self, bytes: usize, effects: &mut Effects) {
         let is_full = self.open.records == self.open.records_max;
         if is_full || self.open.bytes + bytes > self.frame_bytes_max {

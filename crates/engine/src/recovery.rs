@@ -28,21 +28,22 @@ use crate::store::MessageStore;
 /// How far recovery has come.
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
-    /// Messages whose body was not seen in the log yet.
+    /// Messages with a body that was not seen in the log yet.
     pub(crate) bodies_missing: u64,
     /// The last frame replayed.
     pub(crate) replayed: Lsn,
-    /// The chain whose last frame was not read yet.
+    /// The chain that still lacks its last frame.
     pub(crate) chain: Option<HeldChain>,
     /// Chains of which the log has no last frame.
     pub(crate) chains_cut: u64,
-    /// Queues of subscriptions that the snapshot found gone and whose end is still to be replayed.
+    /// Queues of subscriptions that the snapshot found gone, with an end that is still to be
+    /// replayed.
     pub(crate) pending_unsubscribes: BTreeMap<u64, QueueSlot>,
 }
 
 impl Bodies {
-    /// The record that a snapshot names does not say all that the snapshot says, nor does the
-    /// snapshot say which queue that record names: what was moved has a place of its own.
+    /// The record that a snapshot names does not hold all that the snapshot holds. The snapshot
+    /// does not name the queue of that record either: a moved message has a place of its own.
     pub(crate) fn grow_as_pictured(&mut self, id: MessageId, store: &mut MessageStore) {
         let message = store.living_mut(id);
         if message.order(id) != place_of(id) {
@@ -72,7 +73,7 @@ impl Bodies {
 }
 
 impl MessageStore {
-    /// All messages of a queue in recovery, when nobody holds any.
+    /// All messages of a queue in recovery, when no session holds any.
     pub(crate) fn messages_of(&self, slot: QueueSlot) -> Vec<MessageId> {
         let queue = self.queues.at(slot);
         let ready = queue.delivery.dispatch.ready().iter().map(|(_, order)| self.message_of(order));
@@ -169,5 +170,5 @@ pub(crate) fn placed(lsn: Lsn, size: usize) -> Result<Placed, RecordError> {
     Ok(Placed { lsn, bytes })
 }
 
-/// What stands for the topic of a subscription that is known to have gone.
+/// The topic in the place of that of a subscription that is known to have gone.
 const PENDING_UNSUBSCRIBE: &str = "gone";

@@ -1,9 +1,9 @@
-//! Transactions: what is said in one waits in memory, unseen, until it commits as one frame, or as
-//! a chain of frames where it is larger than a frame may be.
+//! Transactions: the parts of one wait in memory, unseen, until it commits. A commit is one frame,
+//! or a chain of frames if it is larger than a frame may be.
 //!
-//! A message gets its number at the commit, so the order in a queue is the order of commits. What
-//! was settled in a transaction stays held by its session, and nothing else can be done with it.
-//! A part that is refused dooms the transaction: it can only be rolled back, and a commit does
+//! A message gets its number at the commit, so the order in a queue is the order of commits. A
+//! message settled in a transaction stays held by its session, and nothing else can be done with
+//! it. A part that is refused dooms the transaction: it can only be rolled back, and a commit does
 //! that. Nothing of an open transaction is journalled; a session's end rolls back.
 
 pub(crate) mod batches;
@@ -40,21 +40,21 @@ pub(crate) struct Transactions {
     pub(crate) uncommitted_bytes: usize,
 }
 
-/// What was said in a transaction so far.
+/// The parts of a transaction so far.
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
     pub(crate) puts: Vec<(Target, NewMessage)>,
     pub(crate) settled: Vec<(MessageId, Settlement)>,
     /// How many of the messages have a name of their sender's.
     pub(crate) named: usize,
-    /// What its parts count for.
+    /// The bytes that its parts count for.
     pub(crate) bytes: usize,
     pub(crate) tally: Tally,
     /// A part was refused.
     pub(crate) doomed: bool,
     /// It was committed, and waits for room or for a place: nothing can be added to it.
     pub(crate) waits: bool,
-    /// How many of what is to be a part of it wait for memory.
+    /// How many parts to be of it wait for memory.
     pub(crate) parts_waiting: usize,
     /// It was committed, and waits for these: nothing more is to be a part of it.
     pub(crate) awaits_parts: bool,
@@ -62,7 +62,7 @@ pub(crate) struct Transaction {
     pub(crate) ticket: Option<u64>,
 }
 
-/// What a part of a transaction counts for.
+/// The bytes and records that a part of a transaction counts for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     pub(crate) bytes: usize,
@@ -90,22 +90,22 @@ impl Transaction {
         Ok(())
     }
 
-    /// Where it would put messages.
+    /// The targets of the messages that it would put.
     pub(crate) fn targets(&self) -> impl Iterator<Item = Target> {
         self.puts.iter().map(|(target, _)| *target)
     }
 
-    /// What it would put.
+    /// The messages that it would put, with their targets.
     pub(crate) fn puts(&self) -> impl Iterator<Item = (&Target, &NewMessage)> {
         self.puts.iter().map(|(target, message)| (target, message))
     }
 
-    /// What it would say of what it settles.
+    /// The settlements that it would perform.
     pub(crate) fn settlements(&self) -> impl Iterator<Item = &(MessageId, Settlement)> {
         self.settled.iter()
     }
 
-    /// What it would settle.
+    /// The messages that it would settle.
     pub(crate) fn settled(&self) -> impl Iterator<Item = MessageId> {
         self.settled.iter().map(|(id, _)| *id)
     }
@@ -129,7 +129,7 @@ impl Sessions {
         }
     }
 
-    /// What is to be a part of a transaction begins or ends to wait.
+    /// A part to be of a transaction begins or ends to wait.
     pub(crate) fn count_waiting_part(
         &mut self,
         by: SessionSlot,
@@ -150,8 +150,8 @@ impl Sessions {
         }
     }
 
-    /// True if a command that has just come is about a transaction whose commit came before it and
-    /// waits for its parts: those go on, but this comes too late.
+    /// True if a command comes too late for its transaction. The commit came before it and waits
+    /// for its parts: those go on, but this command does not.
     pub(crate) fn comes_too_late(&self, by: SessionSlot, command: &Command) -> bool {
         let transactions = &self.at(by).transactions.open;
         let about = command.transaction().and_then(|id| transactions.get(&id));
@@ -271,7 +271,7 @@ impl Transactions {
 }
 
 impl Directory {
-    /// What the commit of a transaction may take.
+    /// The most that the records of the commit of a transaction may take.
     pub(crate) fn records_of_transaction(
         &self,
         by: SessionSlot,
@@ -284,7 +284,7 @@ impl Directory {
 }
 
 impl Bodies {
-    /// What was drafted is not stored after all, and has nothing in common with others.
+    /// Drafted messages are not stored after all: they leave their groups and shared bodies.
     pub(crate) fn leave_groups(&mut self, drafted: &[Drafted], store: &mut MessageStore) {
         for (_, message) in drafted {
             if message.group() != 0 {

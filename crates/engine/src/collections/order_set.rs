@@ -158,7 +158,7 @@ fn highest(high: i64, word: u64) -> i64 {
     high * 64 + i64::from(63 - word.leading_zeros())
 }
 
-/// Where in a word the bit is with so many set ones between it and an end.
+/// The position of the bit in a word with so many set ones between it and an end.
 fn nth_bit(end: End, mut word: u64, place: u64) -> i64 {
     for _ in 0..place {
         word &= match end {

@@ -13,7 +13,7 @@ use core::cell::Cell;
 
 #[derive(Debug)]
 pub(crate) struct Pages<T> {
-    /// Where each page lies.
+    /// The place of each page.
     places: BTreeMap<u64, usize>,
     pages: Vec<Option<Box<Page<T>>>>,
     /// Places without a page.
@@ -95,7 +95,7 @@ impl<T> Pages<T> {
             .skip_while(move |(number, _)| *number < first)
     }
 
-    /// Where a page lies.
+    /// The place of a page.
     fn place(&self, page: u64) -> Option<usize> {
         let found = self.found.get(entry_of(page))?;
         let (last, place) = found.get();

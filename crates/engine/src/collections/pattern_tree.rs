@@ -26,7 +26,7 @@ struct Node {
     any: Option<u32>,
     /// It is reached by `#`: any further word leaves it where it is.
     stays: bool,
-    /// The subscriptions whose patterns end here.
+    /// The subscriptions with patterns that end here.
     ends: BTreeSet<u64>,
 }
 
@@ -93,7 +93,7 @@ impl PatternTree {
         }
     }
 
-    /// The subscriptions whose patterns a name matches.
+    /// The subscriptions with patterns that a name matches.
     pub(crate) fn find(&self, name: &str) -> Found {
         let mut found = Found::default();
         if self.nodes.is_empty() {

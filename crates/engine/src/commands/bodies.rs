@@ -455,7 +455,7 @@ impl Engine {
         self.bodies.memory.spilling.places.len() as u64
     }
 
-    /// Places in the spill whose bodies only answers that were given may still need.
+    /// Places in the spill with bodies that only answers that were given may still need.
     pub fn take_vacated(&mut self) -> Vec<Spilled> {
         core::mem::take(&mut self.bodies.memory.spilling.vacated)
     }

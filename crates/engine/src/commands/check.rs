@@ -167,7 +167,7 @@ impl Engine {
         self.check_index(id, message, order);
     }
 
-    /// In the index of its state. That it is in no other follows from the counts.
+    /// Checks that a message is in the index of its state. The counts show that it is in no other.
     fn check_index(&self, id: MessageId, message: &Message, order: i64) {
         let queue = self.store.queues.get(message.queue);
         let queue = queue.unwrap_or_else(|| panic!("the queue of message {id} exists"));

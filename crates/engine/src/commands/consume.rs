@@ -68,8 +68,8 @@ impl Engine {
         Outcome::NOTHING
     }
 
-    /// Leases this very message. Taking one out of its delay or from the buried is journalled,
-    /// so that it is found ready after a crash like any other whose lease was lost.
+    /// Leases this very message. Taking one out of its delay or from the buried is journalled. So a
+    /// crash leaves it ready, like any other message that loses its lease.
     pub(crate) fn lease(
         &mut self,
         by: SessionSlot,
@@ -104,9 +104,9 @@ impl Engine {
             return;
         }
         let mut left = limits::DELIVERIES_PER_STEP_MAX * woken.count();
-        // A message moved for one consumer may be the one that another waits for. That consumer has
-        // its turn behind those for which there was a message before. The loop ends, for each
-        // served consumer waits no more.
+        // A message moved for one consumer may be the one that another waits for. The other
+        // consumer has its turn behind those for which there was a message before. The loop ends,
+        // for each served consumer waits no more.
         while let Some(slot) = woken.pop() {
             self.shed(slot, &mut woken, effects);
             self.evict_if_needed(effects);

@@ -113,7 +113,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends a list whose deadline has passed. A long list ends at the next moment: messages stored
+    /// Ends a list that is past its deadline. A long list ends at the next moment: messages stored
     /// at this very moment must be told from it.
     fn end_now(
         &mut self,
@@ -172,9 +172,9 @@ impl Engine {
         self.touched_list(slot);
     }
 
-    /// Tells the log the lifetimes that have changed. Where the frame has become long, or the room
-    /// short, it hears of lists whose queues hold nothing any more when there are such lists again:
-    /// until then it does not matter.
+    /// Tells the log the lifetimes that have changed. If the frame has become long, or the room
+    /// short, lists with empty queues are left out. The log hears of these when there are such
+    /// lists again: until then it does not matter.
     pub(crate) fn state_lifetimes(&mut self, effects: &mut Effects) {
         if !self.keyspace.unstated.is_empty() {
             self.state_changed_lifetimes(effects);
@@ -285,5 +285,5 @@ fn allows(rule: DeadlineRule, before: Option<Nanos>, at: Nanos) -> bool {
     }
 }
 
-/// Held messages, of whatever queues, that are looked at when a list is over.
+/// Held messages, of any queues, that are looked at when a list is over.
 const HELD_LOOKS_MAX: usize = 100_000;

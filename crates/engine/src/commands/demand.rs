@@ -359,7 +359,7 @@ impl Engine {
 impl Engine {
     /// Bytes of log that a command takes at most for the messages it adds. Copies of a published
     /// message but for one are not counted. `None`: it adds nothing durable. A command that only
-    /// settles, takes or looks adds nothing, nor does one whose messages memory alone keeps.
+    /// settles, takes or looks adds nothing, nor does one with messages that memory alone keeps.
     #[must_use]
     pub fn adds_to_log(&self, session: SessionId, command: &Command) -> Option<usize> {
         self.sessions.bytes_added(self.sessions.slot(session)?, command, &self.context)
@@ -434,7 +434,7 @@ fn as_list(command: &Command) -> Option<&ListCommand> {
     Some(command)
 }
 
-/// The list whose elements a command gives to another.
+/// The list from which a command gives elements to another.
 fn moved_from(command: &Command) -> Option<&QueueName> {
     match command {
         Command::List(ListCommand::Move { from, .. })

@@ -71,7 +71,7 @@ impl Engine {
         self.store.queues.at(slot).is_list().then_some(slot)
     }
 
-    /// A key whose time is over goes now rather than by time.
+    /// A key past its time goes now rather than by time.
     pub(crate) fn notice_end(&mut self, name: &QueueName, effects: &mut Effects) {
         if self.keyspace.values.holds(name) && !self.keyspace.is_value(name, &self.store) {
             self.delete_value(name, effects);
@@ -121,7 +121,7 @@ impl Engine {
         }
         let at = match wish.deadline {
             ValueDeadline::Never => None,
-            // Of whatever had the name: a list's as well.
+            // Of any key of the name: a list's as well.
             ValueDeadline::Kept => {
                 key.and_then(|key| self.keyspace.deadline_of(name, key, &self.store))
             }
@@ -166,7 +166,7 @@ impl Engine {
         Outcome::reply(self.log.after_all(), Reply::Values(Box::new(Values { found, rest })))
     }
 
-    /// Stores a value in place of whatever has that name: a value, or this list, which is deleted.
+    /// Stores a value in place of the key of that name: a value, or this list, which is deleted.
     pub(crate) fn replace_key(
         &mut self,
         name: &QueueName,

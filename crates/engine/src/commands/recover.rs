@@ -97,8 +97,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes the bodies of a frame from before the snapshot: of those messages whose location it
-    /// is. Everything else in it is ignored.
+    /// Takes the bodies of a frame from before the snapshot, for the messages with this location.
+    /// Everything else in it is ignored.
     ///
     /// # Errors
     /// When the frame is damaged, or such a record is not the one that the snapshot names.
@@ -406,9 +406,8 @@ impl Engine {
     /// snapshot frames are `fuzzy`: changes of messages and subscriptions that the snapshot found
     /// gone are ignored. Everywhere else they are errors.
     ///
-    /// # Errors
-    /// When the frame is damaged, not after the one before it, part of a chain whose beginning is
-    /// missing, or about an unknown message or subscription.
+    /// # Errors When the frame is damaged, not after the one before it, part of a chain without its
+    /// beginning, or about an unknown message or subscription.
     pub fn replay(&mut self, lsn: Lsn, payload: &[u8], fuzzy: bool) -> Result<(), RecordError> {
         if lsn <= self.recovery.replayed {
             return Err(RecordError::OutOfOrder(lsn));

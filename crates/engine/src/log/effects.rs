@@ -1,31 +1,31 @@
-//! What a step of the engine leaves for its caller: frames for the journal, places in the log
-//! that are dead, and answers for sessions. The caller drains and reuses one [`Effects`], so that
-//! steps allocate nothing for it.
+//! The effects of a step of the engine, left for its caller: frames for the journal, places in the
+//! log that are dead, and answers for sessions. The caller drains and reuses one [`Effects`], so
+//! that steps allocate nothing for it.
 
 use alloc::vec::Vec;
 
 use model::{DependsOn, Durability, LiveRecords, Lsn, Output, Reply, SessionId};
 
-/// What one or several steps brought about, in order.
+/// The effects of one or several steps, in order.
 #[derive(Debug, Default)]
 pub struct Effects {
     /// The records of all frames, one after another.
     pub records: Vec<u8>,
-    /// Where each frame ends in `records`; the first begins at 0, each other where the one before
-    /// it ends.
+    /// The end of each frame in `records`. The first begins at 0, each other at the end of the one
+    /// before it.
     pub frames: Vec<FrameEnd>,
     /// Message records in the log that would take more if they were stored anew.
     pub grown: Vec<Grown>,
-    /// Message records in the log that nobody needs any more.
+    /// Message records in the log that are not needed any more.
     pub freed: Vec<Freed>,
-    /// Answers, each with what must be durable before it may leave.
+    /// Answers, each with the position that must be durable before it may leave.
     pub outputs: Vec<Output>,
 }
 
-/// One frame: what is atomic in the log.
+/// One frame: the atomic unit of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameEnd {
-    /// Where its records end, in bytes of [`Effects::records`].
+    /// The end of its records, in bytes of [`Effects::records`].
     pub end: usize,
     /// Its position; each frame has the one after the frame before it.
     pub lsn: Lsn,
@@ -35,8 +35,8 @@ pub struct FrameEnd {
     pub live: LiveRecords,
 }
 
-/// A Message record in the frame at `lsn` would take so many bytes more than was reported before:
-/// what later records say of its message is stored with it when it is stored anew.
+/// A Message record in the frame at `lsn` would take so many bytes more than was reported before.
+/// The state in later records of its message is stored with it when it is stored anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grown {
     /// The frame.
@@ -50,7 +50,7 @@ pub struct Grown {
 pub struct Freed {
     /// The frame.
     pub lsn: Lsn,
-    /// What was counted for the record in [`FrameEnd::live`] and as [`Grown`].
+    /// The bytes that were counted for the record in [`FrameEnd::live`] and as [`Grown`].
     pub bytes: u64,
 }
 

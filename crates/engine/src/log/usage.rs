@@ -1,4 +1,4 @@
-//! Which messages need what of the log: what an operator asks who wonders about its size.
+//! The messages that need records of the log, for an operator that asks about its size.
 
 use model::{Lsn, MessageId, Nanos, QueueName};
 

@@ -1,7 +1,8 @@
 //! Chains of frames in recovery: none of their records takes effect before the last frame is there.
 //!
-//! A chain whose last frame is missing was cut off by a crash and never confirmed. What follows
-//! then was written later, and is no continuation: it names no chain, or one that begins elsewhere.
+//! A chain without its last frame was cut off by a crash and never confirmed. The frame that
+//! follows then was written later, and is no continuation: it names no chain, or one that begins
+//! elsewhere.
 
 use alloc::vec::Vec;
 
@@ -30,7 +31,7 @@ impl Recovery {
         self.chains_cut += u64::from(self.chain.take().is_some());
     }
 
-    /// The chain that begins at `first`, whose next frame is `lsn`.
+    /// The chain that begins at `first` and goes on with the frame `lsn`.
     pub(crate) fn chain_of(&mut self, lsn: Lsn, first: Lsn) -> Result<HeldChain, RecordError> {
         if first == lsn {
             self.drop_chain();

@@ -1,4 +1,4 @@
-//! Storing anew what lives of an old frame, so that its place in the log can be used again.
+//! Storing anew the live messages of an old frame, so that its place in the log can be used again.
 
 use alloc::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::store::message::{Message, Stored};
 use crate::{Effects, Grown};
 
 impl Bodies {
-    /// A record of so many bytes says how a message stands: so much more may its own record take
-    /// when it is stored anew. That record has the message's number, its times, its format and its
-    /// body already, and the other says all else, the name of another queue too.
+    /// Notes a record of so many bytes about the state of a message: the message's own record may
+    /// take so much more when it is stored anew. The own record already has the message's number,
+    /// its times, its format and its body. The other has all else, the name of another queue too.
     pub(crate) fn note_growth(
         &mut self,
         id: MessageId,

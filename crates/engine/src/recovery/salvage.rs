@@ -8,10 +8,11 @@
 //! 2. if [`Salvage::wants_older`], [`Salvage::replay_older`] each frame up to the snapshot's begin,
 //!    and [`Salvage::merge_older`];
 //! 3. [`Salvage::replay`] each frame after the snapshot's begin, and [`Salvage::finish`];
-//! 4. write what [`Salvage::head`] gives, what [`Salvage::restore`] gives for each frame, what
-//!    [`Salvage::tail`] gives.
+//! 4. write the records of [`Salvage::head`], those of [`Salvage::restore`] for each frame, and
+//!    those of [`Salvage::tail`].
 //!
-//! A message whose deletion is lost is there again. A message whose record is lost is named.
+//! A message is there again if the record of its deletion is lost. A message is named in the report
+//! if its own record is lost.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -49,7 +50,7 @@ pub struct Salvage {
 /// Losses, and things that came back although they may have been gone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SalvageReport {
-    /// Messages that are known and whose record is lost.
+    /// Messages that are known, with a lost record.
     pub messages_lost: Vec<LostMessage>,
     /// Messages that stood in lost stretches of the snapshot and were found in older frames: some
     /// of them may have been settled since.
@@ -60,11 +61,11 @@ pub struct SalvageReport {
     pub subscriptions_lost: BTreeMap<u64, String>,
     /// Commits of which some frames are lost; the rest is kept.
     pub commits_partial: u64,
-    /// Frames whose records cannot be read, with the cause.
+    /// Frames with records that cannot be read, with the cause.
     pub frames_unreadable: Vec<(Lsn, RecordError)>,
 }
 
-/// A message whose record is lost.
+/// A message with a lost record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostMessage {
     /// Its number.
@@ -157,7 +158,8 @@ impl Salvage {
         self.lost_others |= self.last_shown == 0;
     }
 
-    /// A part of the snapshot is lost, so that older frames have to tell what they can.
+    /// True if a part of the snapshot is lost, so that older frames have to tell the state that
+    /// they can.
     pub fn wants_older(&mut self) -> bool {
         if let Some(behind) = self.lost_behind.take() {
             self.lost_numbers.push((behind + 1, u64::MAX));
@@ -170,7 +172,7 @@ impl Salvage {
         self.older.replay(lsn, payload, &mut self.report);
     }
 
-    /// Takes from older frames what lost stretches of the snapshot may have shown.
+    /// Takes from older frames the state that lost stretches of the snapshot may have shown.
     pub fn merge_older(&mut self) {
         self.older.finish(true, &mut self.report);
         let State { messages, subscriptions, values, policies, deadlines, send_ids, .. } =
@@ -221,8 +223,8 @@ impl Salvage {
         send_ids.values().for_each(|record| take(record));
     }
 
-    /// Hands over the records of all messages whose bodies are in this frame, one by one, with
-    /// what each counts as live.
+    /// Hands over the records of all messages with bodies in this frame, one by one, each with the
+    /// live records that it counts for.
     pub fn restore(&mut self, lsn: Lsn, payload: &[u8], take: &mut dyn FnMut(&[u8], LiveRecords)) {
         let mut give = |record: &RecordView<'_>| {
             let mut bytes = Vec::new();
@@ -276,8 +278,8 @@ impl Salvage {
         state.numbers(take);
     }
 
-    /// A subscription whose end is lost may have a successor of its name; messages of one that is
-    /// not there go to a queue.
+    /// A subscription with a lost end may have a successor of its name: only the last of a name
+    /// stays. Messages of a subscription that is not there go to a queue.
     fn settle_subscriptions(&mut self) {
         let state = &mut self.now.state;
         let mut by_name = BTreeMap::new();
@@ -302,8 +304,8 @@ impl Salvage {
         }
     }
 
-    /// Each place in an order belongs to one message. Where the record of a change is lost, two may
-    /// claim one: then both stand where their numbers are.
+    /// Each place in an order belongs to one message. If the record of a change is lost, two may
+    /// claim one place: then the later claimant goes to the place of its number.
     fn settle_places(&mut self) {
         let state = &mut self.now.state;
         let (mut claims, mut buried) = (BTreeMap::<i64, u64>::new(), BTreeSet::new());
@@ -361,8 +363,8 @@ impl Fold {
         self.end_chain(cut, report);
     }
 
-    /// The last frame of the chain did not come. Where frames are missing it may be one of them;
-    /// else a crash cut the commit off, and nothing of it took effect.
+    /// The last frame of the chain did not come. If frames are missing, it may be one of them; else
+    /// a crash cut the commit off, and nothing of it took effect.
     fn end_chain(&mut self, may_be_lost: bool, report: &mut SalvageReport) {
         if may_be_lost {
             self.apply_chain(true, report);
@@ -519,7 +521,7 @@ impl State {
         self.values.insert(view.name.into(), bytes.into());
     }
 
-    /// The envelope of a message whose body is in that frame; it is written from now on.
+    /// The envelope of a message with its body in that frame; it is written from now on.
     fn written(&mut self, message: MessageId, lsn: Lsn) -> Option<Envelope<'_>> {
         let held = self.messages.get_mut(&message.0);
         let held = held.filter(|held| held.location == lsn && !held.written)?;
@@ -527,7 +529,7 @@ impl State {
         Some(held.envelope())
     }
 
-    /// Records that use up the last numbers, which are never given again: unless what is kept does.
+    /// Records that use up the last numbers, unless kept records do: numbers are never given again.
     fn numbers(&self, take: &mut dyn FnMut(&[u8])) {
         let kept = self.messages.iter().filter(|(_, held)| held.written);
         let used = kept.map(|(number, held)| {
@@ -601,7 +603,7 @@ fn subscription(record: &[u8]) -> Option<SubscriptionView<'_>> {
     }
 }
 
-/// Takes what is not there yet, and counts it.
+/// Takes the entries that are not there yet, and counts them.
 fn fill<K: Ord, V>(now: &mut BTreeMap<K, V>, older: BTreeMap<K, V>) -> u64 {
     let before = now.len();
     for (key, value) in older {
@@ -613,5 +615,5 @@ fn fill<K: Ord, V>(now: &mut BTreeMap<K, V>, older: BTreeMap<K, V>) -> u64 {
 /// Bytes of envelopes of one Shared record: the rest goes into another, with the body again.
 const ENVELOPES_BYTES_MAX: usize = 256 * 1024;
 
-/// With what the names of queues begin that hold messages of lost subscriptions.
+/// The begin of the names of queues that hold messages of lost subscriptions.
 const SALVAGED: &str = "salvaged";

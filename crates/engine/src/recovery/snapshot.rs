@@ -1,10 +1,10 @@
-//! A picture of all journalled messages, taken in small chunks while traffic goes on.
+//! A snapshot of all journalled messages, taken in small chunks while traffic goes on.
 //!
-//! The picture is fuzzy: each message is shown as it is when its turn comes. Two rules make it
+//! The snapshot is fuzzy: each message is shown as it is when its turn comes. Two rules make it
 //! exact again. Replay starts at the frames after the snapshot's *begin*, so it repeats every
-//! change that any part of the picture might lack; and records hold whole states, so that
-//! repeating one that the picture already shows does no harm. What is stored after the begin is
-//! not visited: its Message record is among those frames.
+//! change that any part of the snapshot might lack. Records hold whole states, so it does no harm
+//! to repeat a state that the snapshot already shows. Messages stored after the begin are not
+//! visited: their Message records are among those frames.
 
 use alloc::vec::Vec;
 
@@ -51,7 +51,7 @@ impl MessageStore {
         *sum = if came { *sum + bytes } else { *sum - bytes };
     }
 
-    /// What the message may take in a snapshot.
+    /// The most bytes that the message takes in a snapshot.
     pub(crate) fn snapshot_bytes_of(&self, message: &Message) -> u64 {
         if !message.is_journalled() {
             return 0;
@@ -135,14 +135,14 @@ impl SendIds {
 }
 
 /// A Located record without its queue's name, with numbers as large as they come in practice, and
-/// its share of what a chunk costs.
+/// its share of the cost of a chunk.
 pub(crate) const PICTURE_BYTES_MAX: u64 = 104;
 
-/// What records of messages that came with a format have beside: that, an expiry, the numbers of a
-/// subscription and of a group.
+/// The extra bytes of records of messages that came with a format: the format, an expiry, the
+/// numbers of a subscription and of a group.
 pub(crate) const EXTENSION_BYTES_MAX: u64 = 24;
 
-/// What is said of a dead letter, without the name of where it is from.
+/// Bytes about a dead letter, without the name of the queue that it is from.
 const DEAD_BYTES_MAX: u64 = 24;
 
 /// The most bytes that the record of a subscription or of a deduplication id takes in a snapshot.
@@ -151,5 +151,5 @@ pub(crate) const fn snapshot_bytes_of_record(record_bytes: u64) -> u64 {
     if record_bytes == 0 { 0 } else { record_bytes + CHUNK_SHARE_BYTES }
 }
 
-/// A record's share of what a chunk costs.
+/// A record's share of the cost of a chunk.
 const CHUNK_SHARE_BYTES: u64 = 8;
