@@ -1,4 +1,4 @@
-//! What operators ask has limits: of the messages that one call looks at, shows or changes.
+//! Limits of operators' commands: of the messages that one call looks at, shows or changes.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
@@ -31,7 +31,7 @@ impl Harness {
         Self { engine, effects: Effects::default() }
     }
 
-    /// The reply to a command; it changed at most what fits into one frame.
+    /// The reply to a command; it changed at most as many messages as fit into one frame.
     fn ask(&mut self, command: Command) -> Reply {
         self.engine.handle(Nanos::SECOND, SESSION, command, &mut self.effects);
         assert!(self.effects.frames.len() <= 1, "a command is a frame");
@@ -185,7 +185,7 @@ fn a_page_has_so_many_bytes() {
     assert_eq!(house.pages("mail", None), [4, 2]);
 }
 
-/// What is held is looked for among all messages, in steps.
+/// Held messages are looked for among all messages, in steps.
 #[test]
 fn held_messages_are_found_among_many() {
     let mut house = Harness::new();
@@ -306,7 +306,7 @@ fn pages_go_on_though_messages_come_and_go() {
     }
 }
 
-/// Whatever place a peer names.
+/// Any place that a peer names is good.
 #[test]
 fn places_that_never_were_are_good_places() {
     let mut house = Harness::new();

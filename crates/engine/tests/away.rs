@@ -1,5 +1,5 @@
-//! Who looks into bodies that left memory: each comes to an end, whatever else goes on, and all
-//! together keep no more in memory than one may.
+//! Commands that look into bodies that left memory. Each comes to an end, whichever others go on.
+//! All together keep no more in memory than one may.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ impl Store {
         Self::with(EngineOptions { log_bodies_max: 0, ..EngineOptions::new(StorePolicy::Always) })
     }
 
-    /// What comes of a command at once.
+    /// The immediate replies to a command.
     fn ask(&mut self, by: SessionId, command: Command) -> Vec<Reply> {
         self.engine.handle(self.now, by, command, &mut self.effects);
         self.hear()
@@ -56,7 +56,7 @@ impl Store {
         self.ask(by, Command::List(command))
     }
 
-    /// What comes of a command when all came back that was wanted.
+    /// The replies to a command after all wanted bodies came back.
     fn list_settled(&mut self, by: SessionId, command: ListCommand) -> Vec<Reply> {
         let mut replies = self.list(by, command);
         replies.append(&mut self.settle());
@@ -95,7 +95,7 @@ impl Store {
         true
     }
 
-    /// What is due happens, once.
+    /// Performs all that is due, once.
     fn turn(&mut self) -> Vec<Reply> {
         self.engine.handle_timeout(self.now, &mut self.effects);
         self.hear()
@@ -228,7 +228,8 @@ fn a_batch_compares_what_it_has_moved_from_either_end() {
     assert_eq!(replies[1..], [Reply::Count(1), Reply::Count(0)]);
 }
 
-/// What a batch uncovers deep in a list was not fetched for it: it is told so, and nothing breaks.
+/// Elements that a batch uncovers deep in a list were not fetched for it: the command is refused,
+/// and nothing breaks.
 #[test]
 fn a_batch_that_digs_deep_is_refused_what_it_cannot_see() {
     let mut store = Store::bare();
@@ -243,7 +244,7 @@ fn a_batch_that_digs_deep_is_refused_what_it_cannot_see() {
     assert_eq!(replies[5], Reply::Refused(Refusal::ListTooLong));
 }
 
-/// What has waited for bodies first, and then for a place, finds them gone again.
+/// A command that has waited for bodies first, and then for a place, finds the bodies gone again.
 #[test]
 fn an_insertion_that_waits_for_a_place_has_its_bodies_back() {
     let mut store = Store::bare();
@@ -265,7 +266,7 @@ fn an_insertion_that_waits_for_a_place_has_its_bodies_back() {
     store.engine.check();
 }
 
-/// Nobody takes its place while its bodies come; and where its session goes, the next goes on.
+/// No send takes its place while its bodies come; and if its session goes, the next goes on.
 #[test]
 fn who_waits_behind_an_insertion_goes_on_after_it_or_without_it() {
     for leaves in [false, true] {
@@ -347,7 +348,8 @@ fn a_view_goes_on_with_bodies_that_came_at_once() {
     assert!(matches!(replies[..], [Reply::Delivered(_), Reply::Drained { .. }]), "{replies:?}");
 }
 
-/// Time passes for others while several wait for bodies, and nobody is busy with them meanwhile.
+/// Time passes for others while several commands wait for bodies, and no work is done for these
+/// meanwhile.
 #[test]
 fn timers_fire_while_commands_wait_for_bodies() {
     let mut store = Store::bare();
@@ -372,7 +374,7 @@ fn timers_fire_while_commands_wait_for_bodies() {
     let due = store.engine.poll_timeout().unwrap();
     assert_eq!(due, NOW + Nanos::SECOND, "nobody goes on before a body has come");
     store.now = due;
-    // Whoever else goes on: who has waited long enough is told so at once.
+    // Whichever others go on, a command that has waited long enough is told so at once.
     while store.fetch() {
         let replies = store.turn();
         if replies.contains(&Reply::TimedOut { link: None }) {
@@ -389,7 +391,7 @@ fn timers_fire_while_commands_wait_for_bodies() {
 #[test]
 fn commands_that_wait_keep_no_more_than_one_does() {
     const ELEMENT_BYTES: usize = 10_000;
-    // With what it looks for.
+    // With the element that it looks for.
     const COMMAND_BYTES: u64 = 512 + ELEMENT_BYTES as u64 + 32;
     let mut store = Store::bare();
     let lists: Vec<_> = (0..20).map(|number| format!("l{number}")).collect();
@@ -397,7 +399,7 @@ fn commands_that_wait_keep_no_more_than_one_does() {
         (0..10).for_each(|_| store.push(list, &[&[b'x'; ELEMENT_BYTES]]));
     }
     store.write();
-    // Messages, queues: what is there without any body.
+    // Messages and queues: the memory without any body.
     let resting = store.engine.memory_bytes();
     assert!(resting < 100_000, "all bodies are away: {resting} bytes");
     for (list, by) in lists.iter().zip(10..) {
@@ -419,7 +421,7 @@ fn commands_that_wait_keep_no_more_than_one_does() {
     assert!(most <= one, "{most} bytes at most, of {one} that one command needs");
 }
 
-/// What is moved to where nothing is journalled has to be here: all of it, not only the first.
+/// All elements moved to a queue that journals nothing have to be in memory, not only the first.
 #[test]
 fn a_batch_moves_elements_that_were_away_into_memory() {
     let mut store = Store::bare();
@@ -445,7 +447,7 @@ fn a_batch_moves_elements_that_were_away_into_memory() {
     assert!(replies.iter().all(is_moved), "{replies:?}");
 }
 
-/// The log moves records about while somebody waits for the body of one.
+/// The log moves records about while a command waits for the body of one.
 #[test]
 fn a_body_that_is_stored_anew_has_come() {
     let mut store = Store::bare();
@@ -461,7 +463,7 @@ fn a_body_that_is_stored_anew_has_come() {
     assert_eq!(store.settle(), [Reply::Places(vec![0])]);
 }
 
-/// A session's next command says that what it popped has arrived, though it is not done yet.
+/// A session's next command says that the element it popped has arrived, though the command waits.
 #[test]
 fn who_waits_for_bodies_has_said_that_the_last_has_arrived() {
     let mut store = Store::bare();
@@ -496,7 +498,7 @@ fn a_batch_refused_for_too_many_bodies_observes_nothing_more() {
     assert_eq!(replies, [Reply::Batch(vec![Reply::Count(1)])]);
 }
 
-/// As where it is not too much: who asks again after a look at what has changed may fit.
+/// As if it is not too much: a client that looks at the changes and asks again may fit.
 #[test]
 fn a_batch_of_too_many_bodies_hears_first_that_what_it_observes_has_changed() {
     let mut store = Store::bare();

@@ -1,7 +1,8 @@
-//! Bodies leave memory at once and come back late, in pieces of any size, while everybody goes on:
-//! consumers that select, browsers, commands that compare, senders who wait for a place, the log
-//! that moves records about, subscriptions and dead letters that share bodies. The engine finds at
-//! each step that nobody waits for what will not come; and in the end everybody has had an answer.
+//! Bodies leave memory at once and come back late, in pieces of any size, while all clients go on.
+//! There are consumers that select, browsers, commands that compare, and senders that wait for a
+//! place. The log moves records about, and subscriptions and dead letters share bodies. The engine
+//! checks at each step that no command waits for a body that will not come. In the end every
+//! command has had an answer.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 mod support;
@@ -32,7 +33,7 @@ const SUBSCRIPTIONS: [&str; 3] = ["one", "two", "three"];
 const STEPS: usize = 1_500;
 const SEEDS: u64 = 130;
 
-/// What a session waits for an answer to.
+/// The answer that a session waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Awaits {
     Answer,
@@ -45,20 +46,20 @@ struct World {
     engine: Engine,
     effects: Effects,
     frames: BTreeMap<Lsn, Vec<u8>>,
-    /// Bodies on their way to the spill, and what lies in it.
+    /// Bodies on their way to the spill, and bodies that lie in it.
     spilling: Vec<StoredBody>,
     spill: BTreeMap<NonZeroU64, StoredBody>,
     /// Of these, those that are being put elsewhere.
     moving: Vec<(NonZeroU64, StoredBody)>,
     places: u64,
     asked: BTreeMap<SessionId, Awaits>,
-    /// Whose command is being handled.
+    /// The session of the command that is being handled.
     asking: Option<SessionId>,
-    /// Consumers, with what they had; and those that are to be told that nothing is left.
+    /// Consumers, with the count that they had; and those that are to be told that nothing is left.
     consumers: BTreeMap<(SessionId, LinkId), (ConsumerMode, u64)>,
     draining: BTreeSet<(SessionId, LinkId)>,
     held: BTreeMap<MessageId, SessionId>,
-    /// By the first of the copies, and what is being published.
+    /// By the first of the copies, and the body that is being published.
     published: BTreeMap<MessageId, &'static [u8]>,
     publishing: Option<&'static [u8]>,
     seen: BTreeMap<&'static str, u64>,
@@ -88,7 +89,7 @@ fn seeds() -> u64 {
     std::env::var("SEEDS").map_or(SEEDS, |seeds| seeds.parse().unwrap())
 }
 
-/// What must have happened often enough for the test to mean something.
+/// Events that must have happened often enough for the test to mean something.
 const EXPECTED: [&str; 19] = [
     "answered",
     "answered after bodies",
@@ -124,7 +125,7 @@ impl World {
             log_bodies_max: rng.pick(&[0, 0, 100, 1_000]),
             block_timeout: Nanos::from_secs(5),
             spills: true,
-            // So that copies of what was published are elements of a list as well.
+            // So that copies of published messages are elements of a list as well.
             dead_letter_queue: name(QUEUES[0]),
             ..EngineOptions::new(StorePolicy::Always)
         });
@@ -151,7 +152,7 @@ impl World {
         world
     }
 
-    /// Durable subscriptions, which take what is published whether somebody is there or not.
+    /// Durable subscriptions, which take published messages whether a consumer is there or not.
     fn subscribe_all(&mut self) {
         self.engine.open_session(OBSERVER);
         for (link, name) in (0..).map(LinkId).zip(SUBSCRIPTIONS) {
@@ -184,7 +185,7 @@ impl World {
         self.engine.check();
     }
 
-    /// All comes back that is wanted: nobody waits any more but for messages or a place.
+    /// All wanted bodies come back: from then on commands wait only for messages or a place.
     fn end(&mut self) {
         for _ in 0..20_000 {
             if self.engine.poll_timeout().is_some_and(|at| at <= self.now) {
@@ -220,7 +221,7 @@ impl World {
         self.saw("published");
     }
 
-    /// The spill takes what waits for it, unless it is busy.
+    /// The spill takes the bodies that wait for it, unless it is busy.
     fn begin_to_spill(&mut self) {
         if self.rng.one_in(3) {
             self.engine.try_spill_again();
@@ -257,7 +258,7 @@ impl World {
         self.vacate();
     }
 
-    /// Some of what lies there is put elsewhere.
+    /// Some bodies that lie there are put elsewhere.
     fn begin_to_move(&mut self) {
         let last = NonZeroU64::new(self.places + 1).unwrap();
         let first = NonZeroU64::new(1 + self.rng.below(last.get())).unwrap();
@@ -282,7 +283,7 @@ impl World {
         self.vacate();
     }
 
-    /// What nobody needs any more was there, once.
+    /// Each vacated body was there, once.
     fn vacate(&mut self) {
         for Spilled { place, bytes } in self.engine.take_vacated() {
             let (_, body) = self.spill.remove(&place).expect("it is vacated once");
@@ -404,7 +405,7 @@ impl World {
         self.hear();
     }
 
-    /// The log stores a frame anew, mostly one that somebody waits for.
+    /// The log stores a frame anew, mostly one that a command waits for.
     fn restate(&mut self) {
         let wanted = self.engine.wanted_frame();
         let all: Vec<_> = self.frames.keys().copied().collect();
@@ -434,7 +435,7 @@ impl World {
         true
     }
 
-    /// Time passes, and what is due happens.
+    /// Time passes, and all that is due happens.
     fn turn(&mut self) {
         self.now = self.now + Nanos::from_millis(self.rng.below(3) * 100);
         self.engine.handle_timeout(self.now, &mut self.effects);
@@ -480,7 +481,7 @@ impl World {
         self.vacate();
     }
 
-    /// A subscriber gets what was published, be it here or in the spill with what others get.
+    /// A subscriber gets the published body, here or in the spill with the body that others get.
     fn check_subscribers(&mut self, reply: &Reply) {
         let Reply::Delivered(delivery) = reply else { return };
         if delivery.link != Some(SUBSCRIBER) {

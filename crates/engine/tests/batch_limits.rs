@@ -1,5 +1,4 @@
-//! What one frame comes to where its parts add up: in batches, in transactions, and by lists that
-//! end.
+//! The size of one frame with many parts: in batches, in transactions, and by lists that end.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 use engine::{Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy, RecordView, describe};
@@ -133,7 +132,7 @@ fn what_subscriptions_of_patterns_take_counts() {
     sessions.engine.check();
 }
 
-/// What is stored and what is settled are one frame, so the room is to hold both.
+/// Stored and settled messages are one frame, so the room is to hold both.
 #[test]
 fn room_is_for_the_whole_frame_of_a_batch() {
     let mut sessions = Sessions::new();
@@ -143,7 +142,7 @@ fn room_is_for_the_whole_frame_of_a_batch() {
     assert_eq!(sessions.batch(both()), FULL);
     sessions.engine.set_room(12_000);
     assert!(matches!(sessions.batch(both()), Reply::Batch(_)));
-    // What only settles needs none.
+    // A batch that only settles needs none.
     sessions.engine.set_room(0);
     let delete = key(KeyCommand::Delete { names: vec![name("l")] });
     assert_eq!(sessions.batch(vec![delete]), Reply::Batch(vec![Reply::Count(1)]));
@@ -194,8 +193,8 @@ fn what_is_over_is_passed_by_once_and_counts() {
     sessions.engine.check();
 }
 
-/// A list that begins anew has no deadline, and a crash must not give it that of the one before:
-/// so the log is told in the frame of its first message, however much those who wait take then.
+/// A list that begins anew has no deadline, and a crash must not give it that of the one before. So
+/// the log is told in the frame of its first message, however much waiting consumers take then.
 #[test]
 fn a_list_and_its_deadline_are_one_frame() {
     let mut sessions = Sessions::new();
@@ -214,8 +213,8 @@ fn a_list_and_its_deadline_are_one_frame() {
     sessions.engine.check();
 }
 
-/// A full device keeps room for what one command settles, and what is said of lists that end by it
-/// is more than their messages' ends.
+/// A full device keeps room for the messages that one command settles. Lists that end by the
+/// command need more records than the ends of their messages.
 #[test]
 fn lists_that_end_on_a_full_device_need_no_more_room_than_there_is() {
     let mut sessions = Sessions::new();

@@ -1,5 +1,5 @@
-//! What lies in memory beside messages: small values, the names that senders give messages, and
-//! selectors of subscriptions. All of it counts, and none of it is without bound.
+//! Memory beside messages: small values, the names that senders give messages, and selectors of
+//! subscriptions. All of it counts, and none of it is without bound.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 use engine::{Effects, Engine, EngineOptions};
@@ -9,7 +9,7 @@ use model::{
 };
 
 const BY: SessionId = SessionId(1);
-/// What messages may take, and an eighth of it: what values may, and what names may.
+/// Bytes that messages may take, and an eighth of it: bytes that values may take, and names too.
 const LIMIT: u64 = 32 << 20;
 const SHARE: u64 = 4 << 20;
 

@@ -1,5 +1,6 @@
-//! Random sends to bounded queues, and a model of them that fits on a page: what is refused, what
-//! goes, and what is left, in order. In half of the worlds bodies leave memory at once.
+//! Random sends to bounded queues, and a model of them that fits on a page. It tells the refused
+//! sends, the messages that go, and those that are left, in order. In half of the worlds bodies
+//! leave memory at once.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 mod support;
@@ -75,7 +76,7 @@ fn queues_hold_what_their_bounds_allow() {
     }
 }
 
-/// What must have happened often enough for the test to mean something.
+/// Events that must have happened often enough for the test to mean something.
 const EXPECTED: [&str; 8] =
     ["stored", "refused", "committed", "rolled back", "moved", "taken", "went", "came back"];
 
@@ -85,7 +86,8 @@ impl Model {
         all.fold((0, 0), |(count, bytes), it| (count + 1, bytes + it.bytes as u64))
     }
 
-    /// True if messages of these sizes may be stored, beside what is there but for these.
+    /// True if messages of these sizes may be stored, beside the messages that are there but for
+    /// these.
     fn takes(&self, queue: &str, sizes: &[usize], without: (u64, u64)) -> bool {
         let bytes_max = self.bounds.bytes_max.unwrap_or(u64::MAX);
         if self.bounds.when_full != WhenFull::Reject {
@@ -115,7 +117,7 @@ impl Model {
         found.map(|(index, _)| index)
     }
 
-    /// The priority and place of what is pushed to an end.
+    /// The priority and place of an element that is pushed to an end.
     fn place(&mut self, queue: &str, end: End) -> (u32, i64) {
         let outermost = self.at_end(queue, end).map(|index| self.queues[queue][index].priority);
         let outermost = outermost.unwrap_or(PRIORITY_DEFAULT);
@@ -126,7 +128,7 @@ impl Model {
         }
     }
 
-    /// What goes where there is too much; gives how many that were.
+    /// Drops messages beyond the bounds; gives how many.
     fn shed(&mut self, queue: &str) -> u64 {
         if self.bounds.when_full == WhenFull::Reject {
             return 0;
@@ -381,7 +383,7 @@ impl World {
         self.run(Command::List(command))
     }
 
-    /// The answer to a command, or what comes of it.
+    /// The answer to a command, at once or late.
     fn run(&mut self, command: Command) -> Reply {
         let now = Nanos::SECOND;
         paging::before(&mut self.engine);

@@ -1,5 +1,5 @@
-//! What one call may append to a log that is nearly full: no more than it was told, in however many
-//! frames. The rest waits for the next calls.
+//! The bytes that one call may append to a log that is nearly full: no more than it was told, in
+//! however many frames. The rest waits for the next calls.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy};
@@ -16,7 +16,7 @@ const ROOM: usize = 20_000;
 struct World {
     engine: Engine,
     effects: Effects,
-    /// What the log has room for; `None`: there is no bound.
+    /// Bytes that the log has room for; `None`: there is no bound.
     room: Option<u64>,
 }
 
@@ -31,7 +31,7 @@ impl World {
         Self { engine, effects: Effects::default(), room: None }
     }
 
-    /// One call; what is appended is within the room of the log.
+    /// One call; the appended bytes are within the room of the log.
     fn call(&mut self, act: impl FnOnce(&mut Engine, &mut Effects)) -> Vec<Output> {
         self.effects.clear();
         if let Some(room) = self.room {
@@ -94,8 +94,8 @@ fn who(heard: &[Output]) -> Vec<u64> {
     heard.iter().map(|output| output.session.0).collect()
 }
 
-/// What goes on by itself appends no more in one call than what settles may, but for the first: a
-/// log that has room for the largest frame has not for others before it.
+/// Sends that go on by themselves append no more in one call than settlements may, but for the
+/// first. A log that has room for the largest frame has none for others before it.
 #[test]
 fn who_waits_for_a_place_goes_on_call_by_call() {
     let bounds = QueueBounds { messages_max: Some(1), ..QueueBounds::default() };
@@ -142,8 +142,8 @@ fn who_waits_for_many_elements_has_them_call_by_call() {
     }
 }
 
-/// Each move leaves as much room for the message's own record: who found none was refused, though
-/// all of it was there again for the next call.
+/// Each move leaves as much room for the message's own record. A move that found no room was
+/// refused, though all of it was there again for the next call.
 #[test]
 fn who_waits_for_moves_has_them_call_by_call() {
     const MOVES: u64 = 100;
@@ -175,7 +175,7 @@ fn what_was_popped_before_takes_of_the_room_of_a_push() {
     assert_eq!(world.push("m", 1, 29_000), Reply::Count(1), "they are gone by now");
 }
 
-/// What goes where another was is stored behind its deletion, in the same frame.
+/// An element that replaces another is stored behind the other's deletion, in the same frame.
 #[test]
 fn what_replaces_an_element_leaves_room_for_its_deletion() {
     let mut world = World::new(QueuePolicy::default());

@@ -1,6 +1,6 @@
-//! Random transactions over queues and a topic, most of them larger than a frame: whatever frames a
-//! crash leaves, what comes back is as it was between two commands, so of each commit all or
-//! nothing. Then it goes on from there, behind what was cut off, and snapshots are taken all the
+//! Random transactions over queues and a topic, most of them larger than a frame. Any frames that a
+//! crash leaves bring back the state between two commands, so of each commit all or nothing. Then
+//! the test goes on from there, behind the frames that were cut off. Snapshots are taken all the
 //! while.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
@@ -31,7 +31,7 @@ struct World {
     log: Log,
     snapshot: Option<Snapshot>,
     whole: Option<Snapshot>,
-    /// What was there between two commands, by how many frames there were.
+    /// The state between two commands, by how many frames there were.
     pictures: BTreeMap<usize, Picture>,
     transactions: u64,
     held: Vec<MessageId>,
@@ -260,7 +260,7 @@ impl World {
         self.pictures.range(..=frames).next_back().unwrap().1
     }
 
-    /// Some of the last frames are lost, and what is written next lies behind the others.
+    /// Some of the last frames are lost, and the next frames lie behind the others.
     fn crash(&mut self) {
         self.check_prefixes();
         let all = self.log.frames.len();
@@ -319,8 +319,8 @@ fn options() -> EngineOptions {
     }
 }
 
-/// What a crash leaves: all that is journalled, but how often it was delivered. Where it lies may
-/// change from frame to frame when it is stated anew.
+/// The state that a crash leaves: all that is journalled, but for the count of deliveries. The
+/// place of a message may change from frame to frame when it is stated anew.
 fn picture(engine: &Engine) -> Picture {
     let mut messages = durable(engine, |_| Vec::new());
     for message in messages.values_mut() {

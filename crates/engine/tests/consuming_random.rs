@@ -1,8 +1,9 @@
 //! Random consumers of every kind on a few queues, with failures, expiry, lost sessions and
-//! operators who move messages and dead letters, beside a list of all messages that says who may
-//! get what. No message is with two at once, none that is over is delivered, selectors hold,
-//! failures are counted to the letter, and who is told that it has had all has had all. In the end
-//! the log brings the same messages back, and any part of it is sound.
+//! operators that move messages and dead letters. A list of all messages beside them says which
+//! consumer may get which message. No message is with two at once, none is delivered after its
+//! time, selectors hold, and failures are counted to the letter. A consumer that is told that it
+//! has had all has had all. In the end the log brings the same messages back, and any part of it is
+//! sound.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 mod support;
@@ -75,7 +76,7 @@ struct World {
     rng: Rng,
     now: Nanos,
     options: EngineOptions,
-    /// What memory alone keeps becomes a dead letter as well.
+    /// Messages that memory alone keeps become dead letters as well.
     parks_all: bool,
     engine: Engine,
     effects: Effects,
@@ -192,7 +193,7 @@ impl World {
         self.after();
     }
 
-    /// Bodies come back where somebody needs them.
+    /// Bodies come back if a command needs them.
     fn after(&mut self) {
         if self.engine.goes_on() || self.engine.wanted_frame().is_some() {
             self.expire();
@@ -334,7 +335,8 @@ impl World {
         self.saw("closed");
     }
 
-    /// Moves what nobody holds and is not over to the tail of another queue, or dead letters back.
+    /// Moves messages that are not held and not beyond their time to the tail of another queue, or
+    /// dead letters back.
     fn relocate(&mut self) {
         let (from, selector) = (self.rng.pick(&QUEUES), self.rng.pick(&SELECTORS));
         let to = self.rng.one_in(2).then(|| self.rng.pick(&QUEUES));
@@ -378,7 +380,7 @@ impl World {
         chosen.iter().for_each(|_| self.saw("purged"));
     }
 
-    /// What nobody holds of a queue and a selector takes, in its order.
+    /// Messages of a queue that are not held and that a selector takes, in its order.
     fn unheld(&self, queue: &str, selector: Option<&str>) -> Vec<MessageId> {
         let all = self.messages.iter().filter(|(_, message)| {
             message.queue == queue && message.holder.is_none() && matches(selector, message.number)
@@ -394,7 +396,8 @@ impl World {
         let (mut done, mut command) = (0, command);
         loop {
             self.run(session, Command::Admin(Box::new(command.clone())));
-            // One that waited for a body is answered behind whom that body was brought for.
+            // A command that waited for a body is answered behind the one for which the body was
+            // brought.
             let is_reply = |it: &Output| {
                 matches!(it.reply, Reply::Count(_) | Reply::CountUntil { .. } | Reply::NotFound)
             };
@@ -423,7 +426,7 @@ impl World {
         }
     }
 
-    /// What becomes of a message that somebody holds.
+    /// Settles a message that a session holds.
     fn settled(&mut self, id: MessageId, settlement: Settlement) {
         let message = self.messages.get_mut(&id).unwrap();
         message.holder = None;
@@ -460,7 +463,7 @@ impl World {
         self.saw("died");
     }
 
-    /// Those that nobody holds and whose time is over are no more than dead letters.
+    /// Messages beyond their time that are not held become dead letters.
     fn expire(&mut self) {
         let now = self.now;
         let over = self.messages.iter().filter(|(_, message)| {
@@ -471,7 +474,7 @@ impl World {
         }
     }
 
-    /// Checks what the engine said, and what it wrote.
+    /// Checks the engine's replies, and its frames.
     fn absorb(&mut self) {
         self.log.absorb(&self.effects);
         self.log.check_live(&self.engine);
@@ -525,7 +528,7 @@ impl World {
         let consumer = self.consumers.get_mut(&(session, link)).expect("it was not closed");
         assert!(consumer.draining, "it wanted to know");
         assert_eq!(consumer.delivered, delivered);
-        // Who browses has passed by what was held then.
+        // A browser has passed by the messages that were held then.
         let all_had = consumer.delivered == consumer.limit || consumer.kind == Kind::Browse;
         (consumer.draining, consumer.limit) = (false, delivered);
         let consumer = consumer.clone();
@@ -541,7 +544,7 @@ impl World {
         self.saw("drained");
     }
 
-    /// What is journalled comes back; and so it does from every part of the log.
+    /// All that is journalled comes back; any part of the log is sound.
     fn check_log(&mut self) {
         self.settle_time();
         let bodies = |_| Vec::new();

@@ -1,4 +1,4 @@
-//! Dead letters hold nobody up: however many there are, senders find memory and log.
+//! Dead letters block no sends: however many there are, senders find memory and log.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 use engine::{DeadLettersMax, Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy};
@@ -88,7 +88,7 @@ fn bounded_dead_letters_refuse_no_sender() {
     }
 }
 
-/// What the two above prevent.
+/// The case that the two above prevent.
 #[test]
 fn unbounded_dead_letters_fill_memory() {
     let mut world = World::new(StorePolicy::Always, DeadLetters::Park, DeadLettersMax::default());

@@ -1,6 +1,6 @@
-//! Random consumers of a queue whose messages belong to groups, beside a list of all messages. No
-//! two sessions hold messages of one group at once, none is delivered before an earlier one of its
-//! group, and no consumer waits for a message that it may take. A restart finds the groups again.
+//! Random consumers of a queue with messages of groups, beside a list of all messages. No two
+//! sessions hold messages of one group at once. No message is delivered before an earlier one of
+//! its group. No consumer waits for a message that it may take. A restart finds the groups again.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 mod support;
@@ -374,7 +374,7 @@ impl Harness {
         *self.seen.entry(seen).or_default() += 1;
     }
 
-    /// No consumer waits for what it may take.
+    /// No consumer waits for a message that it may take.
     fn check(&self) {
         let waits = |consumer: &Consumer| match consumer {
             Consumer::Feed { limit, delivered } => delivered < limit,

@@ -1,5 +1,5 @@
-//! How much keys may be, and how much one command does to them: what exceeds it is refused and
-//! leaves all as it was, or goes on when it is asked again.
+//! How much keys may be, and how much one command does to them. A command beyond that is refused
+//! and leaves all as it was, or goes on when it is asked again.
 #![allow(clippy::unwrap_used, reason = "a broken test may panic")]
 
 use engine::{Effects, Engine, EngineOptions};
@@ -266,8 +266,8 @@ fn there_are_so_many_patterns() {
     session.engine.check();
 }
 
-/// A publication costs what may match it, and patterns together are bounded by the most that one
-/// may cost.
+/// The cost of a publication is that of all patterns that may match it. All patterns together are
+/// bounded by the most that one publication may cost.
 #[test]
 fn word_patterns_are_bounded_and_cheap() {
     let mut session = Session::new(StorePolicy::Memory);

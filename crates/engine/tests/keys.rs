@@ -72,7 +72,7 @@ fn seeds() -> u64 {
     std::env::var("SEEDS").map_or(SEEDS, |seeds| seeds.parse().unwrap())
 }
 
-/// What must have happened often enough for the test to mean something.
+/// Events that must have happened often enough for the test to mean something.
 const EXPECTED: [&str; 12] = [
     "a list was over",
     "a list was over and another begun",
@@ -176,7 +176,7 @@ impl World {
         self.notice_where_some_is_held();
     }
 
-    /// What is held of a list is spared as soon as it is noticed that the list is over.
+    /// Held messages of a list are spared as soon as the end of the list is noticed.
     fn notice_where_some_is_held(&mut self) {
         let over = self.naive.over.keys().cloned();
         let is_held = |name: &String| self.naive.leased.values().any(|(of, _)| of == name);
@@ -448,7 +448,7 @@ impl World {
     }
 
     fn compare_list(&mut self, name: &'static str) {
-        // Whoever asks about the list notices that it is over; who looks at the queue does not.
+        // A command about the list notices that it is over; one that looks at the queue does not.
         self.ask_key(KeyCommand::Delete { names: Vec::new() });
         self.notice(name);
         let page = AdminCommand::Browse {

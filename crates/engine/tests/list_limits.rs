@@ -1,4 +1,4 @@
-//! The limits of lists and batches: what is too much is refused whole, or done in parts.
+//! The limits of lists and batches: a command beyond them is refused whole, or done in parts.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Lists {
         Self { engine, effects: Effects::default() }
     }
 
-    /// What a command of a session is answered; `None` where it waits.
+    /// The reply to a command of a session; `None` if it waits.
     fn run(&mut self, command: Command) -> Option<Reply> {
         self.effects.clear();
         self.engine.handle(NOW, BY, command, &mut self.effects);
@@ -174,8 +174,8 @@ fn what_would_be_looked_at_for_too_long_is_refused() {
     lists.engine.check();
 }
 
-/// What moves aside for an element goes into its frame, wherever the room is that is kept for what
-/// only settles.
+/// Elements that move aside for another go into its frame. They do not use the room that is kept
+/// for commands that only settle.
 #[test]
 fn an_element_between_others_needs_room_for_all_that_moves() {
     let mut lists = Lists::new();
@@ -223,7 +223,7 @@ fn a_part_is_kept_in_steps_where_they_come_to_the_same() {
         assert_eq!(lists.keep(first, last), Reply::Count(5_000 - kept));
         assert_eq!(lists.length(), kept);
     }
-    // What cannot be asked again with the same places is done at once.
+    // A trim that cannot be asked again with the same places is done at once.
     let mut lists = Lists::new();
     lists.push(25_000, b"x");
     assert_eq!(lists.keep(20_000, -1), Reply::Count(20_000));

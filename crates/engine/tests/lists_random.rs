@@ -1,7 +1,8 @@
 //! Random commands on a few lists to the engine and to plain vectors, which must agree on every
-//! answer: who is served when several wait, what batches do and see, what is leased and comes back.
-//! All the while snapshots are taken in small steps, frames are stated anew, and now and then
-//! everything but the snapshot and the log, or the first frames of it, is lost.
+//! answer. They agree on which of several waiting commands is served, on the work and view of
+//! batches, and on leased elements that come back. All the while snapshots are taken in small
+//! steps, and frames are stated anew. Now and then everything but the snapshot and the log, or the
+//! first frames of it, is lost.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 mod support;
@@ -34,7 +35,7 @@ struct World {
     snapshot: Option<Snapshot>,
     whole: Option<Snapshot>,
     effects: Effects,
-    /// What is durable after these frames.
+    /// The durable state after these frames.
     durable: BTreeMap<Lsn, BTreeMap<String, Vec<Vec<u8>>>>,
     seen: BTreeMap<&'static str, u64>,
 }
@@ -65,7 +66,7 @@ fn seeds() -> u64 {
     std::env::var("SEEDS").map_or(SEEDS, |seeds| seeds.parse().unwrap())
 }
 
-/// What must have happened often enough for the test to mean something.
+/// Events that must have happened often enough for the test to mean something.
 const EXPECTED: [&str; 16] = [
     "came back",
     "batch",
@@ -86,8 +87,8 @@ const EXPECTED: [&str; 16] = [
 ];
 
 impl World {
-    /// In some worlds queues go when they are empty, or what is popped is leased. Then nothing is
-    /// inserted in the middle, for what is leased may come back on either side of it.
+    /// In some worlds queues go when they are empty, or popped elements are leased. Then nothing is
+    /// inserted in the middle, for a leased element may come back on either side of it.
     fn new(seed: u64) -> Self {
         let pop_lease = seed.is_multiple_of(3).then(|| Nanos::from_secs(2));
         let kept = seed % 4 < 3;
@@ -157,7 +158,8 @@ impl World {
             return;
         }
         self.handle(by, Command::List(command.clone()));
-        // Others may end a wait in a session's name: that says nothing of what it has popped.
+        // Others may end a wait in a session's name: this says nothing of the elements that it has
+        // popped.
         if !matches!(command, ListCommand::CancelPop) {
             self.lists.settle(by);
         }
@@ -264,7 +266,7 @@ impl World {
 
     fn handle(&mut self, by: SessionId, command: Command) {
         self.engine.open_session(by);
-        // What was not compared yet is not in the log.
+        // Effects that were not compared yet are not in the log.
         if self.effects.is_empty() {
             paging::before(&mut self.engine);
         }
@@ -272,14 +274,14 @@ impl World {
         self.after();
     }
 
-    /// Bodies come back where somebody needs them.
+    /// Bodies come back if a command needs them.
     fn after(&mut self) {
         let Self { engine, log, now, effects, .. } = self;
         let came = paging::after(engine, &|lsn| log.payload(lsn), *now, effects);
         (0..came).for_each(|_| self.saw("came back"));
     }
 
-    /// The command is answered so, and then who waits is.
+    /// The command is answered so, and then the commands that wait are.
     fn answer(&mut self, by: SessionId, answer: Option<Answer>) {
         let mut before = std::mem::take(&mut self.lists.answers);
         before.extend(answer.map(|answer| (by, answer)));
@@ -289,7 +291,8 @@ impl World {
         self.compare(Some(by));
     }
 
-    /// Both say the same. What changed what is durable waits for a frame that does so.
+    /// Both say the same. The answer to a change of durable state waits for a frame with that
+    /// change.
     fn compare(&mut self, by: Option<SessionId>) {
         let expected = std::mem::take(&mut self.lists.answers);
         let found = self.effects.outputs.iter().map(|it| (it.session, answer_of(&it.reply)));
@@ -500,7 +503,7 @@ fn answer_of(reply: &Reply) -> Answer {
     }
 }
 
-/// True if what is answered so may have changed something.
+/// True if a command with this answer may have changed something.
 fn changes(reply: &Reply) -> bool {
     !matches!(reply, Reply::NotFound | Reply::TimedOut { .. } | Reply::Refused(_) | Reply::Stale)
 }

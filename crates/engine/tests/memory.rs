@@ -1,4 +1,4 @@
-//! What a ready message costs in all, as the operating system sees it. Alone in its process, so
+//! The whole cost of a ready message, as the operating system sees it. Alone in its process, so
 //! that nothing else is measured.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]

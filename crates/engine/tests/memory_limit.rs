@@ -1,4 +1,5 @@
-//! What memory is refused to, and what is not: as long as bodies may leave, nobody is held off.
+//! Commands that memory is refused to, and others: as long as bodies may leave, no send is held
+//! off.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 use std::sync::Arc;
@@ -59,7 +60,7 @@ impl World {
         self.effects.outputs.remove(0).reply
     }
 
-    /// What a start makes of the log.
+    /// The engine that a start makes from the log.
     fn recovered(&self, options: EngineOptions) -> Engine {
         let mut engine = Engine::new(options);
         for (lsn, payload) in &self.log {
@@ -70,7 +71,7 @@ impl World {
         engine
     }
 
-    /// What happens by itself now.
+    /// Performs all that happens by itself now.
     fn pass_time(&mut self) {
         self.effects.clear();
         while self.engine.poll_timeout().is_some_and(|at| at <= NOW) {
@@ -98,7 +99,7 @@ impl World {
         self.ask(BY, Command::List(push))
     }
 
-    /// A durable subscription that nobody reads.
+    /// A durable subscription without a reader.
     fn subscribe(&mut self, number: u32) {
         let name = name(&format!("subscription-{number}"));
         let subscription = Box::new(Subscription {
@@ -116,7 +117,7 @@ impl World {
         )
     }
 
-    /// Puts what does not leave until nothing more is taken.
+    /// Puts messages that do not leave until nothing more is taken.
     fn fill(&mut self) {
         while self.put("filling", Persistence::NonPersistent) != refused() {}
     }
@@ -134,8 +135,8 @@ fn refused() -> Reply {
     Reply::Refused(Refusal::MemoryFull)
 }
 
-/// Whenever a command comes, what came just before is not written yet. That is the newest of the
-/// queue with the most bodies, the first in line to leave.
+/// The messages just before a command are not written yet. They are the newest of the queue with
+/// the most bodies, the first in line to leave.
 #[test]
 fn what_is_not_written_yet_is_in_nobodys_way() {
     for queues in [1, 3] {
@@ -151,8 +152,8 @@ fn what_is_not_written_yet_is_in_nobodys_way() {
     }
 }
 
-/// Twelve times as much as there may be, had each subscription a body of its own. Nobody waits for
-/// the disk, and nothing leaves; what a start finds counts the same.
+/// Twelve times as much as there may be, had each subscription a body of its own. No client waits
+/// for the disk, and nothing leaves. The bodies that a start finds count the same.
 #[test]
 fn what_was_published_takes_memory_once_whoever_keeps_it() {
     let memory_limit = 16 * LIMIT;
@@ -192,7 +193,7 @@ fn who_stores_waits_for_the_disk_where_nothing_is_written() {
     assert!(matches!(world.put("jobs", Persistence::Persistent), Reply::Stored { .. }));
 }
 
-/// What leaves in one call is bounded, for all others wait meanwhile.
+/// The bytes that leave in one call are bounded, for all others wait meanwhile.
 #[test]
 fn bodies_leave_in_steps() {
     let mut world = World::with(16 * LIMIT, QueuePolicy::default());
@@ -201,7 +202,7 @@ fn bodies_leave_in_steps() {
     let before = world.engine.steps();
     world.write_but(0);
     assert_eq!((world.engine.away(), world.engine.steps() - before), (1_024, 1_024));
-    // Nobody is refused meanwhile, and what comes is less than what goes.
+    // No send is refused meanwhile, and fewer bytes come than go.
     for number in 0..10 {
         world.write_but(0);
         let reply = world.put("jobs", Persistence::Persistent);
@@ -210,8 +211,8 @@ fn bodies_leave_in_steps() {
     assert!(world.engine.away() > 1_400);
 }
 
-/// Where the spill takes nothing more, who brings much waits until others' bytes have room beside
-/// those that are always kept: what it brings itself is not in its own way.
+/// The spill takes nothing more. A command that brings much waits until others' bytes have room
+/// beside those that are always kept: its own bytes are not in its way.
 #[test]
 fn who_waits_with_much_does_not_wait_for_itself() {
     let options = EngineOptions::new(StorePolicy::Always);
@@ -232,7 +233,8 @@ fn who_waits_with_much_does_not_wait_for_itself() {
     assert!(matches!(late.collect::<Vec<_>>()[..], [Reply::Late { ticket: 1, .. }]));
 }
 
-/// A session's next command says that what it popped has arrived, whatever becomes of the command.
+/// A session's next command says that the element it popped has arrived, even if the command is
+/// refused.
 #[test]
 fn what_is_refused_says_all_the_same_that_the_last_has_arrived() {
     let pop_lease = Some(Nanos::from_secs(60));
@@ -252,7 +254,7 @@ fn what_is_refused_says_all_the_same_that_the_last_has_arrived() {
     assert_eq!(world.ask(OTHER, length), Reply::Count(1));
 }
 
-/// So does what a command brings that waits until a body is back that it looks into.
+/// So do the bytes of a command that waits for the body that it looks into.
 #[test]
 fn what_waits_for_bodies_counts() {
     let options = EngineOptions { log_bodies_max: 0, ..EngineOptions::new(StorePolicy::Always) };
@@ -285,7 +287,7 @@ fn what_waits_for_bodies_counts() {
     }
 }
 
-/// What waits for a place in a queue takes memory like what is in one.
+/// Messages that wait for a place in a queue take memory like those in one.
 #[test]
 fn bodies_that_wait_for_a_place_count() {
     let bounds =

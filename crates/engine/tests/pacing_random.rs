@@ -1,6 +1,6 @@
-//! Random senders to narrow queues that pace them: no queue ever holds too much, nobody overtakes,
-//! nobody is forgotten, and nobody waits where there is a place. In half of the worlds bodies leave
-//! memory at once, and who inserts behind an element has to have it back.
+//! Random senders to narrow queues that pace them: no queue ever holds too much, no send overtakes,
+//! none is forgotten, and none waits if there is a place. In half of the worlds bodies leave memory
+//! at once, and a sender that inserts behind an element has to have it back.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 mod support;
@@ -23,7 +23,7 @@ const STEPS: usize = 1_500;
 const BLOCK_TIMEOUT: Nanos = Nanos::from_secs(5);
 const WORKER: SessionId = SessionId(100);
 
-/// What a session sent and has not been told about: where to, and its numbers.
+/// A send of a session that was not told its result: the targets, and its numbers.
 #[derive(Clone, Debug)]
 struct Waiting {
     by: SessionId,
@@ -41,12 +41,12 @@ struct World {
     engine: Engine,
     effects: Effects,
     log: Log,
-    /// What has come late and was not looked at.
+    /// Late replies that were not looked at.
     late: Vec<Output>,
     sent: u64,
     transactions: u64,
     waiting: BTreeMap<u64, Waiting>,
-    /// What was stored of each queue and not taken, in order.
+    /// Messages that were stored in each queue and not taken, in order.
     stored: BTreeMap<&'static str, VecDeque<(u64, usize)>>,
     seen: BTreeMap<&'static str, u64>,
 }
@@ -258,7 +258,7 @@ impl World {
         }
     }
 
-    /// Bodies come back where somebody needs them.
+    /// Bodies come back if a command needs them.
     fn take_in(&mut self) {
         let Self { engine, effects, log, now, .. } = self;
         let came = paging::after(engine, &|lsn| log.payload(lsn), *now, effects);
@@ -268,7 +268,7 @@ impl World {
         self.effects.clear();
     }
 
-    /// What comes late.
+    /// Handles late replies.
     fn hear(&mut self) {
         for Output { session, reply, .. } in std::mem::take(&mut self.late) {
             let Reply::Late { ticket, reply } = reply else { panic!("{reply:?} to {session:?}") };
@@ -290,7 +290,7 @@ impl World {
         }
     }
 
-    /// Within its bounds; and who waits has somebody before, or finds no place.
+    /// Queues are within their bounds; and the send that waits longest finds no place.
     fn check(&self) {
         self.engine.check();
         for queue in QUEUES {
@@ -315,7 +315,7 @@ impl World {
             && bytes + more as u64 <= self.bounds.bytes_max.unwrap_or(u64::MAX)
     }
 
-    /// A queue has no place for it, or somebody waits for one there already.
+    /// A queue has no place for it, or another send waits for one there already.
     fn is_held_off(&self, sent: &Waiting) -> bool {
         sent.queues.iter().any(|(queue, _)| {
             let others = self.waiting.values().flat_map(|other| &other.queues);

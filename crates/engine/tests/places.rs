@@ -1,4 +1,4 @@
-//! When who waits for a place in a queue has one, and what finding that out costs.
+//! When a send that waits for a place in a queue has one, and the cost of finding out.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy, WhenFull};
@@ -33,7 +33,7 @@ impl World {
         Self { engine, effects: Effects::default(), now: Nanos::SECOND }
     }
 
-    /// What it is answered at once, and what others are told.
+    /// The immediate replies to a command, and those to others.
     fn ask(&mut self, by: SessionId, command: Command) -> Vec<Reply> {
         self.effects.clear();
         self.engine.handle(self.now, by, command, &mut self.effects);
@@ -51,7 +51,7 @@ impl World {
         self.ask(WORKER, Command::Watch { link: LINK, queue: name(queue) });
     }
 
-    /// What a worker takes.
+    /// The message that a worker takes.
     fn take(&mut self) -> MessageId {
         let (wait, lease) = (Some(Nanos::ZERO), Some(Nanos::from_secs(600)));
         let receive = Command::Receive { link: LINK, wait, margin: Nanos::ZERO, lease };
@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// What who waits is told by then.
+    /// The replies to sends that wait, by then.
     fn pass(&mut self, span: Nanos) -> Vec<Reply> {
         self.now = self.now + span;
         self.effects.clear();
@@ -132,7 +132,7 @@ fn who_waits_goes_on_when_there_are_fewer_or_nobody_to_wait_for() {
     assert!(matches!(&world.pass(Nanos::ZERO)[..], [late] if is_stored(late)));
 }
 
-/// It was not to be had before its delay was over, so nobody was late with it.
+/// It was not to be had before its delay was over, so no consumer was late with it.
 #[test]
 fn a_delay_is_no_waiting() {
     let mut world = World::new(aged());
@@ -142,7 +142,7 @@ fn a_delay_is_no_waiting() {
     assert!(is_stored(&world.put(SENDER, "jobs", Nanos::ZERO)));
     world.pass(AGE);
     assert!(waits(&world.put(SENDER, "jobs", Nanos::ZERO)), "but from then on it waits");
-    // The same where it is said anew, and where somebody buried it.
+    // The same if the delay is set anew, and if a worker buried it.
     let mut world = World::new(aged());
     world.watch("jobs");
     assert!(is_stored(&world.put(SENDER, "jobs", Nanos::ZERO)));
@@ -193,7 +193,7 @@ fn who_comes_into_another_line_begins_to_wait_there() {
     assert!(matches!(&world.pass(Nanos::ZERO)[..], [late] if is_stored(late)));
 }
 
-/// Who it is for is found out twice: for its places, and when it is stored.
+/// The takers are found out twice: for their places, and when it is stored.
 #[test]
 fn what_is_looked_at_for_places_is_counted() {
     const SUBSCRIBERS: u32 = 500;

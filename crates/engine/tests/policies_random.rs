@@ -1,6 +1,6 @@
-//! Rules that are given and taken away at random, with senders in between, against a plain map:
-//! whatever frames a crash leaves, with a snapshot from any time before or without one, the rules
-//! are those of these frames, and the queues obey them.
+//! Rules that are given and taken away at random, with senders in between, against a plain map. A
+//! crash leaves any number of frames, with a snapshot from any time before or without one. Then the
+//! rules are those of these frames, and the queues obey them.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 mod support;
@@ -165,7 +165,7 @@ impl World {
         });
     }
 
-    /// What is refused exceeds a bound that holds now.
+    /// A refused send exceeds a bound that holds now.
     fn put(&mut self) {
         let queue = self.queue();
         let own = self.rules.get(&queue).copied().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Random publishing to queues, topics and temporary destinations, in and out of transactions,
-//! with subscriptions that come and go, compaction and fuzzy snapshots. Then every place where the
-//! log may end is tried: what recovery makes of it must be the state between two commands, so a
-//! transaction is there whole or not at all.
+//! Random publishing to queues, topics and temporary destinations, in and out of transactions, with
+//! subscriptions that come and go, compaction and fuzzy snapshots. Then every place at which the
+//! log may end is tried. Recovery must bring back the state between two commands, so a transaction
+//! is there whole or not at all.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 mod support;
@@ -42,7 +42,7 @@ struct World {
     whole: Option<Snapshot>,
     bodies: u64,
     temporaries: Vec<Destination>,
-    /// What each session got.
+    /// The messages that each session got.
     delivered: BTreeMap<SessionId, Vec<MessageId>>,
     seen: BTreeMap<&'static str, u64>,
 }
@@ -67,7 +67,7 @@ fn every_end_of_the_log_is_a_state_between_commands() {
     }
 }
 
-/// What must have happened often enough for the test to mean something.
+/// Events that must have happened often enough for the test to mean something.
 const EXPECTED: [&str; 9] = [
     "committed with frame",
     "committed without frame",
@@ -148,7 +148,7 @@ impl World {
         assert!(in_one_frame, "{command:?} made {} frames", after - frames);
     }
 
-    /// Whatever a step left goes into the log.
+    /// The frames that a step left go into the log.
     fn absorb(&mut self) {
         self.engine.check();
         let frames = self.log.frames.len();
@@ -388,7 +388,7 @@ impl Picture {
     }
 }
 
-/// What of an engine must survive.
+/// The state of an engine that must survive.
 fn picture(engine: &mut Engine) -> Picture {
     let mut messages = durable(engine, |_| Vec::new());
     engine.open_session(OBSERVER);

@@ -1,6 +1,6 @@
-//! Random commands to the engine and to a naive model, which must agree on every word: replies,
-//! what each waits for, timers, statistics. All the while snapshots are taken in small steps,
-//! frames are stated anew, and now and then everything but the log and the snapshot is lost.
+//! Random commands to the engine and to a naive model, which must agree on every word: replies, the
+//! positions they wait for, timers, statistics. All the while snapshots are taken in small steps,
+//! and frames are stated anew. Now and then everything but the log and the snapshot is lost.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 mod support;
@@ -35,7 +35,7 @@ struct World {
     snapshot: Option<Snapshot>,
     whole: Option<Snapshot>,
     effects: Effects,
-    /// Where the last page ended.
+    /// The place at which the last page ended.
     page_end: Option<PageEnd>,
     seen: BTreeMap<&'static str, u64>,
 }
@@ -74,7 +74,7 @@ fn seeds() -> u64 {
     std::env::var("SEEDS").map_or(SEEDS, |seeds| seeds.parse().unwrap())
 }
 
-/// What must have happened often enough for the test to mean something.
+/// Events that must have happened often enough for the test to mean something.
 const EXPECTED: [&str; 20] = [
     "came back",
     "Done",
@@ -172,7 +172,7 @@ impl World {
         paging::before(&mut self.engine);
     }
 
-    /// They come back where somebody needs them.
+    /// Bodies come back if a command needs them.
     fn after(&mut self) {
         let Self { engine, log, now, effects, .. } = self;
         let came = paging::after(engine, &|lsn| log.payload(lsn), *now, effects);
@@ -304,7 +304,8 @@ impl World {
         }
     }
 
-    /// Fires what is due, so that the end of a delay, which is not journalled, is the same in both.
+    /// Fires the timers that are due, so that the end of a delay, which is not journalled, is the
+    /// same in both.
     fn settle_time(&mut self) {
         self.timeout();
         while self.engine.poll_timeout().is_some_and(|at| at <= self.now) {
@@ -424,7 +425,7 @@ impl World {
     }
 }
 
-/// What must be the same after a crash: all but the counters that only leases move.
+/// The state that must be the same after a crash: all but the counters that only leases move.
 fn contents(engine: &mut Engine, log: &Log, now: Nanos) -> Vec<(MessageId, Durable)> {
     let reader = SessionId(u64::MAX);
     let mut bodies = BTreeMap::new();

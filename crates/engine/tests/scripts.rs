@@ -1,5 +1,5 @@
-//! Behaviour as scripts: each block of `testdata/*.txt` is some commands, a line `----` and what
-//! comes of them. `UPDATE=1 cargo test -p dunlin-engine --test scripts` writes the latter anew.
+//! Behaviour as scripts: each block of `testdata/*.txt` is some commands, a line `----` and their
+//! results. `UPDATE=1 cargo test -p dunlin-engine --test scripts` writes the latter anew.
 //!
 //! The words are in `support/script.rs`.
 
@@ -33,7 +33,7 @@ fn scripts_come_out_as_written() {
     assert!(differing.is_empty(), "{}", differing.join("\n"));
 }
 
-/// The script with what really comes of its commands.
+/// The script with the real results of its commands.
 fn run(text: &str) -> String {
     let mut script = Script::default();
     let mut result = String::new();

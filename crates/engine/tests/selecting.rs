@@ -1,5 +1,4 @@
-//! Selectors where it is about what they cost: what one message is held against is bounded, and
-//! what takes long is done in steps.
+//! The cost of selectors: the work for one message is bounded, and long work is done in steps.
 #![allow(clippy::unwrap_used, reason = "a broken test may panic")]
 
 use std::cell::Cell;
@@ -67,7 +66,7 @@ fn name(text: &str) -> QueueName {
     QueueName::new(text).unwrap()
 }
 
-/// `x` is the whole body, whatever it is.
+/// `x` is the whole body, of any content.
 fn property<'m>(seen: &Subject<'m>, found: Found<'_, 'm>, name: &str) -> Value<'m> {
     let (looked, all) = ASKED.get();
     ASKED.set((looked + usize::from(found.index.is_empty()), all));
@@ -161,8 +160,8 @@ fn long_texts_are_opaque() {
     }
 }
 
-/// Whoever looks on with a selector that takes long looks at few messages in a step, and many who
-/// look on take turns.
+/// A browser with a selector that takes long looks at few messages in a step, and many browsers
+/// take turns.
 #[test]
 fn browsers_take_turns() {
     let mut house = Harness::new();

@@ -1,6 +1,6 @@
-//! What is sent again under one name is not stored again: against a plain list of what was sent,
-//! with crashes that take everything behind some frame, snapshots while traffic goes on, and
-//! transactions of one frame and of several.
+//! A message that is sent again under one name is not stored again. The test holds the engine
+//! against a plain list of the messages sent. It has crashes that take everything behind some
+//! frame, snapshots while traffic goes on, and transactions of one frame and of several.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
@@ -23,7 +23,7 @@ const SESSIONS: u64 = 2;
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 const WINDOW: Nanos = Nanos::from_secs(10);
 
-/// What most messages say.
+/// The text of most messages.
 const BODY: &str = "some text that takes some room";
 
 const REUSED: Reply = Reply::Refused(Refusal::SendIdReused);
@@ -62,9 +62,9 @@ struct World {
     effects: Effects,
     /// All that was stored under names, by when.
     history: Vec<Known>,
-    /// What of it is to be remembered.
+    /// The part of it that is to be remembered.
     known: Vec<Known>,
-    /// What was stored under a name and lost.
+    /// Names of messages that were stored and lost.
     lost: BTreeSet<(Destination, &'static str)>,
     subscriptions: BTreeSet<&'static str>,
     /// The transaction of each session that has one.
@@ -165,7 +165,7 @@ impl World {
         self.log.check_live(&self.engine);
     }
 
-    /// The replies to one command, and what comes of it by itself.
+    /// The replies to one command, and to the commits that go on by themselves.
     fn ask(&mut self, session: SessionId, command: Command) -> Vec<(Reply, DependsOn)> {
         self.engine.handle(self.now, session, command, &mut self.effects);
         while self.engine.awaited_room().is_some() {
@@ -254,7 +254,7 @@ impl World {
         assert_eq!(self.engine.statistics().messages_total - total, copies, "{sends:?}");
     }
 
-    /// What is waited for by who hears that one of these has the name of another message.
+    /// The position for the refusal that one of these has the name of another message.
     fn conflict(&self, sends: &[Send]) -> Option<DependsOn> {
         let mut names: BTreeMap<_, &str> = BTreeMap::new();
         sends.iter().find_map(|send| {
@@ -274,7 +274,7 @@ impl World {
         assert_eq!(replies, [(Reply::Done, DependsOn::NOTHING)]);
     }
 
-    /// Another durable subscription takes what is published.
+    /// Another durable subscription takes published messages.
     fn subscribe(&mut self) {
         let name = self.rng.pick(&NAMES[..3]);
         let asked = Subscription {
@@ -342,7 +342,7 @@ impl World {
         self.count_subscriptions();
     }
 
-    /// Those whose record is left.
+    /// Keeps the subscriptions with a record that is left.
     fn count_subscriptions(&mut self) {
         let command = Command::Admin(Box::new(AdminCommand::ListSubscriptions));
         let replies = self.ask(SessionId(0), command);
@@ -399,7 +399,7 @@ impl World {
         if is_taken { Reply::Stored { message: MessageId(next) } } else { Reply::Done }
     }
 
-    /// What waits for the frames from here on.
+    /// The position of an answer that waits for the frames from here on.
     fn after_frames(&self, frames: usize) -> DependsOn {
         let last = self.log.frames[frames..].last();
         last.map_or(DependsOn::NOTHING, |(frame, _)| DependsOn::new(frame.lsn, frame.level))
@@ -416,7 +416,7 @@ impl World {
         let to =
             if to == "topic" { Destination::Topic(name(to)) } else { Destination::Queue(name(to)) };
         let named = !self.rng.one_in(5);
-        // Where few are remembered, what is in memory only would push out what lasts, and be gone
+        // If few names are remembered, one in memory only would push out a lasting one, and be gone
         // itself after a crash.
         let lasts = self.options.dedup_max_ids < NAMES.len() || !self.rng.one_in(4);
         Send {

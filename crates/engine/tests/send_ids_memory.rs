@@ -1,5 +1,5 @@
-//! What is remembered of senders' names costs memory for each, as the operating system sees it.
-//! Alone in its process, so that nothing else is measured.
+//! Remembered names of senders cost memory for each, as the operating system sees it. Alone in its
+//! process, so that nothing else is measured.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 

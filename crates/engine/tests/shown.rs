@@ -1,4 +1,4 @@
-//! How much one reply shows: what is beyond it is refused, and stays.
+//! How much one reply shows: a command beyond it is refused, and the elements stay.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 use engine::{Effects, Engine, EngineOptions};
@@ -30,7 +30,7 @@ impl Harness {
         Self { engine, effects: Effects::default() }
     }
 
-    /// What this and all who waited were answered.
+    /// The replies to this command and to all that waited.
     fn all(&mut self, by: SessionId, command: Command) -> Vec<(SessionId, Reply)> {
         self.effects.clear();
         self.engine.handle(NOW, by, command, &mut self.effects);

@@ -1,5 +1,5 @@
-//! A list whose elements were in memory only is gone after a crash, and the log still knows its
-//! deadline. The next list of the name has none: not by whatever frames another crash leaves.
+//! A list with elements in memory only is gone after a crash, and the log still knows its deadline.
+//! The next list of the name has none, whichever frames another crash leaves.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 mod support;
@@ -70,7 +70,7 @@ impl World {
         self.run(Command::PutTo { to, message, transaction })
     }
 
-    /// Whatever is left of the log, a list that is there has no deadline.
+    /// With any part of the log left, a list that is there has no deadline.
     fn check_prefixes(&self) {
         let mut there = 0;
         for frames in 0..=self.log.frames.len() {

@@ -20,7 +20,7 @@ const BLOCK_TIMEOUT: Nanos = Nanos::from_secs(5);
 const LIMIT: u64 = 128 * 1024;
 const WORKER: SessionId = SessionId(100);
 
-/// What a session sent and has not been told about.
+/// A command of a session that was not told its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sent {
     Put,
@@ -146,7 +146,7 @@ impl World {
         session
     }
 
-    /// What no log has, so that its body does not leave.
+    /// A message in no log, so that its body does not leave.
     fn message(&mut self) -> NewMessage {
         let bytes = 500 + self.rng.below(6_500) as usize;
         NewMessage {
@@ -174,7 +174,7 @@ impl World {
         self.send(by, Sent::Batch(count), Command::Batch { commands });
     }
 
-    /// Some parts, and the commit or a rollback behind them, whatever becomes of them.
+    /// Some parts, and the commit or a rollback behind them, even if the parts wait or are refused.
     fn transact(&mut self) {
         let most = if self.rng.one_in(4) { 8 } else { 3 };
         let (by, count) = (self.session(), 1 + self.rng.below(most));
@@ -281,7 +281,7 @@ impl World {
         }
     }
 
-    /// What comes late, and the one answer that does not.
+    /// Handles late replies, and gives the one that is not late.
     fn hear(&mut self) -> Option<Reply> {
         let outputs = std::mem::take(&mut self.effects.outputs);
         self.effects.clear();
@@ -316,7 +316,8 @@ impl World {
         answer
     }
 
-    /// What is stored is known, memory holds no more than it may, and who waits waits for it.
+    /// Stored messages are known, memory holds no more than it may, and sends that wait lack
+    /// memory.
     fn check(&self) {
         self.engine.check();
         let statistics = self.engine.statistics();
@@ -336,7 +337,7 @@ impl World {
         }
     }
 
-    /// What open transactions hold, about.
+    /// About the bytes that open transactions hold.
     fn open_bytes(&self) -> u64 {
         self.engine.uncommitted_bytes() as u64
     }

@@ -1,8 +1,8 @@
-//! What must hold of a recovery, whatever records a log and a snapshot have: run by the fuzzer in
-//! `fuzz/`, and by a test.
+//! Checks that must hold of a recovery with any records of a log and a snapshot: run by the fuzzer
+//! in `fuzz/`, and by a test.
 //!
-//! Checksums keep damaged records away from it. What a defect wrote, in this version or in another,
-//! they do not; nor do they when somebody edits the log.
+//! Checksums keep damaged records away from it. They do not keep away records that a defect wrote,
+//! in this version or in another, nor records of an edited log.
 
 use engine::{Effects, Engine, EngineOptions, describe};
 use model::{
@@ -21,7 +21,7 @@ pub(crate) const FUZZY: u8 = 4;
 /// The position of a frame to restore is in the bits from here.
 pub(crate) const LSN_SHIFT: u8 = 3;
 
-/// The first byte is the snapshot's begin; then come pieces, each behind what it is and its length.
+/// The first byte is the snapshot's begin. Then come pieces, each behind its kind and its length.
 /// Those that come too late are taken for one of the last kind that came. Gives whether an engine
 /// came of them.
 pub(crate) fn recovery(input: &[u8]) -> bool {
@@ -41,7 +41,7 @@ pub(crate) fn recovery(input: &[u8]) -> bool {
     true
 }
 
-/// What is shown of the records, and an engine made of them, unless it refuses.
+/// Shows the records, and makes an engine of them, unless it refuses.
 fn recovered(begin: Lsn, pieces: &[(u8, &[u8])]) -> Option<(Engine, Lsn)> {
     let mut engine = Engine::new(EngineOptions::new(StorePolicy::Always));
     let (mut stage, mut last) = (LOAD, begin);
@@ -110,14 +110,14 @@ fn come_again(engine: &Engine, last: Lsn, pieces: &[(u8, &[u8])], begin: Lsn) {
             }
             _ => again.restore_body(before(begin, *how), payload),
         };
-        // What a chain that was cut off would have said is never read, so it may be unreadable.
+        // Records of a chain that was cut off are never read, so they may be unreadable.
         let readable = describe(payload).all(|record| record.is_ok());
         assert!(restored.is_ok() || !readable, "what was replayed is read again: {restored:?}");
     }
     again.finish_recovery(last).expect("nothing is missing");
     again.check();
     assert_eq!(again.statistics(), engine.statistics());
-    // By how much a record would grow it may see otherwise: what was taken back is history.
+    // It may find another growth of a record: a change that was taken back is history.
     let lives = |engine: &Engine| {
         let mut lives: Vec<Lsn> = engine.live().map(|(lsn, _)| lsn).collect();
         lives.sort_unstable();
@@ -126,7 +126,7 @@ fn come_again(engine: &Engine, last: Lsn, pieces: &[(u8, &[u8])], begin: Lsn) {
     assert_eq!(lives(&again), lives(engine));
 }
 
-/// A client can be served. What it sends to a queue that may have rules may have no place there; no
+/// A client can be served. Its message to a queue that may have rules may have no place there; no
 /// piece is long enough to name the other one.
 fn go_on(mut engine: Engine) {
     const SESSION: SessionId = SessionId(7);

@@ -1,6 +1,7 @@
 //! Recovery from records that no engine wrote: see `hostile.rs`.
 //!
-//! `SEEDS=FOLDER cargo test -p dunlin-engine --test records` writes what the fuzzer begins with.
+//! `SEEDS=FOLDER cargo test -p dunlin-engine --test records` writes the inputs that the fuzzer
+//! begins with.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 mod hostile;
@@ -47,8 +48,8 @@ fn seeds_and_what_damage_makes_of_them_break_nothing() {
     }
 }
 
-/// The log of a short story, with a snapshot that was begun after so many commands; what is tried
-/// above is more than refusals, for it is recovered from.
+/// The log of a short story, with a snapshot that was begun after so many commands. Recovery
+/// accepts it, so the inputs tried above are more than refusals.
 fn seed(after: usize) -> Vec<u8> {
     let mut engine = Engine::new(EngineOptions::new(StorePolicy::Always));
     engine.set_room(1 << 20);

@@ -1,4 +1,4 @@
-//! What is asked and told about keys, in the language of the scripts.
+//! Commands and replies about keys, in the language of the scripts.
 
 use model::{
     Command, Deadline, DeadlineRule, KeyCommand, KeyKind, Lifetime, QueueName, Reply, SetRule,

@@ -105,7 +105,7 @@ fn list_command(all: &Words<'_>, words: &[&str]) -> Option<ListCommand> {
     })
 }
 
-/// What a reply about lists says, if it is one.
+/// A reply about lists in words, if it is one.
 pub(crate) fn shown_reply(reply: &Reply) -> Option<String> {
     Some(match reply {
         Reply::Elements(elements) => format!("elements{}", shown_elements(elements)),

@@ -1,4 +1,4 @@
-//! What lists are, told in the plainest way: vectors, the head first, and a line of those who wait.
+//! Lists, told in the plainest way: vectors, the head first, and a line of waiting commands.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ pub(crate) struct Element {
     pub(crate) durable: bool,
 }
 
-/// What a command is answered.
+/// The answer to a command.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
     Count(u64),
@@ -42,14 +42,14 @@ pub(crate) struct Lists {
     next_number: u64,
     front: f64,
     back: f64,
-    /// Who waits longest comes first.
+    /// The longest wait comes first.
     waiters: Vec<Waiter>,
     pub(crate) paused: BTreeSet<String>,
-    /// How long what is popped is leased.
+    /// How long a popped element is leased.
     pub(crate) lease: Option<Nanos>,
     pub(crate) leased: BTreeMap<SessionId, Vec<(Nanos, String, Element)>>,
     observed: BTreeMap<SessionId, (BTreeSet<String>, bool)>,
-    /// Lists that got something, in the order in which it is given to who waits.
+    /// Lists that got something, in the order in which they serve waiting commands.
     woken: Vec<String>,
     now: Nanos,
     pub(crate) answers: Vec<(SessionId, Answer)>,
@@ -60,7 +60,7 @@ impl Lists {
         Self { now, lease, ..Self::default() }
     }
 
-    /// What a crash leaves of each list.
+    /// The state of each list that a crash leaves.
     pub(crate) fn durable(&self) -> BTreeMap<String, Vec<Vec<u8>>> {
         let mut all = self.lists.clone();
         for (_, queue, element) in self.leased.values().flatten() {
@@ -110,7 +110,7 @@ impl Lists {
         self.observed.entry(by).or_default().0.extend(names.iter().cloned());
     }
 
-    /// True when what was observed has changed.
+    /// True if an observed list has changed.
     pub(crate) fn stop_observing(&mut self, by: SessionId) -> bool {
         self.observed.remove(&by).is_some_and(|(_, stale)| stale)
     }
@@ -136,7 +136,7 @@ impl Lists {
         self.serve_all();
     }
 
-    /// What has become due: leases end with the element taken, then waits end.
+    /// Performs all that has become due: leases end with the element taken, then waits end.
     pub(crate) fn pass_time(&mut self, now: Nanos) {
         self.now = now;
         for leased in self.leased.values_mut() {
@@ -158,7 +158,7 @@ impl Lists {
         self.serve_all();
     }
 
-    /// The answer, where there is one at once; who waits is not served yet.
+    /// The answer, if there is one at once; waiting commands are not served yet.
     pub(crate) fn handle(&mut self, by: SessionId, command: &ListCommand) -> Option<Answer> {
         let answer = match command.clone() {
             ListCommand::Push { queue, end, elements, only_existing, persistence } => {
@@ -288,7 +288,7 @@ impl Lists {
         }
     }
 
-    /// Gives what there is to who waits, after a command has ended: first of the list that got
+    /// Gives elements to waiting commands, after a command has ended: first of the list that got
     /// something first.
     pub(crate) fn serve_all(&mut self) {
         while !self.woken.is_empty() {

@@ -1,5 +1,5 @@
-//! A journal in memory: keeps the frames, checks what the engine promises about them, and brings
-//! an engine back from them.
+//! A journal in memory: keeps the frames, checks the engine's promises about them, and brings an
+//! engine back from them.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use engine::{
 };
 use model::{Durability, LiveRecords, Lsn, MessageId, Nanos};
 
-/// All frames so far, and what of them lives.
+/// All frames so far, and their live records.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
     pub(crate) frames: Vec<(FrameEnd, Vec<u8>)>,
@@ -25,7 +25,7 @@ pub(crate) struct Snapshot {
     pub(crate) end: Option<Lsn>,
 }
 
-/// What of a message must survive.
+/// The state of a message that must survive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Durable {
     /// Its [`engine::Place`].
@@ -42,7 +42,7 @@ pub(crate) struct Durable {
 }
 
 impl Log {
-    /// What a frame has.
+    /// The payload of a frame.
     pub(crate) fn payload(&self, lsn: Lsn) -> Vec<u8> {
         let found = self.frames.binary_search_by_key(&lsn, |(frame, _)| frame.lsn);
         self.frames[found.unwrap_or_else(|_| panic!("frame {lsn} is there"))].1.clone()
@@ -100,13 +100,13 @@ impl Log {
         Some(first.0.level)
     }
 
-    /// The engine's own account of what lives must be the same as the sum of what it reported.
+    /// The engine's own account of live records must be the same as the sum of its reports.
     pub(crate) fn check_live(&self, engine: &Engine) {
         assert_eq!(self.living(), living(engine));
     }
 
-    /// A recovered engine finds the same records alive. By how much they would grow it may see
-    /// otherwise: what was said of a message and taken back is history.
+    /// A recovered engine finds the same records alive. It may find another growth of them: a
+    /// change of a message that was taken back is history.
     pub(crate) fn relearn(&mut self, engine: &Engine) {
         let found = living(engine);
         let counts = |all: &BTreeMap<Lsn, LiveRecords>| {
@@ -126,7 +126,7 @@ impl Log {
         Self { frames: self.frames[..frames].to_vec(), live: BTreeMap::new() }
     }
 
-    /// What lives of it is what the engine says that was made from it.
+    /// Takes the live records from the engine that was made from this log.
     pub(crate) fn adopt(&mut self, engine: &Engine) {
         self.live = living(engine);
         for (frame, _) in &self.frames {
@@ -190,7 +190,7 @@ impl Snapshot {
     }
 }
 
-/// What lives by the engine's own account.
+/// Live records by the engine's own account.
 fn living(engine: &Engine) -> BTreeMap<Lsn, LiveRecords> {
     let mut all: BTreeMap<Lsn, LiveRecords> = BTreeMap::new();
     for (lsn, bytes) in engine.live() {
@@ -199,7 +199,7 @@ fn living(engine: &Engine) -> BTreeMap<Lsn, LiveRecords> {
     all
 }
 
-/// What a crash must leave of the messages in an engine. `body` looks one up.
+/// The state of the messages in an engine that a crash must leave. `body` looks one up.
 pub(crate) fn durable(
     engine: &Engine,
     mut body: impl FnMut(MessageId) -> Vec<u8>,

@@ -1,4 +1,4 @@
-//! What the engine's integration tests share.
+//! Helpers that the engine's integration tests share.
 #![allow(dead_code, reason = "each test uses its part of it")]
 
 pub(crate) mod keying;
@@ -41,7 +41,7 @@ impl Rng {
     }
 }
 
-/// What this process has in memory.
+/// Bytes that this process has in memory.
 #[cfg(target_os = "linux")]
 pub(crate) fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();

@@ -178,7 +178,7 @@ impl Naive {
         self.due().into_iter().min().map(|(at, _)| at)
     }
 
-    /// What a crash leaves: journalled messages, without leases.
+    /// Performs a crash, which leaves journalled messages, without leases.
     pub(crate) fn crash(&mut self) {
         self.sessions.clear();
         self.messages.retain(|_, message| message.durability != Durability::None);
@@ -197,7 +197,7 @@ impl Naive {
             DependsOn::new(Lsn::ZERO, self.policy.durability(Persistence::Persistent));
     }
 
-    /// Compaction made this frame: nothing waits for it but what waits for all.
+    /// Compaction made this frame: only answers that depend on all frames wait for it.
     pub(crate) fn restated(&mut self, frame: Option<engine::FrameEnd>) {
         let Some(frame) = frame else { return };
         self.last = frame.lsn;
@@ -524,7 +524,7 @@ impl Naive {
         counts
     }
 
-    /// The longest waiting first: whoever waits and could be served is.
+    /// The longest wait first: serves each consumer that could be served.
     fn serve(&mut self) {
         self.serve_among(|_| true);
     }

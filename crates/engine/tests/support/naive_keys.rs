@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use model::{DeadlineRule, End, KeyKind, PRIORITY_DEFAULT};
 
-/// All keys of an engine, and what became of their messages.
+/// All keys of an engine, and the state of their messages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NaiveKeys {
     pub(crate) now: u64,
@@ -41,7 +41,7 @@ impl NaiveKeys {
         Self { now, next: 1, front: -1, ..Self::default() }
     }
 
-    /// Time goes on, and what is over goes.
+    /// Time goes on, and keys past their time go.
     pub(crate) fn advance(&mut self, now: u64) {
         self.now = now;
         self.values.retain(|_, value| value.at.is_none_or(|at| at > now));
@@ -57,7 +57,7 @@ impl NaiveKeys {
         }
     }
 
-    /// What is held of a list that is over is not of it: it gets places in front of all.
+    /// Held messages of a list that is over are not of it: they get places in front of all.
     fn spare(&mut self, name: &str, (at, above, below): (u64, i64, i64)) {
         let mut held: Vec<_> = self.leased.values_mut().collect();
         held.sort_by_key(|(_, message)| -message.order);
@@ -75,8 +75,8 @@ impl NaiveKeys {
         self.over.clear();
     }
 
-    /// What a crash leaves of this state. What was leased is ready; what of a list that is over is
-    /// still there goes with it.
+    /// Performs a crash. Leased messages are ready; messages of a list that is over go with it, if
+    /// they are still there.
     pub(crate) fn crash(&mut self) {
         for (_, (name, message)) in std::mem::take(&mut self.leased) {
             self.enter(&name, message);

@@ -1,4 +1,4 @@
-//! What operators ask and are told, in the language of the scripts.
+//! Commands of operators and the replies, in the language of the scripts.
 
 use model::{
     AdminCommand, Command, MessageState, OwnPolicy, Page, PageEnd, PolicyChange, QueueRule, Reply,
@@ -56,7 +56,7 @@ pub(crate) fn shown_reply(reply: &Reply) -> String {
         Reply::CountUntil { count, next } => format!("count {count} until {}", shown_place(next)),
         Reply::Page(page) => shown_page(page),
         Reply::Policy(policy) => {
-            // Of redelivery only what is of its own.
+            // Only the queue's own part of redelivery.
             let holds = format!("{:?}", policy.holds);
             let holds = shown_fields(holds.split(", redelivery").next().unwrap());
             format!("{holds}{}", shown_rules(&policy.own))

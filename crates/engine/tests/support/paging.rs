@@ -1,4 +1,4 @@
-//! What the broker does for an engine whose bodies leave memory: they come back at once.
+//! The broker's part for an engine that pages out bodies: they come back at once.
 
 use engine::{Effects, Engine, stored_bodies};
 use model::{BodyPlace, Lsn, Nanos};
@@ -8,7 +8,7 @@ pub(crate) fn before(engine: &mut Engine) {
     engine.set_written(engine.last_lsn());
 }
 
-/// After a call: replies get their bodies, and who looks into some goes on.
+/// After a call: replies get their bodies, and commands that look into some go on.
 pub(crate) fn after(
     engine: &mut Engine,
     frame: &dyn Fn(Lsn) -> Vec<u8>,
@@ -26,7 +26,7 @@ pub(crate) fn after(
             assert!(came < 10_000, "who looks into bodies comes to an end");
             engine.restore(lsn, &frame(lsn)).unwrap();
             engine.check();
-            // The next turn begins: what nobody waits for leaves again.
+            // The next turn begins: bodies that are not awaited leave again.
             engine.set_written(written);
         } else {
             break;

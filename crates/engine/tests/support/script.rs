@@ -138,7 +138,7 @@ impl Script {
         }
     }
 
-    /// What comes of one line, a line each.
+    /// The results of one line, a line each.
     pub(crate) fn run(&mut self, line: &str) -> String {
         if let Some((session, commands)) = line.split_once(" batch ") {
             let (session, command) = (self::session(session), listing::batch(commands));
@@ -454,7 +454,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// What a queue may hold.
+/// The bounds of a queue.
 impl Words<'_> {
     fn queue_bounds(&self) -> QueueBounds {
         let number = |name| self.named.get(name).map(|number: &&str| number.parse().unwrap());

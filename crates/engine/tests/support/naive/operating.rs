@@ -1,4 +1,4 @@
-//! What operators ask, told a second time.
+//! Commands of operators, told a second time.
 
 use model::{
     AdminCommand, BrowsedMessage, Delivery, Holder, MessageId, MessageState, Nanos, Page, PageEnd,
@@ -82,7 +82,7 @@ impl Naive {
         self.reflect(Reply::Page(Box::new(Page { messages, next: None })))
     }
 
-    /// All places in their order, and which are of the queue: what is held is among all messages.
+    /// All places in their order, and which are of the queue: held messages are among all messages.
     fn places(
         &self,
         queue: &QueueName,
@@ -205,7 +205,7 @@ fn place_of(message: MessageId, of: &Message) -> PageEnd {
     PageEnd { state, priority, place, message }
 }
 
-/// What places are sorted by.
+/// The key that sorts places.
 fn key(place: &PageEnd) -> (usize, u32, u64, MessageId) {
     let order =
         [MessageState::Ready, MessageState::Leased, MessageState::Delayed, MessageState::Buried];
