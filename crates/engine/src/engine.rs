@@ -150,9 +150,9 @@ impl Engine {
         self.stop_waits(slot);
     }
 
-    /// Of the messages that a session holds its client can have begun these alone. The others were
-    /// fetched ahead, and are as after [`Settlement::Return`] when [`Engine::close_session`] ends
-    /// it. No effect on one that is not open.
+    /// Notes the messages of a session that its client can have begun. The others were fetched
+    /// ahead, and are as after [`Settlement::Return`] when [`Engine::close_session`] ends it. No
+    /// effect on one that is not open.
     pub fn note_begun(&mut self, session: SessionId, begun: BTreeSet<MessageId>) {
         let Some(slot) = self.sessions.slot(session) else { return };
         self.sessions.at_mut(slot).holdings.begun = Some(begun);

@@ -219,7 +219,7 @@ impl Log {
         if has_gone { self.after_all() } else { self.after_open() }
     }
 
-    /// The frame that begins now holds all of a transaction. So many of its bytes are left for the
+    /// Begins a frame that holds a whole transaction. `reserved_bytes` of it are left for the
     /// records that follow those of stored messages.
     pub(crate) fn begin_transaction(&mut self, reserved_bytes: usize, effects: &Effects) -> Draft {
         assert!(self.is_sealed(), "a transaction is a frame of its own");
@@ -232,7 +232,7 @@ impl Log {
         draft
     }
 
-    /// The frames that begin now hold all of a transaction, and take effect together.
+    /// Begins the frames of a whole transaction: they take effect together.
     pub(crate) fn begin_chain(&mut self, effects: &Effects) -> Draft {
         assert!(self.is_sealed(), "a chain begins with a frame");
         let draft = self.draft(effects);
@@ -401,7 +401,7 @@ impl Log {
         self.open.is_whole
     }
 
-    /// The frame that begins now holds all of a batch, which has seen to it that it can.
+    /// Begins a frame that holds a whole batch: the batch has checked that it fits.
     pub(crate) fn begin_batch(&mut self) {
         assert!(self.is_sealed(), "a batch is a frame of its own");
         self.widen();

@@ -110,8 +110,8 @@ impl MessageStore {
 
 impl Recovery {
     /// The queue of a subscription. The snapshot may have found it gone while frames from before
-    /// its end are still to come, and of these messages one may have been moved elsewhere and live:
-    /// then a phantom stands in until the record of its end.
+    /// its end are still to come. One of its messages may have been moved elsewhere and live: then
+    /// a phantom stands in until the record of its end.
     fn recovered_subscription(
         &mut self,
         number: u64,
@@ -170,5 +170,5 @@ pub(crate) fn placed(lsn: Lsn, size: usize) -> Result<Placed, RecordError> {
     Ok(Placed { lsn, bytes })
 }
 
-/// The topic in the place of that of a subscription that is known to have gone.
+/// Stands for the topic of a subscription that is known to have gone.
 const PENDING_UNSUBSCRIBE: &str = "gone";

@@ -54,7 +54,7 @@ pub(crate) struct Transaction {
     pub(crate) doomed: bool,
     /// It was committed, and waits for room or for a place: nothing can be added to it.
     pub(crate) waits: bool,
-    /// How many parts to be of it wait for memory.
+    /// How many future parts of it wait for memory.
     pub(crate) parts_waiting: usize,
     /// It was committed, and waits for these: nothing more is to be a part of it.
     pub(crate) awaits_parts: bool,
@@ -129,7 +129,7 @@ impl Sessions {
         }
     }
 
-    /// A part to be of a transaction begins or ends to wait.
+    /// Counts a future part of a transaction that begins or ends to wait.
     pub(crate) fn count_waiting_part(
         &mut self,
         by: SessionSlot,

@@ -271,8 +271,8 @@ fn a_queue_is_deleted_in_frames() {
     assert_eq!(house.admin(command()), Reply::NotFound);
 }
 
-/// From page to page, while messages come, go, are taken and come back, nothing is shown twice and
-/// nothing that stays where it is is skipped.
+/// Messages come, go, are taken and come back while pages follow one another. No message is shown
+/// twice, and none that keeps its place is skipped.
 #[test]
 fn pages_go_on_though_messages_come_and_go() {
     for seed in 0..200 {

@@ -498,7 +498,7 @@ fn a_batch_refused_for_too_many_bodies_observes_nothing_more() {
     assert_eq!(replies, [Reply::Batch(vec![Reply::Count(1)])]);
 }
 
-/// As if it is not too much: a client that looks at the changes and asks again may fit.
+/// As for a batch that fits: after a look at the changes, the client's next batch may fit.
 #[test]
 fn a_batch_of_too_many_bodies_hears_first_that_what_it_observes_has_changed() {
     let mut store = Store::bare();

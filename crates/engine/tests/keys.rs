@@ -1,6 +1,6 @@
-//! Random commands about keys, to the engine and to a naive model which must agree with it on every
-//! reply, while lists are filled, leased from and given back to by others. All the while snapshots
-//! are taken in small steps, and now and then the log ends somewhere and all else is lost.
+//! Random commands about keys, to the engine and to a naive model, which must agree on every reply.
+//! Other sessions meanwhile fill lists, lease from them and give back. All the while snapshots are
+//! taken in small steps, and now and then the log ends somewhere and all else is lost.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 mod support;

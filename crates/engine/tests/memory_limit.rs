@@ -254,7 +254,7 @@ fn what_is_refused_says_all_the_same_that_the_last_has_arrived() {
     assert_eq!(world.ask(OTHER, length), Reply::Count(1));
 }
 
-/// So do the bytes of a command that waits for the body that it looks into.
+/// The bytes of a command count while it waits for the body that it looks into.
 #[test]
 fn what_waits_for_bodies_counts() {
     let options = EngineOptions { log_bodies_max: 0, ..EngineOptions::new(StorePolicy::Always) };

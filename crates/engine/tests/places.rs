@@ -193,7 +193,7 @@ fn who_comes_into_another_line_begins_to_wait_there() {
     assert!(matches!(&world.pass(Nanos::ZERO)[..], [late] if is_stored(late)));
 }
 
-/// The takers are found out twice: for their places, and when it is stored.
+/// The takers of a message are found twice: for its places, and when it is stored.
 #[test]
 fn what_is_looked_at_for_places_is_counted() {
     const SUBSCRIBERS: u32 = 500;

@@ -75,7 +75,8 @@ impl Bodies {
         }
     }
 
-    /// Of so many elements from an end on those that are away and have so many bytes at least.
+    /// Adds elements from an end on that are away and have at least so many bytes; looks at `count`
+    /// elements.
     fn add_elements_away(
         &self,
         list: &QueueName,

@@ -406,7 +406,8 @@ impl Engine {
     /// snapshot frames are `fuzzy`: changes of messages and subscriptions that the snapshot found
     /// gone are ignored. Everywhere else they are errors.
     ///
-    /// # Errors When the frame is damaged, not after the one before it, part of a chain without its
+    /// # Errors
+    /// When the frame is damaged, not after the one before it, part of a chain without its
     /// beginning, or about an unknown message or subscription.
     pub fn replay(&mut self, lsn: Lsn, payload: &[u8], fuzzy: bool) -> Result<(), RecordError> {
         if lsn <= self.recovery.replayed {

@@ -52,7 +52,7 @@ impl Directory {
     /// are held, or about to go.
     ///
     /// # Panics
-    /// When it does.
+    /// When it holds more.
     pub(crate) fn check_dead_letters(&self, queue: &Queue, store: &MessageStore) {
         let is_theirs = queue.name == self.dead_letter_queue;
         let is_theirs = is_theirs && queue.delivery.resumes.is_none() && !queue.admission.spares;

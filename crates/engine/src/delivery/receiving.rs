@@ -170,7 +170,7 @@ impl Sessions {
         true
     }
 
-    /// There may be something for the consumer though there seems to be nothing.
+    /// True if a message may be there for the consumer although none seems to be.
     pub(crate) fn is_unsure(&self, key: ConsumerKey, store: &MessageStore) -> bool {
         let Some(consumer) = self.consumer(key) else { return false };
         let mut queues = consumer.watched.iter().map(|slot| store.queues.at(*slot));

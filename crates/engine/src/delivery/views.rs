@@ -1,9 +1,9 @@
 //! Views: the ready messages of a queue that match a selector, in their order.
 //!
-//! Consumers of one selector share a view. It is kept with every message that becomes ready or
-//! ceases to be, so a message is held against a selector once, however many deliveries follow.
-//! When the first such consumer comes, the view is made in steps: it is valid up to where the scan
-//! has come, and nothing behind that is delivered, for something before it may be missing.
+//! Consumers of one selector share a view. It is updated with every message that becomes ready or
+//! ceases to be. So a message is held against a selector once, however many deliveries follow. When
+//! the first such consumer comes, the view is made in steps. It is valid up to the place of the
+//! scan. Nothing behind that is delivered, for a message before it may be missing.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;

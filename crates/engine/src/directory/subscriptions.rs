@@ -179,8 +179,8 @@ impl Subscriptions {
         globs.chain(words)
     }
 
-    /// True if another pattern would make each message take too long, by its own weight and that of
-    /// its selector, beside all but one that goes for it.
+    /// True if another pattern fits the limits of weight, its own and that of its selector, beside
+    /// all patterns but `but`, which goes for it.
     fn has_room_for(&self, asked: &Subscription, selector: usize, but: Option<&Entry>) -> bool {
         let same = but.filter(|entry| entry.asks.matching == asked.matching);
         let before = same.map_or(0, |entry| pattern_weight(&entry.asks));

@@ -1,9 +1,9 @@
 //! Ready messages and the consumers that wait for them: of a queue, or of one of its views.
 //!
 //! The consumer with the smallest ticket is served first, by the first message that it may take. As
-//! long as no message belongs to a group that is the first of all. Once one does, the list keeps
-//! the messages of each group apart, so that the next message and its consumer are found in
-//! logarithmic time, however many messages of other groups stand before it.
+//! long as no message belongs to a group, this is the first of all. Once one does, the list keeps
+//! the messages of each group apart. So the next message and its consumer are found in logarithmic
+//! time, however many messages of other groups stand before it.
 //!
 //! [`crate::store::message_groups`] decides which consumer may take the messages of a group
 //! ([`Access`]), and tells the list whenever that changes.

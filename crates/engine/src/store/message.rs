@@ -332,8 +332,9 @@ impl Message {
         }
     }
 
-    /// The position that depends on every record about it. Even a memory-only message may have come
-    /// with a frame. A frame is written when it is as durable as it asks.
+    /// The position that an answer waits for if it depends on all records about the message. Even a
+    /// memory-only message may have come with a frame. A frame is written when it is as durable as
+    /// it asks.
     pub(crate) fn after(&self) -> DependsOn {
         match self.durability {
             Durability::None if self.changed == Lsn::ZERO => DependsOn::NOTHING,

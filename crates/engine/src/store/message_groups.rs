@@ -1,10 +1,10 @@
 //! Message groups: one consumer at a time receives the messages of a group, in their order.
 //!
-//! A consumer with a limit that is given a message of a group owns the group in this queue until
-//! it is closed or the group ends with a message that says so. A consumer that receives one by one
-//! owns nothing, but has the group for as long as it holds the message. A group that a consumer
-//! gave up while its session still holds messages of it goes to another consumer only of that
-//! session, until all of them are settled. So no two sessions hold messages of one group at once,
+//! A consumer with a limit that gets a message of a group owns the group in this queue. It does so
+//! until it is closed, or the group ends with a message that says so. A consumer that receives one
+//! by one owns nothing, but has the group for as long as it holds the message. A consumer may give
+//! a group up while its session still holds messages of it. Until these are settled, the group goes
+//! only to another consumer of that session. So no two sessions hold messages of one group at once,
 //! unless one asked for a message by its number.
 //!
 //! A message that waits for its redelivery holds up its group, so that none overtakes it. One that

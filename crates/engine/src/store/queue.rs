@@ -529,8 +529,8 @@ impl Queues {
     }
 }
 
-/// A queue in memory, with a short name, its place in the index of names and the first leaves of
-/// its own indexes, as the operating system sees it.
+/// Bytes of a queue in memory, as the operating system sees it. They include a short name, its
+/// place in the index of names and the first leaves of its own indexes.
 const QUEUE_BYTES: u64 = 1_280;
 
 /// Ready messages below this priority count as urgent in statistics.
