@@ -57,7 +57,7 @@ impl Activity {
         OpenRequest(Arc::clone(self))
     }
 
-    /// Bytes have come. Where no request is open, they begin one.
+    /// Bytes have come. They begin a request if none is open.
     pub(crate) fn note_read(&self) {
         let mut phase = self.phase();
         if let Phase::Idle(_) = *phase {

@@ -26,15 +26,15 @@ use crate::query::{Query, segments};
 use crate::route::Resource;
 use crate::slow_clients::{SILENT_MAX, SlowClients};
 
-/// What an operator chooses.
+/// The operator's options.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Bytes of one message, with what stands around it.
+    /// Bytes of one message with its envelope.
     pub message_bytes_max: usize,
-    /// Bytes of what requests hold, and answers that are not read yet: half of it for what is
-    /// sent, an eighth for all else that is said, a quarter for answers, an eighth for events.
+    /// Bytes that requests and unread answers hold: half of it for sends, an eighth for all other
+    /// requests, a quarter for answers, an eighth for events.
     pub buffered_bytes: usize,
-    /// How long who finds no room there waits for it.
+    /// How long a client waits for room there.
     pub block_timeout: Duration,
     /// How long a request may pause in the middle; `None`: for ever.
     pub half_sent: Option<Duration>,
@@ -46,7 +46,7 @@ pub struct Options {
     pub allowed_hosts: Vec<AllowedHost>,
     /// How to look into messages, and to make those that have properties.
     pub envelopes: Envelopes,
-    /// Where bytes that requests and answers hold are counted.
+    /// The count of bytes that requests and answers hold.
     pub held_bytes: Arc<AtomicUsize>,
 }
 
@@ -61,7 +61,7 @@ impl Options {
         2 * self.batch_bytes_max()
     }
 
-    /// Memory for what one transaction says.
+    /// Memory for the JSON of one transaction.
     pub(crate) fn json_bytes_max(&self) -> usize {
         8 * self.batch_bytes_max()
     }
@@ -75,7 +75,8 @@ pub(crate) struct App<G> {
     pub(crate) open: Open,
     /// For large answers that were not read yet.
     pub(crate) unread: ByteBudget,
-    /// For events that were not: their readers may be silent for long, in nobody else's way.
+    /// For events that were not read yet: their readers may be silent for long and hold up no other
+    /// client.
     pub(crate) followed: EventBudget,
     pub(crate) reader: Reader,
     pub(crate) latest: Latest,
@@ -88,7 +89,7 @@ pub(crate) struct Peer {
     pub(crate) over_loopback: bool,
     /// Closes it.
     pub(crate) hangup: Hangup,
-    /// Its client, who may leave.
+    /// Its client, which may leave.
     pub(crate) asker: Asker,
 }
 
@@ -120,7 +121,7 @@ impl<G: Gateway> App<G> {
         Self { gateway, options, open, unread, followed, reader, latest }
     }
 
-    /// Answers one request of a connection, whatever it is.
+    /// Answers one request of a connection, of any kind.
     pub(crate) async fn answer(&self, request: Request<Incoming>, peer: Peer) -> Answer {
         let _counted = MemoryGauge::new(&self.options.held_bytes, REQUEST_BYTES);
         let is_head = request.method() == Method::HEAD;
@@ -212,7 +213,7 @@ impl Asked {
     }
 }
 
-/// What `HEAD` is answered: all but the body, of which it says how long it is.
+/// The answer to `HEAD`: all but the body, with the body's length.
 fn head_alone(answer: Answer) -> Answer {
     let length = answer.body().size_hint().exact().map(HeaderValue::from);
     let mut answer = answer.map(|_| Body::Sent);
@@ -220,8 +221,8 @@ fn head_alone(answer: Answer) -> Answer {
     answer
 }
 
-/// Refuses a body that is coded for the way in a way that is not undone here: it would be stored
-/// as it is, and nobody would know.
+/// Refuses a body with a transfer coding other than `chunked`: the broker would store the coded
+/// bytes unnoticed.
 fn check_coding(headers: &HeaderMap) -> Result<()> {
     let mut codings = headers.get_all(TRANSFER_ENCODING).into_iter();
     if codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked")) {
@@ -230,7 +231,7 @@ fn check_coding(headers: &HeaderMap) -> Result<()> {
     Err(Problem::not_implemented("of transfer codings only chunked is known"))
 }
 
-/// What can be done, as `OPTIONS` asks.
+/// The answer to `OPTIONS`: the allowed methods.
 fn allowed(methods: &'static str) -> Answer {
     let mut answer = no_content();
     answer.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
@@ -260,7 +261,7 @@ pub(crate) fn no_content() -> Answer {
     answer
 }
 
-/// What can be done with anything.
+/// All methods that any resource allows.
 const ANY_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /// Bytes of a request that holds several messages, where there is memory for it.

@@ -19,9 +19,9 @@ use crate::problem::{Problem, Result};
 /// An answer.
 pub(crate) type Answer = Response<Body>;
 
-/// What an answer says.
+/// The body of an answer.
 pub(crate) enum Body {
-    /// All of it, what is to be done when it never leaves, and the room that was taken for it.
+    /// All of it, the action for an answer that never leaves, and the room that was taken for it.
     Whole(Bytes, Option<Unsent>, Permit),
     /// Nothing more.
     Sent,
@@ -112,9 +112,10 @@ impl HttpBody for Body {
 /// Reads the bodies of requests within limits.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader {
-    /// For what is sent.
+    /// For sends.
     pub(crate) sent: ByteBudgets,
-    /// For everything else: who settles does not wait for those who send, who may wait for that.
+    /// For everything else: a settlement does not wait for sends, which may wait for that
+    /// settlement.
     pub(crate) said: ByteBudgets,
     /// How long a body may pause.
     pub(crate) idle: Option<Duration>,
@@ -123,10 +124,10 @@ pub(crate) struct Reader {
 /// A body that is being read, piece by piece.
 pub(crate) struct Reading<'r> {
     reader: &'r Reader,
-    /// Where it takes room.
+    /// The budgets that it takes room from.
     budgets: &'r ByteBudgets,
     body: Incoming,
-    /// Who sends it.
+    /// The client that sends it.
     asker: &'r Asker,
     /// Bytes that may still come.
     left: usize,
@@ -149,7 +150,7 @@ pub(crate) struct Read {
 
 impl Reader {
     /// Begins to read a body of `max` bytes at most; one that says that it is larger is not read.
-    /// `mend` is what helps then.
+    /// `mend` tells the client the remedy.
     pub(crate) fn begin<'r>(
         &'r self,
         budgets: &'r ByteBudgets,
@@ -178,7 +179,7 @@ impl Reader {
 }
 
 impl Reading<'_> {
-    /// All of it. What is claimed takes no room from others: only what has come does.
+    /// All of it. Only bytes that have come take room from others, a claimed length does not.
     pub(crate) async fn whole(mut self) -> Result<Read> {
         let mut permit = BodyPermit::default();
         let mut bytes = BytesMut::new();
@@ -194,8 +195,8 @@ impl Reading<'_> {
         Ok(Read { bytes: bytes.freeze(), permit })
     }
 
-    /// Makes it room for so many bytes in all. To wait for that is not to be silent; who leaves
-    /// does not.
+    /// Makes it room for so many bytes in all. The time of that wait does not count as silence. The
+    /// wait ends if the client leaves.
     pub(crate) async fn extend(&mut self, permit: &mut BodyPermit, bytes: usize) -> Result<()> {
         let before = Instant::now();
         tokio::select! {
@@ -205,14 +206,14 @@ impl Reading<'_> {
         }
         let waited = before.elapsed();
         self.since += waited;
-        // The end of what it sends may lie behind bytes that nobody reads meanwhile.
+        // The end of the stream may lie behind bytes that the server does not read meanwhile.
         if waited >= LOOK_AFTER && self.asker.look() {
             return Err(Problem::client_left());
         }
         Ok(())
     }
 
-    /// The next piece; who is silent while others wait for the room that it has is given up.
+    /// The next piece. Fails for a silent client that holds room for which others wait.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>> {
         let has_room = self.left < self.max;
         let silence = has_room.then(|| self.budgets.silent.begin(self.since, &self.end));
@@ -256,10 +257,10 @@ impl Reader {
     }
 }
 
-/// Who waited so long for room may have left.
+/// A client that waited so long for room may have left.
 const LOOK_AFTER: Duration = Duration::from_millis(1);
 
-/// Who sends less than this at a time is as good as silent, where others wait.
+/// A client that sends less than this at a time counts as silent while others wait.
 const STEP_BYTES: usize = 16 * 1024;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Where a page ended, as a text for the next one.
+//! The end of a page, as a text with which the client asks for the next one.
 
 use std::fmt;
 use std::str::FromStr;

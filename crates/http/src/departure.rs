@@ -1,8 +1,8 @@
 //! Clients that leave. While pipelined requests fill its buffer, hyper reads nothing, and would
 //! notice only when it answers. So a task watches the socket beside it.
 //!
-//! TCP does not tell a closed connection from one whose client only sends no more. In both cases
-//! the waits of the client end, for it may not be there to read their answers, and it gets no new
+//! TCP does not tell a closed connection from a client that only sends no more. In both cases the
+//! waits of the client end, for it may not be there to read their answers, and it gets no new
 //! lease. Requests that do not wait are done and answered. A reset ends all of them.
 
 use std::io::{self, IoSlice};

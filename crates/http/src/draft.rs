@@ -48,7 +48,7 @@ impl Default for Draft {
 }
 
 impl Draft {
-    /// What headers say.
+    /// A draft of the request's headers.
     pub(crate) fn of_headers(headers: &HeaderMap) -> Result<Self> {
         check_headers(headers)?;
         let mut draft = Self::default();
@@ -79,7 +79,7 @@ impl Draft {
         Ok(draft)
     }
 
-    /// What an object of JSON says, and its body.
+    /// A draft of a JSON object, and its body.
     pub(crate) fn of_json(sent: Sent) -> Result<(Self, Vec<u8>)> {
         let mut draft = Self::default();
         if let Some(text) = &sent.persistence {
@@ -127,7 +127,7 @@ impl Draft {
     }
 
     /// The engine's message of the present moment, by the engine's clock and by the machine's. Only
-    /// what has more than a payload is put into an envelope.
+    /// a message with more than a payload gets an envelope.
     pub(crate) fn message(
         &self,
         body: &[u8],
@@ -178,7 +178,7 @@ impl Draft {
     }
 }
 
-/// What it does not know, or cannot keep, is refused: a misspelt header would be obeyed by nobody.
+/// Refuses headers that it does not know or cannot keep: a misspelt header would have no effect.
 fn check_headers(headers: &HeaderMap) -> Result<()> {
     if let Some(coding) = header(headers, CONTENT_ENCODING.as_str())?
         && !coding.eq_ignore_ascii_case("identity")
@@ -199,7 +199,8 @@ fn check_headers(headers: &HeaderMap) -> Result<()> {
     }
 }
 
-/// Where each message says its own, headers of one are refused: nobody would obey them.
+/// Refuses the headers of one message if each message has its own in the body: they would have no
+/// effect.
 pub(crate) fn refuse_headers(headers: &HeaderMap) -> Result<()> {
     let is_of_one =
         |name: &&str| is_ours(name) || standards::is_of_event(name) || *name == "idempotency-key";
@@ -253,7 +254,8 @@ fn ttl(name: &str, text: &str) -> Result<Nanos> {
     Ok(ttl)
 }
 
-/// What curl and browsers send by themselves says nothing about the body.
+/// The type of the body, unless it is one that curl and browsers send by themselves: that says
+/// nothing.
 fn content_type(text: Option<&str>) -> Option<String> {
     let text = text?.trim();
     let essence = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -280,7 +282,7 @@ fn group(text: &str) -> Result<String> {
     Ok(text.to_owned())
 }
 
-/// Of the header that holds all properties, whose names keep their case there.
+/// The properties of the header that holds all of them. Names keep their case there.
 fn listed(text: &str) -> Result<Vec<Property>> {
     serde_json::from_str(text)
         .map(|Properties(all)| all)

@@ -135,7 +135,8 @@ impl State {
         Some(waiting)
     }
 
-    /// Refuses those at the end of the line that exceed what may wait.
+    /// Refuses the last waiters while more than `bytes_max` bytes wait. `WAITING_MIN` waiters may
+    /// always stay.
     fn refuse_last(&mut self, bytes_max: usize) {
         while self.waiting.len() > WAITING_MIN && self.waiting_bytes > bytes_max {
             let Some(last) = self.waiting.last_key_value().map(|(rank, _)| *rank) else { return };

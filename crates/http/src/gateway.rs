@@ -32,7 +32,7 @@ use crate::token::Token;
 /// A connection that wants to be served.
 #[derive(Debug)]
 pub struct NewConnection {
-    /// Where its peer is; `None`: it came by a socket in the file system.
+    /// The address of its peer; `None`: it came by a socket in the file system.
     pub peer: Option<SocketAddr>,
     /// Its peer is on this machine.
     pub is_local: bool,
@@ -53,9 +53,9 @@ impl ConnectionPermit for () {
 /// Sessions of the engine for tasks of the same process. Every answer comes when the log is as
 /// durable as it depends on (rule 3). A future that is dropped gives up its wait.
 pub trait Gateway: Clone + Send + Sync + 'static {
-    /// What a subscriber of a topic reads from; dropping it ends the subscription.
+    /// The stream that a subscriber of a topic reads from; dropping it ends the subscription.
     type Events: Events;
-    /// That a connection is open.
+    /// The permit of an open connection.
     type ConnectionPermit: ConnectionPermit;
 
     /// The present moment by the engine's clock, by which messages expire.
@@ -70,7 +70,7 @@ pub trait Gateway: Clone + Send + Sync + 'static {
     /// Does these one after the other.
     ///
     /// # Errors
-    /// [`GatewayError`]; what came before it was done, unless the work is atomic.
+    /// [`GatewayError`]; the steps before it were done, unless the work is atomic.
     fn ask(&self, work: Work) -> impl Future<Output = Result<Vec<Reply>, GatewayError>> + Send;
 
     /// Leases messages, waiting for the first.
@@ -82,7 +82,7 @@ pub trait Gateway: Clone + Send + Sync + 'static {
         wanted: Wanted,
     ) -> impl Future<Output = Result<Vec<Leased>, GatewayError>> + Send;
 
-    /// Takes back what was leased and never reached a client, as if nobody had seen it.
+    /// Takes back leased messages that never reached a client, as if they had not been leased.
     fn give_back(&self, tokens: Vec<Token>);
 
     /// Subscribes to a topic from now on.
@@ -97,14 +97,14 @@ pub trait Gateway: Clone + Send + Sync + 'static {
     /// The readiness to take messages now.
     fn readiness(&self) -> Readiness;
 
-    /// What was counted.
+    /// The counted figures.
     fn figures(&self) -> Figures;
 
-    /// What each file of the log is kept for.
+    /// Why each file of the log is kept.
     fn segments(&self) -> impl Future<Output = Vec<SegmentFigures>> + Send;
 }
 
-/// What is published to a topic, one after the other.
+/// The messages published to a topic, one after the other.
 pub trait Events: Send + 'static {
     /// The next one; `None`: the subscription is over.
     fn next(&mut self) -> impl Future<Output = Option<Delivery>> + Send;
@@ -118,12 +118,13 @@ pub trait Events: Send + 'static {
 /// Something to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// What, in this order.
+    /// The steps, in this order.
     pub steps: Vec<Step>,
     /// All of it in one frame or nothing: only puts and settlements by [`Settling::Accept`],
     /// [`Settling::Release`] without delay and [`Settling::Fail`]. Answered without replies.
     pub atomic: bool,
-    /// For whom: if it leaves, this waits for no place, for no memory and not for the log.
+    /// The client that asks: if it leaves, this waits for no place, for no memory and not for the
+    /// log.
     pub asker: Asker,
 }
 
@@ -146,7 +147,7 @@ impl Work {
         Self { steps, atomic: true, asker: Asker::NOBODY }
     }
 
-    /// The same for somebody who may leave.
+    /// The same for a client that may leave.
     #[must_use]
     pub fn by(self, asker: &Asker) -> Self {
         Self { asker: asker.clone(), ..self }
@@ -159,25 +160,25 @@ pub enum Step {
     /// Store a message. → `Stored`, or `Done` where no subscription takes it; refused while the
     /// server drains
     Put {
-        /// Where.
+        /// The destination.
         to: Destination,
-        /// What.
+        /// The message.
         message: NewMessage,
         /// How often.
         count: u64,
     },
-    /// Say what became of a leased message. → `Done`
+    /// Settle a leased message. → `Done`
     Settle {
-        /// Which.
+        /// The lease.
         token: Token,
-        /// What.
+        /// The outcome.
         settling: Settling,
     },
     /// Anything else, with the engine's own reply. None that waits.
     Command(Command),
 }
 
-/// What became of a leased message.
+/// The outcome of a leased message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settling {
     /// It is done with, and deleted.
@@ -203,7 +204,7 @@ pub enum Settling {
     },
 }
 
-/// What is to be received.
+/// A request to receive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// From where.
@@ -214,7 +215,7 @@ pub struct Wanted {
     pub lease: Nanos,
     /// The most messages.
     pub max: usize,
-    /// For whom: who leaves waits for none and gets none.
+    /// The client that asks: if it leaves, this waits for no message and gets none.
     pub asker: Asker,
 }
 
@@ -240,7 +241,7 @@ pub enum GatewayError {
     Draining,
     /// The server stops.
     Stopping,
-    /// Who asked has left, and it would have had to wait.
+    /// The client has left, and it would have had to wait.
     Left,
 }
 
@@ -257,10 +258,10 @@ pub enum Readiness {
     Full,
 }
 
-/// What was counted, for [Prometheus](https://prometheus.io/docs/instrumenting/exposition_formats/).
+/// Counted figures for [Prometheus](https://prometheus.io/docs/instrumenting/exposition_formats/).
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
-    /// What the engine counts.
+    /// The engine's counts.
     pub broker: BrokerStatistics,
     /// Sums and gauges beside it.
     pub samples: Vec<Sample>,
@@ -283,7 +284,7 @@ pub struct SegmentFigures {
     pub live_records: u64,
     /// Why it is not used again.
     pub kept_for: &'static str,
-    /// Whose messages need it, those with the oldest first.
+    /// The queues with messages that need it, those with the oldest first.
     pub queues: Vec<QueueFigures>,
     /// Queues of which messages need it, also those that are not listed.
     pub queues_count: usize,
@@ -309,7 +310,7 @@ pub struct QueueFigures {
 pub struct Sample {
     /// Its name, without the prefix `dunlin_`.
     pub name: &'static str,
-    /// What it is.
+    /// Its meaning.
     pub help: &'static str,
     /// True if it only grows.
     pub is_counter: bool,
@@ -322,7 +323,7 @@ pub struct Sample {
 pub struct Summary {
     /// Its name, without the prefix `dunlin_`.
     pub name: &'static str,
-    /// What it is.
+    /// Its meaning.
     pub help: &'static str,
     /// Quantiles and seconds.
     pub quantiles: Vec<(f64, f64)>,

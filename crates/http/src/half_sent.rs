@@ -25,7 +25,7 @@ pub(crate) struct ReadTimeout<S> {
     /// How long something may stay half sent, or unread. `None`: for ever.
     most: Option<Duration>,
     progress: Progress,
-    /// The deadline of what is half sent now.
+    /// The deadline of the request that is half sent now.
     deadline: Option<Pin<Box<Sleep>>>,
     /// The deadline of the write that the peer does not take.
     untaken: Option<Pin<Box<Sleep>>>,

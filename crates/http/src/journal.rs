@@ -1,4 +1,4 @@
-//! What the log is kept for.
+//! Why the files of the log are kept.
 
 use hyper::StatusCode;
 use model::AdminCommand;

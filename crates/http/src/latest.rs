@@ -29,7 +29,7 @@ pub(crate) struct Page {
     pub(crate) more: bool,
 }
 
-/// Something, and how old it is: zero where it is what there is now.
+/// A value and its age: zero if it is current.
 #[derive(Debug)]
 pub(crate) struct Aged<T> {
     pub(crate) value: T,
@@ -114,11 +114,11 @@ impl<G: Gateway> App<G> {
         Ok(Aged { value: of_latest(&value), age })
     }
 
-    /// The reasons why files of the log are kept, once those are durable; where the log does not
-    /// answer, what was told last.
+    /// The reasons why files of the log are kept, once those are durable. If the log does not
+    /// answer, the latest answer.
     ///
     /// # Errors
-    /// 503 where nothing was.
+    /// 503 if there is none.
     pub(crate) async fn segments_or_latest(
         &self,
         told: Json,

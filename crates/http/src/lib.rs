@@ -1,11 +1,11 @@
-//! HTTP/1.1 and h2c: send, receive and settle messages, follow topics, and what operators ask.
-//! docs/reference/protocols/http.md is for those who use it.
+//! HTTP/1.1 and h2c: send, receive and settle messages, follow topics, and answer operators.
+//! docs/reference/protocols/http.md is for users.
 //!
 //! It knows no engine and no log: its tasks ask a [`Gateway`], which takes work and gives answers
 //! when they are safe. [`GatewayState`] is the gateway that ships: it steps a [`Broker`], which the
-//! server and the simulator implement. What has more than a payload is put into envelopes by
-//! functions that it is handed too ([`model::Envelopes`]), so that consumers of all protocols see
-//! it.
+//! server and the simulator implement. The caller also hands it functions ([`model::Envelopes`])
+//! that put messages with more than a payload into envelopes, so that consumers of all protocols
+//! see it.
 //!
 //! [`serve`] runs on a tokio runtime of its caller's. One request blocks no other: each waits for
 //! its own answer, within the limits of

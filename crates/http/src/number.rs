@@ -1,5 +1,5 @@
 //! Numbers that keep their digits. JSON and headers say numbers in decimal; a property holds 64
-//! bits or a double. What neither holds as it was said is no number here.
+//! bits or a double. A number that neither holds exactly is no number here.
 
 use crate::property::Owned;
 
@@ -17,7 +17,7 @@ pub(crate) fn exact(text: &str) -> Option<Owned> {
     (Decimal::of(&format!("{float:e}"))? == said).then_some(Owned::Float(float))
 }
 
-/// What a text in decimal is worth: `0.d1d2d3… * 10^exponent`, without zeros at either end.
+/// The value of a text in decimal: `0.d1d2d3… * 10^exponent`, without zeros at either end.
 #[derive(Debug, PartialEq, Eq)]
 struct Decimal {
     is_negative: bool,

@@ -1,4 +1,4 @@
-//! Bodies that have to be JSON objects: how they are read, and what is said of those that are none.
+//! Bodies that have to be JSON objects: how they are read, and the errors for those that are none.
 
 use std::fmt;
 use std::marker::PhantomData;

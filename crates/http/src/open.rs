@@ -62,7 +62,7 @@ impl Drop for Admitted {
 /// More are open at once only where each is on a connection of its own.
 const REQUESTS_MAX: usize = 10_000;
 
-/// One connection may have one part in so many of what is free.
+/// One connection may have one part in so many of the free room.
 const FREE_SHARE: usize = 8;
 
 #[cfg(test)]

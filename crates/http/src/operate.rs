@@ -1,4 +1,4 @@
-//! What operators ask: queues, their messages without receiving them, subscriptions.
+//! The operators' resources: queues, their messages without receiving them, subscriptions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -181,7 +181,7 @@ impl<G: Gateway> App<G> {
         Ok(json(StatusCode::OK, &json!({ "subscriptions": all })))
     }
 
-    /// Topics that somebody subscribes to: nothing is kept of others.
+    /// Topics that have subscriptions: nothing is kept of others.
     pub(crate) async fn topics(&self, asked: Asked) -> Result<Answer> {
         asked.query.finish()?;
         let mut topics: Vec<(QueueName, u64)> = Vec::new();

@@ -1,11 +1,11 @@
-//! Who may ask: no page of another site in somebody's browser.
+//! The origins that may ask: no page of another site in a user's browser.
 //!
-//! Dunlin does not ask clients who they are. A browser reaches the broker on behalf of any page
-//! that is open: by a form that posts, or an image that receives. By a name that its owner points
-//! at the broker's address (DNS rebinding), a page may even read the answers. Hence three rules:
+//! Dunlin does not authenticate clients. A browser reaches the broker on behalf of any page that is
+//! open: by a form that posts, or an image that receives. By a name that its owner points at the
+//! broker's address (DNS rebinding), a page may even read the answers. Hence three rules:
 //!
 //! * A request names this server by an address, as `localhost`, or by an allowed name.
-//! * Where a browser says which site asks (`Origin`, `Sec-Fetch-Site`), it is this one.
+//! * If a browser says which site asks (`Origin`, `Sec-Fetch-Site`), it is this one.
 //! * A `GET` that leases, other than over loopback, has the header `Dunlin-Client`. Browsers tell
 //!   the site only to `https` and loopback, and let no page send that header to another site.
 
@@ -121,7 +121,7 @@ fn hosts(head: &Parts) -> Result<Vec<&str>> {
         return Err(Problem::bad_request("a request by HTTP/1.1 or HTTP/2 needs the header Host"));
     }
     let hosts: Vec<&str> = of_uri.into_iter().chain(of_headers).collect();
-    // No browser sends an empty one, and those who check a server's health do.
+    // No browser sends an empty one, but health checks do.
     let is_sound = |host: &&str| host.is_empty() || name_of(host).is_some();
     match hosts.iter().find(|host| !is_sound(host)) {
         Some(host) => Err(Problem::bad_request(format!("Host is {host:?}, which is no host"))),
@@ -155,7 +155,7 @@ fn is_loopback(host: &str) -> bool {
     name == "localhost" || IpAddr::from_str(&name).is_ok_and(|it| it.to_canonical().is_loopback())
 }
 
-/// What is no text is no name and no page of this server.
+/// The text of a header, or U+FFFD if it is none: that is no name and no page of this server.
 fn text(value: &HeaderValue) -> &str {
     value.to_str().unwrap_or("\u{fffd}")
 }
@@ -165,13 +165,13 @@ fn is_at(origin: &str, host: &str) -> bool {
     site.is_some_and(|site| site.eq_ignore_ascii_case(host))
 }
 
-/// By which a client says that it is no page of another site.
+/// The header by which a client says that it is no page of another site.
 pub(crate) const CLIENT: HeaderName = HeaderName::from_static("dunlin-client");
 
-/// Where browsers say how the page that asks is related to whom it asks.
+/// The header in which browsers say how the page that asks is related to this server.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Where browsers say that nobody has asked for it yet.
+/// The header in which browsers say that the user has not asked for it yet.
 const PURPOSE: HeaderName = HeaderName::from_static("sec-purpose");
 
 /// This server's own pages, and addresses that people type.

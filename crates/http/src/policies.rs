@@ -41,7 +41,7 @@ impl<G: Gateway> App<G> {
         self.answer_policy(queue.clone(), AdminCommand::ChangePolicy { queue, change }).await
     }
 
-    /// What is configured holds again.
+    /// Takes the queue's own rules away: its configured rules hold again.
     pub(crate) async fn reset_policy(&self, queue: QueueName, asked: Asked) -> Result<Answer> {
         asked.query.finish()?;
         let change = Box::new(PolicyChange::to(OwnPolicy::default()));
@@ -90,7 +90,8 @@ pub(crate) fn rules_json(policy: &QueuePolicy) -> Json {
     Json::Object(rules.into_iter().collect())
 }
 
-/// What is configured as it would be anyway cannot be told from what is not.
+/// The origin of a rule. A rule that is configured to its default cannot be told from one that is
+/// not configured.
 fn origin(key: RuleKey, stated: &StatedPolicy) -> &'static str {
     let default = QueueRule::of(key, &QueuePolicy::default());
     match stated.own.get(key) {
@@ -110,8 +111,8 @@ fn member(rule: QueueRule) -> (String, Json) {
     (rule.key().json_name(), value)
 }
 
-/// What a body asks for: all rules of its own, or `some` of them, where `null` takes one away.
-/// Rules are named as in answers, or as on the command line.
+/// The change that a body asks for: all rules of its own, or `some` of them, in which `null` takes
+/// one away. Rules are named as in answers, or as on the command line.
 fn change(some: bool, object: &Map<String, Json>) -> Result<PolicyChange> {
     let (mut forget, mut set) = (Vec::new(), OwnPolicy::default());
     for (word, value) in object {

@@ -1,4 +1,4 @@
-//! What is done to many messages is done portion by portion, with others between.
+//! Work on many messages runs portion by portion, with other commands between.
 
 use hyper::StatusCode;
 use model::{PageEnd, Reply};
@@ -8,14 +8,14 @@ use crate::app::json;
 use crate::body::Answer;
 use crate::problem::{Problem, Result};
 
-/// What was done so far of what is done portion by portion.
+/// The progress of work that runs portion by portion.
 #[derive(Debug)]
 pub(crate) struct Portions {
-    /// To so many messages.
+    /// Messages so far.
     pub(crate) count: u64,
-    /// What was done to them.
+    /// The verb for the work.
     word: &'static str,
-    /// Where the next portion begins.
+    /// The begin of the next portion.
     pub(crate) until: Option<PageEnd>,
 }
 

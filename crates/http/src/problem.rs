@@ -1,5 +1,5 @@
-//! Errors as clients see them: `application/problem+json` (RFC 9457), each with what caused it and
-//! what mends it.
+//! Errors as clients see them: `application/problem+json` (RFC 9457), each with its cause and its
+//! remedy.
 
 use hyper::StatusCode;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
@@ -15,7 +15,7 @@ pub(crate) struct Problem {
     pub(crate) status: StatusCode,
     /// The end of its type, `urn:dunlin:problem:…`, which programs compare.
     pub(crate) kind: &'static str,
-    /// What `kind` means, for people; `detail` does not lean on it.
+    /// The meaning of `kind`, for people; `detail` does not lean on it.
     title: &'static str,
     pub(crate) detail: String,
     allow: Option<&'static str>,
@@ -58,7 +58,7 @@ impl Problem {
         }
     }
 
-    /// `mend` says what to do about it.
+    /// `mend` tells the client the remedy.
     pub(crate) fn too_large(what: &str, max: usize, mend: &str) -> Self {
         Self::new(
             StatusCode::PAYLOAD_TOO_LARGE,
@@ -121,7 +121,7 @@ impl Problem {
         )
     }
 
-    /// Whatever status the check of readiness has to show.
+    /// The status that the check of readiness shows if it fails.
     pub(crate) fn unready(kind: &'static str, detail: &str) -> Self {
         let title = "No messages are taken";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, kind, title, detail)
@@ -251,7 +251,7 @@ impl From<Refusal> for Problem {
     }
 }
 
-/// What draining means to a client.
+/// The meaning of draining for a client.
 pub(crate) const DRAINING: &str =
     "an operator asked to take no messages until the next start; send to another server";
 

@@ -1,10 +1,10 @@
 //! Properties of messages, as headers and as JSON.
 //!
 //! The header `Dunlin-Properties` holds all of them as an object. Beside it each may have a header
-//! of its own, whose name has no case. There a value is a number, `true`, `false` or a text. It is
-//! a number where that is written just so again: `007`, `1.50`, `1e3` and more digits than are held
+//! of its own; the name there has no case. There a value is a number, `true`, `false` or a text. It
+//! is a number if that is written just so again: `007`, `1.50`, `1e3` and more digits than are held
 //! stay texts. A text that looks like one of the others, or is not plain ASCII, is written as a
-//! JSON string. What other standards have headers for is in these: see [`standards`].
+//! JSON string. Properties that have headers in other standards are in these: see [`standards`].
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -63,14 +63,14 @@ impl Owned {
     /// Of JSON that is sound.
     ///
     /// # Errors
-    /// What it has to be.
+    /// The values that it may have.
     fn of_json(text: &str) -> std::result::Result<Self, &'static str> {
         match serde_json::from_str::<Json>(text) {
             Ok(Json::Null) => Ok(Self::Null),
             Ok(Json::Bool(value)) => Ok(Self::Boolean(value)),
             Ok(Json::String(text)) => Ok(Self::String(text)),
             Ok(Json::Array(_) | Json::Object(_)) => Err("a text, a number, true, false or null"),
-            // A number, whatever is held of it.
+            // Any number.
             _ => number::exact(text).ok_or(
                 "a number that 64 bits or a double hold exactly, or a text, which keeps its digits",
             ),
@@ -160,7 +160,7 @@ pub(crate) fn list(properties: &[(&str, Value<'_>)]) -> Option<HeaderValue> {
     HeaderValue::from_str(&ascii(&Json::Object(object).to_string())).ok()
 }
 
-/// As JSON, which has no word for what is opaque.
+/// As JSON, which has no word for opaque values.
 pub(crate) fn json(value: Value<'_>) -> Json {
     match value {
         Value::Null | Value::Opaque => Json::Null,
@@ -193,7 +193,7 @@ fn ascii(json: &str) -> String {
     text
 }
 
-/// What the headers of properties begin with.
+/// The prefix of the headers of properties.
 pub(crate) const PREFIX: &str = "dunlin-property-";
 
 #[cfg(test)]

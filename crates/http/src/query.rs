@@ -1,4 +1,4 @@
-//! Paths and queries of requests: decoded, and refused where they say what nobody knows.
+//! Paths and queries of requests: decoded, and refused if they have unknown parts.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ pub(crate) fn segments(path: &str) -> Result<Vec<String>> {
     path.split('/').map(|segment| decode(segment, "the path")).collect()
 }
 
-/// The parameters of a query. Whoever asks for one takes it out; what is left nobody knows.
+/// The parameters of a query. A reader takes its parameter out; the rest is unknown.
 #[derive(Debug, Default)]
 pub(crate) struct Query {
     parameters: BTreeMap<String, String>,
@@ -89,7 +89,7 @@ impl Query {
         text.parse().map(Some).map_err(|_| wrong(name, &text, what))
     }
 
-    /// Nothing more is asked for: what is left was not understood.
+    /// No more parameters are read: refuses the rest as unknown.
     pub(crate) fn finish(self) -> Result<()> {
         let Some(name) = self.parameters.keys().next() else { return Ok(()) };
         let known = if self.known.is_empty() { "none".into() } else { self.known.join(", ") };

@@ -1,4 +1,4 @@
-//! Receiving, and saying what became of what was received.
+//! Receiving messages, and settling their leases.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,8 @@ impl<G: Gateway> App<G> {
         let mut permit = Permit::default();
         let max_count = max.unwrap_or(1) as usize;
         if as_list && wait == Nanos::ZERO {
-            // Where others read slowly it stays in its queue until there is room for the answer.
+            // While others read slowly, the message stays in its queue until there is room for the
+            // answer.
             let likely = max_count.saturating_mul(LIKELY_BYTES).min(ANSWER_BYTES);
             tokio::select! {
                 biased;
@@ -123,8 +124,8 @@ impl<G: Gateway> App<G> {
     }
 }
 
-/// What never reaches the connection was not received. One without bytes is not guarded: nobody
-/// asks for them.
+/// A body with a guard: a message that never reaches the connection was not received. A body
+/// without bytes is not guarded: the connection never asks for them.
 fn guarded(body: Body, unsent: Unsent, permit: Permit) -> Body {
     match body {
         Body::Whole(bytes, None, _) if !bytes.is_empty() => {
@@ -158,15 +159,15 @@ const LEASE_DEFAULT: Nanos = Nanos::from_secs(30);
 
 const LEASE_MAX: Nanos = Nanos::from_secs(86_400);
 
-/// Room for one message of several, before anybody knows how large it is.
+/// Room for one message of several, before its size is known.
 const LIKELY_BYTES: usize = 4096;
 
 /// And for all of them, as a gateway gives no more.
 const ANSWER_BYTES: usize = 1024 * 1024;
 
 /// True if a client wants JSON rather than a message as it is: its `Accept` names that, and takes
-/// not just anything. Clients generated from the description say so; what libraries add to every
-/// request ends with `*/*`.
+/// not just anything. Clients generated from the description say so. The `Accept` that libraries
+/// add to every request ends with `*/*`.
 fn asks_for_json(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT).into_iter().filter_map(|value| value.to_str().ok());
     let mut names_json = false;

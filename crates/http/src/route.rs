@@ -1,4 +1,4 @@
-//! What a path stands for, and what can be done there.
+//! The resources of paths, and their methods.
 
 use hyper::Method;
 use model::{MessageId, QueueName, words};
@@ -7,7 +7,7 @@ use crate::gateway::Settling;
 use crate::problem::{Problem, Result};
 use crate::token::Token;
 
-/// What a path stands for.
+/// The resource of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Resource {
     Index,
@@ -34,7 +34,7 @@ pub(crate) enum Resource {
     Transactions,
 }
 
-/// What can be done with a lease beside ending it well.
+/// The actions on a lease, beside the one that accepts its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Release,
@@ -82,7 +82,7 @@ impl Resource {
         })
     }
 
-    /// What can be done there, as a header `Allow` says it.
+    /// Its methods, as a header `Allow` lists them.
     pub(crate) const fn methods(&self) -> &'static str {
         match self {
             Self::Index
@@ -110,7 +110,7 @@ impl Resource {
         }
     }
 
-    /// Refuses what cannot be done there.
+    /// Refuses a method that it does not allow.
     pub(crate) fn check(&self, method: &Method) -> Result<()> {
         let allowed = self.methods();
         if allowed.split(", ").any(|allowed| allowed == method.as_str()) {
@@ -132,7 +132,7 @@ impl Action {
     }
 }
 
-/// How a transaction says what becomes of a lease.
+/// The settlement of a lease, by its word in a transaction.
 pub(crate) fn settling(word: &str) -> Result<Settling> {
     match word {
         "accept" => Ok(Settling::Accept),
@@ -178,7 +178,7 @@ fn message(text: &str) -> Result<MessageId> {
     number.map(MessageId).ok_or_else(|| Problem::not_found("a message has a number"))
 }
 
-/// What is no token was never a lease.
+/// Reads a token. A text that is none was never a lease.
 fn token(text: &str) -> Result<Token> {
     let unknown = || Problem::not_found("no such lease; Dunlin-Lease of a received message is one");
     text.parse().map_err(|_| unknown())

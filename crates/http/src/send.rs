@@ -123,7 +123,7 @@ impl<G: Gateway> App<G> {
 /// A text of which each line is a message, as it comes.
 struct Lines {
     to: Destination,
-    /// What all lines have in common.
+    /// The part that all lines have in common.
     draft: Draft,
     asker: Asker,
     key: Option<String>,
@@ -186,7 +186,7 @@ fn line_key(key: &str, number: u64) -> Result<String> {
     Ok(key)
 }
 
-/// A message was stored; `null` where nobody subscribes to the topic.
+/// A message was stored; `null` if the topic has no subscription.
 fn stored(reply: Option<Reply>) -> Answer {
     let Some(Reply::Stored { message }) = reply else {
         return json(StatusCode::CREATED, &json!({ "message": Json::Null }));
@@ -205,16 +205,16 @@ fn is_ndjson(content_type: &str) -> bool {
         .any(|known| essence.eq_ignore_ascii_case(known))
 }
 
-/// What a body, or a key with its number, takes in memory beside its own bytes.
+/// Memory of a body, or of a key with its number, beside its own bytes.
 const BESIDE_TEXT_BYTES: usize = 32;
 
-/// Of a text that comes in parts, the number of a part's first line: what JSON can say.
+/// Of a text that comes in parts, the largest number of a part's first line, a limit of JSON.
 const FIRST_LINE_MAX: u64 = 1 << 53;
 
-/// What helps where a batch is larger.
+/// The remedy for a larger batch.
 pub(crate) const IN_PARTS: &str = "send it in parts";
 
-/// What helps where a message is larger than it may be.
+/// The remedy for a message larger than it may be.
 pub(crate) const SMALLER: &str = "send less or raise --max-message-bytes";
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What a transaction says, as JSON. Each member is given once, what is not known is refused, and
-//! `null` says nothing.
+//! The JSON of a transaction. Each member is given once, an unknown one is refused, and `null` says
+//! nothing.
 
 use serde::Deserialize;
 
@@ -32,7 +32,7 @@ pub(crate) struct Sent {
     pub(crate) key: Option<String>,
 }
 
-/// What became of a leased one.
+/// The outcome of a leased message.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settled {

@@ -32,7 +32,7 @@ use crate::socket::Listener;
 pub enum Stage {
     /// It serves.
     Serving,
-    /// It answers what has come and accepts nothing more.
+    /// It answers the requests that have come and accepts nothing more.
     Stopping,
     /// It ends without another word.
     Halted,
@@ -60,11 +60,11 @@ pub async fn serve<G: Gateway>(
         _ = timeout(stop, all_closed) => {}
         () = reach(&mut stage, Stage::Halted) => {}
     }
-    // Dropped here with their tasks: who has not read its answer by now does not get it.
+    // Dropped here with their tasks: a client that has not read its answer by now does not get it.
     accepting.shutdown().await;
 }
 
-/// Serves one connection of this machine, by whatever stream it comes, to its end.
+/// Serves one connection of this machine, by any kind of stream, to its end.
 pub async fn serve_stream<G: Gateway>(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     gateway: G,
@@ -140,7 +140,7 @@ async fn converse<G: Gateway>(
     let (mut is_stopping, mut is_idle) = (false, false);
     loop {
         tokio::select! {
-            // How a connection ended is its peer's business: what it asked was done or was not.
+            // How a connection ended is its peer's business: its requests were done or were not.
             _ = connection.as_mut() => return,
             () = gone.as_mut() => return,
             () = hangup.notified() => return,
@@ -165,8 +165,8 @@ async fn converse<G: Gateway>(
 /// How both versions are read.
 fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
-    // The activity of a connection has the time of a head, and of what is between requests. And
-    // who sends no more may still read.
+    // `Activity` times the head, and the pause between requests. A client that sends no more may
+    // still read.
     builder.http1().header_read_timeout(None).half_close(true);
     builder.http1().max_buf_size(HEAD_BYTES_MAX).max_headers(HEADERS_MAX);
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MAX);
@@ -226,16 +226,16 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How long a peer of HTTP/2 has to hear that its idle connection ends.
 const GOODBYE: Duration = Duration::from_secs(5);
 
-/// Headers of a request by HTTP/1.1: a hundred properties, and what clients send besides.
+/// Headers of a request by HTTP/1.1: a hundred properties, and the usual headers of clients.
 const HEADERS_MAX: usize = 160;
 
 /// Bytes of a request before its body. A connection by HTTP/1.1 keeps a buffer of this size once so
-/// much came at once, whatever it was.
+/// much came at once, of any kind.
 const HEAD_BYTES_MAX: usize = 12 * 1024;
 
 /// Requests that one connection may have open by HTTP/2.
 const STREAMS_MAX: u32 = 100;
 
-/// What may come by HTTP/2 on one connection while nobody reads it: the protocol's own default.
-/// Who waits for room does not read.
+/// Bytes that may come by HTTP/2 on one connection before the server reads them: the protocol's own
+/// default. A request that waits for room does not read.
 const WINDOW_BYTES: u32 = 65_535;

@@ -28,7 +28,7 @@ pub(crate) fn payload(delivery: &Delivery) -> Bytes {
     Bytes::from_owner(Body(delivery.body.share())).slice(delivery.payload_range())
 }
 
-/// What stands beside the bytes.
+/// Adds the headers that describe the body.
 pub(crate) fn headers(delivery: &Delivery, envelopes: &Envelopes, headers: &mut HeaderMap) {
     let envelope = (envelopes.read)(delivery.format, &delivery.body).unwrap_or_default();
     let content_type = envelope.content_type.filter(|text| text.len() <= CONTENT_TYPE_BYTES_MAX);
@@ -61,7 +61,8 @@ pub(crate) fn headers(delivery: &Delivery, envelopes: &Envelopes, headers: &mut 
 }
 
 /// The properties as far as a client reads them in headers: a message that it cannot read would
-/// come again and again. Where there are too many `Dunlin-Properties-At` says where they are.
+/// come again and again. If there are too many, `Dunlin-Properties-At` names the resource that has
+/// them.
 fn property_headers(delivery: &Delivery, envelope: &Envelope<'_>, headers: &mut HeaderMap) {
     let Some(list) = property::list(&envelope.properties) else { return };
     if list.len() > PROPERTIES_BYTES_MAX {

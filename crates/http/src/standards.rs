@@ -82,7 +82,7 @@ fn decoded(value: &[u8]) -> Option<String> {
     }
 }
 
-/// The byte that `%` and two digits at the beginning are, and what follows.
+/// The byte of `%` and two digits at the beginning, and the rest.
 fn percent(text: &[u8]) -> Option<(u8, &[u8])> {
     let [b'%', high, low, after @ ..] = text else { return None };
     let digit = |byte: &u8| char::from(*byte).to_digit(16);

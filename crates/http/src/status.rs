@@ -1,5 +1,5 @@
-//! How the server is: for people, for whoever watches it, and for programs that want to know what
-//! can be asked.
+//! The state of the server: for people, for monitoring, and for programs that discover its
+//! resources.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -20,7 +20,7 @@ impl<G: Gateway> App<G> {
         Ok(text("text/plain; charset=utf-8", INDEX))
     }
 
-    /// That the process serves: one whose log failed ends.
+    /// The answer that the process serves: after a failure of its log it ends.
     pub(crate) fn health(&self, asked: Asked) -> Result<Answer> {
         asked.query.finish()?;
         Ok(json(StatusCode::OK, &json!({ "status": "ok" })))

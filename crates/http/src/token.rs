@@ -1,4 +1,4 @@
-//! What a client holds of a lease.
+//! The client's token of a lease.
 
 use std::fmt;
 use std::str::FromStr;
@@ -33,7 +33,7 @@ impl FromStr for Token {
         let message = message.parse().map(MessageId).map_err(|_| NotAToken)?;
         let nonce = u64::from_str_radix(nonce, 16).map_err(|_| NotAToken)?;
         let token = Self { message, nonce };
-        // One spelling each: what is compared, logged and cached is the same.
+        // One spelling each: all comparisons, logs and caches see the same text.
         if token.to_string() == text { Ok(token) } else { Err(NotAToken) }
     }
 }

@@ -22,7 +22,8 @@ impl<G: Gateway> App<G> {
     pub(crate) async fn events(&self, topic: QueueName, asked: Asked) -> Result<Answer> {
         asked.query.finish()?;
         let events = self.gateway.follow(topic).await?;
-        // What is on its way to the connection; all else waits where the credit bounds it.
+        // One piece is on its way to the connection. The credit bounds the others, which wait
+        // before it.
         let (to, pieces) = mpsc::channel(1);
         let Peer { hangup, asker, .. } = asked.peer;
         let following =
@@ -103,8 +104,10 @@ fn end_text(why: &str) -> Bytes {
     format!("event: end\ndata: {json}\n\n").into()
 }
 
-/// By which an answer tells nginx, and others who took it over, to pass on what comes at once.
+/// The header by which an answer tells nginx, and proxies that took it over, to pass on events at
+/// once.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// What keeps proxies from closing a quiet stream, and finds out that a reader is gone.
+/// The interval of comments that keep proxies from closing a quiet stream, and find out that a
+/// reader is gone.
 const HEARTBEAT: Duration = Duration::from_secs(15);

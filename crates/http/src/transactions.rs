@@ -49,7 +49,7 @@ impl<G: Gateway> App<G> {
             }
             steps.push(Step::Settle { token, settling });
         }
-        // It may wait long, and who only settles is not to wait for that.
+        // A send may wait long, and a transaction that only settles must not wait for that.
         let sending = if sent > 0 { memory_bytes(&steps) } else { 0 };
         let _room = self.reader.sent.take(sending)?;
         drop(read);
@@ -74,7 +74,7 @@ impl<G: Gateway> App<G> {
     }
 }
 
-/// What the messages of a transaction take.
+/// The memory of a transaction's messages.
 fn memory_bytes(steps: &[Step]) -> usize {
     let bodies = steps.iter().map(|step| match step {
         Step::Put { message, .. } => message.body.len(),
@@ -90,7 +90,7 @@ fn settlement_of(settled: &Settled) -> Result<(Token, Settling)> {
     Ok((token, settling(settled.r#as.as_deref().unwrap_or("accept"))?))
 }
 
-/// What a text takes in memory once it was read as JSON, about: it may be a hundred times as much.
+/// The approximate memory of a text once it was read as JSON: it may be a hundred times as much.
 fn json_bytes(text: &[u8]) -> usize {
     let (mut bytes, mut is_string, mut is_escaped) = (text.len(), false, false);
     for byte in text {
@@ -112,7 +112,7 @@ const OBJECT_BYTES: usize = 11 * (size_of::<String>() + size_of::<Json>()) + 32;
 /// A value with its name, and as much again while the list that it is in grows.
 const VALUE_BYTES: usize = 2 * (size_of::<String>() + size_of::<Json>());
 
-/// Leases that one transaction settles: nobody has a turn between.
+/// Leases that one transaction settles: no other client has a turn between.
 const SETTLED_MAX: usize = limits::FRAME_RECORDS_MAX;
 
 #[cfg(test)]

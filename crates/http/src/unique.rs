@@ -1,5 +1,5 @@
-//! JSON objects in which each name is given once. RFC 8259, section 4, leaves open what is meant
-//! where it is given twice; who reads the first and who reads the last would do different things.
+//! JSON objects in which each name is given once. RFC 8259, section 4, leaves open which one is
+//! meant if it is given twice. Readers of the first and of the last would do different things.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 /// An object, of which no part names anything twice.
 ///
 /// # Errors
-/// What is wrong, and where.
+/// The fault and its position.
 pub(crate) fn object(bytes: &[u8]) -> serde_json::Result<Map<String, Json>> {
     match serde_json::from_slice(bytes)? {
         Once(Json::Object(object)) => Ok(object),

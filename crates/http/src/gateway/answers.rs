@@ -74,8 +74,8 @@ impl Answers {
         self.held.push(after, (rest, answer));
     }
 
-    /// Sends the answers that the log is durable enough for. Returns the leases of those whose task
-    /// is gone.
+    /// Sends the answers that the log is durable enough for. Returns the leases of answers with no
+    /// task left.
     pub(crate) fn release(&mut self, durable: Durable) -> Vec<Token> {
         self.held.advance(durable);
         let mut untaken = Vec::new();
@@ -95,7 +95,7 @@ impl Answers {
     }
 }
 
-/// Sends an answer. Where its task is gone, it returns the leases that the answer has.
+/// Sends an answer. If its task is gone, it returns the leases that the answer has.
 fn send(answer: Answer) -> Vec<Token> {
     match answer {
         Answer::Work(to, result) => drop(to.send(result)),

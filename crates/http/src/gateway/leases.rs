@@ -64,7 +64,7 @@ impl Leases {
         }
     }
 
-    /// Removes the leases whose time is over.
+    /// Removes the leases that have expired.
     pub(crate) fn expire(&mut self, now: Nanos) {
         while let Some((ends, message)) = self.by_end.first().copied()
             && ends <= now

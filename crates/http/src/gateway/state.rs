@@ -227,8 +227,8 @@ impl GatewayState {
         self.note_all(turn, outputs);
     }
 
-    /// Sends the answers that the log is durable enough for. Returns the leases of those whose task
-    /// is gone.
+    /// Sends the answers that the log is durable enough for. Returns the leases of answers with no
+    /// task left.
     pub fn release(&mut self, durable: Durable) -> Vec<Token> {
         self.answers.release(durable)
     }

@@ -17,7 +17,7 @@ use crate::{Asker, GatewayError, Settling, Step, Token, Work};
 pub(crate) struct Works {
     /// The work that the end of a turn interrupted.
     begun: Option<Working>,
-    /// Commits and commands of operators whose replies come later, by session. A session has one at
+    /// Commits and commands of operators that are answered later, by session. A session has one at
     /// most: nothing in such a reply names its command.
     late: BTreeMap<SessionId, Working>,
     /// Works that wait for a place in a queue or for memory, by the engine's ticket.
@@ -34,7 +34,7 @@ pub(crate) struct Works {
     sessions: BTreeSet<SessionId>,
     /// How many of them may be open.
     sessions_max: usize,
-    /// Sessions of these whose transaction has ended.
+    /// Those of these sessions that have ended their transaction.
     ended: Vec<SessionId>,
     transactions: u64,
 }
@@ -114,7 +114,7 @@ impl Works {
         self.late.contains_key(&session)
     }
 
-    /// A session whose parked work can go on. Only two sessions ever have any.
+    /// A session that can go on with parked work. Only two sessions ever have any.
     fn unparked(&self) -> Option<SessionId> {
         self.parked.keys().copied().find(|session| !self.awaits(*session))
     }
@@ -169,7 +169,7 @@ impl GatewayState {
         work: Work,
         reply: WorkReply,
     ) {
-        // A settlement is done even if its task is gone: it says what became of a message.
+        // A settlement is done even if its task is gone: it is the outcome of a message.
         if reply.is_closed() && work.steps.iter().any(|step| matches!(step, Step::Put { .. })) {
             return;
         }
@@ -280,7 +280,7 @@ impl GatewayState {
         self.works.admitted.push_back(working);
     }
 
-    /// Answers all blocked works: the server stops. The next start finds what they stored.
+    /// Answers all blocked works: the server stops. The next start finds their stored messages.
     pub(crate) fn stop_blocked(&mut self) {
         self.works.blocked_by_asker.clear();
         for (_, working) in std::mem::take(&mut self.works.blocked) {

@@ -1,4 +1,4 @@
-//! A gateway to an engine in memory, which checks what it is asked.
+//! A gateway to an engine in memory, which checks the works that it gets.
 
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +35,7 @@ impl Events for Silence {
 
 const SESSION: SessionId = SessionId(1);
 
-/// What the lease of a message is called, since there is one at most.
+/// The nonce of a message's lease, since there is one lease at most.
 pub(crate) const NONCE: u64 = 1;
 
 impl Ours {

@@ -62,7 +62,7 @@ fn operators_see_the_latest_figures() {
             says(&ask(&mut client, "GET /queues").await, "200", "\"age_millis\":0,");
             let aged = "dunlin_queue_figures_age_seconds 0\n";
             says(&ask(&mut client, "GET /metrics").await, "200", aged);
-            // Nobody asked for these queues yet; but a sample is taken once a second.
+            // No client asked for these queues yet; but a sample is taken once a second.
             sleep(Duration::from_millis(1_500)).await;
             ours.hang();
             sleep(Duration::from_secs(60)).await;
@@ -74,7 +74,7 @@ fn operators_see_the_latest_figures() {
             says(&metrics, "200", "dunlin_queue_figures_age_seconds 63.5\n");
             says(&metrics, "200", "queue=\"a\",state=\"ready\"} 1\n");
             says(&ask(&mut client, "GET /queues/d").await, "503", "log-hangs");
-            // Of the log nobody had asked before, and it tells only what is durable.
+            // No client had asked for the log before, and it tells only durable facts.
             says(&ask(&mut client, "GET /journal").await, "503", "log-hangs");
         };
         tokio::select! {

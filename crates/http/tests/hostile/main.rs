@@ -1,4 +1,5 @@
-//! What clients may send by mistake or malice: any bytes, and requests with any words in them.
+//! Bytes that clients may send by mistake or malice: any bytes, and requests with any words in
+//! them.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
 mod gateway;
@@ -41,7 +42,7 @@ fn requests_and_what_damage_makes_of_them_do_no_harm() {
     }
 }
 
-/// A message is stored, and then what is asked about it.
+/// A message is stored, and then queried.
 fn seeds() -> Vec<Vec<u8>> {
     let put = request(9, "q", "", "dunlin-delay:0\ndunlin-property-n:5", "one");
     let transaction = r#"{"send":[{"queue":"q","body":"b","ttl":"1m","properties":{"n":1.5}},

@@ -1,5 +1,5 @@
-//! What must hold of any bytes of a client by HTTP, with an engine behind it: run by the fuzzer in
-//! `fuzz/`, and by a test.
+//! Properties that hold for any bytes of a client by HTTP, with an engine behind it: run by the
+//! fuzzer in `fuzz/`, and by a test.
 
 use http_api::{Options, serve_stream};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
@@ -30,8 +30,8 @@ thread_local! {
     static RUNTIME: Runtime = Builder::new_current_thread().enable_time().build().unwrap();
 }
 
-/// A connection of its own, on which all is sent and all is read. Who ends it by himself may not
-/// hear everything.
+/// A connection of its own, on which all is sent and all is read. A client that ends it by itself
+/// may not get everything.
 async fn converse(ours: &Ours, bytes: &[u8], ends: bool) -> Vec<u8> {
     let (client, server) = duplex(1 << 20);
     let options = Options {
@@ -47,7 +47,7 @@ async fn converse(ours: &Ours, bytes: &[u8], ends: bool) -> Vec<u8> {
     };
     let (mut answers, mut requests) = tokio::io::split(client);
     let ask = async {
-        // What it does not read it has answered before.
+        // The server has answered before it leaves bytes unread.
         let _ = requests.write_all(bytes).await;
         if ends {
             let _ = requests.shutdown().await;
@@ -75,7 +75,7 @@ fn request(rest: &mut &[u8]) -> Option<Vec<u8>> {
     let mut request = format!("{method} {path}?{} HTTP/1.1\r\nhost: h\r\n", printable(query));
     for line in headers.split(|byte| *byte == b'\n') {
         let line = printable(line);
-        // Where the body ends is not for these to say.
+        // These lines must not set the end of the body.
         let framing = ["content-length", "transfer-encoding", "connection", "expect", "upgrade"];
         let name = line.split(':').next().unwrap_or_default().to_ascii_lowercase();
         if line.contains(':') && !framing.contains(&name.trim()) {
@@ -101,19 +101,19 @@ fn encoded(bytes: &[u8]) -> String {
     bytes.iter().map(encode).collect()
 }
 
-/// Without what would end the line.
+/// Without bytes that would end the line.
 fn printable(bytes: &[u8]) -> String {
     bytes.iter().filter(|byte| (b'!'..=b'~').contains(byte)).map(|byte| *byte as char).collect()
 }
 
-/// A whole answer that blames the client, if anybody.
+/// A whole answer, which may blame only the client.
 fn check(request: &[u8], answer: &[u8]) {
     let shown = || format!("{} → {}", request.escape_ascii(), answer.escape_ascii());
     let end = request.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
     let body = request[end..].trim_ascii_start();
     if answer.is_empty() && body.starts_with(PREFACE) {
-        // hyper refuses the head, sees how HTTP/2 begins in what follows it and ends of lines, and
-        // closes: it would answer before any other body.
+        // hyper refuses the head, sees the preface of HTTP/2 in the bytes behind it and ends of
+        // lines, and closes. It would answer before any other body.
         return;
     }
     let status = answer.strip_prefix(b"HTTP/1.1 ").and_then(|rest| rest.get(..3));
