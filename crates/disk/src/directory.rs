@@ -111,7 +111,7 @@ impl RealDisk {
         })
     }
 
-    /// Where two pieces of files take more memory than this, none is read while one is digested.
+    /// If two pieces of files take more memory than this, none is read while one is digested.
     #[must_use]
     pub fn reading_ahead_within(self, bytes: u64) -> Self {
         Self { ahead_bytes_max: bytes, ..self }

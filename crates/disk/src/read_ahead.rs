@@ -1,6 +1,6 @@
 //! Reading and checking pieces of files while those before are being digested: recovery reads on
 //! one core and replays on another. Two buffers go back and forth, so no more than two pieces are
-//! in memory. Where there is little to read, or no memory for two, one thread does both.
+//! in memory. If there is little to read, or no memory for two, one thread does both.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Builder, scope};

@@ -1,8 +1,9 @@
-//! Measuring both methods on a scratch file whose blocks are initialised like those of a segment.
+//! Measuring both methods on a scratch file with blocks that are initialised like those of a
+//! segment.
 //!
 //! The methods take turns, so that a moment in which the disk is busy falls on both. Of each the
 //! shortest time counts: other work of the machine only adds to it. A failed write is no slow one.
-//! Only the answer that direct I/O is not to be had is a finding. Every other error is the
+//! Only the answer that direct I/O is not available is a finding. Every other error is the
 //! device's, which is not to be trusted then.
 
 use std::os::fd::OwnedFd;

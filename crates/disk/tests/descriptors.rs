@@ -1,4 +1,4 @@
-//! Where descriptors run short. In a process of its own, for it takes all that there are.
+//! A directory with too few descriptors. In a process of its own, for it takes all that there are.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs::File;

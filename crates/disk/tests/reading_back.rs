@@ -79,12 +79,12 @@ fn payload_of(key: u64) -> Vec<u8> {
     (0..bytes as usize + 8).map(|index| seed[index % 8].wrapping_add((index / 8) as u8)).collect()
 }
 
-/// What the threads share: the journal, and what lives in it.
+/// The state that the threads share: the journal, and the live frames in it.
 struct Log {
     journal: Journal<File>,
     live: VecDeque<Lsn>,
     next: Lsn,
-    /// Whose payload each frame has, from the first on.
+    /// The key of each frame's payload, from the first frame on.
     keys: Vec<u64>,
 }
 
@@ -115,7 +115,7 @@ impl Log {
         self.keys[lsn.0 as usize - 1]
     }
 
-    /// What lives of a segment that is compacted is appended anew.
+    /// Appends the live frames of a segment that is compacted anew.
     fn restate(&mut self, old: OldFrames) {
         for (lsn, payload) in old.frames {
             let Ok(index) = self.live.binary_search(&lsn) else { continue };
@@ -187,7 +187,7 @@ impl Shared<'_> {
         }
     }
 
-    /// Reads back whatever is live and written, over and over.
+    /// Reads back live and written frames, over and over.
     fn read(&self, seed: u64) -> u64 {
         let (mut at, mut count) = (seed, 0);
         while !self.is_done() {

@@ -1,4 +1,4 @@
-//! Answers that wait for the log, of protocols whose answers may overtake each other.
+//! Answers that wait for the log, of protocols that let answers overtake each other.
 
 use alloc::collections::{BTreeMap, VecDeque};
 
@@ -122,7 +122,7 @@ impl<T> Line<T> {
     }
 }
 
-/// Places that a line without anybody keeps.
+/// Places that an empty line keeps.
 const KEPT_MAX: usize = 16;
 
 #[cfg(test)]
