@@ -79,8 +79,8 @@ fn index(format: Format, body: &[u8]) -> Vec<(&str, Seen<'_>)> {
 /// Properties beyond which an index finds one sooner than a look at each.
 const INDEXED_FROM: usize = 16;
 
-/// The fields and properties whose names JMS gives, or its mapping onto AMQP. A name that is none
-/// of them may be an application property's.
+/// The fields and properties that JMS names, or its mapping onto AMQP. A name that is none of them
+/// may be an application property's.
 fn header_field<'m>(
     subject: &Subject<'m>,
     message: Option<&Message<'m>>,

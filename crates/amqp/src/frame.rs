@@ -95,7 +95,7 @@ impl FrameKind {
     }
 }
 
-/// Appends a frame whose body `write` appends. A frame without a body keeps a connection alive.
+/// Appends a frame. `write` appends its body. A frame without a body keeps a connection alive.
 pub fn write(out: &mut Vec<u8>, kind: FrameKind, channel: u16, write: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.resize(start + FRAME_HEAD_BYTES, 0);

@@ -12,7 +12,7 @@
 //!
 //! Decoding is total: any bytes give a value or a [`DecodeError`]. Nothing is allocated or walked
 //! by a size or count that a peer claims before the bytes are there; [`limits`] has the rest.
-//! Encoding always picks the smallest form and leaves out what is default.
+//! Encoding always picks the smallest form and leaves out defaults.
 //!
 //! How a server drives one connection. All calls append to the same `out`, which is sent in order:
 //!
@@ -21,8 +21,8 @@
 //! 3. While [`Connection::poll_command`] gives a command: step the engine with it and hand each
 //!    reply to [`Connection::handle_reply`], as well as those that come by others' commands. Keep
 //!    the [`Event`] that it gives until the log is as durable as it asks for.
-//! 4. [`Connection::emit`] for each event whose time has come, then [`Connection::flush`] once;
-//!    that again once `out` was sent while [`Connection::is_congested`]. Where memory is scarce,
+//! 4. [`Connection::emit`] for each event that is due, then [`Connection::flush`] once; that again
+//!    once `out` was sent while [`Connection::is_congested`]. If memory is scarce,
 //!    [`Connection::allow`] before.
 //! 5. [`Connection::has_more`] after 3 or 4: there are new commands, go on with 3.
 //!    [`Connection::take_steps`] gives its cost beside the engine's steps.

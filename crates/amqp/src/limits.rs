@@ -16,8 +16,8 @@ pub const DELIVERY_TAG_BYTES_MAX: usize = 32;
 /// Lists, maps, arrays and described values inside one another.
 pub const NESTING_MAX: u32 = 32;
 
-/// Elements of arrays whose elements take no bytes, such as null, in one frame or message: nothing
-/// else bounds them. The bytes of an array are passed over at once, whatever its count.
+/// Elements without bytes, such as null, of the arrays in one frame or message: nothing else bounds
+/// them. The bytes of an array are passed over at once, for any count.
 pub const EMPTY_ELEMENTS_MAX: u32 = 1024;
 
 /// Elements of lists, maps and arrays in all sections of a message that a producer sends, but for
@@ -31,5 +31,5 @@ pub const BODY_SECTIONS_MAX: u32 = 1_024;
 pub const SYMBOLS_MAX: u32 = 128;
 
 /// Application properties of a message that a producer sends. A selector looks through all of them
-/// for each name in it, while everybody else waits.
+/// for each name in it, while all other clients wait.
 pub const APPLICATION_PROPERTIES_MAX: usize = 1024;

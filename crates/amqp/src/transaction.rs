@@ -1,4 +1,4 @@
-//! What a client asks of the transaction coordinator (4.5.2, 4.5.3): the body of its messages.
+//! A client's requests to the transaction coordinator (4.5.2, 4.5.3): the body of its messages.
 
 use alloc::vec::Vec;
 

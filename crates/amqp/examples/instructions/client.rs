@@ -1,4 +1,4 @@
-//! Clients whose frames are made beforehand: what they cost is not to be measured.
+//! Clients with frames that are made beforehand: their cost is not measured.
 
 use amqp::encode;
 use amqp::frame::{self, FrameKind};
@@ -87,7 +87,7 @@ pub(crate) fn coordinator(handle: u32) -> Vec<u8> {
     attach(handle, Role::Sender, Fields::default(), AttachTarget::Coordinator(coordinator))
 }
 
-/// A link that receives from the queue what the selector wants.
+/// A link that receives the messages of the queue that the selector matches.
 pub(crate) fn consumer(handle: u32, selector: Option<&str>) -> Vec<u8> {
     let mut filter = Fields::default();
     if let Some(selector) = selector {
@@ -153,7 +153,7 @@ pub(crate) fn transfer(handle: u32, payload: &[u8], is_enlisted: bool) -> Vec<u8
     out
 }
 
-/// What a delivery is accepted with, in a transaction or none.
+/// The disposition that accepts a delivery, in a transaction or none.
 pub(crate) fn accept(is_enlisted: bool) -> Vec<u8> {
     let outcome = Outcome::Accepted;
     let state = if is_enlisted {
@@ -174,14 +174,14 @@ pub(crate) fn accept(is_enlisted: bool) -> Vec<u8> {
     out
 }
 
-/// What begins a transaction, sent to the coordinator.
+/// The message that begins a transaction, sent to the coordinator.
 pub(crate) fn declare(handle: u32) -> Vec<u8> {
     let mut request = Vec::new();
     CoordinatorRequest::Declare { global_id: None }.encode(&mut request);
     transfer(handle, &request, false)
 }
 
-/// What commits one.
+/// The message that commits one.
 pub(crate) fn commit(handle: u32) -> Vec<u8> {
     let mut request = Vec::new();
     CoordinatorRequest::Discharge { txn_id: &TRANSACTION, fail: false }.encode(&mut request);

@@ -125,7 +125,7 @@ impl Harness {
 }
 
 impl End {
-    /// Tells what is durable. Gives whether that made more to do.
+    /// Emits the events that are durable. True if that made more to do.
     fn emit(&mut self, durable: broker::Durable) -> bool {
         while let Some((after, _)) = self.held.front()
             && durable.covers(*after)

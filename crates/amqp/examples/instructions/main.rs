@@ -1,8 +1,8 @@
-//! Messages through connection, engine and log, for whoever counts the instructions of it:
+//! Messages through connection, engine and log, to count their instructions:
 //! `cargo xtask instructions` runs it under callgrind with two counts of messages and prints the
 //! difference.
 //!
-//! `instructions WHAT STORE COUNT`, where STORE is `none` or `always`, and WHAT one of
+//! `instructions CASE STORE COUNT`, where STORE is `none` or `always`, and CASE one of
 //!
 //! * `scan`: finds the sections of the message, and nothing else
 //! * `in`: a client sends messages to a queue, and is answered

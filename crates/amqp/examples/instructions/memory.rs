@@ -1,4 +1,4 @@
-//! Files in memory: what a log costs without what a disk costs.
+//! Files in memory: the cost of a log without the cost of a disk.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The shapes that cost most of what a peer may send: 16 KiB of one, each time.
+//! The shapes of a peer's bytes that cost most: 16 KiB of one, each time.
 
 use std::hint::black_box;
 
@@ -31,7 +31,7 @@ pub(crate) fn run(shape: &str, count: u32) {
     }
 }
 
-/// Finds the sections of a message whose annotations hold the value.
+/// Finds the sections of a message that holds the value in its annotations.
 fn scan(message: &[u8], count: u32) {
     for _ in 0..count {
         let found = Message::scan(black_box(message));

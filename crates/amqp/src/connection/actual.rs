@@ -41,7 +41,7 @@ pub(crate) fn subscription(source: &mut Source, subscription: &Subscription) {
     complete(source);
 }
 
-/// Where a producer's messages go: the node, and nothing of the link's own.
+/// The target of a producer's messages: the node, and nothing of the link's own.
 pub(crate) fn target(target: &mut Target, destination: Option<&Destination>) {
     let kinds: &[&str] = match destination {
         Some(Destination::Queue(_)) => &address::QUEUE,

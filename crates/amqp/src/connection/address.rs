@@ -28,7 +28,7 @@ pub(crate) const QUEUE: [&str; 2] = ["queue", "temporary-queue"];
 pub(crate) const TOPIC: [&str; 2] = ["topic", "temporary-topic"];
 /// The capability of a subscription that several consumers share.
 pub(crate) const SHARED: &str = "shared";
-/// That of one that belongs to no client.
+/// The container id of a subscription that belongs to no client.
 pub(crate) const GLOBAL: &str = "global";
 
 /// The filter that selects messages, by code and name (registered filters of AMQP).
@@ -86,7 +86,7 @@ pub(crate) fn selector(source: &Source) -> Option<&str> {
     }
 }
 
-/// True if a source leaves out what its own container sends.
+/// True if a source leaves out its own container's messages.
 pub(crate) fn is_without_local(source: &Source) -> bool {
     source.filter(NO_LOCAL.0, NO_LOCAL.1).is_some()
 }

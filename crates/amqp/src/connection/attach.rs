@@ -234,7 +234,7 @@ impl Connection {
         self.ask_nothing(Awaited::Refused(id, Box::new(error)));
     }
 
-    /// Asks whether a queue is there whose name means something else elsewhere. Topics are there
+    /// Asks if there is a queue with a name that means something else elsewhere. Topics are there
     /// only for their subscribers.
     fn seek(&mut self, id: LinkId, destination: Destination, meaning: &'static str) {
         let Destination::Queue(queue) = &destination else {

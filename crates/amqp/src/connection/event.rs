@@ -71,7 +71,7 @@ pub(crate) enum Awaited {
     Begun(SessionKey),
     /// A temporary destination for this link, which is opened thereafter.
     Created(LinkId),
-    /// The engine was asked for a queue whose name means something else elsewhere.
+    /// The engine was asked for a queue with a name that means something else elsewhere.
     QueueSearched(LinkId, Destination, &'static str),
     Attached(LinkId),
     Refused(LinkId, Box<Error>),

@@ -131,7 +131,7 @@ impl Connection {
 
     /// "The sender will advance the delivery-count as much as possible, consuming all available
     /// link-credit, and send the flow state to the receiver" (2.6.7). A later flow may have ended
-    /// the drain, or begun another, whose credit is not this one's to use up.
+    /// the drain, or begun another; this drain must not use up that credit.
     pub(super) fn emit_drained(&mut self, id: LinkId, drain: u32, out: &mut Vec<u8>) {
         let consumer = self.consumer(id).filter(|consumer| consumer.awaits(drain));
         let Some(consumer) = consumer else { return };

@@ -16,7 +16,8 @@ use crate::error::{Error, condition};
 use crate::performative::{Performative, Role, Transfer};
 use crate::state::DeliveryState;
 
-/// A delivery whose last frame has come; its bytes are the payload of that frame, or all of them.
+/// A delivery of which the last frame has come; its bytes are the payload of that frame, or all of
+/// them.
 struct Whole<'p> {
     head: Partial,
     last: &'p [u8],

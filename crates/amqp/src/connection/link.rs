@@ -77,9 +77,10 @@ pub(crate) struct Producer {
     pub(crate) credit: u32,
     /// The peer's count of deliveries.
     pub(crate) delivery_count: u32,
-    /// Deliveries that the engine has not answered, or whose answer was not told.
+    /// Deliveries that the engine has not answered, and answered ones that the peer was not told
+    /// of.
     pub(crate) unanswered: u32,
-    /// A delivery whose last frame has not come.
+    /// A delivery of which the last frame has not come.
     pub(crate) partial: Option<Box<Partial>>,
 }
 
@@ -94,7 +95,7 @@ pub(crate) enum Recipient {
     Coordinator(BTreeSet<TransactionId>),
 }
 
-/// A delivery whose last frame has not come.
+/// A delivery of which the last frame has not come.
 #[derive(Debug)]
 pub(crate) struct Partial {
     pub(crate) id: u32,
@@ -111,7 +112,7 @@ pub(crate) struct Partial {
 pub(crate) enum Enlisted {
     No,
     In(TransactionId),
-    /// In one whose id we never gave.
+    /// In one with an id that we never gave.
     Unknown,
 }
 

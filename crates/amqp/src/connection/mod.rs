@@ -254,9 +254,9 @@ impl Connection {
         Some((after, Event(fact)))
     }
 
-    /// Tells an event, now that all that it depends on is durable. Events whose turn it is at the
-    /// same time are told in the order in which they were given. [`Connection::flush`] has to
-    /// follow before `out` is sent; it may make commands.
+    /// Tells an event, now that all that it depends on is durable. Events that are due at the same
+    /// time are told in the order in which they were given. [`Connection::flush`] has to follow
+    /// before `out` is sent; it may make commands.
     pub fn emit(&mut self, event: Event, out: &mut Vec<u8>) {
         if matches!(self.phase, Phase::Closing(_) | Phase::Closed) {
             return;
@@ -435,7 +435,7 @@ impl Connection {
                 length
             }
             Err(error) => {
-                // Where the next frame begins cannot be known.
+                // The begin of the next frame cannot be known.
                 self.fail(error.into(), out);
                 input.len()
             }

@@ -43,7 +43,7 @@ impl Connection {
         self.options.wall_clock.wall_time(self.now)
     }
 
-    /// Sends a delivery whose moments are told by the machine's clock.
+    /// Sends a delivery that has its times by the machine's clock.
     pub(super) fn emit_delivery(&mut self, delivery: &Delivery, out: &mut Vec<u8>) {
         // A link that ends gave back its unsent deliveries when it began to end.
         let Some(id) = delivery.link else { return };
@@ -115,8 +115,8 @@ impl Connection {
         }
     }
 
-    /// Sends the deliveries that the peer's window and the room in `out` allow, in order. Where
-    /// other sessions wait for room, it sends when it is this session's turn.
+    /// Sends the deliveries that the peer's window and the room in `out` allow, in order. If other
+    /// sessions wait for room, it sends when it is this session's turn.
     pub(super) fn send_waiting(&mut self, key: SessionKey, out: &mut Vec<u8>) {
         if !self.congested {
             self.send_from(key, out);

@@ -139,7 +139,7 @@ impl Connection {
         self.open_at(id, destination)
     }
 
-    /// A queue whose name means something else elsewhere is one if it is there.
+    /// A name that means something else elsewhere is a queue if that queue is there.
     fn queue_searched(
         &mut self,
         id: LinkId,
@@ -242,7 +242,7 @@ impl Connection {
             assert!(is_new, "invariant: what is held is not delivered again");
         }
         // A durable delivery keeps its order on the link; another may overtake it (JMS 3.1, 6.2.9):
-        // else one whose failed delivery was just journalled comes behind its followers.
+        // else a message with a failed delivery just journalled comes behind its followers.
         let mut after = after.and(opened);
         if delivery.durability != Durability::None {
             consumer.latest = consumer.latest.and(after);

@@ -37,7 +37,7 @@ fn compound(out: &mut Vec<u8>, forms: Forms, write: impl FnOnce(&mut Vec<u8>) ->
     }
 }
 
-/// Appends a described list, the form of most composite types, whose fields `write` gives.
+/// Appends a described list, the form of most composite types. `write` gives its fields.
 pub(crate) fn composite(out: &mut Vec<u8>, code: u64, write: impl FnOnce(&mut ListWriter<'_>)) {
     encode::described(out, code);
     let start = out.len();
@@ -79,7 +79,7 @@ impl ListWriter<'_> {
         self.field(field, encode::boolean);
     }
 
-    /// A boolean whose default is false.
+    /// A boolean with the default false.
     pub(crate) fn flag(&mut self, field: bool) {
         self.boolean(field.then_some(true));
     }
@@ -130,7 +130,7 @@ impl ListWriter<'_> {
     }
 }
 
-/// Appends a map whose pairs `write` gives.
+/// Appends a map. `write` gives its pairs.
 pub fn map(out: &mut Vec<u8>, write: impl FnOnce(&mut MapWriter<'_>)) {
     compound(out, MAP, |out| {
         let mut map = MapWriter { out, count: 0 };

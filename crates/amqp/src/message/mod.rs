@@ -31,7 +31,7 @@ use sections::Sections;
 /// The format of messages that this module reads, as transfers name it (3.2.16).
 pub const MESSAGE_FORMAT: u32 = 0;
 
-/// A message whose sections were found.
+/// A message with the places of its sections.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     bytes: &'a [u8],
@@ -64,12 +64,12 @@ impl<'a> Message<'a> {
         Message::walk(bytes, |_, reader| reader.leap(), |section| section == Section::Body).ok()
     }
 
-    /// Where its sections begin, to find them again by [`Message::of_outline`].
+    /// The offsets of its sections, to find them again by [`Message::of_outline`].
     pub(crate) fn outline(&self) -> Outline {
         self.sections.outline()
     }
 
-    /// The message whose outline that is.
+    /// The message with that outline.
     pub(crate) fn of_outline(bytes: &'a [u8], outline: &Outline) -> Message<'a> {
         let sections = Sections::of_outline(outline);
         let mut reader =

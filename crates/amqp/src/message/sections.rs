@@ -44,7 +44,7 @@ pub enum BodyKind {
 
 const COUNT: usize = Section::Footer as usize + 1;
 
-/// Where each section begins. It ends where the next one begins, and an absent one is empty.
+/// The offset of each section. It ends where the next one begins, and an absent one is empty.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sections {
     /// Of each section, and at last the end of the message.
@@ -76,7 +76,7 @@ impl Section {
 }
 
 impl Sections {
-    /// Where each begins.
+    /// The offset of each.
     pub(super) fn outline(&self) -> Outline {
         self.starts.map(|start| u32::try_from(start).unwrap_or(u32::MAX))
     }

@@ -26,15 +26,15 @@ pub struct Attach {
     pub snd_settle_mode: SenderSettleMode,
     /// Which end settles first.
     pub rcv_settle_mode: ReceiverSettleMode,
-    /// Where messages come from.
+    /// The source of messages.
     pub source: Option<Source>,
-    /// Where messages go.
+    /// The target of messages.
     pub target: Option<AttachTarget>,
     /// Deliveries of an earlier attachment that the peer has not settled.
     pub unsettled: Unsettled,
     /// True if `unsettled` is a part of all, for want of room in the frame.
     pub incomplete_unsettled: bool,
-    /// Where the sender begins to count deliveries; a sender has to tell it.
+    /// The sender's first delivery count; a sender has to set it.
     pub initial_delivery_count: Option<u32>,
     /// Bytes of the largest message that the peer takes; absent or 0: any.
     pub max_message_size: Option<u64>,

@@ -20,7 +20,7 @@ pub struct Flow {
     pub outgoing_window: u32,
     /// The link that the rest is about; absent: the session alone.
     pub handle: Option<u32>,
-    /// Where the link's sender stands in its count of deliveries.
+    /// The sender's delivery count.
     pub delivery_count: Option<u32>,
     /// Deliveries that may follow `delivery_count`.
     pub link_credit: Option<u32>,

@@ -3,19 +3,19 @@
 use crate::types::list_reader::ListReader;
 use crate::types::reader::Result;
 
-/// What of a terminus survives the broker (3.5.5).
+/// The part of a terminus that survives the broker (3.5.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TerminusDurability {
     /// Nothing.
     #[default]
     None,
-    /// That it exists and how it is configured.
+    /// Its existence and its configuration.
     Configuration,
     /// Its unsettled deliveries as well.
     UnsettledState,
 }
 
-/// When a terminus whose link is gone begins to expire (3.5.6).
+/// When a terminus without a link begins to expire (3.5.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExpiryPolicy {
     /// Once the link is detached.
@@ -29,7 +29,7 @@ pub enum ExpiryPolicy {
     Never,
 }
 
-/// What happens to a message that a link has transferred (3.5.7).
+/// The fate of a message that a link has transferred (3.5.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DistributionMode {
     /// It leaves the node: a queue's consumers share its messages.

@@ -1,4 +1,4 @@
-//! Where the messages of a link come from (3.5.3).
+//! The source of a link's messages (3.5.3).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,12 +10,12 @@ use crate::types::list_reader::ListReader;
 use crate::types::reader::{Reader, Result};
 use crate::types::{Descriptor, Fields, Symbols, Value, descriptor};
 
-/// Where the messages of a link come from.
+/// The source of a link's messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
     /// The node; absent when it is to be created.
     pub address: Option<String>,
-    /// What of it survives the broker.
+    /// The part of it that survives the broker.
     pub durable: TerminusDurability,
     /// When it begins to expire.
     pub expiry_policy: ExpiryPolicy,
@@ -23,17 +23,17 @@ pub struct Source {
     pub timeout: u32,
     /// True if the node is to be created and named by the broker.
     pub dynamic: bool,
-    /// What kind of node to create.
+    /// The kind of node to create.
     pub dynamic_node_properties: Fields,
     /// How messages leave the node: moved or copied.
     pub distribution_mode: Option<DistributionMode>,
     /// Which messages are wanted: described values under any key (3.5.8).
     pub filter: Fields,
-    /// What becomes of deliveries that the receiver never settled.
+    /// The outcome of deliveries that the receiver never settled.
     pub default_outcome: Option<Outcome>,
     /// Symbols of the outcomes that the link may use; all of them where empty.
     pub outcomes: Symbols,
-    /// What the node can do, or shall.
+    /// The capabilities of the node, or those asked for.
     pub capabilities: Symbols,
 }
 

@@ -1,4 +1,4 @@
-//! Where the messages of a link go: to a node (3.5.4) or to the transaction coordinator (4.5.1).
+//! The target of a link's messages: a node (3.5.4) or the transaction coordinator (4.5.1).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,12 +11,12 @@ use crate::types::list_reader::ListReader;
 use crate::types::reader::{Reader, Result};
 use crate::types::{Fields, Symbols, descriptor};
 
-/// Where the messages of a link go.
+/// The target of a link's messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttachTarget {
     /// A node.
     Node(Target),
-    /// What begins and ends transactions.
+    /// The coordinator, which begins and ends transactions.
     Coordinator(Coordinator),
 }
 
@@ -25,7 +25,7 @@ pub enum AttachTarget {
 pub struct Target {
     /// The node; absent when it is to be created, or when each message names its own.
     pub address: Option<String>,
-    /// What of it survives the broker.
+    /// The part of it that survives the broker.
     pub durable: TerminusDurability,
     /// When it begins to expire.
     pub expiry_policy: ExpiryPolicy,
@@ -33,9 +33,9 @@ pub struct Target {
     pub timeout: u32,
     /// True if the node is to be created and named by the broker.
     pub dynamic: bool,
-    /// What kind of node to create.
+    /// The kind of node to create.
     pub dynamic_node_properties: Fields,
-    /// What the node can do, or shall.
+    /// The capabilities of the node, or those asked for.
     pub capabilities: Symbols,
 }
 

@@ -172,7 +172,7 @@ mod tests {
             [b"\xa1\x01a", b"\xa3\x01a"],
             [b"\xa1\x01a", b"\xa1\x01b"],
             [b"\xa1\x03abc", b"\xa3\x03abc"],
-            // What is looked at first is the same of these.
+            // Their first bytes to be looked at are the same.
             [b"\xa1\x03abc", b"\xa1\x03axc"],
             [b"\x52\x07", b"\x53\x07"],
             [b"\x54\x7f", b"\x71\0\0\0\xff"],

@@ -10,11 +10,11 @@ use crate::limits::SYMBOLS_MAX;
 use crate::types::reader::{Reader, Result};
 use crate::types::{Array, Fields, Symbols, Value, code};
 
-/// What is left of the list of fields.
+/// The rest of the list of fields.
 pub(crate) struct ListReader<'a> {
     reader: Reader<'a>,
     left: u32,
-    /// Where the field begins that was asked for last.
+    /// The offset of the latest field.
     at: usize,
 }
 
@@ -56,7 +56,7 @@ impl<'a> ListReader<'a> {
         self.error(Kind::InvalidField(name))
     }
 
-    /// What a mandatory field holds.
+    /// The value of a mandatory field.
     pub(crate) fn need<T>(&self, field: Option<T>, name: &'static str) -> Result<T> {
         field.ok_or(self.error(Kind::MissingField(name)))
     }
@@ -97,7 +97,7 @@ impl<'a> ListReader<'a> {
         self.field(Reader::boolean_of)
     }
 
-    /// A boolean whose default is false.
+    /// A boolean with the default false.
     pub(crate) fn flag(&mut self) -> Result<bool> {
         self.boolean().map(Option::unwrap_or_default)
     }
@@ -138,7 +138,7 @@ impl<'a> ListReader<'a> {
         self.field(Reader::symbol_of)
     }
 
-    /// The value of the field at `place`, from the next one on. What is before is not looked at.
+    /// The value of the field at `place`, from the next one on. Fields before it are not looked at.
     pub(crate) fn value_at(mut self, place: usize) -> Result<Option<Value<'a>>> {
         if place >= self.left as usize {
             return Ok(None);
@@ -164,7 +164,7 @@ impl<'a> ListReader<'a> {
         self.field(|reader, code| reader.value_of(code, 0))
     }
 
-    /// A map whose keys are symbols; absent and empty are the same.
+    /// A map with symbols as keys; absent and empty are the same.
     pub(crate) fn fields(&mut self) -> Result<Fields> {
         self.field(|reader, code| reader.fields_of(code)).map(Option::unwrap_or_default)
     }

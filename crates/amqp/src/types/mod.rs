@@ -1,7 +1,7 @@
 //! The type system (part 1): values as they lie in the bytes, and lists, maps and arrays of them.
 //!
-//! A [`Value`] borrows. Whoever has one knows that everything inside of it is well formed: sizes,
-//! counts, UTF-8 and nesting were checked when it was decoded, so walking it cannot fail.
+//! A [`Value`] borrows. Everything inside of it is well formed: sizes, counts, UTF-8 and nesting
+//! were checked when it was decoded, so walking it cannot fail.
 
 pub(crate) mod code;
 mod compound;

@@ -1,5 +1,5 @@
-//! Passing over values that nobody wants to have: with a check of all that is inside of them, or
-//! without one, where an earlier one is trusted or what is inside is nobody's business.
+//! Passing over values that are not needed: with a check of all that is inside of them; or without
+//! one, if an earlier check is trusted or the inside is left to the receiver.
 
 use crate::decode_error::DecodeErrorKind as Kind;
 use crate::limits::NESTING_MAX;
@@ -8,14 +8,14 @@ use crate::types::{Fields, code};
 
 /// Checked all the way down.
 impl<'a> Reader<'a> {
-    /// Passes over what [`Reader::value`] would give, or fails as that would; inside of `depth`
+    /// Passes over the next value of [`Reader::value`], or fails as that would; inside of `depth`
     /// others.
     pub(crate) fn check(&mut self, depth: u32) -> Result<()> {
         let code = self.byte()?;
         self.check_of(code, depth)
     }
 
-    /// Passes over what follows the constructor `code`.
+    /// Passes over the bytes behind the constructor `code`.
     pub(crate) fn check_of(&mut self, code: u8, depth: u32) -> Result<()> {
         match code {
             code::STRING_8 | code::STRING_32 => self.check_string_of(code),
@@ -31,7 +31,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over what [`Reader::string_of`] would give.
+    /// Passes over the string of [`Reader::string_of`].
     pub(crate) fn check_string_of(&mut self, code: u8) -> Result<()> {
         let left = self.rest().len();
         match code {
@@ -45,7 +45,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over what [`Reader::symbol_of`] would give.
+    /// Passes over the symbol of [`Reader::symbol_of`].
     pub(crate) fn check_symbol_of(&mut self, code: u8) -> Result<()> {
         let left = self.rest().len();
         match code {
@@ -159,7 +159,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over a value whose type has a size.
+    /// Passes over a value of a type with a size.
     fn pass_fixed(&mut self, code: u8) -> Result<()> {
         match code::width(code) {
             Some(width) => self.take(width).map(drop),
@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    /// What may follow a constructor: sizes, counts, values, and what is neither.
+    /// Bytes that may follow a constructor: sizes, counts, values, and others that are neither.
     const TAILS: [&[u8]; 8] = [
         &[],
         &[0],

@@ -1,4 +1,5 @@
-//! A cursor over a peer's bytes: takes typed values off their front, or says what is wrong where.
+//! A cursor over a peer's bytes: takes typed values off their front, or gives a fault and its
+//! position.
 
 use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::limits::{EMPTY_ELEMENTS_MAX, NESTING_MAX, SECTION_ELEMENTS_MAX};
@@ -12,11 +13,11 @@ use DecodeErrorKind as Kind;
 
 pub(crate) type Result<T> = core::result::Result<T, DecodeError>;
 
-/// What has not been read yet, and where that ends.
+/// The unread rest, and its end.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
-    /// Bytes from the beginning of what is decoded to the end of `rest`.
+    /// Bytes from the beginning of the decoded value to the end of `rest`.
     end: usize,
     budget: Budget,
 }
@@ -44,7 +45,7 @@ impl<'a> Reader<'a> {
         Reader { rest: bytes, end: bytes.len(), budget }
     }
 
-    /// Bytes from the beginning of what is decoded to the next byte.
+    /// Bytes from the beginning of the decoded value to the next byte.
     pub(crate) fn position(&self) -> usize {
         self.end - self.rest.len()
     }
@@ -103,7 +104,7 @@ impl<'a> Reader<'a> {
         self.budget = part.budget;
     }
 
-    /// Counts elements of the value whose constructor stands at `at`.
+    /// Counts elements of the value that has its constructor at `at`.
     fn count_elements(&mut self, count: u32, at: usize) -> Result<()> {
         let Some(left) = self.budget.elements.checked_sub(count) else {
             let too_many = Kind::TooMany("elements before its body", SECTION_ELEMENTS_MAX);
@@ -147,7 +148,7 @@ impl<'a> Reader<'a> {
     /// The numeric descriptor of a described value of the specification.
     #[inline]
     pub(crate) fn composite(&mut self) -> Result<u64> {
-        // As everybody sends it.
+        // As all known peers send it.
         if let [code::DESCRIBED, code::SMALL_ULONG, code, rest @ ..] = self.rest {
             self.rest = rest;
             return Ok(u64::from(*code));
@@ -179,7 +180,7 @@ impl<'a> Reader<'a> {
         self.value_of(code, 0)
     }
 
-    /// What follows the constructor `code`, inside of `depth` others.
+    /// The value behind the constructor `code`, inside of `depth` others.
     pub(crate) fn value_of(&mut self, code: u8, depth: u32) -> Result<Value<'a>> {
         match code {
             code::DESCRIBED => self.described_in(depth).map(Value::Described),
@@ -238,7 +239,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What follows a constructor that the caller has read: one type each, others are refused.
+/// Values behind a constructor that the caller has read: one type each, others are refused.
 impl<'a> Reader<'a> {
     pub(crate) fn boolean_of(&mut self, code: u8) -> Result<bool> {
         match code {
@@ -356,7 +357,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Size, count, and a reader of what the size covers. Each element takes a byte at least.
+    /// Size, count, and a reader of the bytes that the size covers. Each element takes a byte at
+    /// least.
     fn elements(&mut self, is_short: bool) -> Result<(Reader<'a>, u32)> {
         let at = self.position().saturating_sub(1);
         let mut body = self.compound(is_short)?;
@@ -367,7 +369,7 @@ impl<'a> Reader<'a> {
         Ok((body, count))
     }
 
-    /// A reader of what the size of a compound value covers, its count first.
+    /// A reader of the bytes that the size of a compound value covers, its count first.
     pub(crate) fn compound(&mut self, is_short: bool) -> Result<Reader<'a>> {
         let at = self.position().saturating_sub(1);
         let size = self.count(is_short)?;
@@ -402,8 +404,8 @@ impl<'a> Reader<'a> {
         if body.is_empty() { Ok(()) } else { Err(body.error(Kind::SizeMismatch)) }
     }
 
-    /// A map each of whose keys has a constructor that `is_key` allows, and is there once. What is
-    /// in it is inside of `inner` others.
+    /// A map: each key has a constructor that `is_key` allows, and is there once. Its elements are
+    /// inside of `inner` others.
     pub(crate) fn map_with_keys(
         &mut self,
         code: u8,

@@ -1,4 +1,4 @@
-//! What must hold of any bytes whatever: run by the fuzzer in `fuzz/`, and by a test.
+//! Properties of decoding that hold for any bytes: run by the fuzzer in `fuzz/`, and by a test.
 
 use amqp::frame::{Frame, FrameKind, Split};
 use amqp::limits::FRAME_BYTES_BEFORE_OPEN_MAX;
@@ -35,7 +35,7 @@ pub(crate) fn frames(bytes: &[u8]) {
     }
 }
 
-/// What is a performative survives our encoder.
+/// A valid performative survives our encoder.
 pub(crate) fn performative(bytes: &[u8]) {
     match Performative::decode(bytes) {
         Err(error) => check_error(bytes, error),
@@ -50,7 +50,7 @@ pub(crate) fn performative(bytes: &[u8]) {
     }
 }
 
-/// What is a SASL body survives our encoder.
+/// A valid SASL body survives our encoder.
 pub(crate) fn sasl(bytes: &[u8]) {
     match SaslBody::decode(bytes) {
         Err(error) => check_error(bytes, error),
@@ -65,7 +65,7 @@ pub(crate) fn sasl(bytes: &[u8]) {
     }
 }
 
-/// A message's sections are its bytes, and whatever is asked of it is answered.
+/// A message's sections are its bytes, and every query of it has an answer.
 pub(crate) fn message(bytes: &[u8]) {
     stored(bytes);
     let message = match Message::scan(bytes) {
@@ -99,7 +99,7 @@ pub(crate) fn message(bytes: &[u8]) {
     let _ = CoordinatorRequest::decode(bytes);
 }
 
-/// What a log holds is looked into without another check, whatever it is.
+/// Stored bytes are looked into without another check, valid or not.
 fn stored(bytes: &[u8]) {
     let formats = amqp::formats();
     let index = (formats.index)(FORMAT, bytes);
@@ -114,7 +114,7 @@ fn stored(bytes: &[u8]) {
     assert!(range.start <= range.end && range.end <= bytes.len());
 }
 
-/// Names that are looked for in whatever there is.
+/// Names that are looked for in every message.
 const NAMES: [&str; 12] = [
     "JMSMessageID",
     "JMSCorrelationID",
@@ -137,7 +137,7 @@ fn subject(body: &[u8]) -> Subject<'_> {
     Subject { format, body, priority, is_persistent, created, expires, failed, death }
 }
 
-/// Selectors see what the sections say, with an index and without.
+/// Selectors see the same values with an index and without.
 fn check_seen(message: &Message<'_>) {
     let formats = amqp::formats();
     let index = (formats.index)(FORMAT, message.bytes());

@@ -1,7 +1,7 @@
-//! What Qpid JMS 2.10.0 sends in a session that has a bit of everything, and what we read in it.
+//! Frames of Qpid JMS 2.10.0 in a session that has a bit of everything, and our reading of them.
 //!
-//! `testdata/qpid-jms.txt` has each frame as `> hex` and what it says below. After a change that
-//! is meant, `UPDATE=1 cargo test -p dunlin-amqp golden` writes it anew; read the difference.
+//! `testdata/qpid-jms.txt` has each frame as `> hex` and its meaning below. After a change that is
+//! meant, `UPDATE=1 cargo test -p dunlin-amqp golden` writes it anew; read the difference.
 
 use std::fmt::Write as _;
 use std::{env, fs};

@@ -1,4 +1,4 @@
-//! Values and performatives that nobody honest sends, each with the error that it gets.
+//! Values and performatives that no honest peer sends, each with its error.
 
 use std::iter;
 
@@ -103,7 +103,7 @@ fn empty_elements_are_counted_up_to_their_limit() {
     assert_eq!(Value::decode(&array(EMPTY_ELEMENTS_MAX + 1)).unwrap_err().kind, TooManyElements);
 }
 
-/// Whatever a frame holds: lists of arrays, maps of them, or several fields.
+/// In any frame: lists of arrays, maps of them, or several fields.
 #[test]
 fn empty_elements_of_all_arrays_are_counted_together() {
     let half = |more| array_of_zeros(EMPTY_ELEMENTS_MAX / 2 + more);

@@ -1,4 +1,4 @@
-//! Streams whose frames lie about themselves.
+//! Streams of frames that lie about themselves.
 
 use amqp::DecodeErrorKind::{self as Kind, *};
 use amqp::frame::{Frame, Split};
@@ -25,7 +25,7 @@ fn hostile_frames_are_refused_by_their_head() {
     assert_eq!(refused("47455420 2f 20 4854"), FrameTooLarge, "HTTP");
 }
 
-/// The limit holds on the claim: nobody has to buffer what will be refused.
+/// The limit holds on the claim: the server need not buffer a frame that it will refuse.
 #[test]
 fn a_large_frame_is_refused_before_its_body_is_there() {
     let head = bytes("00001000 02 00 0000");

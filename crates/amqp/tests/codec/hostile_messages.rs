@@ -1,4 +1,4 @@
-//! Messages whose sections lie, and messages that are unusual and right.
+//! Messages with sections that lie, and messages that are unusual and right.
 
 use amqp::DecodeErrorKind::*;
 use amqp::error::condition::RESOURCE_LIMIT_EXCEEDED;
@@ -56,7 +56,7 @@ fn hostile_messages_are_refused() {
 }
 
 /// However few bytes they take, elements and sections are counted: each would be looked at while
-/// everybody else waits.
+/// all other clients wait.
 #[test]
 fn sections_have_bounded_elements() {
     let annotations = |value: &[u8]| {
@@ -78,7 +78,7 @@ fn sections_have_bounded_elements() {
     let footer = [&[0, 0x53, 0x78][..], &half[3..]].concat();
     let both = [&half[..], &bytes("00 53 75 a0 00"), &footer].concat();
     assert_eq!(Message::scan(&both).unwrap_err().kind, too_many);
-    // Arrays of what takes no bytes have one budget, too.
+    // Arrays of elements without bytes have one budget, too.
     let arrays = |count| Message::scan(&annotations(&list(count, &bytes("e0 02 80 40")))).map(drop);
     assert_eq!(arrays(EMPTY_ELEMENTS_MAX / 0x80), Ok(()));
     assert_eq!(arrays(EMPTY_ELEMENTS_MAX / 0x80 + 1).unwrap_err().kind, TooManyElements);
@@ -100,7 +100,7 @@ fn bodies_have_bounded_sections() {
     }
 }
 
-/// The inside of a body is the receiver's: it is looked at when somebody asks for it.
+/// The inside of a body is the receiver's: it is looked at when a reader asks for it.
 #[test]
 fn the_inside_of_a_body_is_checked_when_it_is_read() {
     let message = bytes("00 53 77 c0 03 01 a1 ff");

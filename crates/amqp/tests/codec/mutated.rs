@@ -1,4 +1,4 @@
-//! The fuzzer's bodies over what Qpid JMS sent, damaged in ways that are the same each time.
+//! The fuzzer's bodies over frames of Qpid JMS, damaged in ways that are the same each time.
 
 use crate::{fuzz_body, golden};
 

@@ -1,4 +1,4 @@
-//! fe2o3-amqp as the oracle: it reads what we write, and we read what it writes.
+//! fe2o3-amqp as the oracle: it reads our bytes, and we read its bytes.
 //!
 //! A performative goes ours → theirs → ours and has to be the same. Two fields that we had
 //! confused would come back all the same, so one of each kind is compared field by field as well.

@@ -1,4 +1,4 @@
-//! What we encode we decode to the same, and no shorter encoding would do.
+//! Encoded values decode to the same, and no shorter encoding would do.
 
 use amqp::encode;
 use amqp::performative::Performative;

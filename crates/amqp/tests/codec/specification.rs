@@ -130,7 +130,7 @@ fn equal_keys_are_invalid() {
     }
     let properties = bytes("00 53 74 c1 0a 04 a1 01 62 43 a1 01 62 52 01");
     assert_eq!(Message::scan(&properties).unwrap_err().kind, DuplicateKey);
-    // What is in a body is for its receiver alone.
+    // The inside of a body is for its receiver alone.
     assert!(Message::scan(&bytes("00 53 77 c1 0a 04 a3 01 62 43 a3 01 62 52 01")).is_ok());
 }
 

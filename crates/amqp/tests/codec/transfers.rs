@@ -1,4 +1,4 @@
-//! One delivery cut into frames, whatever the sizes.
+//! One delivery cut into frames of any sizes.
 
 use amqp::frame::{Frame, FrameKind, Split};
 use amqp::performative::{Performative, Transfer, TransferFrames};

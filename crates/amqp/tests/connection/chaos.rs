@@ -1,6 +1,6 @@
-//! Random peers: mostly sensible frames in senseless order, some of them damaged. Nothing panics,
-//! whatever they get can be decoded and fits into their frames, the engine stays sound, and once
-//! they are gone it holds nothing for them.
+//! Random peers: mostly sensible frames in senseless order, some of them damaged. Nothing panics.
+//! All frames for them can be decoded and fit their limits. The engine stays sound, and once they
+//! are gone it holds nothing for them.
 
 use amqp::Options;
 
@@ -35,7 +35,7 @@ const UNSETTLED: [usize; 3] = [3, 262_144, 262_144];
 
 const STEPS: u64 = 400;
 
-/// Gives what the peers got.
+/// Gives the frames that the peers got.
 pub(crate) fn run(seed: u64) -> String {
     let mut all = String::new();
     let mut random = Random::new(seed);

@@ -46,7 +46,7 @@ fn put(pair: &mut Pair, queue: &str, body: &str) {
 }
 
 /// A peer may send any number of frames that ask the engine for nothing: it stops between them, and
-/// counts what they cost.
+/// counts their cost.
 #[test]
 fn frames_without_commands_take_turns() {
     let mut connection =
@@ -61,12 +61,12 @@ fn frames_without_commands_take_turns() {
         (command.is_some(), connection.has_more(), connection.half_sent(), steps)
     };
     assert_eq!(poll(&["header amqp", "open a"]), (false, false, false, 3));
-    // Nobody has this delivery: nothing comes of it but the work of reading.
+    // The peer does not hold this delivery: it costs only the work of reading.
     let begun = poll(&["begin 0"]);
     assert!(begun.0, "a begin is answered in its turn");
     assert_eq!(poll(&["disposition 0 7 settled accepted"; 64 + 63]), (false, true, false, 63 * 3));
     assert_eq!(poll(&[]), (false, false, false, 62 * 3));
-    // A frame whose bytes are looked at one by one costs more.
+    // A frame costs more if its bytes are looked at one by one.
     let long = format!("open {}", "a".repeat(4_000));
     assert_eq!(poll(&[&long]).3, (4_000 - 512) / 8 + 2);
 }

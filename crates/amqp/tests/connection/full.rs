@@ -128,7 +128,7 @@ fn selectors_count_as_their_connections_but_for_the_usual() {
     "header amqp/open a/begin 0".split('/').for_each(|line| pair.say(client, line));
     (0..8).for_each(|handle| attach(&mut pair, handle, 100));
     assert_eq!(pair.held_bytes(client), 0, "as few and short as most have");
-    // What the engine makes of a text is several times as long.
+    // The engine makes several times as much of a text.
     attach(&mut pair, 8, 50_000);
     assert!(pair.held_bytes(client) > 450_000, "{}", pair.held_bytes(client));
     pair.say(client, "detach 0 8 closed");

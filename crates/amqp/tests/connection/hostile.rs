@@ -1,5 +1,5 @@
-//! What must hold of a connection and the engine behind it, whatever a peer sends: run by the
-//! fuzzer in `fuzz/`, and by a test.
+//! Properties of a connection and the engine behind it that hold for any bytes of a peer: run by
+//! the fuzzer in `fuzz/`, and by a test.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use model::{
     SessionId, StorePolicy,
 };
 
-/// What the first byte of the input says of how the rest is sent.
+/// The first byte of the input: how the rest is sent.
 #[derive(Clone, Copy)]
 pub(crate) struct Manner(pub(crate) u8);
 
@@ -150,7 +150,7 @@ impl World {
         self.turn(self.received / 8 + 1);
     }
 
-    /// Until nothing happens any more, which has to be soon: what follows from `frames` frames.
+    /// Until nothing happens any more, which has to be soon: the consequences of `frames` frames.
     fn turn(&mut self, frames: usize) {
         let commands = self.commands;
         let (before, bytes) = (total(&self.engine.statistics()), self.received + BEFORE_BYTES);

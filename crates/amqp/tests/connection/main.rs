@@ -1,6 +1,6 @@
-//! The connection, driven by scripts, alone and with the engine: what a peer sends, what the engine
-//! is asked and replies, and what the peer gets. `UPDATE=1 cargo test -p dunlin-amqp` writes down
-//! what happens.
+//! The connection, driven by scripts, alone and with the engine: the peer's frames, the engine's
+//! commands and replies, and the frames for the peer. `UPDATE=1 cargo test -p dunlin-amqp` writes
+//! down the results.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

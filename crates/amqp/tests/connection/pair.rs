@@ -18,10 +18,10 @@ pub(crate) struct Pair {
     pub(crate) engine: Engine,
     effects: Effects,
     pub(crate) now: Nanos,
-    /// What is synced of the log.
+    /// The synced part of the log.
     pub(crate) durable: Lsn,
     pub(crate) ends: Vec<End>,
-    /// What the client of another protocol got last.
+    /// The latest message of the client of another protocol.
     reserved: MessageId,
 }
 
@@ -181,7 +181,7 @@ impl Pair {
         connection.has_more()
     }
 
-    /// A client of another protocol does something: what it gets.
+    /// A client of another protocol does something: its answers.
     pub(crate) fn stranger(&mut self, words: &Words<'_>) -> String {
         let link = LinkId(0);
         let queue = || QueueName::new(words.at(1)).unwrap();
@@ -221,7 +221,7 @@ impl Pair {
         lines
     }
 
-    /// What a client got, in words.
+    /// The frames that a client got, in words.
     pub(crate) fn hear(&mut self, end: usize, frame_bytes_max: u32) -> String {
         words::sent(&std::mem::take(&mut self.ends[end].out), frame_bytes_max)
     }

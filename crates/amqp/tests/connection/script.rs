@@ -1,12 +1,11 @@
-//! Scripts: commands, `----`, what came of them, an empty line.
+//! Scripts: commands, `----`, their results, an empty line.
 //!
 //! A line is a frame of the peer (see `peer`), or one of
 //! * `reply <what> [at=<lsn>]`: the engine's reply to the next command that has none; so many as
 //!   there are commands. Without it the engine does as asked at once.
-//! * `deliver <link> <message> …`, `drained <link> <delivered>`, `gone <link>`: what it sends by
-//!   itself
-//! * `hold`: from here on replies have to be given by `reply`; `log <lsn>`: what puts, settlements
-//!   and commits wait for; `durable <lsn>`: that much is synced
+//! * `deliver <link> <message> …`, `drained <link> <delivered>`, `gone <link>`: unsolicited replies
+//! * `hold`: from here on replies have to be given by `reply`; `log <lsn>`: the position that puts,
+//!   settlements and commits depend on; `durable <lsn>`: that much is synced
 //! * `after <ms>`, `timeout`, `half-close`, `shutdown`, `drain` (the server stores nothing more),
 //!   `facts`
 
@@ -24,7 +23,7 @@ use model::{
 use crate::peer::{self, Words};
 use crate::words;
 
-/// One connection, and an engine that says what the script wants.
+/// One connection, and an engine that replies as the script says.
 struct World {
     connection: Connection,
     input: InputBuffer,
@@ -41,7 +40,7 @@ struct World {
     lines: String,
 }
 
-/// Runs the scripts of a folder, each with a world of its own, which says what a line brings about.
+/// Runs the scripts of a folder, each with a world of its own, which gives the results of a line.
 pub(crate) fn run_all<S: FnMut(&str) -> String>(folder: &str, world: impl Fn() -> S) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(folder);
     let mut files: Vec<PathBuf> =
@@ -205,7 +204,7 @@ impl World {
             }
             self.asked.push_back(command);
         }
-        // In their order: what is held holds up what comes behind it.
+        // In their order: a held event holds up those behind it.
         while let Some(command) =
             self.asked.pop_front_if(|command| !self.holds || is_close(command))
         {

@@ -1,4 +1,4 @@
-//! What peers send in the scripts, for the fuzzer to begin with, and damaged in ways that are the
+//! Frames of peers in the scripts, for the fuzzer to begin with, and damaged in ways that are the
 //! same each time.
 //!
 //! `SEEDS=fuzz/corpus/amqp_connection cargo test -p dunlin-amqp seeds` writes them to that folder.

@@ -12,7 +12,7 @@ use amqp::terminus::{AttachTarget, DistributionMode, ExpiryPolicy, LifetimePolic
 use amqp::types::{Fields, Symbols};
 use model::{Command, Nanos, Persistence};
 
-/// Each header and frame of what was sent.
+/// Each header and frame that was sent.
 pub(crate) fn sent(mut bytes: &[u8], frame_bytes_max: u32) -> String {
     let mut lines = String::new();
     while !bytes.is_empty() {
