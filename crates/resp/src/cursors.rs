@@ -1,4 +1,4 @@
-//! Where SCANs go on. A cursor is a number to clients, and the place behind a name to the engine.
+//! The cursors of SCAN. A cursor is a number to clients, and the place behind a name to the engine.
 
 use alloc::collections::VecDeque;
 

@@ -10,7 +10,7 @@ use crate::words::Words;
 
 type Said = Result<(), Fault>;
 
-/// The Redis whose commands and words these are; clients decide by it what they may ask.
+/// The version of Redis that these commands and words are of; clients choose their commands by it.
 pub(crate) const REDIS_VERSION: &str = "7.0.15";
 
 const WRONG_PASSWORD: Fault =

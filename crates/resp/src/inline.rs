@@ -24,7 +24,7 @@ pub(crate) fn split(line: &[u8], words: &mut Words) -> Result<(), Unbalanced> {
     }
 }
 
-/// Takes a word from the front; gives what is behind it.
+/// Takes a word from the front; gives the rest behind it.
 fn word<'a>(mut rest: &'a [u8], words: &mut Words) -> Result<&'a [u8], Unbalanced> {
     while let Some((first, behind)) = rest.split_first() {
         rest = match first {

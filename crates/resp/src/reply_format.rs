@@ -29,7 +29,7 @@ pub(crate) enum ReplyFormat {
     Inserted,
     /// An element or nothing.
     One,
-    /// The same of a command that waited, whose nothing has another form.
+    /// The same of a command that waited, which has another form for nothing.
     OneAwaited,
     /// Elements, or nothing where there is no list.
     Many,

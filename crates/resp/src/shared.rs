@@ -18,9 +18,9 @@ use crate::reader::COMMAND_BYTES_MAX;
 /// One of the two ends of a list, as Redis calls them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Side {
-    /// Where LPUSH puts.
+    /// The end at which LPUSH stores.
     Left,
-    /// Where RPUSH puts.
+    /// The end at which RPUSH stores.
     #[default]
     Right,
 }
@@ -39,7 +39,7 @@ pub struct Options {
     pub reply_bytes_max: usize,
     /// The meaning of "persistent".
     pub policy: StorePolicy,
-    /// Where clients connect.
+    /// The port for clients.
     pub port: u16,
     /// Connections that may be open.
     pub connections_max: usize,
@@ -97,9 +97,9 @@ impl Shared {
         }
     }
 
-    /// The command for the engine in the name of a session whose waiting another client has ended.
-    /// Ask after each call of a session's `poll_command` and `handle_reply`, until there is none:
-    /// later that session may wait for something else.
+    /// The command for the engine in the name of a session that waited until another client ended
+    /// the wait. Ask after each call of a session's `poll_command` and `handle_reply`, until there
+    /// is none: later that session may wait for something else.
     pub fn poll_unblocked(&mut self) -> Option<(SessionId, Command)> {
         Some((self.unblocked.pop_front()?, cancel_wait()))
     }

@@ -19,7 +19,7 @@ use crate::words::Words;
 pub(crate) struct Transaction {
     /// The commands for the engine.
     commands: Vec<Command>,
-    /// Where the answer to each comes from.
+    /// The source of each answer.
     parts: Vec<Part>,
     /// Bytes of their words.
     words_bytes: usize,

@@ -15,7 +15,7 @@ const KEPT_WORDS_MAX: usize = 256;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Words {
     bytes: Vec<u8>,
-    /// Where each word ends.
+    /// The end of each word.
     ends: Vec<usize>,
 }
 
@@ -73,7 +73,7 @@ impl Words {
         index < self.len() && self.word(index).eq_ignore_ascii_case(word.as_bytes())
     }
 
-    /// A word in lower case, for a look-up; as text, whatever its bytes.
+    /// A word in lower case, for a look-up; as text, for any bytes.
     pub(crate) fn lower(&self, index: usize) -> String {
         String::from_utf8_lossy(self.word(index)).to_ascii_lowercase()
     }

@@ -16,7 +16,7 @@ pub(crate) struct Harness {
     session: Session,
     input: InputBuffer,
     gate: Gate,
-    /// What the connection has to send.
+    /// The bytes that the connection has to send.
     out: Vec<u8>,
     /// How many bytes it has sent before those.
     sent: u64,
@@ -94,7 +94,7 @@ impl Harness {
                 self.gate.push(output.after, self.sent + out.len() as u64);
             }
         }
-        // What was answered without the engine waits for nothing more.
+        // An answer without the engine waits for nothing more.
         self.gate.push(DependsOn::NOTHING, self.sent + self.out.len() as u64);
     }
 
@@ -110,7 +110,7 @@ impl Harness {
     }
 }
 
-/// Nobody asks.
+/// Never asked.
 struct Nothing;
 
 impl Facts for Nothing {

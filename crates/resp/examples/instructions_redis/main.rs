@@ -1,8 +1,8 @@
-//! Commands of Redis through session, engine and log, for whoever counts the instructions of it:
+//! Commands of Redis through session, engine and log, to count their instructions:
 //! `cargo xtask instructions` runs it under callgrind with two counts of commands and prints the
 //! difference.
 //!
-//! `instructions_redis WHAT STORE COUNT`, where STORE is `none` or `always`, and WHAT one of
+//! `instructions_redis CASE STORE COUNT`, where STORE is `none` or `always`, and CASE one of
 //!
 //! * `push`: a client sends `LPUSH`, in bursts, with an element each, and is answered
 //! * `pop`: the same; then it takes them with `RPOP`
@@ -10,7 +10,7 @@
 //! * `multi`: a client sends `MULTI`, 89 `LPUSH` and 11 `RPOP`, a pop after eight pushes each, and
 //!   `EXEC`, all in one read; a hundred of these commands are counted for one transaction
 //!
-//! or a shape that costs most of what a peer may send, of which each of COUNT is 16 KiB:
+//! or a shape of a peer's bytes that costs most, of which each of COUNT is 16 KiB:
 //!
 //! * `lines`: empty ones; `inline`: commands in one line; `arrays`: commands as arrays
 //! * `unknown`: a command that there is not

@@ -65,7 +65,7 @@ pub struct Session {
     follow_ups: VecDeque<FollowUp>,
     subscriptions: Subscriptions,
     transaction: Option<Transaction>,
-    /// The engine observes keys for it, whose names take so many bytes at most.
+    /// The engine observes keys for it; their names take so many bytes at most.
     watching: Option<usize>,
     /// It took elements, and has given the engine no command since.
     popped: bool,
@@ -97,13 +97,13 @@ enum Awaited {
     Query(ReplyFormat),
     /// The same, and it may come later: there is no place yet.
     Waiting(ReplyFormat),
-    /// The same, and it may come later: the client asked to wait, for lists whose names take so
-    /// many bytes.
+    /// The same, and it may come later: the client asked to wait, for lists with names of so many
+    /// bytes.
     Blocked(ReplyFormat, usize),
     Exec(Parts),
     /// The same, and it comes later.
     WaitingExec(Parts),
-    /// To observing keys whose names take so many bytes.
+    /// To observing keys with names of so many bytes.
     Watch(usize),
     Subscribe(LinkId, Target),
     Unsubscribe(Target),
@@ -729,7 +729,7 @@ fn is_for_subscribers(spec: &Spec) -> bool {
 }
 
 /// True if a refused command is a line of an HTTP request. By a method other than POST only a line
-/// is known: typed by a person who means `DEL`, `DELETE` is an unknown command.
+/// is known: `DELETE` without a target, typed for `DEL`, is an unknown command.
 fn is_http(words: &Words, is_inline: bool) -> bool {
     let (first, second) = (words.word(0), words.word(1));
     let is_request = is_inline && is_method(first) && is_target(second);

@@ -14,11 +14,11 @@ pub(crate) struct Pair {
     ids: Vec<u64>,
     clients: Vec<Client>,
     observer: Observer,
-    /// What was sent lately, for the story of a difference.
+    /// The latest commands, for the story of a difference.
     story: Vec<String>,
 }
 
-/// Whose answer is compared in another order.
+/// How the answers of commands are ordered before they are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Exact,
@@ -66,8 +66,7 @@ impl Pair {
         }
     }
 
-    /// Sends one command that may wait, and compares what has come of it so far; tells whether it
-    /// waits.
+    /// Sends one command that may wait, and compares the answers so far; true if it waits.
     pub(crate) fn ask_waiting(&mut self, connection: usize, command: &str) -> bool {
         self.send(connection, command);
         self.settle();
@@ -86,8 +85,8 @@ impl Pair {
         real.is_some()
     }
 
-    /// Sends one command that may bring something to anybody, and compares all that each hears, in
-    /// any order.
+    /// Sends one command that may bring messages to any client, and compares all answers of each,
+    /// in any order.
     pub(crate) fn tell(&mut self, connection: usize, command: &str) {
         self.send(connection, command);
         self.settle();
@@ -102,7 +101,7 @@ impl Pair {
         }
     }
 
-    /// The answers to one command of each side's own, compared by nobody.
+    /// The answers to one command of each side's own, not compared.
     pub(crate) fn ask_apart(&mut self, connection: usize, commands: [&str; 2]) -> [Vec<u8>; 2] {
         let id = self.ids[connection];
         self.ours.send(id, format!("{}\r\n", commands[0]).as_bytes());
@@ -120,7 +119,7 @@ impl Pair {
         assert_eq!(escape::text(&ours), escape::text(&real), "{}", escape::text(bytes));
     }
 
-    /// Waits until all that Redis has to say to what was sent so far has arrived.
+    /// Waits until all answers of Redis to the commands so far have arrived.
     fn settle(&mut self) {
         self.observer.settle(&mut self.clients);
     }

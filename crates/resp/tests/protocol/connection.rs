@@ -3,7 +3,7 @@
 use model::{Command, Nanos, Reply, SessionId};
 use resp::{InputBuffer, Session, Shared};
 
-/// A session with what a server keeps for it.
+/// A session with the server's state for it.
 pub(crate) struct Connection {
     session: Option<Session>,
     input: InputBuffer,

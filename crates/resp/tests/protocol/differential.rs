@@ -152,7 +152,7 @@ fn waiting_clients_are_served_as_in_redis() {
     });
 }
 
-/// Of what one command brings to one client, the order is nobody's promise.
+/// One command brings a client several messages: their order is not promised.
 #[test]
 fn subscribers_hear_what_they_hear_from_redis() {
     const CONNECTIONS: usize = 5;
@@ -318,7 +318,7 @@ fn key_command(random: &mut Random) -> String {
     }
 }
 
-/// What answers with an array whose order is nobody's promise.
+/// A command that answers with an array without a promised order.
 fn unordered(random: &mut Random) -> String {
     random.pick(&["KEYS *", "KEYS a", "KEYS [ab]", "KEYS [^a]*", "KEYS ?", "KEYS \\\\a"]).into()
 }

@@ -3,7 +3,7 @@
 use model::Nanos;
 use resp::{Facts, Options, Shared};
 
-/// What INFO says in tests.
+/// The facts of INFO in tests.
 pub(crate) struct FixedFacts;
 
 impl Facts for FixedFacts {
@@ -40,7 +40,7 @@ impl Facts for FixedFacts {
     }
 }
 
-/// What connections share, with these facts.
+/// The shared state of connections, with these facts.
 pub(crate) fn shared(options: Options) -> Shared {
     Shared::new(options, Box::new(FixedFacts))
 }

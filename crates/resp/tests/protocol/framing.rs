@@ -1,4 +1,4 @@
-//! Where an answer ends.
+//! The ends of answers.
 
 /// Takes the first whole answer, or message, from the front.
 pub(crate) fn take(bytes: &mut Vec<u8>) -> Option<Vec<u8>> {
@@ -16,7 +16,7 @@ pub(crate) fn whole(bytes: &[u8]) -> usize {
     at
 }
 
-/// Where what begins at `start` ends, if it has come as a whole.
+/// The end of the answer that begins at `start`, if it has come as a whole.
 fn length(bytes: &[u8], start: usize) -> Option<usize> {
     let line = bytes.get(start..)?.windows(2).position(|window| window == b"\r\n")?;
     let behind = start + line + 2;

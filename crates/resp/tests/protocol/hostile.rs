@@ -1,5 +1,5 @@
-//! What a peer may send by mistake or malice must neither stop the session nor throw it out of
-//! step nor cost memory, and must mean the same however the network cuts it into pieces.
+//! A peer's input, by mistake or malice, must neither stop the session nor throw it out of step nor
+//! cost memory, and must mean the same however the network cuts it into pieces.
 //!
 //! The fuzz targets in `fuzz/` share [`bytes`], [`alone`] and [`commands`].
 
@@ -17,7 +17,8 @@ pub(crate) fn bytes(input: &[u8]) {
     assert_eq!(replay(input, size), replay(input, usize::MAX), "in pieces of {size}");
 }
 
-/// Any bytes to a session with nobody behind it, who refuses all: the same is asked and answered.
+/// Any bytes to a session without an engine, each command refused: the same commands and answers in
+/// pieces.
 pub(crate) fn alone(input: &[u8]) {
     let size = piece_bytes(input);
     assert_eq!(asked(input, size), asked(input, usize::MAX), "in pieces of {size}");
@@ -67,10 +68,9 @@ fn replay(input: &[u8], size: usize) -> Vec<u8> {
     heard
 }
 
-/// Any commands of three clients, as an array of words each: what they hear are whole answers, and
-/// none that says that something is wrong with us. The first byte says whose a command is and how
-/// many words it has; of each word, one byte says which of the known ones it is, or how many
-/// bytes follow.
+/// Any commands of three clients, as an array of words each: they get whole answers, and none that
+/// reports a fault of ours. The first byte gives the client of a command and its number of words;
+/// of each word, one byte says which of the known ones it is, or how many bytes follow.
 pub(crate) fn commands(mut input: &[u8]) {
     let mut ours = Ours::new(Options::default());
     let clients = [ours.connect(), ours.connect(), ours.connect()];
@@ -354,7 +354,7 @@ fn what_is_watched_counts_but_for_the_usual() {
     for _ in 0..100 {
         ours.send(client, watch(0, 300).as_bytes());
     }
-    // The same keys are there once; what they count for has an end.
+    // The same keys are there once; their count has an end.
     assert!(ours.collected_bytes(client) < 1_024 * 512);
     assert!(ours.output(client).ends_with(b"+OK\r\n"));
 }

@@ -1,4 +1,4 @@
-//! What one command may cost: each is bounded, and what is beyond is refused in words.
+//! The cost of one command: it is bounded, and a larger one is refused in words.
 
 use model::{
     Command, Element, KeyCommand, Nanos, OneOrMany, PRIORITY_DEFAULT, QueueName, Reply, Values,
@@ -10,7 +10,7 @@ use crate::facts;
 use crate::ours::Ours;
 use crate::runs::encoded;
 
-/// What is heard of one line.
+/// The answer to one line.
 fn heard(line: &str) -> String {
     let mut ours = Ours::new(Options::default());
     let client = ours.connect();
@@ -18,7 +18,7 @@ fn heard(line: &str) -> String {
     String::from_utf8(ours.output(client)).unwrap()
 }
 
-/// What the engine is asked by one line.
+/// The engine's command of one line.
 fn asked(line: &str) -> Command {
     let mut shared = facts::shared(Options::default());
     let mut connection = Connection::new(1, Nanos::ZERO, &mut shared);
@@ -69,8 +69,8 @@ fn what_is_published_is_as_urgent_as_what_names_no_priority() {
     assert_eq!(message.priority, PRIORITY_DEFAULT);
 }
 
-/// The answer to what was asked with these lines, the last of which asks the engine, where it
-/// replies so; and how much memory that takes.
+/// The answer to these lines, the last of which asks the engine, if it replies so; and the memory
+/// that it takes.
 fn answered(lines: &str, reply: Reply) -> (usize, usize) {
     let mut shared = facts::shared(Options::default());
     let mut connection = Connection::new(1, Nanos::ZERO, &mut shared);

@@ -15,7 +15,7 @@ pub(crate) struct Ours {
     effects: Effects,
     shared: Shared,
     connections: BTreeMap<u64, Connection>,
-    /// Those that are being served, who look for more themselves.
+    /// Connections that are being served, which look for more themselves.
     serving: Vec<u64>,
     opened: u64,
     now: Nanos,
@@ -71,7 +71,7 @@ impl Ours {
         self.shared.draining.begin();
     }
 
-    /// What all that was asked has cost the engine.
+    /// The engine's steps for all commands.
     pub(crate) fn steps(&self) -> u64 {
         self.engine.steps()
     }
@@ -107,7 +107,7 @@ impl Ours {
         self.connection(id).take_out()
     }
 
-    /// What it holds of commands that are not done.
+    /// The memory of commands that are not done.
     pub(crate) fn collected_bytes(&mut self, id: u64) -> usize {
         let connection = self.connection(id);
         connection.unread() + connection.session().held_bytes()
@@ -121,7 +121,7 @@ impl Ours {
         self.connections.get_mut(&id).expect("a connection that was opened")
     }
 
-    /// Steps the engine with what this connection has sent.
+    /// Steps the engine with the commands that this connection has sent.
     fn serve(&mut self, id: u64) {
         if self.serving.contains(&id) {
             return;

@@ -1,5 +1,5 @@
 //! Elements that are popped from a queue that protects them: the next command of any kind is done
-//! with them, and who is gone before it has not taken them.
+//! with them, and a client that is gone before it has not taken them.
 
 use engine::EngineOptions;
 use model::{Nanos, StorePolicy};
@@ -7,8 +7,7 @@ use resp::Options;
 
 use crate::ours::Ours;
 
-/// What is left of a list of one element after it was popped, this was sent, and the connection
-/// went.
+/// The rest of a list of one element after it was popped, this was sent, and the connection went.
 fn left_after(sent: &str) -> Vec<u8> {
     let mut engine = EngineOptions::new(StorePolicy::Memory);
     engine.queue_policies.default.pop_lease = Some(Nanos::from_secs(30));

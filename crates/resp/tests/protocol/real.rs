@@ -28,7 +28,7 @@ pub(crate) struct Client {
     traffic: Traffic,
 }
 
-/// Bytes as Redis counts them: what it has read, and what it has written.
+/// Bytes as Redis counts them: read ones, and written ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Traffic {
     input: usize,
@@ -38,7 +38,7 @@ struct Traffic {
 /// A connection that asks how far Redis is.
 pub(crate) struct Observer {
     client: Client,
-    /// What earlier connections had before.
+    /// The traffic of earlier connections before.
     before: Traffic,
 }
 
@@ -149,7 +149,7 @@ impl Client {
         self.stream.set_nonblocking(false).unwrap();
     }
 
-    /// Takes in what arrives within `patience`; false when nothing does.
+    /// Takes in the bytes that arrive within `patience`; false if none do.
     fn receive(&mut self, patience: Duration) -> bool {
         self.stream.set_read_timeout(Some(patience)).unwrap();
         let mut buffer = [0; 64 * 1024];
@@ -165,7 +165,7 @@ impl Client {
         }
     }
 
-    /// Whatever comes until the server has closed its end.
+    /// All bytes until the server has closed its end.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         self.stream.set_read_timeout(Some(PATIENCE)).unwrap();
         self.traffic.output += self.stream.read_to_end(&mut self.received).unwrap();
@@ -190,7 +190,7 @@ impl Observer {
         }
     }
 
-    /// What Redis had read when it read this question, with it, and what it had written.
+    /// The bytes that Redis had read up to and with this question, and those it had written.
     fn traffic(&mut self) -> Traffic {
         let stats = self.info();
         let input = number(&stats, "total_net_input_bytes");

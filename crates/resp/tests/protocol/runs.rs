@@ -1,5 +1,5 @@
-//! Commands that stand one behind the other and are alike are asked of the engine at once. Whatever
-//! rules a list has and whoever waits for it: each is answered as if it had come alone.
+//! Commands that stand one behind the other and are alike are asked of the engine at once. For all
+//! rules of a list and all waiting clients, each is answered as if it had come alone.
 
 use engine::{EngineOptions, QueuePolicies};
 use model::{Nanos, QueueBounds, QueuePolicy, StorePolicy, WhenFull};
@@ -32,7 +32,7 @@ pub(crate) fn burst(random: &mut Random) -> Vec<Vec<String>> {
             let element = random.pick(&["x", "y", "z", "", "another"]);
             let words: &[&str] = match name {
                 "LPOP" | "RPOP" | "LLEN" => &[name, key],
-                // Lists, too, and what is there not.
+                // Lists, too, and missing keys.
                 "GET" | "get" => &[name, random.pick(&["a", "b", "v", "w", "none"])],
                 _ => &[name, key, element],
             };
@@ -63,7 +63,7 @@ impl Twins {
     }
 
     fn pass_time(&mut self, story: &str) {
-        // Those who wait for a place or for memory go on by time.
+        // Clients that wait for a place or for memory go on by time.
         self.0.iter_mut().for_each(|twin| twin.pass_time(Nanos::from_millis(100)));
         self.compare(story);
     }
@@ -77,7 +77,7 @@ impl Twins {
         }
     }
 
-    /// Plays bursts of several clients, some of whom wait at times.
+    /// Plays bursts of several clients, some of which wait at times.
     fn play(&mut self, seed: u64, waits: bool) {
         let random = &mut Random::new(seed);
         self.send(1, &[encoded(&["SET", "v", "a value"])], "the value");
@@ -155,7 +155,7 @@ fn what_is_protected_is_held_one_by_one() {
         let policy = QueuePolicy { pop_lease, ..QueuePolicy::default() };
         let mut twins = Twins::new(&options(policy));
         twins.play(3_000 + seed, seed % 2 == 0);
-        // The last who popped is gone: what it had last is back, and nothing else.
+        // The last client that popped is gone: its last elements are back, and nothing else.
         for twin in &mut twins.0 {
             (1..CONNECTIONS).for_each(|connection| twin.close(connection));
         }

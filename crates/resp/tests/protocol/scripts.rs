@@ -1,5 +1,5 @@
-//! The files in `testdata/scripts`: what clients send to sessions with an engine behind them, then
-//! `----`, and what each of them hears. `UPDATE=1` writes what they hear today; read the
+//! The files in `testdata/scripts`: commands of clients to sessions with an engine behind them,
+//! then `----`, and the answers of each. `UPDATE=1` writes the answers of today; read the
 //! difference.
 //!
 //! Each script also runs with its input cut into pieces of many sizes: that must change nothing.

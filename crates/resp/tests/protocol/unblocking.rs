@@ -1,5 +1,5 @@
-//! `CLIENT UNBLOCK` in a transaction that itself had to wait: what it says is told when the
-//! transaction is done, which others have caused.
+//! `CLIENT UNBLOCK` in a transaction that itself had to wait: its answer comes when the transaction
+//! is done, by a command of another client.
 
 use engine::EngineOptions;
 use model::{Nanos, StorePolicy};
@@ -15,7 +15,7 @@ fn push(key: &str) -> String {
     format!("RPUSH {key} {}\r\n", "x".repeat(BODY_BYTES))
 }
 
-/// A broker whose memory is full of a list `l`.
+/// A broker with its memory full of a list `l`.
 fn full() -> Ours {
     let engine = EngineOptions::new(StorePolicy::Memory);
     let engine = EngineOptions { memory_limit: MEMORY_BYTES, ..engine };
@@ -30,7 +30,7 @@ fn full() -> Ours {
     }
 }
 
-/// What the sender hears of a transaction that waits for memory and unblocks a client, when
+/// The answers to the sender of a transaction that waits for memory and unblocks a client, when
 /// another makes room.
 fn heard(ours: &mut Ours, sender: u64, unblocked: u64) -> Vec<u8> {
     let push = push("n");
