@@ -1,9 +1,9 @@
-//! What costs most of what a peer may send by beanstalkd's protocol, for whoever counts the
-//! instructions of it: `cargo xtask instructions` runs it under callgrind with two counts and
-//! prints the difference.
+//! The shapes of a peer's bytes that cost most by beanstalkd's protocol, to count their
+//! instructions: `cargo xtask instructions` runs it under callgrind with two counts and prints the
+//! difference.
 //!
-//! `instructions_beanstalk WHAT STORE COUNT`, where WHAT is one of the shapes in `main`, of which
-//! each of COUNT is 16 KiB. STORE is not looked at: what is sent stores nothing.
+//! `instructions_beanstalk CASE STORE COUNT`, where CASE is one of the shapes in `main`, of which
+//! each of COUNT is 16 KiB. STORE is not looked at: these bytes store nothing.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "it is a measurement")]
 #![allow(dead_code, reason = "it uses a part of what tests have")]
 

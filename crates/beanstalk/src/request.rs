@@ -9,7 +9,7 @@ use crate::verb::Verb;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     Put(Put),
-    /// A put whose body is too large; `bytes` of it follow, and a line end.
+    /// A put with too large a body; `bytes` of it follow, and a line end.
     PutTooBig {
         bytes: u64,
     },

@@ -16,7 +16,7 @@ const BYTES_FREE: usize = 32 * 1_024;
 #[derive(Debug, Default)]
 pub(crate) struct Watched {
     tubes: Vec<QueueName>,
-    /// Where each stands in `tubes`.
+    /// The place of each in `tubes`.
     places: BTreeMap<QueueName, usize>,
     /// The bytes that they take of memory.
     bytes: usize,

@@ -1,7 +1,7 @@
-//! Selectors that cost most, for whoever counts the instructions of it: `cargo xtask instructions`
-//! runs it under callgrind with two counts and prints the difference.
+//! Selectors that cost most, to count their instructions: `cargo xtask instructions` runs it under
+//! callgrind with two counts and prints the difference.
 //!
-//! `instructions_selector WHAT STORE COUNT`, where WHAT is one of the shapes in [`SHAPES`], or
+//! `instructions_selector CASE STORE COUNT`, where CASE is one of the shapes in [`SHAPES`], or
 //! `parse` and one of these: whether it matches, or that it is one, is found COUNT times. STORE is
 //! not looked at: a selector stores nothing.
 #![allow(clippy::unwrap_used, reason = "it is a measurement")]

@@ -1,4 +1,4 @@
-//! What matching costs: nanoseconds per message for some selectors.
+//! The cost of matching: nanoseconds per message for some selectors.
 //!
 //! `cargo run --release -p dunlin-selector --example speed`
 

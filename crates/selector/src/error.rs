@@ -9,7 +9,7 @@ use crate::limits;
 /// A text that is refused. The fault is the selector's author's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// Where in the text, in bytes; never inside of a character.
+    /// The position in the text, in bytes; never inside of a character.
     pub position: usize,
     /// The same in characters, the first being 1.
     pub column: usize,

@@ -11,7 +11,7 @@ pub(crate) enum Kind {
     Any,
 }
 
-/// The only field whose possible values are known.
+/// The only field with a known set of values.
 pub(crate) const DELIVERY_MODE: &str = "JMSDeliveryMode";
 
 /// Its values.

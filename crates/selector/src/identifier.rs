@@ -1,8 +1,8 @@
 //! Which characters an identifier is made of: Java's letters and digits, as far as the core
 //! library knows Unicode.
 //!
-//! What Unicode calls alphabetic is what Java calls a letter and a few signs more; control
-//! characters, which Java ignores inside identifiers, are refused.
+//! Unicode's alphabetic characters are Java's letters and a few signs more; control characters,
+//! which Java ignores inside identifiers, are refused.
 
 /// True if an identifier may begin so: a letter, a currency sign, a connector.
 pub(crate) fn is_start(c: char) -> bool {

@@ -2,9 +2,9 @@
 //! consumer says which messages it wants.
 //!
 //! Pure: text in, [`Selector`] out; a message's [`Properties`] in, yes or no out. It knows no
-//! message, no queue and no protocol, keeps no state, and what it may cost is bounded by
-//! [`limits`]. A selector is parsed once into a short program; matching runs each step of it at
-//! most once, allocates nothing and calls itself nowhere.
+//! message, no queue and no protocol, keeps no state, and its cost is bounded by [`limits`]. A
+//! selector is parsed once into a short program; matching runs each step of it at most once,
+//! allocates nothing and calls itself nowhere.
 //!
 //! ```
 //! # use selector::{Properties, Selector, Value};
@@ -23,7 +23,7 @@
 //! # Ok::<(), selector::ParseError>(())
 //! ```
 //!
-//! # What the specification leaves open, or others do otherwise
+//! # Points that the specification leaves open, or others do otherwise
 //!
 //! * An empty text, or one of white space, is no selector (3.8.1): it matches everything.
 //! * NULL operands make a comparison unknown. Values of unlike types compare false under *every*
@@ -31,27 +31,28 @@
 //!   ActiveMQ and Artemis take `<>` for `NOT =`.
 //! * Strings and booleans know only `=` and `<>`; another comparison of two strings is false, and
 //!   is refused where a literal shows it.
-//! * `x NOT IN …` and `x NOT LIKE …` are `NOT (x IN …)` and `NOT (x LIKE …)`. Of what is no string
-//!   IN is unknown and LIKE false, as in ActiveMQ and Qpid: `x NOT LIKE …` is true for a number,
-//!   `x NOT IN …` is not. `x NOT BETWEEN a AND b` is `x < a OR x > b`.
-//! * What is no boolean is unknown as an operand of AND, OR and NOT, and does not match.
+//! * `x NOT IN …` and `x NOT LIKE …` are `NOT (x IN …)` and `NOT (x LIKE …)`. Of a value that is no
+//!   string IN is unknown and LIKE false, as in ActiveMQ and Qpid: `x NOT LIKE …` is true for a
+//!   number, `x NOT IN …` is not. `x NOT BETWEEN a AND b` is `x < a OR x > b`.
+//! * A value that is no boolean is unknown as an operand of AND, OR and NOT, and does not match.
 //! * Integers have 64 bits and divide as in Java, towards zero: 7 / 2 is 3, as in Open MQ;
-//!   ActiveMQ, Artemis and Qpid make it 3.5. What leaves 64 bits goes on as an approximate number;
-//!   nothing wraps. Arithmetic with what is no number, and division by zero, exact or not, is
-//!   unknown. An integer meets an approximate number as a double.
+//!   ActiveMQ, Artemis and Qpid make it 3.5. A result beyond 64 bits goes on as an approximate
+//!   number; nothing wraps. Arithmetic with a value that is no number, and division by zero, exact
+//!   or not, is unknown. An integer meets an approximate number as a double.
 //! * NaN equals nothing and differs from everything, as in Java.
 //! * NULL stands only behind IS. IN lists strings. LIKE, IN and IS NULL take any value on
 //!   their left, not only an identifier. Comparisons do not chain: `a < b < c` is refused.
 //! * `NOT a = b` is `NOT (a = b)`. There are no comments, and no `%` or `!=`.
 //! * A name of any characters stands in double quotes, as in SQL: `"order-id" = 5`. `""` stands for
-//!   one of them. Without quotes `order-id` is a difference. What is compared with `=` or
-//!   `<>` is no such name, unless in parentheses: whoever writes `colour = "blue"` means a string.
+//!   one of them. Without quotes `order-id` is a difference. The right side of `=` or `<>` is no
+//!   such name, unless in parentheses: the author of `colour = "blue"` means a string.
 //! * `_` stands for one Unicode character. A pattern may not end with its escape character; before
 //!   any other character than `%`, `_` and itself that is taken for nothing special.
 //! * Any identifier is asked of [`Properties`], header fields among them, also those that the
 //!   specification excludes (JMSDestination, JMSReplyTo, JMSExpiration, JMSRedelivered). A name
-//!   that only JMS may give and does not is refused, unless it is quoted, and so is a comparison of
-//!   a header field with what it never holds: `JMSPriority = 'high'`, `JMSDeliveryMode = 2`.
+//!   reserved for JMS that JMS does not define is refused, unless it is quoted, and so is a
+//!   comparison of a header field with a value it never holds: `JMSPriority = 'high'`,
+//!   `JMSDeliveryMode = 2`.
 #![no_std]
 
 extern crate alloc;

@@ -7,7 +7,7 @@ pub const TEXT_BYTES_MAX: usize = 64 * 1024;
 pub const DEPTH_MAX: usize = 128;
 
 /// Values that wait for their operator at once while a selector is evaluated. Chains such as
-/// `a + b + c` or `a OR b OR c` keep two; only what is nested to the right keeps more.
+/// `a + b + c` or `a OR b OR c` keep two; only nesting to the right keeps more.
 pub const OPERANDS_MAX: usize = 128;
 
 /// Steps of a parsed selector: one for each literal, identifier and operator. It bounds the cost of

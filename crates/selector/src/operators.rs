@@ -36,8 +36,8 @@ impl Comparison {
     pub(crate) fn apply(self, left: Value<'_>, right: Value<'_>) -> Truth {
         match (left, right) {
             // Jakarta Messaging 3.1, 3.8.1.2: "If either of the type values evaluates to NULL, the
-            // value of the expression is unknown." So it is of what nobody can look into: if it
-            // was false, NOT of it would be true of whatever is in there.
+            // value of the expression is unknown." The same holds for an opaque value: if it was
+            // false, NOT of it would be true of any content.
             (Value::Null | Value::Opaque, _) | (_, Value::Null | Value::Opaque) => None,
             (Value::Integer(left), Value::Integer(right)) => {
                 Some(self.accepts(Some(left.cmp(&right))))

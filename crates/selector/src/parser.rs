@@ -37,7 +37,7 @@ pub(crate) enum Fields {
     Unchecked,
 }
 
-/// An expression that has been read: what it gives, what it is, and where it begins.
+/// An expression that has been read: its type, its form and its begin.
 #[derive(Clone, Copy, Debug)]
 struct Operand<'t> {
     kind: Kind,
@@ -376,7 +376,7 @@ impl<'t> Parser<'t> {
         Ok(Operand { kind, term, start })
     }
 
-    /// Pushes the name that is next. A quoted one may be a property's, whatever it is.
+    /// Pushes the name that is next. A quoted one of any text may be a property's.
     fn name(&mut self, written: &'t str) -> Result<Kind> {
         let kind = field::kind_of(written).filter(|_| self.fields == Fields::Checked);
         let is_refused = kind.is_none()
@@ -458,7 +458,7 @@ impl<'t> Parser<'t> {
         Err(ParseError::new(self.text, operand.start, Reason::WrongType { wanted }))
     }
 
-    /// The next token is not what it should be.
+    /// The next token is not the expected one.
     fn expected(&self, wanted: &'static str) -> ParseError {
         let Placed { token, start, end } = self.next;
         let found = match token {

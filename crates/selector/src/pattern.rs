@@ -2,9 +2,9 @@
 //!
 //! A pattern is cut at its `%` into runs. The first run has to begin the text and the last one to
 //! end it. Those between are looked for one after the other, each as far to the left as it goes,
-//! and no choice is ever taken back: what lies between is free, so the leftmost place leaves most
-//! to the others. A run without `_` is found by the core library's search, which is linear; one
-//! with `_` by shift-and, which keeps the partial matches as the bits of one word.
+//! and no choice is ever taken back: the text between runs is free, so the leftmost place leaves
+//! most to the others. A run without `_` is found by the core library's search, which is linear;
+//! one with `_` by shift-and, which keeps the partial matches as the bits of one word.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use crate::error::Reason;
 use crate::limits;
 
-/// What one character has to be; `None` for `_`, which any is.
+/// The required character; `None` for `_`, which any is.
 type Wanted = Option<char>;
 
 /// A pattern, ready to be matched.
@@ -36,9 +36,9 @@ enum Needle {
 /// A run with `_` in it. Bit n of a mask stands for the n-th character of the run.
 #[derive(Clone, Debug)]
 struct WildNeedle {
-    /// Where `_` stands.
+    /// The places of `_`.
     any: u64,
-    /// Where each other character stands, in the order of the characters.
+    /// The places of each other character, in the order of the characters.
     masks: Box<[(char, u64)]>,
     /// The bit of the last character.
     last: u64,
@@ -142,7 +142,7 @@ impl WildNeedle {
         WildNeedle { any, masks: masks.into_iter().collect(), last }
     }
 
-    /// Where the first match ends, in bytes. Each character is looked at once.
+    /// The end of the first match, in bytes. Each character is looked at once.
     fn first_end(&self, chars: impl Iterator<Item = (usize, char)>) -> Option<usize> {
         // Bit n is set while the last n + 1 characters are the first n + 1 of the run.
         let mut begun: u64 = 0;
@@ -155,7 +155,7 @@ impl WildNeedle {
         None
     }
 
-    /// Where in the run a character may stand.
+    /// The places of a character in the run.
     fn places_of(&self, c: char) -> u64 {
         let found = self.masks.binary_search_by_key(&c, |(c, _)| *c).ok();
         let own = found.and_then(|index| self.masks.get(index)).map_or(0, |(_, mask)| *mask);

@@ -40,7 +40,7 @@ pub(crate) enum Step {
     SkipIf(bool, usize),
 }
 
-/// The steps and what they refer to.
+/// The steps and the constants they refer to.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) steps: Box<[Step]>,

@@ -20,8 +20,8 @@ impl Selector {
     /// Reads a selector.
     ///
     /// # Errors
-    /// Where and why the text is none, or can never match as its author means it, or that it
-    /// exceeds one of the [`limits`](crate::limits).
+    /// The position and the reason if the text is no selector, or can never match as its author
+    /// means it, or exceeds one of the [`limits`](crate::limits).
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         Ok(Selector { text: text.into(), program: parser::parse(text, Fields::Checked)? })
     }

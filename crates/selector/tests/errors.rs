@@ -1,4 +1,4 @@
-//! What is refused: a table of places and reasons, and each limit.
+//! Refused selectors: a table of positions and reasons, and each limit.
 
 use std::fmt::Write;
 use std::{env, fs};

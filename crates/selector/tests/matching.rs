@@ -1,4 +1,4 @@
-//! The table of what selectors say of messages.
+//! The table of selectors and their results for messages.
 
 mod support;
 
@@ -54,7 +54,7 @@ fn a_selector_knows_its_text_and_its_names() {
     assert_eq!(parse("1 = 1").names().len(), 0);
 }
 
-/// What was accepted before header fields were checked is still read from a log.
+/// Selectors accepted before header fields were checked are still read from a log.
 #[test]
 fn stored_selectors_compare_fields_with_anything() {
     for text in ["JMSPriority = 'high'", "JMSDeliveryMode IN ('x')", "JMSfoo = 1", "JMSType > 5"] {

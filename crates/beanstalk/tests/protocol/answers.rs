@@ -1,6 +1,6 @@
 //! Answers as a client reads them.
 
-/// One answer: its line without the end, and what came after it.
+/// One answer: its line without the end, and the body behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) line: String,

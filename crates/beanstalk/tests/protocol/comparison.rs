@@ -1,5 +1,5 @@
-//! What both brokers are asked: random commands of several connections, malformed lines, and what
-//! happens by time.
+//! The commands for both brokers: random ones of several connections, malformed lines, and changes
+//! by time.
 
 use crate::differential::Pair;
 use crate::random::Random;
@@ -37,7 +37,7 @@ fn puts_are_refused_alike() {
     pair.half_close_all();
 }
 
-/// A job that nobody watches keeps its tube; `default` needs nothing to be kept.
+/// A job keeps its tube even if no worker watches it; `default` needs nothing to be kept.
 #[test]
 fn tubes_come_and_go_alike() {
     let Some(mut pair) = Pair::start(1) else { return };
@@ -118,7 +118,7 @@ fn a_pause_ends(pair: &mut Pair) {
 }
 
 /// A job that runs for two seconds: a reserve waits for one of them. A job that runs for one: not
-/// even that. Whether a job is ready comes first.
+/// even that. A ready job comes first.
 fn a_worker_is_warned(pair: &mut Pair) {
     pair.send(0, "put 0 0 2 5\r\nhello\r\n");
     pair.send(3, "reserve\r\n");
@@ -131,11 +131,11 @@ fn a_worker_is_warned(pair: &mut Pair) {
     pair.send(0, "delete {4}\r\n");
 }
 
-/// One peer sends one to three commands. At most one peer waits: which of several beanstalkd
-/// serves first depends on more than who waits longest. While one waits, no command makes several
-/// jobs ready: beanstalkd hands over the first, ours the most urgent. Nor does anything follow the
-/// end of a pause at once: beanstalkd serves who waits by its timer, so a reserve in the same
-/// packet is sometimes faster.
+/// One peer sends one to three commands. At most one peer waits: beanstalkd's choice among several
+/// depends on more than the time of waiting. While one waits, no command makes several jobs ready:
+/// beanstalkd hands over the first, ours the most urgent. Nor does anything follow the end of a
+/// pause at once: beanstalkd serves waiting peers by its timer, so a reserve in the same packet is
+/// sometimes faster.
 fn step(pair: &mut Pair, random: &mut Random, waiting: &mut Option<usize>) {
     if waiting.is_some_and(|peer| !pair.is_waiting(peer)) {
         *waiting = None;

@@ -3,7 +3,7 @@
 use beanstalk::{InputBuffer, Session, Shared};
 use model::{Command, Reply, SessionId};
 
-/// A session with what a server keeps for it.
+/// A session with the server's state for it.
 pub(crate) struct Connection {
     session: Option<Session>,
     input: InputBuffer,
@@ -63,7 +63,7 @@ impl Connection {
         self.input.len()
     }
 
-    /// What has been answered, to take a part of.
+    /// The answers so far, to take a part of.
     pub(crate) fn out_mut(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }

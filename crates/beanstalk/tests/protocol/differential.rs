@@ -1,5 +1,5 @@
 //! The same commands to the real beanstalkd and to session and engine: the answers must be the
-//! same, except for what `docs/reference/protocols/beanstalkd.md` names.
+//! same, except for the differences in `docs/reference/protocols/beanstalkd.md`.
 
 use std::time::Instant;
 
@@ -107,8 +107,8 @@ impl Pair {
         self.peers[peer].open
     }
 
-    /// Sends commands, in which `{3}` is the id of the fourth job, and compares what is answered
-    /// by now, to this peer and to others.
+    /// Sends commands, in which `{3}` is the id of the fourth job, and compares the answers so far,
+    /// to this peer and to others.
     pub(crate) fn send(&mut self, peer: usize, commands: &str) {
         self.transcript.push(format!("{peer} sends {commands:?}"));
         let bytes = self.with_ids(commands, |ids| &ids.real);
@@ -119,7 +119,7 @@ impl Pair {
         self.compare();
     }
 
-    /// From now on lists must have the same order; nobody may ask for all tubes.
+    /// From now on lists must have the same order; peers must not ask for all tubes.
     pub(crate) fn compare_order(&mut self) {
         self.in_order = true;
     }
@@ -171,7 +171,7 @@ impl Pair {
         assert!(rest.is_empty(), "{}\nthen {}", self.transcript.join("\n"), rest.escape_ascii());
     }
 
-    /// Who waits goes first, and is not given what others return.
+    /// Waiting peers go first, and do not get the jobs that others return.
     pub(crate) fn half_close_all(&mut self) {
         let mut open: Vec<usize> =
             (0..self.peers.len()).filter(|peer| self.is_open(*peer)).collect();
@@ -219,7 +219,7 @@ impl Pair {
         text.into_bytes()
     }
 
-    /// The answer without what may differ; ids become the job's number.
+    /// The answer without the parts that may differ; ids become the job's number.
     fn normal(&self, answer: &Answer, side: Side) -> Vec<String> {
         let number = |id: &str| self.jobs.iter().position(|ids| side(ids) == id);
         let words: Vec<&str> = answer.line.split(' ').collect();

@@ -1,5 +1,5 @@
-//! What a peer may send by mistake or malice must neither stop the session nor throw it out of
-//! step nor cost memory, and must mean the same however the network cuts it into pieces.
+//! A peer's input, by mistake or malice, must neither stop the session nor throw it out of step nor
+//! cost memory, and must mean the same however the network cuts it into pieces.
 //!
 //! The fuzz targets in `fuzz/` share [`bytes`] and [`codec`].
 
@@ -27,8 +27,8 @@ pub(crate) fn bytes(input: &[u8]) {
     assert_eq!(served(input, size), served(input, usize::MAX), "in pieces of {size}");
 }
 
-/// The same with nobody behind the session, so that there is time for many more inputs: the same is
-/// asked and answered.
+/// The same without an engine behind the session, so that there is time for many more inputs: the
+/// same commands and answers.
 pub(crate) fn codec(input: &[u8]) {
     let size = piece_bytes(input);
     let whole = replay(input, &mut || usize::MAX);
@@ -175,7 +175,7 @@ fn replay(input: &[u8], size: &mut dyn FnMut() -> usize) -> (Vec<Command>, Vec<u
     (commands, answers)
 }
 
-/// Ends whatever has begun; then a question must get its answer.
+/// Ends the command that has begun; then a question must get its answer.
 fn check_in_step(connection: &mut Connection, shared: &mut Shared) {
     let mut commands = Vec::new();
     for length in [0, 0, 600, 70_000] {
@@ -194,7 +194,7 @@ fn check_in_step(connection: &mut Connection, shared: &mut Shared) {
     assert_eq!(connection.take_out(), b"USING in-step\r\n");
 }
 
-/// Serves what has arrived, each command with a likely reply.
+/// Serves the bytes that have arrived, each command with a likely reply.
 fn serve(connection: &mut Connection, shared: &mut Shared, commands: &mut Vec<Command>) {
     loop {
         if let Some(command) = connection.poll(shared) {

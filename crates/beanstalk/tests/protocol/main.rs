@@ -1,5 +1,4 @@
-//! The session as a server drives it: scripts, what peers should not send, and the
-//! real beanstalkd beside it.
+//! The session as a server drives it: scripts, hostile peers, and the real beanstalkd beside it.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
 mod answers;

@@ -16,7 +16,7 @@ pub(crate) struct Ours {
     effects: Effects,
     shared: Shared,
     connections: BTreeMap<u64, Connection>,
-    /// Those whose last command is not answered.
+    /// Those with a last command that is not answered.
     waiting: BTreeSet<u64>,
     opened: u64,
     now: Nanos,
@@ -53,7 +53,7 @@ impl Ours {
         self.check();
     }
 
-    /// What came is served, and nothing checked yet.
+    /// Serves these bytes, and checks nothing yet.
     pub(crate) fn receive(&mut self, id: u64, bytes: &[u8]) {
         self.connection(id).receive(bytes);
         self.serve(id);
@@ -105,7 +105,7 @@ impl Ours {
         self.connections.get_mut(&id).expect("a connection that was opened")
     }
 
-    /// Steps the engine with what this connection has sent.
+    /// Steps the engine with the commands that this connection has sent.
     fn serve(&mut self, id: u64) {
         loop {
             let connection = self.connections.get_mut(&id).expect("an opened connection");

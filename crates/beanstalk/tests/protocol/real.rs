@@ -79,7 +79,7 @@ impl Beanstalkd {
             && stream.read_to_end(&mut Vec::new()).is_ok_and(|count| count > 0)
     }
 
-    /// The signal is pending when this returns, so it comes before whatever is sent later.
+    /// The signal is pending when this returns, so it comes before all later commands.
     pub(crate) fn drain(&self) {
         let status = Command::new("kill").args(["-USR1", &self.process.id().to_string()]).status();
         assert!(status.unwrap().success(), "beanstalkd could not be signalled");
@@ -122,7 +122,7 @@ impl Client {
         arrived && answers::take(&mut self.received.clone()).is_some()
     }
 
-    /// Takes in what arrives within `patience`; false when nothing does.
+    /// Takes in the bytes that arrive within `patience`; false if none do.
     fn receive(&mut self, patience: Duration) -> Result<bool, String> {
         self.stream.set_read_timeout(Some(patience)).unwrap();
         let mut buffer = [0; 64 * 1024];
@@ -141,7 +141,7 @@ impl Client {
         self.stream.shutdown(Shutdown::Write).unwrap();
     }
 
-    /// Whatever comes until the server has closed its end.
+    /// All bytes until the server has closed its end.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         self.stream.set_read_timeout(Some(PATIENCE)).unwrap();
         self.stream.read_to_end(&mut self.received).unwrap();

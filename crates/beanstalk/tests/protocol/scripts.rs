@@ -1,5 +1,5 @@
-//! The files in `testdata/scripts`: what a peer sends and the engine replies, `----`, and what the
-//! session asks and answers. `UPDATE=1` writes what it does today; read the difference.
+//! The files in `testdata/scripts`: a peer's bytes and the engine's replies, `----`, and the
+//! session's commands and answers. `UPDATE=1` writes the results of today; read the difference.
 //!
 //! Each script also runs with its input cut into pieces of many sizes: that must change nothing.
 
@@ -45,8 +45,8 @@ fn check(path: &Path) {
     }
 }
 
-/// Repeats the script with its results. `cut(byte, offset)` tells whether to hand over what was
-/// received before this byte of a send.
+/// Repeats the script with its results. `cut(byte, offset)` decides if the bytes received before
+/// this byte of a send are handed over.
 fn run(script: &str, cut: &dyn Fn(u8, usize) -> bool) -> String {
     let mut player = Player::new(cut);
     let mut done = String::new();

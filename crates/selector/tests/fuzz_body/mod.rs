@@ -1,4 +1,4 @@
-//! What must hold of any bytes whatever: run by the fuzzer in `fuzz/`, and by a test.
+//! Properties that hold for any bytes: run by the fuzzer in `fuzz/`, and by a test.
 
 use selector::{Properties, Selector, Value};
 

@@ -36,7 +36,7 @@ impl Properties for Message {
     }
 }
 
-/// What a condition is: `None` is unknown. A match tells only true from the rest; the same
+/// The truth of a condition: `None` is unknown. A match tells only true from the rest; the same
 /// condition behind NOT tells false from unknown.
 pub(crate) fn truth(text: &str, message: &Message) -> Option<bool> {
     let parse =

@@ -121,7 +121,7 @@ pub(crate) struct Printer<'r> {
 }
 
 impl Printer<'_> {
-    /// The text, for a place that takes what binds at least so tightly; see the grammar.
+    /// The text, for a place that takes operands that bind at least so tightly; see the grammar.
     pub(crate) fn print(&mut self, tree: &Tree, tightness: u8) -> String {
         let (own, text) = match tree {
             Tree::Literal(value) => literal(value),
@@ -132,7 +132,7 @@ impl Printer<'_> {
                 (own, self.infix(operands, &operator.to_string(), own, own + 1))
             }
             Tree::Compare(operator, operands) => {
-                // What is compared with must not look like a string in wrong quotes.
+                // The right operand must not look like a string in wrong quotes.
                 let right = if matches!(operands[1], Tree::Name(_)) { 8 } else { 4 };
                 (3, self.infix(operands, operator, 4, right))
             }
@@ -217,7 +217,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// What a tree is of a message; `None` is null.
+/// The value of a tree for a message; `None` is null.
 pub(crate) fn evaluate(tree: &Tree, message: &Message) -> Option<Owned> {
     let value = |tree: &Tree| evaluate(tree, message);
     match tree {
