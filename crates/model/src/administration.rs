@@ -21,7 +21,7 @@ pub enum AdminCommand {
         state: Option<MessageState>,
         /// Only those that match.
         selector: Option<Arc<str>>,
-        /// Where the page before ended.
+        /// The end of the page before.
         after: Option<PageEnd>,
         /// The most messages; at most [`crate::limits::PAGE_MESSAGES_MAX`].
         max: usize,
@@ -40,7 +40,7 @@ pub enum AdminCommand {
         state: Option<MessageState>,
         /// Only those that match.
         selector: Option<Arc<str>>,
-        /// Where the call before ended.
+        /// The end of the page before.
         after: Option<PageEnd>,
     },
     /// Move messages that no session holds to the tail of another queue, the first first, where
@@ -48,7 +48,7 @@ pub enum AdminCommand {
     /// failed attempts are forgotten. → `Count`; `CountUntil`: ask again, with its position as
     /// `after` and for the rest of `max`; `NotFound`, `Refused`
     MoveMessages {
-        /// Where from.
+        /// Source.
         from: QueueName,
         /// The target; `None`: each dead letter goes to where it came from, and other messages
         /// stay.
@@ -62,7 +62,7 @@ pub enum AdminCommand {
         before: MessageId,
         /// The most to move.
         max: u64,
-        /// Where the call before ended.
+        /// The end of the page before.
         after: Option<PageEnd>,
     },
     /// Delete a queue with all its messages, so many as fit into one frame. It stays, empty, where
@@ -107,7 +107,7 @@ pub enum AdminCommand {
     NextMessage,
 }
 
-/// Where a page of messages ended, for the next one to begin.
+/// The end of a page of messages; the next page begins behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageEnd {
     /// The state of its last message.
@@ -125,16 +125,16 @@ pub struct PageEnd {
 pub struct Page {
     /// They.
     pub messages: Vec<BrowsedMessage>,
-    /// Where to go on; `None`: that was all.
+    /// The end to continue from; `None`: this was the last page.
     pub next: Option<PageEnd>,
 }
 
 /// A message that is looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrowsedMessage {
-    /// Where it is.
+    /// Its queue.
     pub queue: QueueName,
-    /// Where it stands.
+    /// Its state.
     pub state: MessageState,
     /// Until its delay or lease ends; zero in other states.
     pub time_left: Nanos,

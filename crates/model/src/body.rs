@@ -17,7 +17,7 @@ pub enum Body {
     Away(Away),
 }
 
-/// Where the bytes of a message are that left memory.
+/// The location of the bytes of a message that left memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Away {
     /// The place that has them.
@@ -45,7 +45,7 @@ pub struct Shows<'a> {
 }
 
 impl Body {
-    /// Where they are, unless they are here.
+    /// Their location, unless they are in memory.
     #[must_use]
     pub const fn away(&self) -> Option<Away> {
         match self {

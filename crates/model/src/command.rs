@@ -9,7 +9,7 @@ use crate::{
     NewMessage, QueueName, Settlement, Subscription, SubscriptionName, TransactionId,
 };
 
-/// A wish of one session. Each is answered by exactly one [`crate::Reply`], at once, with these
+/// A command of one session. Each is answered by exactly one [`crate::Reply`], at once, with these
 /// exceptions. A send for which a bounded queue has no place, or memory no room, is answered
 /// `Waits` at once and `Late` when it was done or given up. [`Command::Receive`] and commands on
 /// lists that wait may be answered later. [`Command::Credit`] brings deliveries.
@@ -26,7 +26,7 @@ pub enum Command {
     OpenProducer {
         /// The producer.
         link: LinkId,
-        /// Where its messages go from now on.
+        /// The destination of its messages from now on.
         to: Destination,
     },
     /// Forget a producer. → `Done`, also when it was not there
@@ -47,7 +47,7 @@ pub enum Command {
     },
     /// The same without a producer. The destination is created. → as [`Command::Put`]
     PutTo {
-        /// Where it goes.
+        /// The destination.
         to: Destination,
         /// The message to store.
         message: NewMessage,
@@ -186,7 +186,7 @@ pub enum Command {
     CancelSends,
     /// The same of one of them; no effect where it waits no longer.
     CancelSend {
-        /// The one that was told that it waits for this.
+        /// The ticket in its `Waits`.
         ticket: u64,
     },
     /// Lease this very message if it is ready, delayed or buried. → `Delivered`, `NotFound`
@@ -290,7 +290,7 @@ pub enum Command {
         /// The message.
         message: NewMessage,
     },
-    /// Open a consumer that gets all messages published to every topic whose name matches a
+    /// Open a consumer that gets all messages published to every topic with a name that matches a
     /// pattern, from now on; deliveries say which it was. As `Subscribe` of a private, non-durable
     /// subscription otherwise. → `Done`, `Refused`
     SubscribePattern {
@@ -345,7 +345,7 @@ pub enum Peek {
     Message(MessageId),
     /// The most urgent ready one of the producer's queue.
     Ready(LinkId),
-    /// The one of the producer's queue whose delay ends first.
+    /// The one of the producer's queue with the delay that ends first.
     Delayed(LinkId),
     /// The one of the producer's queue that was buried first.
     Buried(LinkId),

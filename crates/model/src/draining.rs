@@ -1,4 +1,4 @@
-//! Whether a server stores nothing more.
+//! The flag of a server that stores nothing more.
 
 use alloc::sync::Arc;
 use core::fmt;

@@ -74,7 +74,7 @@ impl DependsOn {
         if level == Durability::None { Self::NOTHING } else { Self { lsn, level } }
     }
 
-    /// Waits for both of two moments of one log. That grows durable in order, and a frame counts
+    /// Waits for both of two moments of one log. The log grows durable in order, and a frame counts
     /// only when it is as durable as it asks itself: so it is enough to wait for the later. To ask
     /// the later frame for the level of the earlier could be to wait for ever: nothing may sync it.
     #[must_use]

@@ -46,7 +46,7 @@ pub struct Envelope<'m> {
     pub created_millis: Option<i64>,
     /// The MIME type of the payload.
     pub content_type: Option<&'m str>,
-    /// The name of the group whose messages go to one consumer at a time.
+    /// The name of its group: the messages of a group go to one consumer at a time.
     pub group: Option<&'m str>,
     /// The properties that the application added, by name. One of a type that [`Value`] does not
     /// know is [`Value::Null`].

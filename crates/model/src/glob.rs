@@ -68,8 +68,8 @@ fn match_one(pattern: &[u8], byte: u8) -> Option<&[u8]> {
     }
 }
 
-/// Finds if a class, whose bracket was read, holds a byte; and the rest behind it. A class without
-/// an end ends with the pattern.
+/// True if a class holds a byte, and the rest behind the class. Its bracket was read. A class
+/// without an end ends with the pattern.
 fn in_class(class: &[u8], byte: u8) -> (bool, &[u8]) {
     let (negated, mut rest) = match class {
         [b'^', rest @ ..] => (true, rest),

@@ -51,7 +51,7 @@ pub struct LinkId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TransactionId(pub u64);
 
-/// Where messages are sent. A queue and a topic may have the same name.
+/// The destination of messages. A queue and a topic may have the same name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Destination {
     /// Each message goes to one consumer.

@@ -2,7 +2,7 @@
 //! the values between a protocol session and the engine ([`Command`] in, [`Output`] out).
 //!
 //! It contains no behaviour beyond its own invariants: no clock, no file, no socket, no thread.
-//! Every crate of the house may depend on it, and it depends on none.
+//! Every crate of Dunlin may depend on it, and it depends on none.
 #![no_std]
 
 extern crate alloc;

@@ -1,4 +1,4 @@
-//! The named limits of the house. A limit that a peer can reach has a tested refusal where it is
+//! The named limits of Dunlin. A limit that a peer can reach has a tested refusal where it is
 //! enforced; docs/reference/limits.md lists them.
 
 /// Bytes of a queue's name. beanstalkd allows 200; AMQP and Redis users write longer ones.

@@ -11,9 +11,9 @@ use crate::{Body, Format, Nanos, OneOrMany, Payload, Persistence, QueueName, Sho
 /// One of the two ends of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum End {
-    /// Where the message is that is delivered next.
+    /// The end from which the next message is delivered.
     Head,
-    /// Where a message is put that is stored like any other.
+    /// The end at which usual sends are stored.
     Tail,
 }
 
@@ -41,7 +41,7 @@ pub enum ListCommand {
     Push {
         /// The list.
         queue: QueueName,
-        /// Where.
+        /// The end of the list.
         end: End,
         /// The elements, at least one.
         elements: OneOrMany<Arc<[u8]>>,
@@ -56,7 +56,7 @@ pub enum ListCommand {
     Pop {
         /// The list.
         queue: QueueName,
-        /// Where.
+        /// The end of the list.
         end: End,
         /// The most to take.
         max: u64,
@@ -68,7 +68,7 @@ pub enum ListCommand {
     PushEach {
         /// The list.
         queue: QueueName,
-        /// Where.
+        /// The end of the list.
         end: End,
         /// The elements, at least one.
         elements: OneOrMany<Arc<[u8]>>,
@@ -81,19 +81,19 @@ pub enum ListCommand {
     PopEach {
         /// The list.
         queue: QueueName,
-        /// Where.
+        /// The end of the list.
         end: End,
         /// The most to take, at least 1.
         max: u64,
     },
-    /// The same as `Pop` from the first of several lists that is not empty. Where all are, it waits
-    /// for an element: the longest wait is served first, after the command that brings something
-    /// has ended. At most one waits in a session, `PopFirst` or `Move`; neither waits in a batch. →
-    /// `Popped`, `TimedOut`
+    /// The same as `Pop` from the first of several lists that is not empty. If all are empty, it
+    /// waits for an element: the longest wait is served first, after the command that brings
+    /// something has ended. At most one waits in a session, `PopFirst` or `Move`; neither waits in
+    /// a batch. → `Popped`, `TimedOut`
     PopFirst {
         /// The lists, the preferred first.
         queues: Vec<QueueName>,
-        /// Where.
+        /// The end of the list.
         end: End,
         /// The most to take, at least 1.
         max: u64,
@@ -104,11 +104,11 @@ pub enum ListCommand {
     /// one step; where there is none, waits for it as `PopFirst` does.
     /// → `Elements` with that one, `TimedOut`, `Refused`
     Move {
-        /// Where from.
+        /// The source.
         from: QueueName,
         /// At which end.
         from_end: End,
-        /// Where to.
+        /// The target.
         to: QueueName,
         /// At which end.
         to_end: End,
@@ -194,8 +194,7 @@ pub enum ListCommand {
         /// The last place.
         last: i64,
     },
-    /// Where the elements are that equal this one, in the order in which they are found.
-    /// → `Places`
+    /// Find the places of the elements that equal this one, in search order. → `Places`
     Locate {
         /// The list.
         queue: QueueName,

@@ -99,7 +99,7 @@ impl MessageGroup {
 
 const _: () = assert!(limits::MESSAGE_GROUPS_MAX < MessageGroup::LAST);
 
-/// The priority of a message whose protocol knows none, or whose sender names none: that of JMS
+/// The priority of a message if its protocol knows none, or its sender names none: that of JMS
 /// messages, and near to the usual one of beanstalkd's clients.
 pub const PRIORITY_DEFAULT: u32 = 5 * 256;
 
@@ -119,7 +119,7 @@ impl Format {
 pub struct Formats {
     /// A header field or property by the name that selectors use.
     pub property: PropertyReader,
-    /// Where in a body its parts are, for [`Formats::property`].
+    /// The offsets of the parts of a body, for [`Formats::property`].
     pub outline: OutlineReader,
     /// All properties by their names, sorted by these, but for header fields; none where there are
     /// so few that [`Formats::property`] finds them as soon.
@@ -132,10 +132,10 @@ pub struct Formats {
     pub group: GroupReader,
 }
 
-/// Where in a body its parts are, as its format counts them.
+/// The offsets of the parts of a body, as its format counts them.
 pub type Outline = [u32; 8];
 
-/// The known parts of a message whose properties are looked for.
+/// The known parts of a message, in which properties are looked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'f, 'm> {
     /// The result of [`Formats::outline`] for the same message.

@@ -88,7 +88,7 @@ pub enum Reply {
     CountUntil {
         /// How many.
         count: u64,
-        /// Where it ended.
+        /// The end of this page.
         next: PageEnd,
     },
     /// See [`MessageStatistics`].
@@ -110,7 +110,7 @@ pub enum Reply {
         /// They, at least one.
         elements: Vec<Element>,
     },
-    /// Where in a list something is.
+    /// The places of elements in a list.
     Places(Vec<u64>),
     /// The kind of a key; `None`: no such key.
     Kind(Option<KeyKind>),

@@ -5,7 +5,7 @@ use crate::{Bound, Nanos, Redelivery};
 /// The rules of one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuePolicy {
-    /// Where a released message lines up.
+    /// The place of a released message.
     pub release_order: ReleaseOrder,
     /// It stays, with its counts and its pause, though nothing points to it. Any other queue goes
     /// with its last message, producer and consumer.
@@ -113,7 +113,7 @@ impl Default for QueuePolicy {
     }
 }
 
-/// The treatment of a message whose time is over or that no consumer can process.
+/// The treatment of a message that has expired or that no consumer can process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeadLetters {
     /// It waits in the queue for these and says why, unless its sender asked that memory alone
@@ -126,11 +126,11 @@ pub enum DeadLetters {
     Drop,
 }
 
-/// Where a released message lines up among those of its priority. A lease that ends by time or
-/// with its session is no release: such a message always keeps its place.
+/// The place of a released message among those of its priority. A lease that ends by time or with
+/// its session is no release: such a message always keeps its place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReleaseOrder {
-    /// Where it was: in front of all that were stored after it.
+    /// Its old place: in front of all that were stored after it.
     #[default]
     Front,
     /// Behind all that are ready now, so that workers that only release visit every message.

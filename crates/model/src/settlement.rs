@@ -30,7 +30,7 @@ pub enum Settlement {
 /// Why a message was set among the dead letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeadReason {
-    /// Its time was over before anybody received it.
+    /// It expired before a consumer received it.
     Expired,
     /// Too many deliveries failed.
     Attempts,
@@ -61,9 +61,9 @@ impl DeadReason {
 pub struct DeadLetter {
     /// Why.
     pub reason: DeadReason,
-    /// The queue it was taken from, or the topic whose subscription it was taken from.
+    /// The queue it was taken from, or the topic of the subscription it was taken from.
     pub from: QueueName,
-    /// That subscription, as long as it is there.
+    /// The subscription, as long as it exists.
     pub subscription: Option<SubscriptionName>,
     /// When.
     pub at: Nanos,

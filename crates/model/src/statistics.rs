@@ -2,7 +2,7 @@
 
 use crate::{MessageId, Nanos, QueueName};
 
-/// Where a message stands.
+/// The state of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageState {
     /// Waits for a consumer.
@@ -22,7 +22,7 @@ pub struct MessageStatistics {
     pub message: MessageId,
     /// Its queue.
     pub queue: QueueName,
-    /// Where it stands.
+    /// Its state.
     pub state: MessageState,
     /// Smaller is more urgent.
     pub priority: u32,
@@ -108,7 +108,7 @@ pub struct BrokerStatistics {
     pub dead_letters: DeadLetterStatistics,
 }
 
-/// Messages whose time was over or that no consumer could process, since the start of the process.
+/// Messages that expired or that no consumer could process, since the start of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeadLetterStatistics {
     /// Those that became dead letters.

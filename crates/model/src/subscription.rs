@@ -43,10 +43,10 @@ pub enum Matching {
     /// Of the one of this name.
     #[default]
     Name,
-    /// Of those whose words, between dots, are as it says: `*` is any one word, `#` any number of
-    /// words, none included, `>` at the end one or more. See [`crate::words`].
+    /// Of names with words, between dots, as it says: `*` is any one word, `#` any number of words,
+    /// none included, `>` at the end one or more. See [`crate::words`].
     Words,
-    /// Of those whose names match a glob. See [`crate::glob`].
+    /// Of names that match a glob. See [`crate::glob`].
     Glob,
 }
 

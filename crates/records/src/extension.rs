@@ -52,7 +52,7 @@ impl<'a> Extension<'a> {
         stands_plainly && is_named && envelope.format == Format::RAW && envelope.group == 0
     }
 
-    /// Where a change says that the message was moved to; an error where something in it belongs to
+    /// The place that a change says the message was moved to; an error if a field in it belongs to
     /// an envelope.
     pub(crate) fn moved_to(&self) -> Result<Option<Place<'a>>, RecordError> {
         match (self.moved, self.subscription) {

@@ -9,9 +9,9 @@
 //!                     bit 2  a list of that name is over, and not all of it was deleted yet
 //! OVER         at u64 · below varint · above varint, its distance from zero
 //! ```
-//! What is over are the ready messages in the queue that were stored before *at* and whose order is
-//! less than *below* and greater than *above*, which is below zero.
-//! Names are UTF-8. Each record states the whole of what it is about, so the last one holds.
+//! The expired members are the ready messages in the queue that were stored before *at* and have an
+//! order less than *below* and greater than *above*, which is below zero. Names are UTF-8. Each
+//! record states its whole subject, so the last one holds.
 
 use alloc::vec::Vec;
 
@@ -46,7 +46,7 @@ pub struct DeadlineView<'a> {
     pub over: Option<ExpiredList>,
 }
 
-/// Which ready messages of a queue are over: those of a list whose deadline was reached.
+/// Which ready messages of a queue are over: those of a list that has reached its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ExpiredList {
     /// They were stored before this moment.

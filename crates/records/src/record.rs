@@ -14,7 +14,7 @@ use crate::policy_record::OwnPolicyView;
 use crate::registration::SubscriptionView;
 use crate::send_id_record::SendIdView;
 
-/// Where a message stands as far as the log knows. Leases are not journalled: a leased message is
+/// The state of a message as far as the log knows. Leases are not journalled: a leased message is
 /// written as ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoredState {
@@ -54,7 +54,7 @@ pub struct Counters {
 pub struct DeadView<'a> {
     /// Why.
     pub reason: DeadReason,
-    /// Where it was taken from.
+    /// The queue it was taken from.
     pub from: &'a str,
     /// The number of the subscription that it was taken from, if it was one's.
     pub subscription: Option<u64>,
@@ -64,7 +64,7 @@ pub struct DeadView<'a> {
     pub attempts: u32,
 }
 
-/// Where a message waits.
+/// The place of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place<'a> {
     /// In the queue of this name.
@@ -80,7 +80,7 @@ pub struct Standing<'a> {
     pub priority: u32,
     /// The delay that was last asked for it.
     pub delay: Nanos,
-    /// Where it stands.
+    /// Its state.
     pub state: StoredState,
     /// Its place among ready messages of its priority, smallest first: its number unless it was put
     /// elsewhere; below zero in front of all that were not.
@@ -98,7 +98,7 @@ pub struct Standing<'a> {
 pub struct Envelope<'a> {
     /// Which.
     pub message: MessageId,
-    /// Where it waits.
+    /// Its place.
     pub place: Place<'a>,
     /// The failure that it survives.
     pub durability: Durability,
@@ -131,7 +131,7 @@ pub enum RecordView<'a> {
         message: MessageId,
         /// How it stands now.
         standing: Standing<'a>,
-        /// Where it was moved to, if it was moved since it was stored.
+        /// The place it was moved to, if it was moved since it was stored.
         moved: Option<Place<'a>>,
     },
     /// In a frame: a message is gone.
@@ -189,7 +189,7 @@ pub enum RecordView<'a> {
     SendId(SendIdView<'a>),
     /// In a frame: a queue has these rules of its own from now on. In a snapshot: it has them.
     OwnPolicy(OwnPolicyView<'a>),
-    /// In a snapshot: a message whose body is in the log.
+    /// In a snapshot: a message with its body in the log.
     Located {
         /// All but the body.
         envelope: Envelope<'a>,
@@ -407,7 +407,7 @@ pub enum RecordError {
     Truncated,
     /// A record begins with this unknown kind.
     UnknownKind(u8),
-    /// A field holds what it cannot; names the field.
+    /// A field holds a value that is not allowed; names the field.
     Invalid(&'static str),
     /// A record of this kind does not belong here: a frame's in a snapshot or the reverse.
     Misplaced(&'static str),

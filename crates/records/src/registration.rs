@@ -34,7 +34,7 @@ pub struct SubscriptionView<'a> {
     pub client: Option<&'a str>,
     /// Which messages it takes, if not all.
     pub selector: Option<&'a str>,
-    /// The client whose messages it does not take.
+    /// The client that it takes no messages of.
     pub without: Option<&'a str>,
     /// Several consumers may share it.
     pub shared: bool,

@@ -41,7 +41,7 @@ impl<'a> SendIdView<'a> {
     /// Bytes that such a record takes at most, without its two texts.
     pub const FIXED_BYTES_MAX: usize = 1 + 1 + 2 + 2 + 9 + 5 + 8 + 8;
 
-    /// Where it was sent to.
+    /// The destination.
     ///
     /// # Errors
     /// Its name is none.

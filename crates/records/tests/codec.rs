@@ -207,7 +207,7 @@ fn own_rules_are_as_the_table_says() {
     assert_eq!(bytes, b"\x15\x04mail\x00");
 }
 
-/// Whichever rules there are, with values drawn at random, small ones and large ones.
+/// Any rules, with values drawn at random, small ones and large ones.
 #[test]
 fn any_own_rules_come_back() {
     let mut random = 1_u64;
