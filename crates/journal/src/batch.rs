@@ -12,7 +12,7 @@ pub(crate) struct Batch<F> {
     pub(crate) file: F,
     /// Of the segment it lies in.
     pub(crate) life: Life,
-    /// Where in the segment it begins.
+    /// Its offset in the segment.
     pub(crate) offset: u64,
     pub(crate) first: Lsn,
     pub(crate) frames: u32,
@@ -25,7 +25,7 @@ pub(crate) struct Batch<F> {
 }
 
 impl<F> Batch<F> {
-    /// An empty batch whose first frame will be `first`, in a buffer used before.
+    /// An empty batch for frames from `first` on, in a buffer used before.
     pub(crate) fn new(
         mut buffer: AlignedBuffer,
         place: (F, Life, u64),
@@ -48,7 +48,7 @@ impl<F> Batch<F> {
         }
     }
 
-    /// Where in the segment the next frame goes.
+    /// The offset of the next frame in the segment.
     pub(crate) fn end(&self) -> u64 {
         self.offset + self.buffer.len() as u64
     }

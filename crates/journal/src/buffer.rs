@@ -1,4 +1,4 @@
-//! A growing byte buffer whose start is aligned for direct I/O.
+//! A growing byte buffer with a start that is aligned for direct I/O.
 
 use crate::BLOCK_BYTES;
 
@@ -8,7 +8,7 @@ pub(crate) struct AlignedBuffer {
     /// Has room for one block more than was asked for; never grows in place, since a move would
     /// lose the alignment.
     memory: Vec<u8>,
-    /// Where the bytes begin in it.
+    /// The begin of the bytes in it.
     start: usize,
 }
 

@@ -86,7 +86,7 @@ impl<F: Clone> Journal<F> {
     }
 
     /// True if there is room for all frames, wherever they are cut, and for the largest frame of
-    /// anybody else behind them.
+    /// another client behind them.
     fn has_room_for(&self, wanted: &ChainRoom) -> bool {
         let largest = padded_batch_bytes(wanted.frame_bytes);
         let needed = wanted.bytes + wanted.frames * BATCH_OVERHEAD_BYTES;

@@ -14,7 +14,7 @@ use crate::room::padded_batch_bytes;
 use crate::segments::{RESERVED_SPARES, Segment};
 use crate::{BLOCK_BYTES, DiskError, DiskErrorKind, FRAME_HEADER_BYTES, Journal, JournalFailed};
 
-/// A segment whose live records are being copied forward.
+/// A segment of which the live records are being copied forward.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Compaction {
     pub(crate) number: SegmentNumber,
@@ -94,7 +94,7 @@ impl<F: Clone> Journal<F> {
         let fits_whole = full && (is_sure || self.fits_whole(segment.live));
         if full && !fits_whole || !self.fits_compaction(compaction, segment.live) {
             if full {
-                // Everybody waits for it, and it can't go on.
+                // All clients wait for it, and it can't go on.
                 self.house.compaction = None;
             }
             return None;

@@ -15,9 +15,9 @@ pub struct Counters {
     pub batch_bytes: u64,
     /// Frames of the largest batch.
     pub batch_frames_max: u64,
-    /// Segments whose live rest was copied forward.
+    /// Segments of which the live rest was copied forward.
     pub compactions: u64,
-    /// Records that were appended anew for that.
+    /// Records that compactions appended anew.
     pub restated_records: u64,
     /// Snapshots completed.
     pub snapshots: u64,

@@ -112,9 +112,9 @@ pub trait Disk {
     ) -> Result<(), DiskError>;
 
     /// Makes a file longer, from `from`, where it ends, to `to`, and keeps that room for it: no
-    /// later write there finds the device full. It reads as zeros until something is written;
-    /// its length survives a power cut only after [`Disk::sync`]. Where an implementation has
-    /// nothing better it writes the zeros.
+    /// later write there finds the device full. It reads as zeros until something is written; its
+    /// length survives a power cut only after [`Disk::sync`]. An implementation writes the zeros if
+    /// it has nothing better.
     ///
     /// # Errors
     /// Any the device reports; [`DiskErrorKind::Full`] when there is no room: the file may then be

@@ -21,11 +21,11 @@ pub struct Fetch<F> {
     lsn: Lsn,
     /// The last of its segment that was written when this began.
     last: Lsn,
-    /// Where to begin to look for the frame.
+    /// The place from which to look for the frame.
     from: Place,
-    /// Where the written part of the segment ends.
+    /// The end of the written part of the segment.
     end: u64,
-    /// How much of log is wanted.
+    /// Bytes of log to read.
     bytes: usize,
     /// This opening of the journal, and its first frame.
     epoch: Epoch,
@@ -44,7 +44,7 @@ pub struct FetchDone<F> {
 pub struct Fetched {
     first: Lsn,
     bytes: AlignedBuffer,
-    /// Where in `bytes` the payload of each lies.
+    /// The range of each payload in `bytes`.
     payloads: Vec<Range<usize>>,
     read_bytes: u64,
 }

@@ -45,14 +45,14 @@ pub(crate) const KIND_CHANGES: u8 = 2;
 
 const MARK_PAYLOAD_BYTES: usize = 40;
 const SALT_BYTES: usize = 8;
-/// Where in a mark the salt is: at its end.
+/// The offset of the salt in a mark: at its end.
 const MARK_SALT_AT: usize = MARK_BYTES - SALT_BYTES;
 const SEGMENT_MAGIC: &[u8; 8] = b"DUNLINSG";
-/// Where in a segment's header the CRC is that all versions have.
+/// The offset in a segment's header of the CRC that all versions have.
 const SEGMENT_CRC_AT: usize = 32;
-/// Where the CRC of the whole header is.
+/// The offset of the CRC of the whole header.
 const SEGMENT_CRC_WHOLE_AT: usize = 44;
-/// The first version whose files tell of their directory, and whose segments have watermarks.
+/// The first version in which files tell of their directory, and segments have watermarks.
 pub(crate) const VERSION_OF_DIRECTORIES: u32 = 3;
 const SEGMENT_SUFFIX: &str = ".segment";
 
@@ -287,7 +287,7 @@ impl<'a> Frame<'a> {
         (u32_at(bytes, 4)? == crc32c::crc32c_append(life.seed, checked)).then_some(frame)
     }
 
-    /// Decodes bytes whose checksum was verified right before.
+    /// Decodes bytes after their checksum was verified.
     pub(crate) fn decode_unchecked(bytes: &'a [u8]) -> Option<Self> {
         let length = usize::try_from(u32_at(bytes, 0)?).ok()?;
         let end = FRAME_HEADER_BYTES.checked_add(length)?;

@@ -1,10 +1,10 @@
-//! Where frames lie in a segment: a sparse index in memory, for reading them back.
+//! The places of frames in a segment: a sparse index in memory, for reading them back.
 
 use model::Lsn;
 
 use crate::BLOCK_BYTES;
 
-/// Where a frame is, or the mark of the batch that it begins.
+/// The place of a frame, or of the mark of the batch that it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) lsn: Lsn,
@@ -22,7 +22,7 @@ pub(crate) struct FrameIndex {
 }
 
 impl FrameIndex {
-    /// That of a segment that begins with frame `first`.
+    /// The index of a segment that begins with frame `first`.
     pub(crate) fn new(first: Lsn) -> Self {
         Self { first, places: Vec::new() }
     }

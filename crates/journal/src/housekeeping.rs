@@ -33,7 +33,7 @@ pub(crate) struct Housekeeping<F> {
     /// Bytes of batches since the newest snapshot began.
     pub(crate) bytes_since_snapshot: u64,
     pub(crate) compaction: Option<Compaction>,
-    /// Where it stood before the frames that were read back last.
+    /// Its state before the frames that were read back last.
     pub(crate) last_piece: Option<Compaction>,
     /// The last frame that a compaction appended.
     pub(crate) restated: Lsn,
@@ -485,7 +485,7 @@ impl<F: Clone> Journal<F> {
             }
             (Work::Note(note), _) => self.finish_note(&note),
             (Work::Label { life, made, .. }, _) => self.finish_label(life.number, made),
-            // Where the device was full it is not any more.
+            // If the device was full it is not any more.
             (Work::Remove { .. }, _) => self.house.found_room(),
             (Work::Prepare { .. } | Work::Read { .. }, _) => {}
         }

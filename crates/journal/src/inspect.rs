@@ -43,7 +43,7 @@ pub enum Found<'a> {
     Batch {
         /// The segment's file.
         file: &'a str,
-        /// Where in it.
+        /// Its offset in the file.
         offset: u64,
         /// The first frame in it.
         lsn: Lsn,
@@ -69,7 +69,7 @@ pub enum Found<'a> {
     End {
         /// The segment's file.
         file: &'a str,
-        /// Where one would be.
+        /// The offset at which one would be.
         offset: u64,
         /// The highest position that anything behind claims to have been synced; zero: nothing is.
         claimed: Lsn,

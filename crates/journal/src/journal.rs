@@ -61,7 +61,7 @@ pub struct Journal<F> {
 #[derive(Debug)]
 struct Flight<F> {
     segment: SegmentNumber,
-    /// Where in it.
+    /// The offset in it.
     offset: u64,
     file: F,
     payload_bytes: u64,
@@ -330,7 +330,7 @@ impl<F: Clone> Journal<F> {
         Lsn(self.next.0 - 1)
     }
 
-    /// Where in the active segment the batch after the open one would begin.
+    /// The offset in the active segment at which the batch after the open one would begin.
     pub(crate) fn planned_end(&self) -> u64 {
         let end = self.segments.active().end;
         self.open.as_ref().map_or(end, |batch| batch.offset + batch.padded_bytes())

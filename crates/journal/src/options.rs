@@ -88,7 +88,7 @@ impl JournalOptions {
     }
 
     /// The options with frames as large as two of them fit into a segment, so that most
-    /// transactions are one frame. Beyond some size that only makes everybody wait for more room.
+    /// transactions are one frame. Beyond some size that only makes all clients wait for more room.
     #[must_use]
     pub fn with_transactions(mut self) -> Self {
         let block = BLOCK_BYTES as u64;

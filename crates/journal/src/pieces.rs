@@ -12,7 +12,7 @@ pub struct Part<F> {
     pub file: F,
     /// The first byte.
     pub from: u64,
-    /// Where it ends; the file may end before.
+    /// Its end; the file may end before.
     pub to: u64,
 }
 
@@ -21,7 +21,7 @@ pub struct Part<F> {
 pub struct Piece<'a> {
     /// Index of the part.
     pub part: usize,
-    /// Where in the file it begins.
+    /// Its offset in the file.
     pub offset: u64,
     /// Its bytes, at least one.
     pub bytes: &'a [u8],
@@ -45,7 +45,7 @@ pub type CheckPiece<'a> = dyn Fn(usize, u64, &[u8]) -> Cut + Sync + 'a;
 /// Takes pieces until it breaks off.
 pub type TakePiece<'a> = dyn FnMut(Piece<'_>) -> ControlFlow<()> + 'a;
 
-/// The place of a piece, whose bytes are in the buffer.
+/// The place of a piece that has its bytes in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PieceAt {
     part: usize,

@@ -50,7 +50,7 @@ impl<F: Clone> Reach<F> {
         Self { control_file, number, bytes: 0, window: 0, made: 0, stamp, is_moving, labelled }
     }
 
-    /// The segment whose watermark was written last: a start looks for it.
+    /// The segment with the watermark that was written last: a start looks for it.
     pub(crate) const fn number(&self) -> SegmentNumber {
         self.number
     }
@@ -60,7 +60,7 @@ impl<F: Clone> Reach<F> {
         &self.control_file
     }
 
-    /// Notes that batches may come up to `bytes` in that segment, whose log ends at `end`, when all
+    /// Notes that batches may come up to `bytes` in that segment. Its log ends at `end`, when all
     /// up to `synced` is on the device.
     pub(crate) fn note(
         &mut self,

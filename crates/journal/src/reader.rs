@@ -10,9 +10,9 @@ use crate::{BLOCK_BYTES, Cut};
 pub(crate) struct SegmentReader<'a> {
     bytes: &'a [u8],
     life: Life,
-    /// Where in the piece the next batch is looked for.
+    /// The offset in the piece at which the next batch is looked for.
     offset: usize,
-    /// The first position of the next batch; `None` before the first of a segment whose
+    /// The first position of the next batch; `None` before the first of a segment if its
     /// predecessors are gone.
     expected: Option<Lsn>,
     epoch: Epoch,
@@ -95,7 +95,7 @@ impl<'a> SegmentReader<'a> {
         Some(batch)
     }
 
-    /// Where in the piece the next batch is looked for.
+    /// The offset in the piece at which the next batch is looked for.
     pub(crate) fn offset(&self) -> usize {
         self.offset
     }

@@ -85,7 +85,7 @@ pub(crate) struct Reading<F> {
     pub(crate) files: Vec<SegmentFile<F>>,
     snapshot: Option<(Slot, SnapshotHeader)>,
     pub(crate) tail: Option<Tail>,
-    /// Where the frames of each of `files` lie.
+    /// The places of the frames of each of `files`.
     indexes: Vec<FrameIndex>,
     /// Frames that were replayed and may be only in the page cache.
     unsure: VecDeque<Extent>,
@@ -373,7 +373,7 @@ fn make_sure<D: Disk>(
 }
 
 /// The same for the snapshot: its body was synced before it got its header, the header perhaps not.
-/// Without it the older snapshot would count again, whose log may be gone by then.
+/// Without it the older snapshot would count again, and its log may be gone by then.
 fn seal_again<D: Disk>(
     disk: &D,
     slot: Option<&SlotFile<D::File>>,
@@ -391,8 +391,8 @@ fn make_unreadable<D: Disk>(disk: &D, file: &D::File) -> Result<(), DiskError> {
     disk.write(file, BLOCK_BYTES as u64, zeros.bytes(), WriteMode::Synced)
 }
 
-/// The segments of the log, those that are ready to continue it, and those whose files can be used
-/// again.
+/// The segments of the log, those that are ready to continue it, and those with files that can be
+/// used again.
 fn arrange<D: Disk>(
     disk: &D,
     options: &JournalOptions,

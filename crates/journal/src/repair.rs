@@ -1,4 +1,4 @@
-//! Mends a directory whose control file is lost or damaged, or tells of a later log than there is.
+//! Mends a directory if its control file is lost or damaged, or tells of a later log than there is.
 //! The content of the other files counts as all that there is, and frames known to be gone are
 //! reported.
 

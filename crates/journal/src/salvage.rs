@@ -1,7 +1,7 @@
 //! Reads the remains of a damaged directory.
 //!
 //! Recovery takes a log as it was written or not at all. [`Remains`] takes every frame and every
-//! chunk of the snapshot whose checksum holds, and reports the missing frames. It changes nothing.
+//! chunk of the snapshot if its checksum holds, and reports the missing frames. It changes nothing.
 //! The caller judges the meaning of the frames without the missing ones.
 
 mod scan;

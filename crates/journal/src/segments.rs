@@ -19,7 +19,7 @@ pub(crate) struct Segment<F> {
     pub(crate) file: F,
     /// Its first frame.
     pub(crate) first: Lsn,
-    /// Where the next batch goes.
+    /// The offset of the next batch.
     pub(crate) end: u64,
     /// Up to here it may be written: these bytes are allocated and were written before.
     pub(crate) initialised: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Segment<F> {
     pub(crate) too_large: bool,
     /// How many are about to read in it: so long it is not used again.
     pub(crate) pins: u32,
-    /// Where its frames lie.
+    /// The places of its frames.
     pub(crate) index: FrameIndex,
 }
 
@@ -193,14 +193,14 @@ impl<F: Clone> Segments<F> {
         self.retired = retired;
     }
 
-    /// Where the log continues.
+    /// The segment in which the log continues.
     pub(crate) fn active(&self) -> &Segment<F> {
         // An iterator's way to it is three times as long, and each command asks for it often.
         let last = self.table.last_key_value();
         last.expect("invariant: there is always an active segment").1
     }
 
-    /// Where the log continues, to be changed.
+    /// The segment in which the log continues, to be changed.
     pub(crate) fn active_mut(&mut self) -> &mut Segment<F> {
         let last = self.table.last_entry().expect("invariant: there is always an active segment");
         last.into_mut()
@@ -236,7 +236,7 @@ impl<F: Clone> Segments<F> {
         self.table.values()
     }
 
-    /// The segments whose files may be used again.
+    /// The segments with files that may be used again.
     pub(crate) fn iter_retired(&self) -> impl Iterator<Item = &Spare<F>> {
         self.retired.iter()
     }
@@ -438,7 +438,7 @@ impl<F: Clone> Segments<F> {
         self.retired.len()
     }
 
-    /// A segment whose file may be used again; never the one that a start looks for.
+    /// A segment with a file that may be used again; never the one that a start looks for.
     pub(crate) fn take_retired(&mut self, noted: SegmentNumber) -> Option<Spare<F>> {
         let index = self.retired.iter().rposition(|spare| spare.life.number != noted)?;
         let spare = self.retired.remove(index);

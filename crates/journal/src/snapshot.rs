@@ -8,7 +8,7 @@
 //!   from 4096 chunks   0  4 bytes   4  4 CRC of the snapshot number (8 bytes) and the bytes   8 …
 //! ```
 //! The header is written last, when the body is synced and the log is synced through `end`. So a
-//! snapshot with a header is whole, and the frames after `begin` whose effects it saw are in the
+//! snapshot with a header is whole. The frames after `begin` that have effects in it are in the
 //! log.
 
 use model::{Lsn, Nanos};
@@ -24,7 +24,7 @@ use crate::{BLOCK_BYTES, Disk, DiskError, OpenError};
 pub(crate) const SLOT_NAMES: [&str; 2] = ["snapshot-a", "snapshot-b"];
 
 const MAGIC: &[u8; 8] = b"DUNLINSN";
-/// Where in a header the CRC is that all versions have.
+/// The offset in a header of the CRC that all versions have.
 const CRC_AT: usize = 56;
 /// Offset of the CRC of a whole header, the fields of version 3 included.
 const CRC_WHOLE_AT: usize = 68;

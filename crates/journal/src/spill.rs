@@ -53,7 +53,7 @@ pub struct Spill<F> {
 struct SpillFile<F> {
     /// `None`: it is being made, and no other write can use it before.
     file: Option<F>,
-    /// Where the next record goes.
+    /// The offset of the next record.
     end: u64,
     /// Bodies that are needed.
     live: u64,
@@ -87,8 +87,8 @@ pub struct SpillCounters {
 }
 
 impl<F: Clone> Spill<F> {
-    /// An empty one, whose files are closed once they have `segment_bytes` and have at most
-    /// `bytes_max` together.
+    /// An empty one. It closes files once they have `segment_bytes`; together they have at most
+    /// `bytes_max`.
     ///
     /// # Panics
     /// When files are to be larger than 512 MiB.

@@ -25,14 +25,14 @@ pub(crate) enum Found {
     Frame {
         /// The opening in which it was written.
         epoch: Epoch,
-        /// Where its payload lies.
+        /// The range of its payload.
         payload: Range<usize>,
     },
     /// The bytes end within it: it, or the mark before it, begins there and has so many.
     Cut {
-        /// Where.
+        /// The offset of its begin.
         at: usize,
-        /// At least.
+        /// Its bytes, at least.
         bytes: usize,
     },
     /// Something else.

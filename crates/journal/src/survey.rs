@@ -190,14 +190,14 @@ impl<F> Survey<F> {
         let all: Vec<_> = of_files.chain(of_snapshots).collect();
         let is_foreign = |of: &Option<DirectoryId>| of.is_some_and(|of| of != directory);
         let Some((name, _)) = all.iter().find(|(_, of)| is_foreign(of)) else { return Ok(()) };
-        // Where none of the others is its own the control file is the one that was brought.
+        // If none of the others is its own the control file is the one that was brought.
         let is_control = !all.iter().any(|(_, of)| *of == Some(directory));
         let name = if is_control && self.control.whole().is_some() { CONTROL_NAME } else { name };
         Err(fault(name, FileFault::Foreign))
     }
 
-    /// A file whose header tells another number than its name was being recycled when the process
-    /// ended: then it tells a number that no batch has been in.
+    /// A file with another number in its header than in its name was being recycled when the
+    /// process ended. Then no batch has been in the segment of the header's number.
     fn judge_recycling(&self, begun: SegmentNumber) -> Result<(), OpenError> {
         let begun_files = self.files.iter().filter(|file| file.sequence() > 0);
         let begun = begun_files.map(|file| file.life.number).fold(begun, SegmentNumber::max);

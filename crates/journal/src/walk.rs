@@ -25,7 +25,7 @@ pub(crate) struct Walk<'a, D: Disk> {
     pub(crate) synced: Lsn,
     /// The batches that were replayed and that no later mark says were synced.
     pub(crate) unsure: VecDeque<Extent>,
-    /// Where the frames of each of `files` lie, as far as it was read.
+    /// The places of the frames of each of `files`, as far as it was read.
     pub(crate) indexes: Vec<FrameIndex>,
     pub(crate) recovered: Recovered,
 }
@@ -41,7 +41,7 @@ struct End {
     claims: Claims,
 }
 
-/// Where the log ends.
+/// The end of the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
     pub(crate) tail: Option<Tail>,
@@ -165,7 +165,7 @@ impl<D: Disk> Walk<'_, D> {
         Ok(reader.offset())
     }
 
-    /// A batch was replayed whose mark, or the snapshot, says that all up to `synced` was synced.
+    /// A batch was replayed; its mark, or the snapshot, says that all up to `synced` was synced.
     fn note_unsure(&mut self, extent: Extent, synced: Lsn) {
         while self.unsure.pop_front_if(|earlier| earlier.last <= synced).is_some() {}
         match self.unsure.back_mut() {
@@ -279,7 +279,7 @@ impl<D: Disk> Walk<'_, D> {
             Ok(if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         })?;
         let Some(lsn) = wanted.next() else { return Ok(()) };
-        // The first position of a segment whose first mark is rotten is unknown.
+        // The first position of a segment with a rotten first mark is unknown.
         let next = index + 1..files.end.min(index + 2);
         if next.clone().any(|next| self.file(next).first.is_none()) {
             return Err(self.lost(next, *lsn));
@@ -287,8 +287,8 @@ impl<D: Disk> Walk<'_, D> {
         Err(corrupt(life, offset, format!("frame {lsn} should be here or behind")))
     }
 
-    /// A frame is wanted that no first mark leads to: it was in one of these files whose own is
-    /// rotten, or in one that is gone.
+    /// A frame is wanted that no first mark leads to. It was in one of these files with a rotten
+    /// first mark, or in one that is gone.
     fn lost(&self, mut files: Range<usize>, lsn: Lsn) -> OpenError {
         match files.find(|index| self.file(*index).first.is_none()) {
             Some(index) => {
@@ -337,7 +337,7 @@ impl<D: Disk> Walk<'_, D> {
 /// Segments and the frames that are wanted of each; and those that are in none of them.
 type Wanted<'w> = (Vec<(usize, &'w [Lsn])>, &'w [Lsn]);
 
-/// Where the log continues.
+/// The place at which the log continues.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tail {
     /// Index in `files`.
@@ -349,8 +349,8 @@ fn index_of(indexes: &mut [FrameIndex], index: usize) -> &mut FrameIndex {
     indexes.get_mut(index).expect("invariant: there is an index for each file")
 }
 
-/// The frames of a batch that is part of the log, and begins there in a segment of that life. Where
-/// each lies is noted as it is taken.
+/// The frames of a batch that is part of the log, and begins there in a segment of that life. Notes
+/// the place of each as it is taken.
 fn noted_frames<'a>(
     found: &mut FrameIndex,
     life: Life,

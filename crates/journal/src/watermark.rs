@@ -7,7 +7,7 @@
 //!                       60  4 CRC of 0..60
 //! ```
 //! It is on the device before any batch that ends behind the *reach* of the one before, and before
-//! the first batch of the segment. So a segment whose watermark has the sequence 0 holds none, and
+//! the first batch of the segment. So a segment holds none if its watermark has the sequence 0, and
 //! no batch ends behind *reach*: the bytes there need not be read. Another program has cut a file
 //! that is shorter than *made*.
 
@@ -15,7 +15,7 @@ use crate::buffer::AlignedBuffer;
 use crate::format::{DirectoryId, Epoch, Life, SegmentNumber, copy_to, u32_at, u64_at};
 use crate::{BLOCK_BYTES, Disk, DiskError, WriteMode};
 
-/// Where in a segment it is: in a sector of its own.
+/// Its offset in a segment: in a sector of its own.
 pub(crate) const WATERMARK_AT: usize = 512;
 
 const MAGIC: &[u8; 8] = b"DUNLINWM";
@@ -51,7 +51,7 @@ pub(crate) struct FoundWatermark {
 }
 
 impl Watermark {
-    /// Of a segment that holds no batch yet, whose life begins.
+    /// Of a segment that holds no batch yet and begins its life.
     pub(crate) fn unused(life: Life, made: u64) -> Self {
         let (stamp, reach) = (Stamp::default(), BLOCK_BYTES as u64);
         Self { stamp, epoch: life.epoch(), made, reach }
@@ -80,7 +80,7 @@ impl Watermark {
         copy_to(block, WATERMARK_AT, &bytes);
     }
 
-    /// That in a segment's first block, `None` unless magic and checksum are right.
+    /// The watermark in a segment's first block, `None` unless magic and checksum are right.
     pub(crate) fn decode(block: &[u8]) -> Option<FoundWatermark> {
         let bytes = block.get(WATERMARK_AT..)?;
         let crc_holds = u32_at(bytes, CRC_AT)? == crc32c::crc32c(bytes.get(..CRC_AT)?);

@@ -24,7 +24,7 @@ fn options() -> JournalOptions {
 }
 
 /// Lives of a directory, each begun by a start and ended by a kill; the image before each start and
-/// the one after the last life, with what was stored by then.
+/// the one after the last life, with the values stored by then.
 fn lives(salt: u64, lives: u64, puts: u64) -> Vec<(MemoryDisk, Contents)> {
     let disk = MemoryDisk::default();
     let mut images = vec![(disk.image(), Contents::new())];
@@ -58,7 +58,7 @@ fn set(disk: &MemoryDisk, name: &str, bytes: Vec<u8>) {
     disk.directory().files.insert(name.into(), Rc::new(RefCell::new(bytes)));
 }
 
-/// What is wrong; or that all is there, and stays so.
+/// The error of the start. Without one, checks that all is there, and stays so.
 fn refusal(disk: &MemoryDisk, truth: &Contents, what: &str) -> Option<OpenError> {
     let changes = disk.directory().changes;
     match Store::open(disk, options()) {
@@ -293,8 +293,8 @@ fn older_control_file_costs_nothing() {
     }
 }
 
-/// What the log had come to at the last start is known, though all batches behind are gone with
-/// the marks that tell of them.
+/// The control file knows the position of the log at the last start, though all batches behind are
+/// gone with the marks that tell of them.
 #[test]
 fn control_file_tells_of_frames_that_are_gone() {
     let history = lives(0x5A17, 3, 4);

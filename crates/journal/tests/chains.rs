@@ -19,7 +19,7 @@ fn always() -> JournalOptions {
     tiny(StorePolicy::Always)
 }
 
-/// What so many values take, each a frame of its own.
+/// The room of so many values, each a frame of its own.
 fn room_of(frames: u64, value_bytes: usize) -> ChainRoom {
     let frame_bytes = value_bytes + 9;
     ChainRoom {

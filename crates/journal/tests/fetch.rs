@@ -119,13 +119,13 @@ fn fetched(store: &mut Store, lsn: Lsn, bytes: usize) -> Vec<(Lsn, Vec<u8>)> {
     fetched.frames().map(|(lsn, payload)| (lsn, payload.to_vec())).collect()
 }
 
-/// What each live value's frame holds, by position.
+/// The payload of each live value's frame, by position.
 fn live_frames(store: &Store) -> BTreeMap<Lsn, Vec<u8>> {
     let values = store.values.0.iter();
     values.map(|(key, (lsn, value))| (*lsn, frame_of(*key, value.as_ref().unwrap()))).collect()
 }
 
-/// That every live frame comes back, whatever amount is asked for.
+/// Checks that every live frame comes back, for any amount that is asked for.
 fn check_all(store: &mut Store, dice: &mut Dice) {
     let frames = live_frames(store);
     let written = store.journal.durable().written;
@@ -275,7 +275,7 @@ fn what_is_out_keeps_its_segment_while_it_is_compacted_recycled_and_settled() {
     for key in (0..80).filter(|key| key % 8 > 0) {
         store.remove(key);
     }
-    // What is left, the value of the first too, is copied forward.
+    // The rest is copied forward, the value of the first frame too.
     churn(&mut store, 400);
     assert_ne!(store.values.0[&0].0, Lsn(1), "it lies elsewhere now");
     let done = fetch.perform(&store.disk);
@@ -349,7 +349,7 @@ fn a_bit_that_flips_in_the_frame_that_is_asked_for_is_always_seen() {
     }
 }
 
-/// Where the device has what was there before: a frame of the same position that was cut off.
+/// The device still has the earlier bytes: a frame of the same position that was cut off.
 #[test]
 fn what_was_cut_off_is_not_taken_for_what_was_written_over_it() {
     let disk = MemoryDisk::default();
@@ -387,7 +387,7 @@ fn what_was_cut_off_is_not_taken_for_what_follows_in_the_next_segment() {
     drop(store);
     let name = disk.segments()[0].clone();
     disk.file(&name).borrow_mut()[15 * 4096..].fill(0);
-    // What comes next does not fit into the two blocks that are left.
+    // The next frame does not fit into the two blocks that are left.
     let large = || JournalOptions { frame_payload_bytes_max: 3 * 4096, ..always() };
     let mut again = Store::open(&disk, large()).unwrap();
     again.settle();
@@ -400,7 +400,8 @@ fn what_was_cut_off_is_not_taken_for_what_follows_in_the_next_segment() {
     assert_eq!(fetched(&mut again, Lsn(14), 0), [(Lsn(14), frame_of(15, &value(15, 8_500)))]);
 }
 
-/// The same where a whole segment is read, in pieces, one of which begins with what was cut off.
+/// The same if a whole segment is read in pieces, one of which begins with the frame that was cut
+/// off.
 #[test]
 fn what_was_cut_off_is_not_copied_forward_for_what_follows_in_the_next_segment() {
     let frame_payload_bytes_max = 4 * 4096;
@@ -417,7 +418,7 @@ fn what_was_cut_off_is_not_copied_forward_for_what_follows_in_the_next_segment()
     disk.file(&name).borrow_mut()[9 * 4096..10 * 4096].fill(0);
     let mut again = Store::open(&disk, options()).unwrap();
     again.settle();
-    // The last of them does not fit into what is left of the segment.
+    // The last of them does not fit into the rest of the segment.
     for key in 9..=13 {
         let large = if key == 13 { value(13, 13_000) } else { b"in its place".to_vec() };
         assert!(again.append_put(key, &large));

@@ -1,5 +1,5 @@
-//! Clients choose the bytes of bodies, and bodies stay in files that are used again: whatever they
-//! hold must never be taken for the journal's own.
+//! Clients choose the bytes of bodies, and bodies stay in files that are used again: any bytes in
+//! them must never be taken for the journal's own.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ const MARK_BYTES: usize = 64;
 /// Mark, frame header, and the key before the value.
 const VALUE_AT: usize = MARK_BYTES + 24 + 9;
 
-/// What the journal drew, and what a client might guess.
+/// The salt that the journal drew, and one that a client might guess.
 const SALT: u64 = 0x1234_5678_9ABC_DEF0;
 const GUESS: u64 = 7;
 
@@ -64,7 +64,7 @@ impl Forged {
     }
 }
 
-/// A value whose batch has `mark` where its second block begins.
+/// A value of which the batch has `mark` at the begin of its second block.
 fn value_with(mark: Forged) -> Vec<u8> {
     let mut value = vec![b'.'; BLOCK - VALUE_AT];
     value.extend_from_slice(&mark.bytes());
@@ -87,7 +87,8 @@ fn a_body_in_a_recycled_segment_claims_nothing() {
     }
 }
 
-/// What lies where the log would go on, as if an earlier life of the file had left it.
+/// Opens a journal with `behind` at the place where the log would go on, as if an earlier life of
+/// the file had left it.
 fn opened_with(behind: Forged) -> Result<Store, OpenError> {
     let disk = salted_disk();
     let mut store = Store::open(&disk, options()).unwrap();
@@ -109,7 +110,7 @@ fn a_body_behind_the_end_does_not_continue_the_log() {
     }
 }
 
-/// That the tests above can fail: what knows the salt is believed.
+/// Proves that the tests above can fail: a mark with the salt is believed.
 #[test]
 fn a_mark_with_the_salt_counts() {
     let claim = Forged { lsn: 9, epoch: 1, segment: 1, synced: 9, salt: Some(SALT) };

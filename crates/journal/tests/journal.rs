@@ -120,7 +120,7 @@ fn cut_segment_is_refused_by_its_length() {
     }
 }
 
-/// Found by the fuzzer: what no journal lives to see, but a file may say.
+/// Found by the fuzzer: a count that no journal lives to reach, but a file may claim.
 #[test]
 fn who_was_opened_as_often_as_can_be_counted_is_not_opened_again() {
     let disk = MemoryDisk::default();
@@ -208,7 +208,7 @@ fn one_old_value_does_not_pin_the_log() {
     assert_eq!(again.values.contents(), store.values.contents());
 }
 
-/// So no batch of others becomes much larger by what is copied.
+/// So copies make no batch of others much larger.
 #[test]
 fn copying_goes_on_when_what_it_appended_is_written() {
     const VALUE_BYTES: u64 = 1000;
@@ -265,11 +265,11 @@ fn a_full_device_refuses_puts_takes_removals_and_recovers() {
     assert_eq!(reopened(&store).values.contents(), store.values.contents());
 }
 
-/// What is left of a segment is copied into the reserve only where all of it fits there, also if
-/// that was begun before the device was full.
+/// The rest of a segment is copied into the reserve only if all of it fits there, also if the copy
+/// was begun before the device was full.
 #[test]
 fn a_device_that_becomes_full_at_any_moment_is_drained() {
-    // Of a time when segments were larger: what is left of one is more than the reserve has.
+    // Written when segments were larger: the rest of one is more than the reserve has.
     let large = JournalOptions { segment_bytes: 1024 * 1024, ..always() };
     let (reserve_bytes, frame_payload_bytes_max) = (48 * 1024, 24 * 1024);
     let small = JournalOptions { reserve_bytes, frame_payload_bytes_max, ..always() };
@@ -384,7 +384,7 @@ fn a_shutdown_leaves_a_snapshot_and_nothing_to_replay() {
     assert_eq!(again.values.contents(), store.values.contents());
 }
 
-/// Nobody needs it any more, and on a slow disk the end would wait for it.
+/// No client needs the room any more, and on a slow disk the end would wait for it.
 #[test]
 fn a_stop_prepares_no_room() {
     let disk = MemoryDisk::default();
@@ -414,7 +414,7 @@ fn every_flipped_bit_is_detected_or_harmless() {
     for key in 0..12 {
         store.put(key, &value(key, 40));
     }
-    // What the last batch holds may be taken for torn; everything before is known durable.
+    // The last batch may be taken for torn; everything before is known durable.
     let sure = store.values.contents();
     store.put(99, b"last");
     let [segment, ..] = &store.disk.segments()[..] else { panic!("no segment") };
@@ -456,7 +456,7 @@ fn rot_in_the_first_batch_of_the_last_segment_is_refused() {
     }
 }
 
-/// Whether the log ends is told by what lies behind, also where each segment's first mark is gone.
+/// The bytes behind tell if the log ends, also if each segment's first mark is gone.
 #[test]
 fn a_mark_in_the_midst_of_any_later_segment_tells_of_what_is_lost() {
     let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
@@ -620,7 +620,7 @@ fn a_value_too_large_for_segments_of_today_does_not_stop_compaction() {
     assert_eq!(store.journal.counters().segments_too_large, 0, "it is gone");
 }
 
-/// A stop comes while a snapshot waits for a part of the log to be synced. What is behind that part
+/// A stop comes while a snapshot waits for a part of the log to be synced. The log behind that part
 /// is synced too, although the device has no room for another snapshot.
 #[test]
 fn a_stop_syncs_everything_although_a_snapshot_waits_for_less() {

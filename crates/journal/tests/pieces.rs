@@ -87,7 +87,7 @@ fn claimed_length_beyond_the_part_takes_no_memory() {
     let rest = (0, PIECE_BYTES as u64, MIB, 0);
     assert_eq!(pieces(&disk, &parts), [(0, 0, PIECE_BYTES, 0), rest]);
 
-    // The file ends before the part does, and before what it claims to hold.
+    // The file ends before the part does, and before the end of the bytes that it claims to hold.
     disk.write(&file, 0, &(4 * MIB as u64).to_le_bytes(), WriteMode::Written).unwrap();
     let parts = [Part { file, from: 0, to: 5 * MIB as u64 }];
     assert_eq!(pieces(&disk, &parts), [(0, 0, 3 * MIB + 8, 0)]);

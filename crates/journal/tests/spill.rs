@@ -54,7 +54,7 @@ fn names(disk: &MemoryDisk) -> Vec<String> {
     disk.names().unwrap()
 }
 
-/// What is in the spill by the word of those who put it there.
+/// The expected content of the spill, by the record of all puts.
 struct Model {
     spill: Spill<MemoryFile>,
     disk: MemoryDisk,
@@ -67,7 +67,7 @@ struct Model {
     moved: u64,
 }
 
-/// A write that is out, and what it writes.
+/// A write that is out, and its bodies.
 struct Out {
     write: SpillWrite<MemoryFile>,
     bodies: Vec<Arc<[u8]>>,
@@ -167,7 +167,7 @@ impl Model {
         }
     }
 
-    /// What lives in a file that is mostly dead is put elsewhere, and the file goes.
+    /// Puts the live bodies of a file that is mostly dead elsewhere, and the file goes.
     fn move_on(&mut self) {
         let Some(places) = self.spill.sparse(self.now) else { return };
         let is_in = |place: &SpillPlace| places.contains(&NonZeroU64::from(*place));
@@ -268,7 +268,8 @@ fn files_stay_below_their_limit() {
     assert!(spill.put(Nanos::ZERO, &more).is_some());
 }
 
-/// However few live of each file, files have little more than twice what lives, and two files.
+/// However few bodies live in each file, the files have little more than twice the live bytes, and
+/// two files.
 #[test]
 fn what_lives_of_files_that_are_mostly_dead_is_put_elsewhere() {
     let mut model = Model::new(1, 1 << 30);

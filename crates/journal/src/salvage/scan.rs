@@ -20,7 +20,7 @@ pub(super) struct Run {
     pub(super) epoch: Epoch,
     /// Index of its file.
     pub(super) file: usize,
-    /// Where its first frame lies, taken or not.
+    /// The offset of its first frame, taken or not.
     pub(super) offset: u64,
 }
 

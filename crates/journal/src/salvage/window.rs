@@ -14,10 +14,10 @@ pub(super) struct Window<'a, D: Disk> {
     file: D::File,
     /// Length of the file.
     bytes: u64,
-    /// Where the stretch begins.
+    /// The begin of the stretch.
     from: u64,
     stretch: Vec<u8>,
-    /// Where the blocks begin that could not be read.
+    /// The begins of the blocks that could not be read.
     unreadable: BTreeSet<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Where a body lies that left memory without being in the log.
+//! The place of a body that left memory without being in the log.
 
 use std::num::NonZeroU64;
 use std::ops::RangeInclusive;
@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 pub struct SpillPlace(NonZeroU64);
 
 impl SpillPlace {
-    /// That place in file `number`.
+    /// The place at `offset` in file `number`.
     pub(crate) fn new(number: FileNumber, offset: u64) -> Self {
         let units = offset / UNIT_BYTES;
         assert!(offset.is_multiple_of(UNIT_BYTES) && units < 1 << OFFSET_BITS, "files are small");
@@ -29,7 +29,7 @@ impl SpillPlace {
         FileNumber(self.0.get() >> OFFSET_BITS)
     }
 
-    /// Where in it.
+    /// The offset in the file.
     pub(crate) fn offset(self) -> u64 {
         (self.0.get() & ((1 << OFFSET_BITS) - 1)) * UNIT_BYTES
     }

@@ -35,7 +35,7 @@ pub struct SpillWriteDone<F> {
 }
 
 impl<F: Clone> SpillWrite<F> {
-    /// Where the bodies will lie, in the order in which they were put.
+    /// The places of the bodies, in the order in which they were put.
     #[must_use]
     pub fn places(&self) -> &[SpillPlace] {
         &self.places

@@ -1,9 +1,9 @@
-//! What must hold of a journal's reader, whatever its files say: run by the fuzzer in `fuzz/`, and
-//! by a test.
+//! Properties of a journal's reader that hold for any bytes in its files: run by the fuzzer in
+//! `fuzz/`, and by a test.
 //!
-//! The files are those of a sound journal, and an input says what is changed in them. Checksums
-//! would refuse nearly all of it, so they may be mended thereafter: what is tried then is what a
-//! defect might write, or somebody who edits the log.
+//! The files are those of a sound journal, and an input lists the changes in them. Checksums would
+//! refuse nearly all of it, so they may be mended thereafter. Such files are like those that a
+//! defect or an editor of the log might write.
 
 use journal::{Found, JournalOptions, inspect, verify};
 use model::{Lsn, StorePolicy};
@@ -15,7 +15,7 @@ const BLOCK: usize = 4096;
 /// In the first byte: whether checksums are right again thereafter.
 pub(crate) const MENDED: u8 = 1;
 
-/// What is changed: one of these, the file, where in it, and a number.
+/// A change: its kind, the file, the offset in it, and a number.
 pub(crate) const CHANGE_BYTES: usize = 5;
 
 /// The first byte and changes.
@@ -28,7 +28,7 @@ pub(crate) fn files(input: &[u8]) {
     if first & MENDED != 0 {
         mend(&disk);
     }
-    // An order of segments that nobody wrote is not refused, and not to be gone on with.
+    // An order of segments that no journal wrote is not refused, but no journal goes on with it.
     if let Some(store) = read(&disk).filter(|_| first & MENDED == 0) {
         go_on(store);
     }
@@ -51,10 +51,10 @@ pub(crate) fn segment(input: &[u8]) {
     }
 }
 
-/// What is found in a segment hangs together.
+/// The findings in a segment, which must hang together.
 #[derive(Default)]
 struct Looking {
-    /// Where the next batch is, at least.
+    /// The offset of the next batch, at least.
     offset: u64,
     /// Frames of the last batch that were not seen yet.
     missing: u32,
@@ -90,7 +90,7 @@ impl Looking {
     }
 }
 
-/// Whoever looks at it sees the same, and nothing is changed by looking.
+/// All readers see the same, and reading changes nothing.
 fn read(disk: &MemoryDisk) -> Option<Store> {
     let changes = || disk.directory().changes;
     let before = changes();

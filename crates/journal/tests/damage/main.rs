@@ -1,4 +1,4 @@
-//! Journals whose files are not what was written: see `hostile.rs`.
+//! Journals with damaged files: see `hostile.rs`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -40,7 +40,7 @@ fn random_damage_breaks_nothing() {
     for round in 0..2_000_u64 {
         let mut input = vec![(round % 2) as u8];
         for _ in 0..=below(3) {
-            // Most of what there is to damage is at the beginning of blocks.
+            // Most bytes worth damaging are at the beginning of blocks.
             let at = below(5) * 4096 + below(if round % 3 == 0 { 4096 } else { 140 });
             let [low, high] = (at as u16).to_le_bytes();
             let change: [u8; CHANGE_BYTES] =

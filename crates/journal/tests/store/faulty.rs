@@ -1,4 +1,4 @@
-//! A disk whose calls go wrong, over the one in memory, and dice to say how.
+//! A disk with calls that go wrong, over the one in memory, and dice that choose how.
 
 use std::cell::Cell;
 
@@ -6,11 +6,11 @@ use journal::{Disk, DiskError, DiskErrorKind, WriteMode};
 
 use super::{MemoryDisk, MemoryFile};
 
-/// What reads frames and bodies back, and writes these, needs of a disk; and no sync.
+/// The disk calls that reads of frames and bodies need, and writes of bodies; without sync.
 pub struct FaultyDisk<'a> {
     disk: &'a MemoryDisk,
     fault: Fault,
-    /// Where the furthest byte that was to be read ends.
+    /// The end of the furthest byte that was to be read.
     pub end: Cell<u64>,
 }
 
@@ -21,7 +21,7 @@ pub enum Fault {
     Refused,
     /// It gives only the first so many bytes.
     Short(usize),
-    /// It flips that bit of what is read, if so much is.
+    /// It flips that bit of the read bytes, if there are so many.
     Flipped(usize),
 }
 

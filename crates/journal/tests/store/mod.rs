@@ -192,7 +192,7 @@ fn key_of(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes[..8].try_into().unwrap())
 }
 
-/// An operation is not what it should be.
+/// Fails if an operation is malformed.
 fn check_operation(payload: &[u8]) -> Result<(), String> {
     let is_one = match payload {
         [b'+', rest @ ..] => rest.len() >= 8,
@@ -325,7 +325,7 @@ impl Store {
         self.settle();
     }
 
-    /// Performs whatever there is to be done until there is nothing.
+    /// Performs all work until there is none.
     pub fn settle(&mut self) {
         loop {
             if let Some(write) = self.journal.poll_write(self.now) {
