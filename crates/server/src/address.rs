@@ -11,17 +11,17 @@ use crate::config::Protocol;
 pub struct Listen {
     /// The protocol of this listener.
     pub protocol: Protocol,
-    /// Where.
+    /// The address.
     pub address: Address,
     /// Other machines may reach it, although no client has to authenticate.
     pub insecure: bool,
 }
 
-/// Where to listen.
+/// The address of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// All addresses of a name, with the same port; port 0 picks one. Those that this machine does
-    /// not have are left out where it has another.
+    /// not have are left out if it has another.
     Tcp(Vec<SocketAddr>),
     /// A socket in the file system.
     Unix(UnixSocket),
@@ -43,12 +43,12 @@ impl UnixSocket {
     pub const MODE: u32 = 0o660;
 }
 
-/// Where a server listens: with the port that was picked.
+/// A listener of a running server, with the port that was picked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listening {
     /// The protocol of this listener.
     pub protocol: Protocol,
-    /// Where.
+    /// The place that clients connect to.
     pub endpoint: Endpoint,
 }
 

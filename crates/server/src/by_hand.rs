@@ -1,4 +1,4 @@
-//! A server whose threads are the test: it writes and keeps house when it likes.
+//! A server with the test in place of its threads: the test writes and runs chores when it likes.
 
 use std::path::PathBuf;
 

@@ -59,7 +59,7 @@ impl Version {
         }
     }
 
-    /// Where its groups are unless the system says otherwise.
+    /// The directory of its groups unless the system says otherwise.
     fn usual_mount(self) -> &'static Path {
         Path::new(match self {
             Self::One => "/sys/fs/cgroup/memory",

@@ -39,10 +39,10 @@ pub struct Config {
     pub memory_limit: Option<u64>,
     /// Rules of single queues.
     pub queues: QueuePolicies,
-    /// Where dead letters go; `None`: where the engine says.
+    /// The queue of dead letters; `None`: the engine's default.
     pub dead_letter_queue: Option<QueueName>,
-    /// How long the names that senders give their messages are remembered; zero: not at all,
-    /// `None`: as long as the engine says.
+    /// How long the ids that senders give their messages are remembered; zero: not at all, `None`:
+    /// as long as the engine says.
     pub dedup_window: Option<Duration>,
     /// How many of them; `None`: as many as the engine says.
     pub dedup_max_ids: Option<usize>,
@@ -55,7 +55,7 @@ pub struct Config {
     pub limits: Limits,
     /// The machine's clock is right, though it is far ahead of the journal.
     pub accept_clock: bool,
-    /// Where the log goes.
+    /// The sink of log lines.
     pub log: Log,
 }
 

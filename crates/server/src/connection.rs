@@ -598,7 +598,8 @@ mod tests {
         assert_eq!(line.connection.wrong_protocol(), None);
     }
 
-    /// As an element whose body has to come back from the log: it is deleted when it is read.
+    /// Like an element with a body that has to come back from the log: it is deleted when it is
+    /// read.
     #[test]
     fn an_answer_that_comes_later_reaches_who_half_closes() {
         let mut line = Line::new(Protocol::Redis);

@@ -59,7 +59,7 @@ struct SilentConnections {
     leaving: usize,
 }
 
-/// A permit, and the peer whose connection gave way for it.
+/// A permit, and the peer with the connection that gave way for it.
 #[derive(Debug)]
 pub(crate) struct Admission {
     pub(crate) permit: ConnectionPermit,

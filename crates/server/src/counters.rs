@@ -7,7 +7,7 @@ use disk::DiskCounters;
 use hdrhistogram::Histogram;
 use model::Nanos;
 
-/// Where the time of confirming goes, one sample a write.
+/// The time of confirming, by its parts, one sample a write.
 #[derive(Clone, Debug)]
 pub struct Latencies {
     /// From a batch's first frame until its write began.
@@ -54,7 +54,7 @@ pub struct Counters {
     pub journal: journal::Counters,
     /// The bytes and syncs that reached the disk, housekeeping included.
     pub disk: DiskCounters,
-    /// Where the time of confirming goes.
+    /// The time of confirming, by its parts.
     pub latencies: Latencies,
     /// Connections open now.
     pub connections: usize,
@@ -64,7 +64,7 @@ pub struct Counters {
     pub memory_limit: u64,
     /// Bytes that messages and connections use of it now.
     pub memory_bytes: u64,
-    /// Messages whose bytes have left memory.
+    /// Messages with bytes that have left memory.
     pub bodies_away: u64,
     /// Sends that wait until there is memory for them.
     pub memory_waits: u64,

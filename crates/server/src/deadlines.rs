@@ -36,7 +36,7 @@ impl Deadlines {
         self.due.first().map(|(deadline, _)| *deadline)
     }
 
-    /// A connection whose deadline has come; it is no longer watched.
+    /// A connection that has reached its deadline; it is no longer watched.
     pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<SessionId> {
         self.first().filter(|deadline| *deadline <= now)?;
         self.due.pop_first().map(|(_, session)| session)

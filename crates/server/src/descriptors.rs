@@ -14,7 +14,7 @@ use crate::config::Config;
 pub(crate) fn raised() -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // Where it cannot be raised, the limit there is holds.
+    // If it cannot be raised, the present limit holds.
     let _ = setrlimit(Resource::Nofile, limit);
     let allowed = getrlimit(Resource::Nofile).current;
     allowed.and_then(|allowed| usize::try_from(allowed).ok()).unwrap_or(usize::MAX)

@@ -33,7 +33,7 @@ pub enum StartError {
     Insecure {
         /// The protocol it was to speak.
         protocol: Protocol,
-        /// Where it was to listen.
+        /// The address that it was to listen on.
         address: SocketAddr,
     },
     /// The number of threads is 0 or too large.
@@ -67,7 +67,7 @@ pub enum StartError {
         /// Bytes of all connections' buffers.
         buffers: usize,
     },
-    /// A journal whose segments have room for the largest message does not fit into so little.
+    /// A journal with segments that have room for the largest message does not fit into so little.
     DiskLimit {
         /// The configured number.
         asked: u64,

@@ -70,11 +70,11 @@ pub(crate) struct Hub {
     pub(crate) limits: Limits,
     memory_limit: u64,
     pub(crate) log: Log,
-    /// That clients speak the wrong protocol.
+    /// The complaint that clients speak the wrong protocol.
     wrong_protocols: Mutex<Complaint>,
-    /// That connections are refused.
+    /// The complaint that connections are refused.
     refusals: Mutex<Complaint>,
-    /// That connections without a command gave way.
+    /// The complaint that connections without a command gave way.
     dismissals: Mutex<Complaint>,
 }
 
@@ -348,8 +348,8 @@ impl Hub {
         }
     }
 
-    /// Hands a performed write back to the broker, and lets everybody know how durable the log is
-    /// now.
+    /// Hands a performed write back to the broker, and tells all reactors and the gateway how
+    /// durable the log is now.
     ///
     /// # Errors
     /// The write failed: nothing more may be confirmed.
@@ -434,8 +434,8 @@ impl Hub {
         Ok(())
     }
 
-    /// Asks for a chore. That may show that no more bodies can leave memory: then sends that wait
-    /// for it go on.
+    /// Asks for a chore. It may show that no more bodies can leave memory: then sends that wait for
+    /// it go on.
     fn poll_chore(&self, core: &mut Core, now: Nanos) -> bool {
         let waited = core.broker.holds_back();
         let is_new = core.poll_chore(now);

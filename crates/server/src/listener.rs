@@ -30,7 +30,7 @@ use crate::socket_file::SocketFile;
 pub(crate) struct Listener {
     socket: OwnedFd,
     listening: Listening,
-    /// Where it is a socket in the file system: goes with it.
+    /// Its socket in the file system, if it has one: goes with it.
     file: Option<SocketFile>,
 }
 
@@ -162,7 +162,7 @@ impl Listener {
 #[derive(Debug, Default)]
 pub(crate) struct Acceptor {
     listeners: Vec<Listener>,
-    /// Where the next connection goes.
+    /// The reactor of the next connection.
     next: usize,
     /// Until when nothing is accepted, because the system had no room.
     paused_until: Option<Nanos>,
@@ -222,7 +222,7 @@ impl Acceptor {
         true
     }
 
-    /// Hands a connection to the reactor whose turn it is, or closes it where there are too many.
+    /// Hands a connection to the next reactor in turn, or closes it if there are too many.
     fn admit(
         &mut self,
         socket: OwnedFd,
@@ -270,8 +270,8 @@ impl Acceptor {
     }
 }
 
-/// Lets the system ask silent peers whether they are still there: those whose machine is gone never
-/// close. Accepted sockets take it over from the one that listens.
+/// Lets the system ask silent peers whether they are still there: those with a machine that is gone
+/// never close. Accepted sockets take it over from the one that listens.
 fn ask_whether_alive(socket: &OwnedFd) -> Result<(), Errno> {
     sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE)?;
     sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL)?;

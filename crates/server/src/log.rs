@@ -14,7 +14,7 @@ use rustix::io::write;
 
 use crate::clock::Clock;
 
-/// Where lines go.
+/// The sink of lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Log {
     /// To standard error.
@@ -58,7 +58,7 @@ impl Complaint {
 /// Standard error, of all servers in this process.
 static STDERR: Outlet = Outlet { lost: Mutex::new(0) };
 
-/// Where lines leave the process, one writer at a time.
+/// The outlet by which lines leave the process, one writer at a time.
 struct Outlet {
     /// Lines dropped since the last that was written.
     lost: Mutex<u64>,

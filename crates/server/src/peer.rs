@@ -216,8 +216,8 @@ impl Peer {
         }
     }
 
-    /// A reply of the broker is still to come before anything more is read. Where answers may
-    /// overtake each other the peer takes its leave itself.
+    /// A reply of the broker is still to come before anything more is read. If answers may overtake
+    /// each other the peer takes its leave itself.
     pub(crate) fn awaits_reply(&self) -> bool {
         match self {
             Self::Beanstalkd(peer) => peer.session.awaits_reply(),
@@ -262,8 +262,8 @@ impl Peer {
         }
     }
 
-    /// It is so late now. Returns true if the time had an effect. A peer whose command waits for
-    /// the log is not listened to.
+    /// It is so late now. Returns true if the time had an effect. The server does not read from a
+    /// peer that has a command waiting for the log.
     pub(crate) fn handle_timeout(
         &mut self,
         now: Nanos,

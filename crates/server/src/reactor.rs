@@ -356,8 +356,8 @@ impl<'a> Reactor<'a> {
         true
     }
 
-    /// Gives up the connections whose deadline has passed. One that this turn did not reach may
-    /// have sent the bytes it owes: the reactor looks at it after serving it.
+    /// Gives up the connections that have passed their deadline. One that this turn did not reach
+    /// may have sent the bytes it owes: the reactor looks at it after serving it.
     fn expire(&mut self) {
         while let Some(session) = self.deadlines.pop_due(self.now) {
             let Some(connection) = self.connections.get_mut(session) else { continue };

@@ -83,7 +83,7 @@ pub struct Remote {
 }
 
 impl Running {
-    /// Where it listens, with the ports that were picked, in the order of the configuration.
+    /// Its listeners, with the ports that were picked, in the order of the configuration.
     #[must_use]
     pub fn addresses(&self) -> &[Listening] {
         &self.addresses

@@ -114,8 +114,8 @@ fn remove_stale(path: &Path, address: &SocketAddrUnix) -> io::Result<()> {
 }
 
 /// Keeps out another server that starts: the socket that one of them has just made, and does not
-/// listen to yet, would look stale to the other. Where the directory cannot be locked in a second,
-/// it is left to chance.
+/// listen to yet, would look stale to the other. If the directory cannot be locked in a second, it
+/// is left to chance.
 fn lock_directory(path: &Path) -> Option<File> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = File::open(parent.unwrap_or(Path::new("."))).ok()?;

@@ -172,9 +172,9 @@ impl Reactor<'_> {
         self.lists.attention = attention;
     }
 
-    /// Connections whose peers are gone end before any command of this turn, all of them together.
-    /// So the others do not find them there, and none is given a message that another one had.
-    /// Returns how many of so many steps are left.
+    /// Connections end before any command of this turn if their peers are gone, all of them
+    /// together. So the others do not find them there, and none is given a message that another one
+    /// had. Returns how many of so many steps are left.
     fn serve_hung_up(&mut self, core: &mut Core, steps: u64) -> u64 {
         let mut left = steps;
         for session in std::mem::take(&mut self.lists.hung_up) {
@@ -253,7 +253,7 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
     spent
 }
 
-/// Ends the waits of sessions that another one has just asked to end. That adds nothing to the log,
+/// Ends the waits of sessions that another one has just asked to end. It adds nothing to the log,
 /// so it may be done while the broker is stalled.
 fn end_waits(core: &mut Core, hub: &Hub, now: Nanos, reactor: usize) {
     while let Some((session, command)) = core.commons.redis.poll_unblocked() {

@@ -23,7 +23,7 @@ use crate::mailbox::Arrival;
 use crate::reactor::READ_BYTES_PER_TURN;
 use crate::{Config, Limits, Log};
 
-/// One reactor of a broker in memory, whose turns are taken by the test.
+/// One reactor of a broker in memory. The test takes its turns.
 struct Turns<'a> {
     reactor: Reactor<'a>,
 }
@@ -588,7 +588,7 @@ fn who_stops_reads_for_the_last_time_in_turns() {
     }
 }
 
-/// A turn answers more of them than one, and all are there before anybody reads.
+/// A turn answers more of them than one, and all answers are there before any client reads.
 #[test]
 fn of_those_who_are_answered_at_once_so_many_are_closed_that_the_rest_fits() {
     const BODY: usize = 6 << 20;

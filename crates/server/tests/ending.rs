@@ -1,4 +1,4 @@
-//! What becomes of what a peer holds when its connection ends, and through whom.
+//! The fate of a peer's deliveries when its connection ends, by each cause of the end.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
@@ -22,7 +22,7 @@ fn failed(message: &[u8]) -> u32 {
     Message::scan(message).unwrap().header().delivery_count
 }
 
-/// Stops a server whose peer takes its leave when it is told to.
+/// Stops a server with a peer that takes its leave when it is told to.
 fn stop(server: Running, mut peer: Reader) {
     let stopping = std::thread::spawn(move || server.shutdown().unwrap());
     while peer.message().is_some() {}

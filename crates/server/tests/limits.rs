@@ -1,4 +1,4 @@
-//! What peers may cost, and what becomes of those who want more.
+//! The cost of peers, and the refusals for those that want more.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
 mod common;
@@ -15,7 +15,7 @@ fn limited(limits: impl FnOnce(&mut Limits)) -> Config {
     config
 }
 
-/// Connects until the server lets somebody in.
+/// Connects until the server admits a connection.
 fn admitted(server: &Running) -> Client {
     until_some("it lets somebody in", || {
         let mut client = connect(server);

@@ -1,4 +1,4 @@
-//! Where a server listens, and where it does not.
+//! Addresses on which a server listens, and those on which it does not.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 

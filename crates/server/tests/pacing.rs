@@ -1,4 +1,4 @@
-//! Who sends to a full queue waits for a place, by every protocol, and nobody else does.
+//! A send to a full queue waits for a place, by every protocol, and no other command does.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
 mod common;
@@ -21,7 +21,7 @@ fn narrow() -> Config {
     config
 }
 
-/// Takes what is there and deletes it.
+/// Takes the first message and deletes it.
 fn take(worker: &mut Client) -> String {
     let reserved = worker.ask("reserve-with-timeout 0");
     let id = reserved.split(' ').nth(1).unwrap_or_else(|| panic!("{reserved}")).to_owned();
@@ -70,7 +70,7 @@ fn who_goes_takes_what_waits_along() {
     assert_eq!(take(&mut worker), "c");
 }
 
-/// What a full queue says by the Redis protocol.
+/// The error of a full queue by the Redis protocol.
 const FULL: &str = "-OOM queue default is full: max-messages=1; receive and settle messages of it, \
                     or let it hold more";
 

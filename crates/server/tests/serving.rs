@@ -182,7 +182,8 @@ fn delays_and_leases_end_by_themselves() {
     assert_eq!(worker.ask("reserve"), "RESERVED 1 1");
     assert_eq!(worker.line(), "a");
     assert_eq!(worker.ask("reserve"), "DEADLINE_SOON");
-    // It is ready again when its lease has ended, and so is the job of who took it then.
+    // It is ready again when its lease has ended, and so is the job of the worker that took it
+    // then.
     assert_eq!(producer.ask("reserve"), "RESERVED 1 1");
     assert_eq!(producer.line(), "a");
     assert_eq!(worker.ask("reserve-with-timeout 9"), "RESERVED 1 1");

@@ -17,7 +17,7 @@ use crate::by_hand::{journal_hub_with, write_all, write_handed};
 use crate::connections::numbered_densely;
 use crate::gateway_thread::handle::Gateway;
 
-/// A gateway whose turns the test takes.
+/// A gateway with a test that takes its turns.
 struct Turns {
     hub: Arc<Hub>,
     gateway_loop: GatewayLoop,
@@ -48,7 +48,7 @@ impl Turns {
         Self { hub, gateway_loop, gateway, data }
     }
 
-    /// The broker of a hub whose core this thread has locked.
+    /// The broker of a hub with the core locked by this thread.
     fn broker<'a>(hub: &'a Hub, core: &'a mut crate::core::Core, now: Nanos) -> LockedBroker<'a> {
         LockedBroker::new(core, hub.mailboxes(), hub.reactors(), now)
     }
@@ -612,7 +612,7 @@ fn append_unawaited(hub: &Hub) -> model::Lsn {
     core.outputs.drain(..).map(|output| output.after.lsn).max().unwrap()
 }
 
-/// A reply that other threads caused, such as one whose body was read back.
+/// A reply that other threads caused, such as one with a body that was read back.
 fn mail_to_gateway(turns: &Turns, lsn: model::Lsn) {
     let session = turns.gateway_loop.state.session();
     let after = DependsOn { lsn, level: Durability::Synced };

@@ -71,7 +71,7 @@ pub(crate) fn connect_second(server: &Running) -> Client {
     Client::new(server.addresses()[1].tcp().unwrap())
 }
 
-/// A client. Whatever does not come within [`PATIENCE`] fails the test.
+/// A client. An answer that does not come within [`PATIENCE`] fails the test.
 pub(crate) struct Client {
     pub(crate) socket: BufReader<TcpStream>,
 }

@@ -1,5 +1,5 @@
-//! How long a test waits for what has to happen: then it fails and says what did not, and does not
-//! hang.
+//! How long a test waits for an expected event: then it fails with the name of the event, and does
+//! not hang.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -24,13 +24,13 @@ pub(crate) fn until_some<T>(what: &str, mut it: impl FnMut() -> Option<T>) -> T 
     }
 }
 
-/// What `work` gives, which something else might keep from its end.
+/// The result of `work`, which something else might keep from its end.
 pub(crate) fn within<T: Send + 'static>(
     what: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> T {
     let (sender, receiver) = mpsc::channel();
-    // Who gave up listens no more.
+    // A caller that gave up listens no more.
     std::thread::spawn(move || sender.send(work()).ok());
     receiver.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{error}: {what}"))
 }

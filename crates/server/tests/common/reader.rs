@@ -1,4 +1,4 @@
-//! An AMQP peer that reads a queue: it says all that it wants at once, and takes what comes.
+//! An AMQP peer that reads a queue: it sends all requests at once, and takes all answers.
 
 use std::io::Read as _;
 use std::net::SocketAddr;
@@ -13,11 +13,11 @@ use super::Client;
 
 pub(crate) struct Reader {
     client: Client,
-    /// What has come and is not understood yet.
+    /// Bytes that have come and are not decoded yet.
     bytes: Vec<u8>,
 }
 
-/// What a peer asks for.
+/// The request of a peer.
 pub(crate) struct Wish {
     pub(crate) queue: &'static str,
     /// It is a topic.
@@ -38,7 +38,7 @@ impl Reader {
         Self { client, bytes: Vec::new() }
     }
 
-    /// What comes of the next message in one frame; `None` when the server closes.
+    /// The part of the next message in one frame; `None` when the server closes.
     pub(crate) fn piece(&mut self) -> Option<Vec<u8>> {
         loop {
             match self.hear() {
@@ -89,7 +89,7 @@ impl Reader {
         }
     }
 
-    /// What became of what it sent, and the reason if it was rejected.
+    /// The outcome of its message, with the reason if it was rejected.
     pub(crate) fn outcome(&mut self) -> Result<(), String> {
         loop {
             match self.hear() {

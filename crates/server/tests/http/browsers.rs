@@ -1,4 +1,4 @@
-//! What pages in browsers may ask, and what browsers are told of each answer.
+//! Requests that pages in browsers may make, and the headers of each answer for browsers.
 
 use server::Config;
 

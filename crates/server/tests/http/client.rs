@@ -13,12 +13,12 @@ pub(crate) fn http_too(mut config: Config) -> Config {
     config
 }
 
-/// Whatever does not come within 20 seconds fails the test.
+/// A client. An answer that does not come within 20 seconds fails the test.
 pub(crate) struct Http {
     pub(crate) socket: BufReader<TcpStream>,
 }
 
-/// What came back.
+/// An answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,

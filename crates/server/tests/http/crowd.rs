@@ -1,4 +1,5 @@
-//! Many clients at once on a log that is synced: nobody waits for ever, nothing is lost or doubled.
+//! Many clients at once on a log that is synced: no client waits for ever, nothing is lost or
+//! doubled.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;

@@ -1,5 +1,5 @@
-//! Subscribers that do not read, by each protocol, where a topic's rules disconnect them: they hear
-//! why, and nobody else is any slower for it.
+//! Subscribers that do not read, by each protocol, if a topic's rules disconnect them: they hear
+//! why, and no other client is any slower for it.
 
 use std::io::Read as _;
 
@@ -69,7 +69,7 @@ fn who_subscribes_by_redis_is_closed() {
         assert!(published < 10_000, "it costs no more than that");
     }
     let mut rest = Vec::new();
-    // What was on its way may come, or be lost as the connection is.
+    // Bytes on their way may come, or be lost with the connection.
     let _ = slow.socket.read_to_end(&mut rest);
     assert!(rest.len() < published * BODY_BYTES, "it is closed before all came");
     http.post("/topics/news/messages", "more").says(201, "message");

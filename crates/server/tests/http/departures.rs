@@ -26,7 +26,7 @@ fn close(http: Http) {
 
 const LEAVES: [Leave; 2] = [reset, close];
 
-/// A server whose queue `q` has a place for one message, and one in it.
+/// A server with a queue `q` that has a place for one message, and one in it.
 fn full() -> (Running, Http) {
     let block_timeout = Some(Duration::from_secs(3600));
     let server = start(http_too(Config { block_timeout, ..memory() }));
@@ -41,7 +41,7 @@ fn await_blocked_sends(http: &mut Http, count: u64) {
     until("so many wait", || http.ask("GET /queues/q").body.contains(&blocked_sends));
 }
 
-/// After a place came free nothing of those who left is stored.
+/// After a place came free no message of clients that left is stored.
 fn assert_only_first(server: &Running, http: &mut Http) {
     await_blocked_sends(http, 0);
     until("their connections are closed", || server.counters().connections == 1);

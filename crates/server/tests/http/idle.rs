@@ -51,7 +51,7 @@ fn idle_connection_by_http_2_ends_with_goodbye() {
     let mut frames = Frames::to(&server);
     frames.get("/health");
     let mut heard = Vec::new();
-    // Whoever does not confirm the goodbye is closed all the same.
+    // A client that does not confirm the goodbye is closed all the same.
     frames.http.socket.read_to_end(&mut heard).unwrap();
     let goaway = [0, 0, 8, 7, 0, 0, 0, 0, 0];
     assert!(heard.windows(goaway.len()).any(|part| part == goaway), "{heard:?}");

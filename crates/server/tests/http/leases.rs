@@ -1,4 +1,4 @@
-//! Leases: whose they are, when they are over, and that nobody loses a message by going away.
+//! Leases: their owners, their ends, and that no client loses a message by going away.
 
 use crate::client::{Http, await_waiting, http_too};
 use crate::common::{connect, memory, start};

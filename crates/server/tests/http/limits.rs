@@ -1,4 +1,4 @@
-//! What is refused, and that it costs nobody else anything.
+//! Refusals, and that they cost other clients nothing.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::time::Duration;
@@ -70,7 +70,7 @@ fn a_connection_that_begins_and_does_not_go_on_is_closed() {
     }
 }
 
-/// Its windows say that it takes nothing, and it asks again and again whether anybody is there.
+/// Its windows say that it takes nothing, and it pings the server again and again.
 #[test]
 fn who_takes_no_answer_by_http_2_is_closed_however_lively_it_is() {
     const PREFACE: &str = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -133,7 +133,7 @@ fn what_is_not_understood_is_named() {
     }
 }
 
-/// Beside what any client sends.
+/// Beside the usual headers of clients.
 #[test]
 fn a_hundred_properties_go_as_headers() {
     let server = start(http_too(memory()));
@@ -233,7 +233,7 @@ fn draining_refuses_sends_and_says_that_it_is_not_ready() {
     assert_eq!(http.ask(&format!("DELETE /leases/{lease}")).status, 204);
 }
 
-/// Ten connections are for operators, who ask by HTTP from this machine.
+/// Ten connections are for operators, which ask by HTTP from this machine.
 #[test]
 fn too_many_connections_are_closed() {
     let limits = Limits { connections: 2, ..Limits::default() };
@@ -251,7 +251,7 @@ fn too_many_connections_are_closed() {
     Http::to(&server).ask("GET /health").says(200, "");
 }
 
-/// What is beyond the limit is not even looked at: it would cost memory first.
+/// Lines beyond the limit are not even looked at: they would cost memory first.
 #[test]
 fn lines_are_counted_as_they_are_read() {
     let server = start(http_too(memory()));
@@ -272,7 +272,7 @@ fn what_is_claimed_and_does_not_come_keeps_nobody_out() {
     Http::to(&server).post("/queues/q/messages", "m").says(201, "");
 }
 
-/// What has come of their bodies has all the room that there is for what is sent.
+/// The bytes that have come of their bodies have all the room that there is for sends.
 #[test]
 fn who_stops_in_the_middle_keeps_nobody_out() {
     let limits = Limits { buffered_bytes: 64 * 1024, ..Limits::default() };
@@ -289,8 +289,8 @@ fn who_stops_in_the_middle_keeps_nobody_out() {
     }
 }
 
-/// Senders who wait have all the room that there is for what is sent. Whoever comes waits for it,
-/// and who settles waits for nobody: by that they go on.
+/// Senders that wait have all the room that there is for sends. A later sender waits for it. A
+/// settlement does not wait: by that they go on.
 #[test]
 fn who_settles_does_not_wait_for_room_of_those_who_send() {
     let limits = Limits { buffered_bytes: 64 * 1024, ..Limits::default() };
@@ -323,7 +323,7 @@ fn a_transaction_that_is_small_as_text_only_is_too_large() {
     http.post("/transactions", &body).says(413, "in parts");
 }
 
-/// Answers that nobody reads are in nobody's way but those who want large ones as well.
+/// Unread answers hold up only other clients with large answers.
 #[test]
 fn answers_that_are_not_read_take_a_bounded_room() {
     let limits = Limits { buffered_bytes: 32 << 20, ..Limits::default() };

@@ -80,7 +80,7 @@ fn a_stop_ends_followers() {
     assert!(!rest.contains("data"), "{rest}");
 }
 
-/// What they leave unread has a bounded room, which is theirs: others are answered.
+/// Their unread events have a bounded room of their own: other clients are answered.
 #[test]
 fn followers_who_do_not_read_are_in_nobodys_way() {
     let limits = Limits { buffered_bytes: 32 << 20, ..Limits::default() };
@@ -100,7 +100,8 @@ fn followers_who_do_not_read_are_in_nobodys_way() {
     }
 }
 
-/// However much room they would need who read nothing: they go, and who reads gets all.
+/// However much room the followers that read nothing would need: they go, and a follower that reads
+/// gets all.
 #[test]
 fn who_reads_is_served_whoever_does_not() {
     let limits = Limits { buffered_bytes: 32 << 20, ..Limits::default() };
