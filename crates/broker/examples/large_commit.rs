@@ -1,4 +1,4 @@
-//! What a large commit takes, and what a neighbour sees of it: one session commits many messages
+//! The time of a large commit, and the waits of a neighbour: one session commits many messages
 //! while another puts one after the other; then the log is read again.
 //!
 //! `cargo run --release -p dunlin-broker --example large_commit -- DIRECTORY [MESSAGES [BYTES]]`
@@ -27,7 +27,7 @@ struct World {
     broker: Mutex<Broker<File>>,
     /// The answer to the commit.
     answer: Mutex<Option<Output>>,
-    /// The neighbour is to stop, then everybody.
+    /// The neighbour is to stop, then all threads.
     committed: AtomicBool,
     ended: AtomicBool,
     since: Instant,

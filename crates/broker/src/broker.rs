@@ -40,7 +40,7 @@ pub struct Broker<F> {
     chunk: Vec<u8>,
     /// Sessions that ended while the log took no frames: their deliveries are returned later.
     ended: VecDeque<(SessionId, Fault)>,
-    /// Replies whose bodies are to be fetched.
+    /// Replies with bodies that are to be fetched.
     pub(crate) returning: Returning,
     pub(crate) fetching: Fetching,
     pub(crate) spilling: Option<Spilling<F>>,
@@ -393,7 +393,7 @@ impl<F: Clone> Broker<F> {
         self.engine.memory_waits()
     }
 
-    /// Messages whose bodies have left memory.
+    /// Messages with bodies that have left memory.
     #[must_use]
     pub fn away(&self) -> u64 {
         self.engine.away()

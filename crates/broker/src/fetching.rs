@@ -16,14 +16,14 @@ pub(crate) struct Fetching {
     out: Option<Source>,
     /// The last fetch was of the spill; the log is next.
     served_spill: bool,
-    /// Where the last fetch ended.
+    /// The end of the last fetch.
     end: Lsn,
     bytes: usize,
     /// The last fetch was for the engine; replies are next.
     served_engine: bool,
 }
 
-/// Where a body is fetched from.
+/// The source of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Log,
@@ -45,8 +45,8 @@ impl Fetching {
 }
 
 impl<F: Clone> Broker<F> {
-    /// Later replies of this session need not wait for earlier ones whose bodies are away: it tells
-    /// them apart by itself.
+    /// Later replies of this session need not wait for earlier ones with bodies that are away: it
+    /// tells them apart by itself.
     pub fn let_overtake(&mut self, session: SessionId) {
         self.returning.let_overtake(session);
     }

@@ -1,5 +1,5 @@
-//! The log of a broker, and how much it takes. That is asked several times for each command, and
-//! is the same until the log is changed: so it is found out once in between.
+//! The log of a broker, and how much it takes. The amount is asked several times for each command,
+//! and is the same until the log is changed: so it is found out once in between.
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};

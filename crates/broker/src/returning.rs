@@ -27,7 +27,7 @@ pub(crate) struct Returning {
     next: u64,
 }
 
-/// Where a body is.
+/// The place of a body.
 type Place = (BodyPlace, MessageId);
 
 /// A reply that waits. It gets its bodies once, when all are here: it may have thousands.
@@ -121,7 +121,7 @@ impl Returning {
         None
     }
 
-    /// Where the body is that is to be fetched next from the spill.
+    /// The place in the spill of the body that is to be fetched next.
     pub(crate) fn next_spilled(&mut self) -> Option<NonZeroU64> {
         while let Some(place) = self.asked_of_spill.front().copied() {
             if self.lacks(BodyPlace::Spill(place)) {
@@ -137,7 +137,7 @@ impl Returning {
         self.needed_at(place).next().is_some()
     }
 
-    /// The messages of a frame whose bodies are needed.
+    /// The messages of a frame with bodies that are needed.
     pub(crate) fn needed_of(&self, lsn: Lsn) -> impl Iterator<Item = MessageId> {
         self.needed_at(BodyPlace::Frame(lsn))
     }

@@ -1,5 +1,5 @@
-//! What is looked through to tell what a log is kept for takes memory, as the operating system sees
-//! it. Alone in its process, so that nothing else is measured.
+//! Explaining why a log is kept takes bounded memory, as the operating system sees it. Alone in its
+//! process, so that nothing else is measured.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 

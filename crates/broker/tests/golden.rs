@@ -1,7 +1,7 @@
 //! Data directories that released versions wrote stay loadable, message by message.
 //!
-//! `golden/vN` is a directory of format version N, `golden/vN.txt` what is in it. A new format
-//! adds a directory: `GOLDEN=v2 cargo test -p dunlin-broker --test golden` writes it.
+//! `golden/vN` is a directory of format version N, `golden/vN.txt` its content. A new format adds a
+//! directory: `GOLDEN=v2 cargo test -p dunlin-broker --test golden` writes it.
 
 #![allow(
     clippy::unwrap_used,
@@ -49,8 +49,8 @@ fn every_released_format_is_read() {
     assert!(read >= 1, "there is at least version 1");
 }
 
-/// What an older version wrote is read, gone on with in the newest, and read again: with what
-/// became of it the log holds both.
+/// A log of an older version is read, gone on with in the newest, and read again: the log holds the
+/// old messages and their later changes.
 #[test]
 fn a_log_goes_on_behind_every_released_format() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
@@ -400,8 +400,8 @@ fn send_id() -> Option<std::sync::Arc<str>> {
     Some("order 1".into())
 }
 
-/// What is answered to the same again, and to another message, under the name of [`send_named`];
-/// what older versions stored cannot be told from another.
+/// The answers to the same message again, and to another, under the name of [`send_named`]. A
+/// message of older versions cannot be told from another.
 fn describe_names(store: &mut Store, text: &mut String) {
     let next = next_message(store);
     let mut ask = |body: &[u8]| {

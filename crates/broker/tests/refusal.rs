@@ -1,5 +1,5 @@
-//! What room the log has and who waits for it: whoever was told that it does not stall finds that
-//! it takes the next put, and while it stalls nothing is appended, whatever is due.
+//! The room of the log, and the waits for it. If the log does not stall, it takes the next put.
+//! While it stalls nothing is appended, even if it is due.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
@@ -45,7 +45,7 @@ fn open(disk: &RealDisk) -> Broker<File> {
     broker
 }
 
-/// What a thread would do next for the log; false when there is nothing.
+/// Does the next work of a thread for the log; false when there is none.
 fn work_once(broker: &mut Broker<File>, disk: &RealDisk) -> bool {
     if let Some(write) = broker.poll_write(NOW) {
         let result = write.perform(disk);
@@ -67,8 +67,8 @@ fn store(name: &str) -> (Directory, RealDisk, Broker<File>) {
     (directory, disk, broker)
 }
 
-/// What expires and what a client held that is gone is journalled, though nobody commands it: it
-/// was appended where no room had been made, which ended the process right after a start.
+/// Expired messages, and those held by a client that is gone, are journalled without a command.
+/// They were appended without room made for them, which ended the process right after a start.
 #[test]
 fn what_time_and_lost_clients_journal_waits_while_the_log_stalls() {
     let (_directory, disk, mut broker) = store("stalled");
@@ -121,8 +121,8 @@ fn what_time_and_lost_clients_journal_waits_while_the_log_stalls() {
     assert_eq!(dead.ready, broker.statistics().messages_total, "all of them, none is held");
 }
 
-/// Who waited for a place and goes on adds to the log like who comes: while that is behind what is
-/// left of it is for settling, and nobody is forgotten when it has caught up.
+/// A send that goes on after a wait for a place adds to the log like a new one. While the log is
+/// behind its rest is for settling, and no waiting send is forgotten when it has caught up.
 #[test]
 fn who_waited_for_a_place_waits_on_while_the_log_is_behind() {
     let (_directory, disk, mut broker) = store("behind");

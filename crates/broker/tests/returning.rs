@@ -1,5 +1,5 @@
-//! Replies whose bodies left memory: they wait until these are read back, whatever happens to the
-//! messages, the log and the sessions meanwhile.
+//! Replies with bodies that left memory: they wait until these are read back, through all changes
+//! of the messages, the log and the sessions meanwhile.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -92,7 +92,7 @@ impl Store {
         }
     }
 
-    /// What comes out when everything that is asked for was read back.
+    /// The outputs after all requested bodies were read back.
     fn fetch(&mut self) -> Vec<Output> {
         let mut outputs = Vec::new();
         while let Some(fetch) = self.broker.poll_fetch() {
@@ -183,7 +183,7 @@ fn who_is_gone_is_told_nothing_and_holds_no_segment() {
     store.broker.handle_fetch(done, &mut outputs).unwrap();
     assert_eq!(outputs, []);
     store.broker.check();
-    // It is ready again, and the next who asks gets it, from memory or from the log.
+    // It is ready again, and the next client that asks gets it, from memory or from the log.
     let mut outputs = store.ask(OTHER, lease);
     outputs.append(&mut store.fetch());
     let [Output { reply: Reply::Delivered(delivery), .. }] = outputs.as_slice() else {
@@ -219,7 +219,7 @@ fn who_looks_into_bodies_goes_on_when_they_are_there() {
     );
 }
 
-/// What an element that was moved is shown as comes back also where the move had to wait.
+/// The shown body of a moved element comes back also if the move had to wait.
 #[test]
 fn what_is_moved_later_is_whole() {
     let mut store = Store::with("moved", 3);

@@ -1,5 +1,5 @@
 //! Bodies that no log has, in files beside it: they are there as long as a message or a reply needs
-//! them, and what is not what was written reaches nobody.
+//! them, and damaged bytes reach no client.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -28,7 +28,7 @@ struct Store {
     now: Nanos,
 }
 
-/// What memory, and the spill, may take.
+/// The limits of memory and of the spill.
 #[derive(Clone, Copy)]
 struct Sizes {
     memory_limit: u64,
@@ -44,7 +44,7 @@ impl Drop for Store {
 }
 
 impl Store {
-    /// One in whose memory no body stays.
+    /// One that keeps no body in memory.
     fn empty(name: &str, sizes: Sizes) -> Self {
         let name = format!("dunlin-spilling-{name}-{}", std::process::id());
         let directory = std::env::temp_dir().join(name);
@@ -226,7 +226,7 @@ fn what_a_reply_lacks_stays_though_its_message_is_gone() {
     assert!(store.live() <= u64::from(MESSAGES) - 3);
 }
 
-/// They read one after the other, and what left memory again is not written again.
+/// They read one after the other, and a body that left memory again is not written again.
 #[test]
 fn what_many_subscriptions_keep_lies_there_once() {
     let mut store = Store::empty("shared", ROOMY);
@@ -259,7 +259,7 @@ fn what_stays_makes_room() {
     store.ask(OTHER, Command::BrokerStatistics);
     store.rest();
     let full = store.broker.spill_counters().disk_bytes;
-    // Meanwhile somebody lacks what is to be moved.
+    // Meanwhile a reply lacks the body that is to be moved.
     let stays = pop_of("staying", 1);
     assert_eq!(store.ask(OTHER, stays.clone()), []);
     assert_eq!(store.ask(ONE, pop(u64::from(MESSAGES))), []);
@@ -309,7 +309,7 @@ fn a_body_that_is_not_what_was_written_ends_the_broker() {
     assert_eq!(outputs, []);
 }
 
-/// All who look into bodies have what is away brought back, be it in no log.
+/// All commands that look into bodies bring paged-out ones back, even if no log has them.
 #[test]
 fn who_looks_into_bodies_goes_on_when_they_are_there() {
     let mut store = Store::new("looks");

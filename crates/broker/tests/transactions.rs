@@ -134,7 +134,7 @@ fn directory(name: &str) -> Directory {
     Directory(std::env::temp_dir().join(name))
 }
 
-/// What a record has beside its body here, and its share of what the budget has to spare.
+/// Bytes of a record beside its body here, and its share of the budget's spare bytes.
 const RECORD_BYTES: usize = 50;
 
 #[test]
@@ -214,7 +214,7 @@ fn what_is_in_memory_is_not_bounded_by_a_frame() {
     assert_eq!(store.broker.statistics().ready, 1_000);
 }
 
-/// What a Java team does that fills a queue in one transaction, with the options of a server.
+/// Fills a queue in one transaction, as a Java team does, with the options of a server.
 #[test]
 fn a_hundred_thousand_messages_are_one_commit() {
     const COUNT: u64 = 100_000;
