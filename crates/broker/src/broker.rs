@@ -47,9 +47,9 @@ pub struct Broker<F> {
     /// The last chore was for the spill; the log is next.
     served_spill: bool,
     /// Bodies were away when the engine was stepped: its outputs may name some.
-    had_away: bool,
+    had_paged_out: bool,
     /// How often one had gone by then: some may go meanwhile.
-    went_away: u64,
+    paged_out_total: u64,
     /// Time never goes back, even if the clock of this start is behind.
     started_at: Nanos,
 }
@@ -97,8 +97,8 @@ impl<F: Clone> Broker<F> {
             fetching: Fetching::default(),
             spilling: None,
             served_spill: false,
-            had_away: false,
-            went_away: 0,
+            had_paged_out: false,
+            paged_out_total: 0,
             started_at,
         }
     }
@@ -395,8 +395,8 @@ impl<F: Clone> Broker<F> {
 
     /// Messages with bodies that have left memory.
     #[must_use]
-    pub fn away(&self) -> u64 {
-        self.engine.away()
+    pub fn paged_out(&self) -> u64 {
+        self.engine.paged_out()
     }
 
     /// The cost of all calls so far to the engine: see [`Engine::steps`].
@@ -466,8 +466,8 @@ impl<F: Clone> Broker<F> {
             self.engine.set_settling_room(allowance.settling_room);
             self.engine.set_log_behind(allowance.holds_back);
             self.engine.set_written(journal.durable().written);
-            self.had_away = self.engine.has_away();
-            self.went_away = self.engine.went_away();
+            self.had_paged_out = self.engine.has_paged_out();
+            self.paged_out_total = self.engine.paged_out_total();
         }
     }
 
@@ -498,8 +498,9 @@ impl<F: Clone> Broker<F> {
             // gets the same numbers as that command.
             journal.need_for_snapshot(self.engine.snapshot_bytes_max());
         }
-        let may_be_away = self.had_away || self.engine.went_away() != self.went_away;
-        if may_be_away || !self.returning.is_empty() {
+        let may_be_paged_out =
+            self.had_paged_out || self.engine.paged_out_total() != self.paged_out_total;
+        if may_be_paged_out || !self.returning.is_empty() {
             self.hold_back(outputs);
         }
         // Bodies that replies lack stay for them.

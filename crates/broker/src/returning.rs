@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use model::{Away, BodyPlace, Lsn, MessageId, Output, Reply, SessionId};
+use model::{BodyPlace, Lsn, MessageId, Output, PagedOut, Reply, SessionId};
 
 /// The replies that wait for bodies.
 #[derive(Debug, Default)]
@@ -54,8 +54,8 @@ impl Held {
         assert!(self.is_whole(), "a reply goes out with all its bodies");
         if !self.came.is_empty() {
             self.output.reply.each_shown(&mut |shows| {
-                if let Some(away) = shows.body.away() {
-                    let body = self.came.get(&place_of(&away));
+                if let Some(paged_out) = shows.body.paged_out() {
+                    let body = self.came.get(&place_of(&paged_out));
                     let body = body.expect("invariant: what a reply lacked has come");
                     shows.fill(Arc::clone(body));
                 }
@@ -85,15 +85,15 @@ impl Returning {
     /// is needed anew.
     pub(crate) fn hold(&mut self, mut output: Output, mut pin: impl FnMut(Lsn)) -> Option<Output> {
         let session = if self.in_order { EVERYBODY } else { output.session };
-        let away = away_in(&mut output.reply);
+        let paged_out = paged_out_in(&mut output.reply);
         let is_behind = self.lines.contains_key(&session) && !self.overtaking.contains(&session);
-        if away.is_empty() && !is_behind {
+        if paged_out.is_empty() && !is_behind {
             return Some(output);
         }
         let number = self.next;
         self.next += 1;
-        let held = Held { output, lacks: away.len(), came: BTreeMap::new() };
-        for place in away {
+        let held = Held { output, lacks: paged_out.len(), came: BTreeMap::new() };
+        for place in paged_out {
             let waiting = self.needs.entry(place).or_default();
             if waiting.is_empty() {
                 match place.0 {
@@ -178,7 +178,7 @@ impl Returning {
     pub(crate) fn forget(&mut self, session: SessionId, mut unpin: impl FnMut(BodyPlace)) {
         self.overtaking.remove(&session);
         for (number, mut held) in self.lines.remove(&session).unwrap_or_default() {
-            for place in away_in(&mut held.output.reply) {
+            for place in paged_out_in(&mut held.output.reply) {
                 let Some(waiting) = self.needs.get_mut(&place) else { continue };
                 if waiting.remove(&(session, number)) && waiting.is_empty() {
                     self.needs.remove(&place);
@@ -211,12 +211,14 @@ impl Returning {
 const EVERYBODY: SessionId = SessionId(u64::MAX);
 
 /// The bodies that a reply lacks.
-fn away_in(reply: &mut Reply) -> BTreeSet<Place> {
-    let mut away = BTreeSet::new();
-    reply.each_shown(&mut |shows| away.extend(shows.body.away().map(|away| place_of(&away))));
-    away
+fn paged_out_in(reply: &mut Reply) -> BTreeSet<Place> {
+    let mut paged_out = BTreeSet::new();
+    reply.each_shown(&mut |shows| {
+        paged_out.extend(shows.body.paged_out().map(|paged_out| place_of(&paged_out)))
+    });
+    paged_out
 }
 
-fn place_of(away: &Away) -> Place {
-    (away.place, away.message)
+fn place_of(paged_out: &PagedOut) -> Place {
+    (paged_out.place, paged_out.message)
 }

@@ -21,10 +21,10 @@ use engine::EngineOptions;
 use journal::JournalOptions;
 use model::{
     AdminCommand, Command, DeadLetters, DeadReason, Deadline, DeadlineRule, Destination, End,
-    Expiry, Format, Keeper, KeyCommand, KeyKind, LinkId, ListCommand, Matching, MessageId, Nanos,
+    Expiry, Format, KeyCommand, KeyKind, LinkId, ListCommand, Matching, MessageId, Nanos,
     NewMessage, Output, OwnPolicy, Peek, Persistence, PolicyChange, QueueName, QueueRule,
     ReleaseOrder, Reply, SessionId, SetRule, Settlement, StorePolicy, Subscription,
-    SubscriptionName, Thousandths, TransactionId, ValueDeadline, WhenFull,
+    SubscriptionName, SubscriptionOwner, Thousandths, TransactionId, ValueDeadline, WhenFull,
 };
 
 const SESSION: SessionId = SessionId(1);
@@ -224,8 +224,8 @@ fn match_names(store: &mut Store) {
     let number = next_message(store);
     let hours = |hours| Nanos::from_secs(hours * 3_600);
     let expiries = [
-        Some(Expiry { with: Keeper::Consumers, after: Nanos::ZERO }),
-        Some(Expiry { with: Keeper::Session, after: hours(number) }),
+        Some(Expiry { with: SubscriptionOwner::Consumers, after: Nanos::ZERO }),
+        Some(Expiry { with: SubscriptionOwner::Session, after: hours(number) }),
     ];
     let subscribe = |store: &mut Store, link, name, topic, expiry| {
         let subscription = Box::new(Subscription {

@@ -133,7 +133,7 @@ fn popped(output: &Output) -> Vec<Vec<u8>> {
 #[test]
 fn replies_of_a_session_keep_their_order_and_hold_up_no_other() {
     let mut store = Store::with("order", 3);
-    assert_eq!(store.broker.away(), 2, "all but the last have left");
+    assert_eq!(store.broker.paged_out(), 2, "all but the last have left");
     assert_eq!(store.ask(ONE, pop(1)), []);
     assert_eq!(store.ask(ONE, Command::BrokerStatistics), []);
     let others = store.ask(OTHER, Command::BrokerStatistics);
@@ -270,7 +270,7 @@ fn replies_with_thousands_of_bodies_get_each_its_own() {
     let range = ListCommand::Range { queue: queue(), origin: End::Head, first: 0, last: -1 };
     let range = Command::List(range);
     for session in [ONE, ONE, OTHER, THIRD] {
-        assert_eq!(store.ask(session, range.clone()), [], "{} are away", store.broker.away());
+        assert_eq!(store.ask(session, range.clone()), [], "{} are away", store.broker.paged_out());
     }
     let pops = [ONE, OTHER, ONE, OTHER].map(|session| store.ask(session, pop(10)));
     assert_eq!(pops, [vec![], vec![], vec![], vec![]]);

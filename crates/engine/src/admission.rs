@@ -14,13 +14,13 @@ pub(crate) mod wait_lists;
 
 use alloc::collections::BTreeSet;
 
-use crate::admission::blocked_sends::Pacing;
+use crate::admission::blocked_sends::BlockedSends;
 use crate::ids::QueueSlot;
 
 /// Sends that wait for room, and queues that hold more than their bounds.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    pub(crate) pacing: Pacing,
+    pub(crate) blocked_sends: BlockedSends,
     /// Some queues may not hold any number of messages.
     pub(crate) is_bounded: bool,
     /// Queues that hold more than they may, since there was no room for dead letters.

@@ -25,17 +25,18 @@ impl Admission {
     /// Counts the bytes that wait for memory, and matches the waiting parts and commits with the
     /// open transactions.
     pub(crate) fn check_waiting_parts(&self, sessions: &Sessions) {
-        let waiting = self.pacing.sends.values().filter(|paced| paced.at.is_for_memory());
-        let bytes = waiting.clone().map(|paced| waiting_bytes(&paced.command)).sum::<u64>();
-        assert_eq!(bytes, self.pacing.for_memory_bytes, "bytes that wait for memory");
+        let waiting =
+            self.blocked_sends.sends.values().filter(|blocked| blocked.at.is_for_memory());
+        let bytes = waiting.clone().map(|blocked| waiting_bytes(&blocked.command)).sum::<u64>();
+        assert_eq!(bytes, self.blocked_sends.for_memory_bytes, "bytes that wait for memory");
         let mut parts = BTreeMap::<_, usize>::new();
         let mut commits = BTreeSet::new();
-        for paced in waiting {
-            if let Command::Commit { transaction } = &paced.command {
-                commits.insert((paced.by, *transaction));
+        for blocked in waiting {
+            if let Command::Commit { transaction } = &blocked.command {
+                commits.insert((blocked.by, *transaction));
             }
-            if let Some(id) = transaction_of(&paced.command) {
-                *parts.entry((paced.by, id)).or_default() += 1;
+            if let Some(id) = transaction_of(&blocked.command) {
+                *parts.entry((blocked.by, id)).or_default() += 1;
             }
         }
         for (slot, session) in sessions.iter() {
@@ -62,16 +63,22 @@ impl Bodies {
         let goes_on = queue.delivery.resumes.is_some() || self.will_look(slot);
         let is_unsure = queue.is_expiring(store.latest) && queue.delivery.pause.is_none();
         for key in &queue.delivery.draining {
-            let feed = sessions.feed(*key).filter(|feed| feed.draining);
-            let feed = feed.expect("who drains is to be told");
-            let is_told_soon = goes_on || is_unsure || feed.is_held_back();
+            let credit_consumer =
+                sessions.credit_consumer(*key).filter(|credit_consumer| credit_consumer.draining);
+            let credit_consumer = credit_consumer.expect("who drains is to be told");
+            let is_told_soon = goes_on || is_unsure || credit_consumer.is_held_back();
             assert!(is_told_soon, "a consumer of {} drains though it has had all", queue.name);
         }
         for key in &queue.delivery.browsers {
-            let feed = sessions.feed(*key);
-            let feed = feed.expect("who looks on is there");
-            let Interest::Browse(browsing) = &feed.interest else { panic!("it does look on") };
-            assert!(feed.is_hungry() && browsing.resumes.is_none(), "it waits for more");
+            let credit_consumer = sessions.credit_consumer(*key);
+            let credit_consumer = credit_consumer.expect("who looks on is there");
+            let Interest::Browse(browsing) = &credit_consumer.interest else {
+                panic!("it does look on")
+            };
+            assert!(
+                credit_consumer.has_credit() && browsing.resumes.is_none(),
+                "it waits for more"
+            );
             let next = queue.delivery.dispatch.ready().first_from(browsing.next.0, browsing.next.1);
             assert_eq!(next, None, "who has seen all has nothing before it");
         }
@@ -141,8 +148,8 @@ impl MessageStore {
 impl Sessions {
     /// The place in the line of a consumer that waits.
     pub(crate) fn ticket_of(&self, key: ConsumerKey) -> Option<u64> {
-        match self.feed(key) {
-            Some(feed) => feed.ticket(),
+        match self.credit_consumer(key) {
+            Some(credit_consumer) => credit_consumer.ticket(),
             None => self.consumer(key)?.wait.map(|wait| wait.ticket),
         }
     }

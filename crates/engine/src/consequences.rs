@@ -17,7 +17,7 @@ use crate::collections::pages::Pages;
 use crate::engine::Engine;
 use crate::ids::{QueueSlot, SessionSlot};
 use crate::keyspace::Keyspace;
-use crate::log::{Log, Placed};
+use crate::log::{FrameWriter, Placed};
 use crate::sessions::Sessions;
 use crate::store::MessageStore;
 use crate::store::dispatch::{Entry, ReadyPlace};
@@ -28,19 +28,19 @@ use crate::store::timers::Timer;
 impl Engine {
     /// Takes a message out of the index of its state.
     pub(crate) fn leave(&mut self, id: MessageId) -> State {
-        let message = self.store.living(id);
+        let message = self.store.message(id);
         let (state, priority, order) = (message.state(), message.priority, message.order(id));
         let (slot, expires, bytes) = (message.queue, message.expires(), message.body_bytes());
         let is_grouped = message.message_group().is_some();
         let queue = self.store.queues.at_mut(slot);
         queue.bodies.body_bytes -= bytes;
         let forgets_at = queue.forgets_at();
-        let doomed = state == State::Ready && queue.is_doomed(priority, order);
-        queue.index.counts.subtract(state, priority, doomed);
-        self.store.totals.counts.subtract(state, priority, doomed);
+        let is_expired = state == State::Ready && queue.is_expired_member(priority, order);
+        queue.index.counts.subtract(state, priority, is_expired);
+        self.store.totals.counts.subtract(state, priority, is_expired);
         self.store.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
         let was_there = match state {
-            State::Ready if doomed => queue.index.doomed.remove(priority, order),
+            State::Ready if is_expired => queue.index.expired_members.remove(priority, order),
             State::Ready => {
                 let entry = entry_of(queue, &self.store.messages, id, (priority, order));
                 if !queue.delivery.views.is_empty() {
@@ -83,7 +83,7 @@ impl Engine {
             self.store.leave_group(id);
         }
         if state == State::Ready {
-            self.keyspace.left_ready(slot, doomed, &mut self.store);
+            self.keyspace.left_ready(slot, is_expired, &mut self.store);
         }
         self.admission.may_have_caught_up(slot, &mut self.store);
         state
@@ -94,10 +94,10 @@ impl Engine {
         self.store.took_steps(1);
         if state == State::Ready {
             // It is not of a list that is over.
-            self.end_list_if_over(self.store.living(id).queue);
+            self.end_list_if_over(self.store.message(id).queue);
         }
         let now = self.store.latest;
-        let message = self.store.living_mut(id);
+        let message = self.store.message_mut(id);
         message.move_to(state, now);
         let (priority, order, slot) = (message.priority, message.order(id), message.queue);
         let (expires, bytes) = (message.expires(), message.body_bytes());
@@ -156,9 +156,9 @@ impl Engine {
     /// back.
     pub(crate) fn hide(&mut self, id: MessageId, until: Nanos) {
         assert!(until > self.store.latest, "what is hidden comes back later");
-        self.store.living_mut(id).set_aside(true);
+        self.store.message_mut(id).set_aside(true);
         self.enter(id, State::Delayed { until });
-        let message = self.store.living(id);
+        let message = self.store.message(id);
         let slot = message.queue;
         if let Some(at) = message.expires()
             && at <= self.store.latest
@@ -187,11 +187,11 @@ impl Engine {
 
 impl Keyspace {
     /// A message is no longer among the ready of a queue, or the doomed.
-    fn left_ready(&mut self, slot: QueueSlot, doomed: bool, store: &mut MessageStore) {
+    fn left_ready(&mut self, slot: QueueSlot, is_expired: bool, store: &mut MessageStore) {
         let queue = store.queues.at(slot);
-        if doomed && queue.index.counts.doomed == 0 {
-            self.doom_is_done(slot, store);
-        } else if !doomed && queue.role == Role::Named && queue.index.counts.ready == 0 {
+        if is_expired && queue.index.counts.expired_members == 0 {
+            self.expiry_is_done(slot, store);
+        } else if !is_expired && queue.role == Role::Named && queue.index.counts.ready == 0 {
             self.list_ended(slot, store);
         }
     }
@@ -213,15 +213,15 @@ impl MessageStore {
 
     /// Changes the part of a message that a snapshot records. The message is in no index.
     pub(crate) fn amend(&mut self, id: MessageId, change: impl FnOnce(&mut Message)) {
-        let before = self.snapshot_bytes_of(self.living(id));
-        change(self.living_mut(id));
-        let now = self.snapshot_bytes_of(self.living(id));
+        let before = self.snapshot_bytes_of(self.message(id));
+        change(self.message_mut(id));
+        let now = self.snapshot_bytes_of(self.message(id));
         self.totals.snapshot_bytes = self.totals.snapshot_bytes + now - before;
     }
 
     /// Gives a message that is in no index another place among the ready.
     pub(crate) fn reorder(&mut self, id: MessageId, order: i64) {
-        let message = self.living_mut(id);
+        let message = self.message_mut(id);
         let before = message.order(id);
         message.set_order(id, order);
         if before != place_of(id) {
@@ -252,12 +252,12 @@ impl MessageStore {
     }
 
     /// A message that an index, or a lookup just before, says is there.
-    pub(crate) fn living(&self, id: MessageId) -> &Message {
+    pub(crate) fn message(&self, id: MessageId) -> &Message {
         self.messages.get(id.0).expect("invariant: what is in an index lives")
     }
 
-    /// See [`MessageStore::living`].
-    pub(crate) fn living_mut(&mut self, id: MessageId) -> &mut Message {
+    /// See [`MessageStore::message`].
+    pub(crate) fn message_mut(&mut self, id: MessageId) -> &mut Message {
         self.messages.get_mut(id.0).expect("invariant: what is in an index lives")
     }
 }
@@ -304,10 +304,10 @@ impl Bodies {
         &mut self,
         id: MessageId,
         store: &mut MessageStore,
-        log: &mut Log,
+        log: &mut FrameWriter,
         effects: &mut Effects,
     ) {
-        // Not `living_mut`: the log is borrowed beside it.
+        // Not `message_mut`: the log is borrowed beside it.
         let Some(message) = store.messages.get_mut(id.0) else { return };
         if message.is_journalled() && !store.queues.at(message.queue).is_leaving() {
             let record = store.queues.change_of(id, message);
@@ -324,7 +324,7 @@ impl Bodies {
         id: MessageId,
         message: &Message,
         store: &MessageStore,
-        log: &mut Log,
+        log: &mut FrameWriter,
         effects: &mut Effects,
     ) -> DependsOn {
         if !message.is_journalled() {

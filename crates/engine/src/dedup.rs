@@ -21,7 +21,7 @@ use crate::Effects;
 use crate::context::Context;
 use crate::directory::Directory;
 use crate::directory::targets::Target;
-use crate::log::Log;
+use crate::log::FrameWriter;
 use crate::store::MessageStore;
 use crate::store::drafting::Drafted;
 
@@ -238,7 +238,7 @@ impl MessageStore {
         key: Option<SendKey>,
         new: &NewMessage,
         drafted: &[Drafted],
-        log: &mut Log,
+        log: &mut FrameWriter,
         context: &Context,
         effects: &mut Effects,
     ) -> Option<Sent> {

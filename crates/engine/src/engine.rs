@@ -12,7 +12,7 @@ use model::{
 };
 
 use crate::admission::Admission;
-use crate::admission::blocked_sends::Pacing;
+use crate::admission::blocked_sends::BlockedSends;
 use crate::bodies::Bodies;
 use crate::bodies::groups::Groups;
 use crate::bodies::memory::{Memory, beside_messages_max};
@@ -31,10 +31,10 @@ use crate::directory::topics::Topics;
 use crate::ids::SessionSlot;
 use crate::keyspace::Keyspace;
 use crate::keyspace::lists::{is_for_list_link, says_arrived};
-use crate::log::Log;
+use crate::log::FrameWriter;
 use crate::outcome::Outcome;
 use crate::recovery::Recovery;
-use crate::replies::Shown;
+use crate::replies::ReplyBudget;
 use crate::sessions::Sessions;
 use crate::store::queue::Queues;
 use crate::store::timers::{Timer, Timers};
@@ -46,7 +46,7 @@ use crate::{Effects, EngineOptions};
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) context: Context,
-    pub(crate) log: Log,
+    pub(crate) log: FrameWriter,
     pub(crate) store: MessageStore,
     pub(crate) bodies: Bodies,
     pub(crate) directory: Directory,
@@ -55,7 +55,7 @@ pub struct Engine {
     pub(crate) transactions: Transactions,
     pub(crate) keyspace: Keyspace,
     pub(crate) dedup: SendIds,
-    pub(crate) replies: Shown,
+    pub(crate) replies: ReplyBudget,
     pub(crate) recovery: Recovery,
 }
 
@@ -72,7 +72,7 @@ impl Engine {
         };
         Self {
             context: Context { policy: options.policy, formats: options.formats },
-            log: Log::new(options.policy, options.frame_bytes_max),
+            log: FrameWriter::new(options.policy, options.frame_bytes_max),
             store: MessageStore {
                 messages: Pages::new(),
                 reordered: Pages::new(),
@@ -84,7 +84,7 @@ impl Engine {
             },
             bodies,
             admission: Admission {
-                pacing: Pacing::new(options.block_timeout),
+                blocked_sends: BlockedSends::new(options.block_timeout),
                 is_bounded: options.queue_policies.are_bounded(),
                 overfull: BTreeSet::new(),
                 has_to_evict: false,
@@ -106,7 +106,7 @@ impl Engine {
                 options.dedup_max_ids,
                 beside_messages_max(bound),
             ),
-            replies: Shown::new(options.reply_bytes_max),
+            replies: ReplyBudget::new(options.reply_bytes_max),
             recovery: Recovery::default(),
         }
     }
@@ -146,7 +146,7 @@ impl Engine {
     pub fn stop_serving(&mut self, session: SessionId) {
         let Some(slot) = self.sessions.slot(session) else { return };
         self.bodies.drop_awaiting(session, &mut self.store);
-        self.sessions.stop_feeding(slot, &mut self.store);
+        self.sessions.stop_consumers(slot, &mut self.store);
         self.stop_waits(slot);
     }
 
@@ -168,7 +168,7 @@ impl Engine {
         self.store.advance(now, &mut self.log);
         let Some(slot) = self.sessions.slot(session) else { return };
         self.store.took_steps(limits::COMMAND_STEPS);
-        self.stop_pacing(slot);
+        self.forget_blocked_sends(slot);
         self.bodies.drop_awaiting(session, &mut self.store);
         self.drop_transactions(slot);
         self.transactions.stop_observing(slot, &mut self.sessions, &mut self.store);
@@ -215,7 +215,7 @@ impl Engine {
         };
         let arrived = says_arrived(&command);
         let floor = if arrived { self.settle_popped(slot, effects) } else { DependsOn::NOTHING };
-        let command = if self.bodies.memory.has_away() {
+        let command = if self.bodies.memory.has_paged_out() {
             self.unless_awaiting(slot, command, floor, effects)
         } else {
             Some(command)
@@ -522,7 +522,7 @@ impl MessageStore {
     }
 
     /// A call begins.
-    pub(crate) fn advance(&mut self, now: Nanos, log: &mut Log) {
+    pub(crate) fn advance(&mut self, now: Nanos, log: &mut FrameWriter) {
         self.latest = self.latest.max(now);
         log.begin_call();
     }
@@ -532,7 +532,7 @@ impl MessageStore {
     }
 }
 
-impl Log {
+impl FrameWriter {
     /// Refuses a command on a key. A refusal that tells the state of the key waits for that state,
     /// as any answer does that looks at it.
     pub(crate) fn refuse(&self, refusal: Refusal) -> Outcome {

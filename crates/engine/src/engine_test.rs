@@ -159,7 +159,7 @@ fn check_sees_what_is_wrong() {
         ("has its body", |engine| engine.message(3).body_missing = true),
         ("bodies are counted", |engine| {
             let bytes = engine.message(3).body.len() as u32;
-            engine.message(3).body = Stored::away(bytes);
+            engine.message(3).body = Stored::paged_out(bytes);
         }),
         ("bodies that may leave are counted", |engine| {
             engine.bodies.memory.movable += 1;
@@ -183,9 +183,9 @@ fn check_sees_what_is_wrong() {
         ("what expires in default", |engine| {
             engine.queue().index.expiring.insert((Nanos::MAX, MessageId(3)));
         }),
-        ("nobody gets more than it may", |engine| engine.feed(1).delivered = 10),
-        ("who may have more waits", |engine| engine.feed(1).limit = 0),
-        ("who drains is known", |engine| engine.feed(1).draining = true),
+        ("nobody gets more than it may", |engine| engine.credit_consumer(1).delivered = 10),
+        ("who may have more waits", |engine| engine.credit_consumer(1).limit = 0),
+        ("who drains is known", |engine| engine.credit_consumer(1).draining = true),
         ("shows all that matches", |engine| {
             engine.view().dispatch.remove(entry(3));
         }),
@@ -268,9 +268,9 @@ impl Engine {
         self.queue().delivery.views.get_mut("n IS NULL").unwrap()
     }
 
-    fn feed(&mut self, link: u32) -> &mut crate::delivery::feeding::Feed {
+    fn credit_consumer(&mut self, link: u32) -> &mut crate::delivery::feeding::CreditConsumer {
         let key = ConsumerKey { session: SessionSlot(0), link: LinkId(link) };
-        self.sessions.feed_mut(key).unwrap()
+        self.sessions.credit_consumer_mut(key).unwrap()
     }
 
     fn message(&mut self, number: u64) -> &mut Message {

@@ -9,7 +9,7 @@ use records::{CHANGED_BYTES_MAX, RecordView, encode};
 use crate::{Effects, FrameEnd};
 
 #[derive(Debug)]
-pub(crate) struct Log {
+pub(crate) struct FrameWriter {
     /// The last whole frame.
     pub(crate) last: Lsn,
     /// Bytes that puts may still use.
@@ -87,7 +87,7 @@ pub(crate) struct Placed {
     pub(crate) bytes: u32,
 }
 
-impl Log {
+impl FrameWriter {
     pub(crate) fn new(policy: StorePolicy, frame_bytes_max: usize) -> Self {
         Self {
             frame_bytes_max,

@@ -45,11 +45,11 @@ impl Bodies {
     /// The record that a snapshot names does not hold all that the snapshot holds. The snapshot
     /// does not name the queue of that record either: a moved message has a place of its own.
     pub(crate) fn grow_as_pictured(&mut self, id: MessageId, store: &mut MessageStore) {
-        let message = store.living_mut(id);
+        let message = store.message_mut(id);
         if message.order(id) != place_of(id) {
             message.history_mut().moved = true;
         }
-        let message = store.living(id);
+        let message = store.message(id);
         if message.has_history() {
             let mut change = Vec::new();
             encode(&store.queues.change_of(id, message), &mut change);

@@ -4,12 +4,12 @@ use model::{Command, Element, KeyCommand, ListCommand, Refusal, Reply, limits};
 
 /// The bytes that the replies to one command, or to all of a batch, have shown.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct ReplyBudget {
     bytes: usize,
     bytes_max: usize,
 }
 
-impl Shown {
+impl ReplyBudget {
     pub(crate) const fn new(bytes_max: usize) -> Self {
         Self { bytes: 0, bytes_max }
     }
@@ -82,7 +82,9 @@ fn bytes_of(reply: &Reply) -> usize {
 
 /// Bytes of the payload, or as much as it may be, and of the fields beside it.
 pub(crate) fn shown_bytes_of(element: &Element) -> usize {
-    let bytes =
-        element.body.away().map_or_else(|| element.payload().len(), |away| away.bytes as usize);
+    let bytes = element
+        .body
+        .paged_out()
+        .map_or_else(|| element.payload().len(), |paged_out| paged_out.bytes as usize);
     limits::BESIDE_ELEMENT_BYTES + bytes
 }

@@ -10,7 +10,7 @@ use model::{
 };
 
 use crate::collections::slab::Slab;
-use crate::delivery::feeding::Feed;
+use crate::delivery::feeding::CreditConsumer;
 use crate::directory::targets::Target;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
 use crate::keyspace::lists::Popping;
@@ -43,7 +43,7 @@ pub(crate) struct Identity {
 pub(crate) struct Links {
     pub(crate) producers: BTreeMap<LinkId, Target>,
     pub(crate) consumers: BTreeMap<LinkId, Consumer>,
-    pub(crate) feeds: BTreeMap<LinkId, Feed>,
+    pub(crate) credit_consumers: BTreeMap<LinkId, CreditConsumer>,
     /// Consumers that wait and want to know before a lease ends.
     pub(crate) margins: BTreeSet<LinkId>,
 }
@@ -67,7 +67,7 @@ pub(crate) struct Holdings {
 #[derive(Debug, Default)]
 pub(crate) struct Owned {
     /// Tickets of its sends that wait for room.
-    pub(crate) paced: BTreeSet<u64>,
+    pub(crate) blocked: BTreeSet<u64>,
     /// The temporary destinations that go with it.
     pub(crate) temporary: BTreeSet<Destination>,
     /// The numbers of the subscriptions that it keeps.
@@ -185,7 +185,7 @@ impl Sessions {
         let session = self.at_mut(slot);
         assert!(session.links.margins.is_empty(), "a session closes without waits");
         assert!(session.transactions.open.is_empty(), "a session closes without transactions");
-        assert!(session.owned.paced.is_empty(), "a session closes without sends that wait");
+        assert!(session.owned.blocked.is_empty(), "a session closes without sends that wait");
         session.closing = Some(held);
         let (id, client) = (session.identity.id, session.identity.client.take());
         self.ids.remove(&id);
@@ -230,12 +230,12 @@ impl Sessions {
         self.slots.get_mut(key.session.0)?.links.consumers.get_mut(&key.link)
     }
 
-    pub(crate) fn feed(&self, key: ConsumerKey) -> Option<&Feed> {
-        self.slots.get(key.session.0)?.links.feeds.get(&key.link)
+    pub(crate) fn credit_consumer(&self, key: ConsumerKey) -> Option<&CreditConsumer> {
+        self.slots.get(key.session.0)?.links.credit_consumers.get(&key.link)
     }
 
-    pub(crate) fn feed_mut(&mut self, key: ConsumerKey) -> Option<&mut Feed> {
-        self.slots.get_mut(key.session.0)?.links.feeds.get_mut(&key.link)
+    pub(crate) fn credit_consumer_mut(&mut self, key: ConsumerKey) -> Option<&mut CreditConsumer> {
+        self.slots.get_mut(key.session.0)?.links.credit_consumers.get_mut(&key.link)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SessionSlot, &Session)> {

@@ -22,7 +22,7 @@ use crate::bodies::Bodies;
 use crate::directory::Directory;
 use crate::directory::targets::Target;
 use crate::ids::SessionSlot;
-use crate::log::Log;
+use crate::log::FrameWriter;
 use crate::outcome::Outcome;
 use crate::sessions::Sessions;
 use crate::store::MessageStore;
@@ -51,7 +51,7 @@ pub(crate) struct Transaction {
     pub(crate) bytes: usize,
     pub(crate) tally: Tally,
     /// A part was refused.
-    pub(crate) doomed: bool,
+    pub(crate) rollback_only: bool,
     /// It was committed, and waits for room or for a place: nothing can be added to it.
     pub(crate) waits: bool,
     /// How many future parts of it wait for memory.
@@ -166,7 +166,7 @@ impl Sessions {
 
     /// True if something could be added to it.
     pub(crate) fn takes_parts(&self, by: SessionSlot, id: TransactionId) -> bool {
-        self.open_transaction(by, id).is_some_and(|transaction| !transaction.doomed)
+        self.open_transaction(by, id).is_some_and(|transaction| !transaction.rollback_only)
     }
 
     /// If a commit that waited for a place waits for room now, it is answered as that.
@@ -182,17 +182,21 @@ impl Sessions {
         by: SessionSlot,
         transaction: Option<TransactionId>,
         refusal: Refusal,
-        log: &Log,
+        log: &FrameWriter,
     ) -> Outcome {
-        self.doom(by, transaction);
+        self.set_rollback_only(by, transaction);
         log.refuse(refusal)
     }
 
-    pub(crate) fn doom(&mut self, by: SessionSlot, transaction: Option<TransactionId>) {
+    pub(crate) fn set_rollback_only(
+        &mut self,
+        by: SessionSlot,
+        transaction: Option<TransactionId>,
+    ) {
         let transactions = &mut self.at_mut(by).transactions.open;
         let open = transaction.and_then(|id| transactions.get_mut(&id));
         if let Some(transaction) = open.filter(|transaction| !transaction.waits) {
-            transaction.doomed = true;
+            transaction.rollback_only = true;
         }
     }
 
@@ -256,7 +260,7 @@ impl Transactions {
         let transaction = sessions.at_mut(by).transactions.open.get_mut(&id);
         let transaction = transaction.filter(|transaction| !transaction.waits);
         let transaction = transaction.ok_or(Refusal::NoSuchTransaction)?;
-        if transaction.doomed {
+        if transaction.rollback_only {
             return Err(Refusal::TransactionFailed);
         }
         let all = self.uncommitted_bytes + part.bytes <= limits::UNCOMMITTED_BYTES_MAX;
@@ -264,7 +268,7 @@ impl Transactions {
         let grown = if fits { transaction.grow(part) } else { Err(Refusal::TransactionTooLarge) };
         match grown {
             Ok(()) => self.uncommitted_bytes += part.bytes,
-            Err(_) => transaction.doomed = true,
+            Err(_) => transaction.rollback_only = true,
         }
         grown
     }

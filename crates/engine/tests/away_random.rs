@@ -469,9 +469,9 @@ impl World {
                 self.publishing = None;
             }
             reply.each_shown(&mut |shows| {
-                let Some(away) = shows.body.away() else { return };
-                if let BodyPlace::Spill(place) = away.place {
-                    assert_eq!(self.spill[&place].0, away.message, "it is there for replies");
+                let Some(paged_out) = shows.body.paged_out() else { return };
+                if let BodyPlace::Spill(place) = paged_out.place {
+                    assert_eq!(self.spill[&place].0, paged_out.message, "it is there for replies");
                     *self.seen.entry("shown from the spill").or_default() += 1;
                 }
             });
@@ -488,7 +488,7 @@ impl World {
             return;
         }
         let (_, expected) = self.published.range(..=delivery.message).last().unwrap();
-        let lies = delivery.body.away().and_then(|away| match away.place {
+        let lies = delivery.body.paged_out().and_then(|paged_out| match paged_out.place {
             BodyPlace::Spill(place) => Some(&self.spill[&place]),
             BodyPlace::Frame(_) => None,
         });
@@ -496,7 +496,7 @@ impl World {
             assert_eq!(**body, **expected);
             let is_of_another = *name != delivery.message;
             *self.seen.entry("shared in the spill").or_default() += u64::from(is_of_another);
-        } else if delivery.body.away().is_none() {
+        } else if delivery.body.paged_out().is_none() {
             assert_eq!(delivery.body.share(), Arc::from(*expected));
         }
         self.saw("delivered to a subscriber");

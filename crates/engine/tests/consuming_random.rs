@@ -155,7 +155,7 @@ impl World {
 
     fn step(&mut self) {
         self.now = self.now + Nanos::from_millis(self.rng.below(30));
-        if self.engine.has_away() {
+        if self.engine.has_paged_out() {
             // While bodies come back time passes as well.
             self.settle_time();
         }

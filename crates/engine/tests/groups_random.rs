@@ -330,7 +330,7 @@ impl Harness {
     fn delivered(&mut self, key: Key, id: MessageId) {
         let message = self.messages[&id];
         assert_eq!(message.state, State::Ready, "{id} is delivered when it is ready");
-        let is_feed = match self.consumers.get_mut(&key).unwrap() {
+        let has_credit_consumer = match self.consumers.get_mut(&key).unwrap() {
             Consumer::Feed { limit, delivered } => {
                 *delivered += 1;
                 assert!(delivered <= limit);
@@ -342,17 +342,23 @@ impl Harness {
             }
         };
         if let Some(group) = message.group {
-            self.check_group(key, id, group, is_feed);
+            self.check_group(key, id, group, has_credit_consumer);
             let owner = if message.ends { Owner::Session(key.0) } else { Owner::Consumer(key) };
             *self.seen.entry(if message.ends { "ended" } else { "went on" }).or_default() += 1;
-            if is_feed {
+            if has_credit_consumer {
                 self.owners.insert(group, owner);
             }
         }
         self.messages.get_mut(&id).unwrap().state = State::Held(key.0);
     }
 
-    fn check_group(&mut self, key: Key, id: MessageId, group: &'static str, is_feed: bool) {
+    fn check_group(
+        &mut self,
+        key: Key,
+        id: MessageId,
+        group: &'static str,
+        has_credit_consumer: bool,
+    ) {
         let of_group = |(_, other): &(&MessageId, &Message)| other.group == Some(group);
         for (other, message) in self.messages.iter().filter(of_group) {
             let is_hidden = matches!(message.state, State::Hidden(_));
@@ -368,7 +374,7 @@ impl Harness {
             }
             None => {
                 assert_eq!(holders.next(), None, "nobody holds a message of {group}");
-                if is_feed { "to a new owner" } else { "received" }
+                if has_credit_consumer { "to a new owner" } else { "received" }
             }
         };
         *self.seen.entry(seen).or_default() += 1;

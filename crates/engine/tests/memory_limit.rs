@@ -148,7 +148,7 @@ fn what_is_not_written_yet_is_in_nobodys_way() {
             let bytes = world.engine.memory_bytes();
             assert!(bytes <= LIMIT / 16 * 17, "{number}: {bytes} bytes");
         }
-        assert!(world.engine.away() > 800);
+        assert!(world.engine.paged_out() > 800);
     }
 }
 
@@ -166,7 +166,7 @@ fn what_was_published_takes_memory_once_whoever_keeps_it() {
         assert!(matches!(reply, Reply::Stored { .. }), "{number}: {reply:?}");
     }
     world.write_but(0);
-    assert_eq!(world.engine.away(), 0, "there is room for all");
+    assert_eq!(world.engine.paged_out(), 0, "there is room for all");
     let bytes = world.engine.memory_bytes();
     let beside = (bytes - bodies * LARGE_BYTES) / (bodies * u64::from(SUBSCRIPTIONS));
     assert!((128..150).contains(&beside), "{beside} a message beside its body");
@@ -201,14 +201,14 @@ fn bodies_leave_in_steps() {
     world.write_but(1);
     let before = world.engine.steps();
     world.write_but(0);
-    assert_eq!((world.engine.away(), world.engine.steps() - before), (1_024, 1_024));
+    assert_eq!((world.engine.paged_out(), world.engine.steps() - before), (1_024, 1_024));
     // No send is refused meanwhile, and fewer bytes come than go.
     for number in 0..10 {
         world.write_but(0);
         let reply = world.put("jobs", Persistence::Persistent);
         assert!(matches!(reply, Reply::Stored { .. }), "{number}: {reply:?}");
     }
-    assert!(world.engine.away() > 1_400);
+    assert!(world.engine.paged_out() > 1_400);
 }
 
 /// The spill takes nothing more. A command that brings much waits until others' bytes have room
@@ -261,7 +261,7 @@ fn what_waits_for_bodies_counts() {
     let mut world = World::of(options);
     world.push("list", 1);
     world.write_but(0);
-    assert_eq!(world.engine.away(), 1);
+    assert_eq!(world.engine.paged_out(), 1);
     let (queue, origin) = (name("list"), End::Head);
     let (short, long): (Arc<[u8]>, Arc<[u8]>) = (vec![1; 900].into(), vec![1; 90_000].into());
     let insert = ListCommand::Insert {

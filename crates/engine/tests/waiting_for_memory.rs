@@ -214,7 +214,7 @@ impl World {
             reply => {
                 let own = |waiting: &Waiting| waiting.sent.transaction() == sent.transaction();
                 let overtakes_own = self.waiting.values().any(own);
-                assert!(!overtakes_own || self.is_doomed(sent), "{sent:?} overtook its like");
+                assert!(!overtakes_own || self.is_rolled_back(sent), "{sent:?} overtook its like");
                 self.saw(if awaited { "overtakes" } else { "at once" });
                 self.answered(sent, &reply);
             }
@@ -222,7 +222,7 @@ impl World {
     }
 
     /// A part of a transaction that cannot commit is refused at once.
-    fn is_doomed(&self, sent: Sent) -> bool {
+    fn is_rolled_back(&self, sent: Sent) -> bool {
         matches!(sent, Sent::Part(id) if self.parts[&id].1)
     }
 

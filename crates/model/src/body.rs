@@ -14,12 +14,12 @@ pub enum Body {
     Here(Arc<[u8]>),
     /// They left memory. The engine says so; the broker brings them back before anything of it
     /// reaches a session.
-    Away(Away),
+    PagedOut(PagedOut),
 }
 
 /// The location of the bytes of a message that left memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Away {
+pub struct PagedOut {
     /// The place that has them.
     pub place: BodyPlace,
     /// The message that they belong to: a frame may have several.
@@ -47,10 +47,10 @@ pub struct Shows<'a> {
 impl Body {
     /// Their location, unless they are in memory.
     #[must_use]
-    pub const fn away(&self) -> Option<Away> {
+    pub const fn paged_out(&self) -> Option<PagedOut> {
         match self {
             Self::Here(_) => None,
-            Self::Away(away) => Some(*away),
+            Self::PagedOut(paged_out) => Some(*paged_out),
         }
     }
 
@@ -59,7 +59,7 @@ impl Body {
     pub fn bytes_max(&self) -> usize {
         match self {
             Self::Here(body) => body.len(),
-            Self::Away(away) => away.bytes as usize,
+            Self::PagedOut(paged_out) => paged_out.bytes as usize,
         }
     }
 
@@ -71,7 +71,9 @@ impl Body {
     pub fn share(&self) -> Arc<[u8]> {
         match self {
             Self::Here(body) => Arc::clone(body),
-            Self::Away(away) => panic!("the body of message {} is here", away.message),
+            Self::PagedOut(paged_out) => {
+                panic!("the body of message {} is here", paged_out.message)
+            }
         }
     }
 }
@@ -84,7 +86,9 @@ impl Deref for Body {
     fn deref(&self) -> &[u8] {
         match self {
             Self::Here(body) => body,
-            Self::Away(away) => panic!("the body of message {} is here", away.message),
+            Self::PagedOut(paged_out) => {
+                panic!("the body of message {} is here", paged_out.message)
+            }
         }
     }
 }

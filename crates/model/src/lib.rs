@@ -40,7 +40,7 @@ pub mod words;
 pub use administration::{
     AdminCommand, BrowsedMessage, Holder, Page, PageEnd, SubscriptionStatistics,
 };
-pub use body::{Away, Body, BodyPlace, Payload, Shows};
+pub use body::{Body, BodyPlace, PagedOut, Payload, Shows};
 pub use chain_room::ChainRoom;
 pub use command::{Command, ConsumerMode, Peek};
 pub use draining::Draining;
@@ -75,6 +75,8 @@ pub use settlement::{DeadLetter, DeadReason, Settlement};
 pub use statistics::{
     BrokerStatistics, DeadLetterStatistics, MessageState, MessageStatistics, QueueStatistics,
 };
-pub use subscription::{ClientName, Expiry, Keeper, Matching, Subscription, SubscriptionName};
+pub use subscription::{
+    ClientName, Expiry, Matching, Subscription, SubscriptionName, SubscriptionOwner,
+};
 pub use time::Nanos;
 pub use wall_clock::WallClock;

@@ -54,14 +54,14 @@ pub enum Matching {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expiry {
     /// The thing that keeps it.
-    pub with: Keeper,
+    pub with: SubscriptionOwner,
     /// How long after that is gone it ends.
     pub after: Nanos,
 }
 
 /// The keeper of a subscription, which lasts while that is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keeper {
+pub enum SubscriptionOwner {
     /// Its consumers.
     Consumers,
     /// Its consumers, and the session of the last of them.
@@ -92,7 +92,7 @@ impl Subscription {
     /// When it ends by itself; `None`: never.
     #[must_use]
     pub fn ends(&self) -> Option<Expiry> {
-        let with_consumers = Expiry { with: Keeper::Consumers, after: Nanos::ZERO };
+        let with_consumers = Expiry { with: SubscriptionOwner::Consumers, after: Nanos::ZERO };
         if self.is_durable() { self.expiry } else { Some(self.expiry.unwrap_or(with_consumers)) }
     }
 }

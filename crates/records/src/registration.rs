@@ -15,7 +15,9 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{Expiry, Keeper, Matching, Nanos, QueueName, Subscription, SubscriptionName, words};
+use model::{
+    Expiry, Matching, Nanos, QueueName, Subscription, SubscriptionName, SubscriptionOwner, words,
+};
 
 use crate::codec::{number, queue_name, text};
 use crate::record::{FieldValue, RecordError};
@@ -92,7 +94,8 @@ impl<'a> SubscriptionView<'a> {
         let optional =
             [(self.client, HAS_CLIENT), (self.selector, HAS_SELECTOR), (self.without, HAS_WITHOUT)];
         let flags = optional.iter().filter(|(text, _)| text.is_some()).map(|(_, bit)| bit);
-        let with_session = self.expiry.is_some_and(|expiry| expiry.with == Keeper::Session);
+        let with_session =
+            self.expiry.is_some_and(|expiry| expiry.with == SubscriptionOwner::Session);
         let others = [
             (self.shared, SHARED),
             (self.is_pattern, IS_PATTERN),
@@ -147,8 +150,8 @@ impl<'a> SubscriptionView<'a> {
         }
         if let Some(Expiry { with, after }) = self.expiry {
             let field = match with {
-                Keeper::Consumers => "ends_millis_after_consumers",
-                Keeper::Session => "ends_millis_after_session",
+                SubscriptionOwner::Consumers => "ends_millis_after_consumers",
+                SubscriptionOwner::Session => "ends_millis_after_session",
             };
             each(field, FieldValue::Number(after.0 / NANOS_PER_MILLI));
         }
@@ -158,7 +161,11 @@ impl<'a> SubscriptionView<'a> {
 fn expiry(reader: &mut Reader<'_>, flags: u8) -> Result<Expiry, RecordError> {
     let millis = reader.varint()?;
     let after = millis.checked_mul(NANOS_PER_MILLI).ok_or(RecordError::Invalid("after"))?;
-    let with = if flags & WITH_SESSION == 0 { Keeper::Consumers } else { Keeper::Session };
+    let with = if flags & WITH_SESSION == 0 {
+        SubscriptionOwner::Consumers
+    } else {
+        SubscriptionOwner::Session
+    };
     Ok(Expiry { with, after: Nanos(after) })
 }
 

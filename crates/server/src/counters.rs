@@ -65,7 +65,7 @@ pub struct Counters {
     /// Bytes that messages and connections use of it now.
     pub memory_bytes: u64,
     /// Messages with bytes that have left memory.
-    pub bodies_away: u64,
+    pub bodies_paged_out: u64,
     /// Sends that wait until there is memory for them.
     pub memory_waits: u64,
     /// The spill's figures.
@@ -75,7 +75,7 @@ pub struct Counters {
 impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { journal, disk, latencies, connections, buffered_bytes, .. } = self;
-        let Self { memory_limit, memory_bytes, bodies_away, spill, .. } = self;
+        let Self { memory_limit, memory_bytes, bodies_paged_out, spill, .. } = self;
         let mean = journal.frames as f64 / journal.batches.max(1) as f64;
         writeln!(
             f,
@@ -83,7 +83,7 @@ impl fmt::Display for Counters {
         )?;
         writeln!(
             f,
-            "  memory: {memory_bytes} bytes of {memory_limit}, {bodies_away} messages on the disk \
+            "  memory: {memory_bytes} bytes of {memory_limit}, {bodies_paged_out} messages on the disk \
              only"
         )?;
         writeln!(
@@ -165,7 +165,7 @@ mod tests {
             buffered_bytes: 4,
             memory_limit: 6,
             memory_bytes: 5,
-            bodies_away: 2,
+            bodies_paged_out: 2,
             memory_waits: 0,
             spill: SpillCounters { live: 8, ..SpillCounters::default() },
         };

@@ -539,7 +539,7 @@ impl Hub {
             memory_limit: self.memory_limit,
             memory_bytes: core.broker.memory_bytes() + self.connections_bytes() as u64,
             memory_waits: core.broker.memory_waits(),
-            bodies_away: core.broker.away(),
+            bodies_paged_out: core.broker.paged_out(),
             spill: core.broker.spill_counters(),
         }
     }

@@ -66,7 +66,7 @@ pub struct AmqpClient {
     /// Open ones.
     transactions: Vec<u64>,
     /// Those of which a part was refused: they cannot commit.
-    doomed: BTreeSet<u64>,
+    failed_transactions: BTreeSet<u64>,
     /// Changes reflected by ends of drains that it has not read, by link.
     drained: BTreeMap<u32, Changes>,
     /// Consumers that the engine has disconnected, of which it has not heard.
@@ -174,7 +174,7 @@ impl AmqpClient {
             partial: None,
             held: BTreeMap::new(),
             transactions: Vec::new(),
-            doomed: BTreeSet::new(),
+            failed_transactions: BTreeSet::new(),
             drained: BTreeMap::new(),
             cut_off: BTreeSet::new(),
             possible: BTreeMap::new(),
@@ -356,7 +356,7 @@ impl AmqpClient {
     fn is_meant(&self, intent: &Intent, command: &Command) -> bool {
         if let (Intent::Discharge { transaction: meant, .. }, Command::Rollback { transaction }) =
             (intent, command)
-            && self.doomed.contains(meant)
+            && self.failed_transactions.contains(meant)
         {
             return transaction.0 == *meant;
         }
@@ -384,7 +384,7 @@ impl AmqpClient {
             _ => None,
         };
         let vain: Vec<_> = self.intents.iter_mut().filter_map(is_vain).collect();
-        self.doomed.extend(vain.into_iter().flatten());
+        self.failed_transactions.extend(vain.into_iter().flatten());
         self.intents.retain_mut(|intent| is_vain(intent).is_none());
     }
 
@@ -399,7 +399,7 @@ impl AmqpClient {
     pub fn answered(&mut self, reply: &Reply, changes: Changes) {
         let refused = matches!(reply, Reply::Refused(_));
         if refused || *reply == Reply::NotFound {
-            self.doomed.extend(self.current.as_ref().and_then(Intent::transaction));
+            self.failed_transactions.extend(self.current.as_ref().and_then(Intent::transaction));
         }
         let unless = |answer| if refused { Answer::Refused } else { answer };
         let within = |transaction: Option<u64>, outcome| match transaction {
@@ -427,8 +427,8 @@ impl AmqpClient {
             }
             Some(Intent::Discharge { delivery, transaction, fail }) => {
                 let accepted = Answer::Outcome(Outcome::Accepted);
-                let is_doomed = self.doomed.contains(&transaction) && !fail;
-                let answer = if is_doomed { Answer::Refused } else { unless(accepted) };
+                let is_failed = self.failed_transactions.contains(&transaction) && !fail;
+                let answer = if is_failed { Answer::Refused } else { unless(accepted) };
                 self.answers.insert(delivery, (answer, changes));
             }
             _ => {}
@@ -636,7 +636,7 @@ impl AmqpClient {
         self.say(&Performative::Disposition(disposition));
         let Held { handle, message, returned } = held;
         if returned {
-            self.doomed.extend(transaction);
+            self.failed_transactions.extend(transaction);
             return;
         }
         let intent = Intent::Settle { handle, delivery, message, verdict, transaction, settled };

@@ -6,8 +6,8 @@
 use alloc::vec::Vec;
 
 use model::{
-    ClientName, Destination, Expiry, Keeper, Matching, NameError, Nanos, QueueName, Subscription,
-    SubscriptionName, words,
+    ClientName, Destination, Expiry, Matching, NameError, Nanos, QueueName, Subscription,
+    SubscriptionName, SubscriptionOwner, words,
 };
 
 use crate::connection::elsewhere;
@@ -153,8 +153,8 @@ fn matching(topic: &QueueName) -> Result<Matching, Error> {
 /// nothing: it is the default of the field, also for clients that count on `durable` alone.
 fn expiry(source: &Source) -> Option<Expiry> {
     let with = match source.expiry_policy {
-        ExpiryPolicy::LinkDetach => Keeper::Consumers,
-        ExpiryPolicy::ConnectionClose => Keeper::Session,
+        ExpiryPolicy::LinkDetach => SubscriptionOwner::Consumers,
+        ExpiryPolicy::ConnectionClose => SubscriptionOwner::Session,
         ExpiryPolicy::SessionEnd | ExpiryPolicy::Never => return None,
     };
     Some(Expiry { with, after: Nanos::from_secs(source.timeout.into()) })
@@ -164,8 +164,8 @@ fn expiry(source: &Source) -> Option<Expiry> {
 pub(crate) fn expiry_fields(expiry: Option<Expiry>) -> (ExpiryPolicy, u32) {
     let Some(Expiry { with, after }) = expiry else { return (ExpiryPolicy::Never, 0) };
     let policy = match with {
-        Keeper::Consumers => ExpiryPolicy::LinkDetach,
-        Keeper::Session => ExpiryPolicy::ConnectionClose,
+        SubscriptionOwner::Consumers => ExpiryPolicy::LinkDetach,
+        SubscriptionOwner::Session => ExpiryPolicy::ConnectionClose,
     };
     (policy, u32::try_from(after.0 / Nanos::from_secs(1).0).unwrap_or(u32::MAX))
 }

@@ -33,8 +33,8 @@ use crate::store::timers::Timer;
 
 /// All sends that wait, by ticket: the first to come first.
 #[derive(Debug)]
-pub(crate) struct Pacing {
-    pub(crate) sends: BTreeMap<u64, Paced>,
+pub(crate) struct BlockedSends {
+    pub(crate) sends: BTreeMap<u64, BlockedSend>,
     /// Bytes that all of them store.
     pub(crate) bytes: u64,
     /// Bytes of memory that all of them take.
@@ -62,7 +62,7 @@ pub(crate) struct Pacing {
 
 /// One that waits.
 #[derive(Debug)]
-pub(crate) struct Paced {
+pub(crate) struct BlockedSend {
     pub(crate) by: SessionSlot,
     pub(crate) command: Command,
     pub(crate) bytes: u64,
@@ -75,7 +75,7 @@ pub(crate) struct Paced {
     pub(crate) floor: DependsOn,
 }
 
-impl Pacing {
+impl BlockedSends {
     pub(crate) fn new(still_max: Nanos) -> Self {
         Self {
             sends: BTreeMap::new(),
@@ -110,38 +110,39 @@ impl Admission {
 
     /// True if the log is behind and the waiting send would add to it.
     pub(crate) fn is_held_back(&self, ticket: u64, sessions: &Sessions, context: &Context) -> bool {
-        let paced = self.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
-        self.pacing.is_log_behind
-            && sessions.bytes_added(paced.by, &paced.command, context).is_some()
+        let blocked =
+            self.blocked_sends.sends.get(&ticket).expect("invariant: who is in a line waits");
+        self.blocked_sends.is_log_behind
+            && sessions.bytes_added(blocked.by, &blocked.command, context).is_some()
     }
 
-    pub(crate) fn leave_pacing(
+    pub(crate) fn unblock(
         &mut self,
         ticket: u64,
         sessions: &mut Sessions,
         store: &mut MessageStore,
-    ) -> Paced {
-        let mut paced = self.take_paced(ticket, sessions, store);
-        shorten_wait(&mut paced.command, store.latest, paced.until);
-        sessions.at_mut(paced.by).owned.paced.remove(&ticket);
-        paced
+    ) -> BlockedSend {
+        let mut blocked = self.take_blocked(ticket, sessions, store);
+        shorten_wait(&mut blocked.command, store.latest, blocked.until);
+        sessions.at_mut(blocked.by).owned.blocked.remove(&ticket);
+        blocked
     }
 
-    pub(crate) fn take_paced(
+    pub(crate) fn take_blocked(
         &mut self,
         ticket: u64,
         sessions: &mut Sessions,
         store: &mut MessageStore,
-    ) -> Paced {
+    ) -> BlockedSend {
         self.leave_line(ticket, sessions, store);
-        let paced = self.pacing.sends.remove(&ticket);
-        let paced = paced.expect("invariant: who is in a line waits");
-        self.pacing.bytes -= paced.bytes;
-        self.pacing.memory_bytes -= waiting_bytes(&paced.command);
-        self.pacing.sources.remove(&paced.command, ticket);
+        let blocked = self.blocked_sends.sends.remove(&ticket);
+        let blocked = blocked.expect("invariant: who is in a line waits");
+        self.blocked_sends.bytes -= blocked.bytes;
+        self.blocked_sends.memory_bytes -= waiting_bytes(&blocked.command);
+        self.blocked_sends.sources.remove(&blocked.command, ticket);
         self.set_sources_due(store);
-        store.timers.change(Timer::GiveUp(ticket), paced.until, None);
-        paced
+        store.timers.change(Timer::GiveUp(ticket), blocked.until, None);
+        blocked
     }
 }
 

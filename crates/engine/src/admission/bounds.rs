@@ -14,7 +14,7 @@ use model::{Bound, End, ListCommand, QueueBounds, QueueFull, QueueName, Refusal,
 use crate::admission::wait_lists::WaitListId;
 use crate::directory::Directory;
 use crate::ids::QueueSlot;
-use crate::log::Log;
+use crate::log::FrameWriter;
 use crate::store::MessageStore;
 use crate::store::queue::Queue;
 
@@ -122,7 +122,7 @@ impl Directory {
         demand: &Demand<'_>,
         ticket: u64,
         store: &MessageStore,
-        log: &Log,
+        log: &FrameWriter,
     ) -> Option<Shortage> {
         if demand
             .parking
@@ -161,7 +161,7 @@ impl Directory {
         command: &'c ListCommand,
         demand: &mut Demand<'c>,
         store: &MessageStore,
-        log: &Log,
+        log: &FrameWriter,
     ) {
         match command {
             ListCommand::Push { queue, elements, only_existing, .. } => {
@@ -195,7 +195,7 @@ impl Directory {
         amount: Amount,
         demand: &mut Demand<'c>,
         store: &MessageStore,
-        log: &Log,
+        log: &FrameWriter,
     ) {
         match store.queues.find(name.as_str()) {
             Some(slot) => store.add_stored(slot, amount, demand, log),
@@ -241,16 +241,16 @@ impl MessageStore {
     fn outermost_bytes(&self, name: &QueueName, end: End) -> Option<u64> {
         let slot = self.queues.find(name.as_str())?;
         let (_, order) = self.queues.at(slot).delivery.dispatch.ready().at_end(end)?;
-        Some(self.living(self.message_of(order)).body_bytes())
+        Some(self.message(self.message_of(order)).body_bytes())
     }
 
     /// True if a queue has no place for so much and cannot make one. The message that would become
     /// a dead letter stays, since moving it takes more room than it frees.
-    fn shortage_of_room_to_park(&self, slot: QueueSlot, amount: Amount, log: &Log) -> bool {
+    fn shortage_of_room_to_park(&self, slot: QueueSlot, amount: Amount, log: &FrameWriter) -> bool {
         let queue = self.queues.at(slot);
         let is_beyond = queue.held().and(amount).exceeds(&queue.policy.bounds).is_some();
         let least = self.least_needed(queue).filter(|_| is_beyond);
-        least.is_some_and(|id| log.stays_for_now(queue, self.living(id)))
+        least.is_some_and(|id| log.stays_for_now(queue, self.message(id)))
     }
 
     pub(crate) fn add_stored(
@@ -258,7 +258,7 @@ impl MessageStore {
         slot: QueueSlot,
         amount: Amount,
         demand: &mut Demand<'_>,
-        log: &Log,
+        log: &FrameWriter,
     ) {
         let queue = self.queues.at(slot);
         let is_awaited = !queue.admission.line.tickets.is_empty();

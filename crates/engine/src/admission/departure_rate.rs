@@ -113,7 +113,7 @@ impl MessageStore {
         let ends =
             [queue.delivery.dispatch.ready().first()?, queue.delivery.dispatch.ready().last()?];
         let oldest: MessageId = ends.map(|(_, order)| self.message_of(order)).into_iter().min()?;
-        Some(self.living(oldest).available_since())
+        Some(self.message(oldest).available_since())
     }
 }
 

@@ -55,10 +55,10 @@ impl Bodies {
     ) {
         if let Some(compared) = Comparison::of(command) {
             let Comparison { list, element, from, scan_max } = compared;
-            self.add_elements_away(list, (from, scan_max), element.len(), needed, store);
+            self.add_paged_out_elements(list, (from, scan_max), element.len(), needed, store);
         }
         if let Some((from, end)) = store.forsaken_by(command) {
-            self.add_elements_away(from, (end, 1), 0, needed, store);
+            self.add_paged_out_elements(from, (end, 1), 0, needed, store);
         }
     }
 
@@ -71,13 +71,13 @@ impl Bodies {
         store: &MessageStore,
     ) {
         for end in [End::Head, End::Tail] {
-            self.add_elements_away(list, (end, count), bytes, needed, store);
+            self.add_paged_out_elements(list, (end, count), bytes, needed, store);
         }
     }
 
     /// Adds elements from an end on that are away and have at least so many bytes; looks at `count`
     /// elements.
-    fn add_elements_away(
+    fn add_paged_out_elements(
         &self,
         list: &QueueName,
         (end, count): (End, usize),
@@ -88,7 +88,7 @@ impl Bodies {
         let Some(slot) = store.queues.find(list.as_str()) else { return };
         for id in store.elements(slot, end).take(count) {
             needed.looked += 1;
-            let message = store.living(id);
+            let message = store.message(id);
             if self.sharing.here(message).is_none() && message.body.len() >= bytes {
                 needed.ids.insert(store.body_name(id));
             }

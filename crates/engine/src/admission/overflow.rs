@@ -9,7 +9,7 @@
 use model::{DeadLetters, MessageId, QueuePolicy, WhenFull};
 
 use crate::admission::Admission;
-use crate::log::Log;
+use crate::log::FrameWriter;
 use crate::store::MessageStore;
 use crate::store::message::Message;
 use crate::store::queue::Queue;
@@ -48,7 +48,7 @@ impl Admission {
     }
 }
 
-impl Log {
+impl FrameWriter {
     /// True if it cannot become a dead letter: that takes more room than it frees. The sender is
     /// told that there is no room.
     pub(crate) fn stays_for_now(&self, queue: &Queue, message: &Message) -> bool {
@@ -65,7 +65,7 @@ impl MessageStore {
         let bytes_max = queue.policy.bounds.bytes_max.unwrap_or(u64::MAX);
         // No eviction makes a place for a message larger than the bounds, such as a subscription's
         // copy.
-        let is_too_large = self.living(last).body_bytes() > bytes_max;
+        let is_too_large = self.message(last).body_bytes() > bytes_max;
         Some(if is_too_large { last } else { first.min(last) })
     }
 }

@@ -82,7 +82,7 @@ impl Admission {
     /// The ready messages of a queue have changed, and waiting sends depend on them.
     pub(crate) fn source_changed(&mut self, slot: QueueSlot, store: &mut MessageStore) {
         let queue = store.queues.at(slot);
-        let waits = &mut self.pacing.sources;
+        let waits = &mut self.blocked_sends.sources;
         if !queue.is_named() || !waits.tickets.contains_key(&queue.name) {
             return;
         }
@@ -96,10 +96,10 @@ impl Admission {
     /// By timer, looks again at the lines in which the first send depends on the first changed
     /// list.
     pub(crate) fn look_at_sources(&mut self, store: &mut MessageStore) {
-        let tickets = self.pacing.sources.take_next();
+        let tickets = self.blocked_sends.sources.take_next();
         store.took_steps(tickets.len());
         for ticket in tickets {
-            let at = self.pacing.sends.get(&ticket).map(|paced| paced.at);
+            let at = self.blocked_sends.sends.get(&ticket).map(|blocked| blocked.at);
             let is_first = |at: &WaitListId| self.line(*at, store).tickets.first() == Some(&ticket);
             if let Some(at) = at.filter(is_first) {
                 self.may_go_on(at, store);
@@ -111,7 +111,7 @@ impl Admission {
     /// Keeps the timer set as long as something is to be looked at.
     pub(crate) fn set_sources_due(&mut self, store: &mut MessageStore) {
         let now = store.latest;
-        let waits = &mut self.pacing.sources;
+        let waits = &mut self.blocked_sends.sources;
         let due = waits.is_changed().then(|| waits.due.unwrap_or(now));
         let before = core::mem::replace(&mut waits.due, due);
         store.timers.change(Timer::Sources, before, due);

@@ -89,7 +89,7 @@ impl Admission {
         if matches!(command, Command::Commit { .. }) {
             return true;
         }
-        let bytes = self.pacing.for_memory_bytes + waiting_bytes(command);
+        let bytes = self.blocked_sends.for_memory_bytes + waiting_bytes(command);
         let is_first = self.line(at, store).tickets.is_empty();
         !at.is_for_memory() || is_first || bytes <= bodies.memory.awaiting_bytes_max()
     }
@@ -104,8 +104,8 @@ impl Admission {
 
     pub(crate) fn line<'e>(&'e self, of: WaitListId, store: &'e MessageStore) -> &'e WaitList {
         match of {
-            WaitListId::Memory => &self.pacing.for_memory,
-            WaitListId::Transactions => &self.pacing.for_parts,
+            WaitListId::Memory => &self.blocked_sends.for_memory,
+            WaitListId::Transactions => &self.blocked_sends.for_parts,
             WaitListId::Queue(slot) => &store.queues.at(slot).admission.line,
         }
     }
@@ -116,8 +116,8 @@ impl Admission {
         store: &'e mut MessageStore,
     ) -> &'e mut WaitList {
         match of {
-            WaitListId::Memory => &mut self.pacing.for_memory,
-            WaitListId::Transactions => &mut self.pacing.for_parts,
+            WaitListId::Memory => &mut self.blocked_sends.for_memory,
+            WaitListId::Transactions => &mut self.blocked_sends.for_parts,
             WaitListId::Queue(slot) => &mut store.queues.at_mut(slot).admission.line,
         }
     }
@@ -163,9 +163,9 @@ impl Admission {
         let was_there = line.tickets.remove(&ticket);
         assert!(was_there, "who waits is in the line");
         let due = (!line.tickets.is_empty()).then_some(now);
-        self.pacing.held_back.remove(&of);
+        self.blocked_sends.held_back.remove(&of);
         if let (None, WaitListId::Queue(slot)) = (due, of) {
-            self.pacing.leaving.remove(&slot);
+            self.blocked_sends.leaving.remove(&slot);
         }
         self.set_due(of, due, store);
     }
@@ -173,8 +173,10 @@ impl Admission {
     /// When the first in the line has waited long enough while no send went on.
     pub(crate) fn deadline(&self, of: WaitListId, store: &MessageStore) -> Nanos {
         let line = self.line(of, store);
-        let first = line.tickets.first().and_then(|first| self.pacing.sends.get(first));
-        first.map_or(store.latest, |first| first.since.max(line.moved) + self.pacing.still_max)
+        let first = line.tickets.first().and_then(|first| self.blocked_sends.sends.get(first));
+        first.map_or(store.latest, |first| {
+            first.since.max(line.moved) + self.blocked_sends.still_max
+        })
     }
 
     pub(crate) fn set_due(&mut self, of: WaitListId, due: Option<Nanos>, store: &mut MessageStore) {
@@ -184,15 +186,17 @@ impl Admission {
 
     /// A send begins or ends to wait; says where.
     fn note_waiting(&mut self, ticket: u64, waits: bool, sessions: &mut Sessions) -> WaitListId {
-        let paced = self.pacing.sends.get(&ticket).expect("invariant: who has a ticket waits");
-        let (by, of) = (paced.by, paced.at);
-        let commits = match paced.command {
+        let blocked =
+            self.blocked_sends.sends.get(&ticket).expect("invariant: who has a ticket waits");
+        let (by, of) = (blocked.by, blocked.at);
+        let commits = match blocked.command {
             Command::Commit { transaction } => Some(transaction),
             _ => None,
         };
         if of.is_for_memory() {
-            let (bytes, part_of) = (waiting_bytes(&paced.command), transaction_of(&paced.command));
-            let sum = &mut self.pacing.for_memory_bytes;
+            let (bytes, part_of) =
+                (waiting_bytes(&blocked.command), transaction_of(&blocked.command));
+            let sum = &mut self.blocked_sends.for_memory_bytes;
             *sum = if waits { *sum + bytes } else { *sum - bytes };
             sessions.count_waiting_part(by, part_of, waits);
         }

@@ -8,7 +8,7 @@
 //! other body. Bodies that only memory has are in the same lines if there is a spill: see
 //! `spilling.rs`.
 //!
-//! If the body of a message is paged out, its consumer gets [`model::Away`], and the caller fills
+//! If the body of a message is paged out, its consumer gets [`model::PagedOut`], and the caller fills
 //! that in. Only commands that look into bodies themselves wait for them here: see `waits.rs`.
 
 use alloc::collections::{BTreeSet, VecDeque};
@@ -17,7 +17,8 @@ use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
 use model::{
-    Away, Body, BodyPlace, Command, KeyCommand, ListCommand, Lsn, MessageId, TransactionId, limits,
+    Body, BodyPlace, Command, KeyCommand, ListCommand, Lsn, MessageId, PagedOut, TransactionId,
+    limits,
 };
 
 use crate::bodies::Bodies;
@@ -49,11 +50,11 @@ pub(crate) struct Memory {
     /// Bytes of bodies that only memory has, and that do not leave.
     pub(crate) fixed: u64,
     /// Messages with a paged-out body.
-    pub(crate) away: u64,
+    pub(crate) paged_out: u64,
     /// How many bodies have been paged out so far.
     pub(crate) went: u64,
     /// Those with bodies in line, by the magnitude of the bytes of all that may leave.
-    pub(crate) fat: BTreeSet<(u32, Keeper)>,
+    pub(crate) large_owners: BTreeSet<(u32, BodyOwner)>,
     /// Messages with frames that could not be read back at the last look, about in the order of
     /// these. Some may be gone, or here twice.
     unwritten: VecDeque<MessageId>,
@@ -67,7 +68,7 @@ pub(crate) struct Memory {
 
 /// The owner of the line that a body is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Keeper {
+pub(crate) enum BodyOwner {
     /// The queue of its message.
     Queue(QueueSlot),
     /// It is one of those that messages share.
@@ -76,16 +77,16 @@ pub(crate) enum Keeper {
 
 /// A body: a message's own, under its number, or a shared one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kept<'b> {
+pub(crate) struct StoredBody<'b> {
     pub(crate) stored: &'b Stored,
-    pub(crate) keeper: Keeper,
+    pub(crate) owner: BodyOwner,
     /// The frame of the log that has it, or will.
     pub(crate) frame: Option<Lsn>,
     /// The place of the body in the spill.
     pub(crate) spilled: Option<NonZeroU64>,
 }
 
-impl Kept<'_> {
+impl StoredBody<'_> {
     /// The place of the body outside memory, even if it is in memory too. `None`: it has none.
     pub(crate) fn place(&self) -> Option<BodyPlace> {
         self.frame.map(BodyPlace::Frame).or_else(|| self.spilled.map(BodyPlace::Spill))
@@ -148,9 +149,9 @@ impl Memory {
             written: Lsn::ZERO,
             movable: 0,
             fixed: 0,
-            away: 0,
+            paged_out: 0,
             went: 0,
-            fat: BTreeSet::new(),
+            large_owners: BTreeSet::new(),
             unwritten: VecDeque::new(),
             passed_over: Vec::new(),
             came: 0,
@@ -181,8 +182,8 @@ impl Memory {
     }
 
     /// True if any body has left.
-    pub(crate) const fn has_away(&self) -> bool {
-        self.away > 0
+    pub(crate) const fn has_paged_out(&self) -> bool {
+        self.paged_out > 0
     }
 
     /// Zero where nothing is in line, or too little to look for: queues come and go with a few
@@ -193,13 +194,13 @@ impl Memory {
     }
 
     /// Weighs a keeper again after the bodies that may leave it have changed.
-    fn weigh(&mut self, keeper: Keeper, residents: &mut ResidentBodies) {
+    fn weigh(&mut self, owner: BodyOwner, residents: &mut ResidentBodies) {
         let magnitude = self.magnitude(residents);
         let before = core::mem::replace(&mut residents.magnitude, magnitude);
         if before != magnitude {
-            self.fat.remove(&(before, keeper));
+            self.large_owners.remove(&(before, owner));
             if magnitude > 0 {
-                self.fat.insert((magnitude, keeper));
+                self.large_owners.insert((magnitude, owner));
             }
         }
     }
@@ -285,7 +286,7 @@ impl Bodies {
     pub(crate) fn settle_body(
         &mut self,
         id: MessageId,
-        kept: &Kept<'_>,
+        kept: &StoredBody<'_>,
         push: Push,
         store: &mut MessageStore,
     ) {
@@ -293,7 +294,7 @@ impl Bodies {
             self.memory.spilling.lies(place, id);
         }
         let Stored::Here(body) = kept.stored else {
-            self.memory.away += 1;
+            self.memory.paged_out += 1;
             self.memory.went += 1;
             return;
         };
@@ -310,7 +311,7 @@ impl Bodies {
         }
         let is_in_line = is_written && !self.memory.spilling.is_leaving(id);
         self.change_residents(
-            kept.keeper,
+            kept.owner,
             |residents| {
                 residents.bytes += bytes;
                 residents.count += 1;
@@ -326,17 +327,21 @@ impl Bodies {
     }
 
     /// True if its body may be elsewhere one day.
-    fn may_leave(&self, kept: &Kept<'_>) -> bool {
+    fn may_leave(&self, kept: &StoredBody<'_>) -> bool {
         kept.frame.is_some() || self.memory.spilling.is_there()
     }
 
     /// True if the log has nothing to write before its body may leave.
-    fn is_written(&self, kept: &Kept<'_>) -> bool {
+    fn is_written(&self, kept: &StoredBody<'_>) -> bool {
         kept.frame.is_none_or(|frame| frame <= self.memory.written)
     }
 
     /// The body of that name.
-    pub(crate) fn kept<'e>(&'e self, name: MessageId, store: &'e MessageStore) -> Option<Kept<'e>> {
+    pub(crate) fn kept<'e>(
+        &'e self,
+        name: MessageId,
+        store: &'e MessageStore,
+    ) -> Option<StoredBody<'e>> {
         let own = || store.messages.get(name.0)?.kept();
         self.sharing.get(name).map(SharedBody::kept).or_else(own)
     }
@@ -353,15 +358,15 @@ impl Bodies {
     pub(crate) fn move_body_out(
         &mut self,
         id: MessageId,
-        kept: &Kept<'_>,
+        kept: &StoredBody<'_>,
         store: &mut MessageStore,
     ) {
         if let Some(place) = kept.spilled {
             self.memory.spilling.lies_no_more(place);
         }
         let Stored::Here(body) = kept.stored else {
-            self.memory.away -= 1;
-            self.awaited.has_left(away_of(id, kept));
+            self.memory.paged_out -= 1;
+            self.awaited.has_left(paged_out_of(id, kept));
             return;
         };
         let bytes = charge(body.len());
@@ -374,7 +379,7 @@ impl Bodies {
         }
         self.memory.movable -= bytes;
         self.change_residents(
-            kept.keeper,
+            kept.owner,
             |residents| {
                 residents.bytes -= bytes;
                 residents.count -= 1;
@@ -386,28 +391,28 @@ impl Bodies {
 
     fn change_residents(
         &mut self,
-        keeper: Keeper,
+        owner: BodyOwner,
         change: impl FnOnce(&mut ResidentBodies),
         store: &mut MessageStore,
     ) {
-        let (residents, memory) = self.residents_of(keeper, store);
+        let (residents, memory) = self.residents_of(owner, store);
         change(residents);
-        memory.weigh(keeper, residents);
+        memory.weigh(owner, residents);
         if residents.is_stale() {
-            self.drop_stale(keeper, store);
+            self.drop_stale(owner, store);
         }
     }
 
     fn residents_of<'e>(
         &'e mut self,
-        keeper: Keeper,
+        owner: BodyOwner,
         store: &'e mut MessageStore,
     ) -> (&'e mut ResidentBodies, &'e mut Memory) {
         let Bodies { sharing, memory, .. } = self;
         let queues = &mut store.queues;
-        let residents = match keeper {
-            Keeper::Queue(slot) => &mut queues.at_mut(slot).bodies.residents,
-            Keeper::Sharing => &mut sharing.residents,
+        let residents = match owner {
+            BodyOwner::Queue(slot) => &mut queues.at_mut(slot).bodies.residents,
+            BodyOwner::Sharing => &mut sharing.residents,
         };
         (residents, memory)
     }
@@ -415,24 +420,24 @@ impl Bodies {
     /// A body that was here already gets its place in line.
     pub(crate) fn line_up_to_leave(&mut self, id: MessageId, store: &mut MessageStore) {
         let kept = self.kept(id, store).filter(|kept| self.is_at_home(kept));
-        if let Some(keeper) = kept.map(|kept| kept.keeper) {
-            self.line_up_at(keeper, id, store);
+        if let Some(owner) = kept.map(|kept| kept.owner) {
+            self.line_up_at(owner, id, store);
         }
     }
 
-    fn line_up_at(&mut self, keeper: Keeper, id: MessageId, store: &mut MessageStore) {
-        let (residents, memory) = self.residents_of(keeper, store);
+    fn line_up_at(&mut self, owner: BodyOwner, id: MessageId, store: &mut MessageStore) {
+        let (residents, memory) = self.residents_of(owner, store);
         residents.line.push_back(id);
         if residents.line.len() == 1 {
-            memory.weigh(keeper, residents);
+            memory.weigh(owner, residents);
         }
         if residents.is_stale() {
-            self.drop_stale(keeper, store);
+            self.drop_stale(owner, store);
         }
     }
 
     /// True if it is here, and may leave.
-    fn is_at_home(&self, kept: &Kept<'_>) -> bool {
+    fn is_at_home(&self, kept: &StoredBody<'_>) -> bool {
         self.may_leave(kept) && kept.stored.here().is_some()
     }
 
@@ -443,10 +448,10 @@ impl Bodies {
             if kept.is_some_and(|kept| !self.is_written(&kept)) {
                 break;
             }
-            let keeper = kept.filter(|kept| self.is_at_home(kept)).map(|kept| kept.keeper);
+            let owner = kept.filter(|kept| self.is_at_home(kept)).map(|kept| kept.owner);
             self.memory.unwritten.pop_front();
-            if let Some(keeper) = keeper {
-                self.line_up_at(keeper, id, store);
+            if let Some(owner) = owner {
+                self.line_up_at(owner, id, store);
             }
         }
     }
@@ -467,13 +472,13 @@ impl Bodies {
         if let Some(body) = self.sharing.here(message) {
             return Body::Here(Arc::clone(body));
         }
-        let (place, name) = self.away_of(id, message, store);
+        let (place, name) = self.paged_out_of(id, message, store);
         let bytes = u32::try_from(message.body.len()).unwrap_or(u32::MAX);
-        Body::Away(Away { place, message: name, bytes })
+        Body::PagedOut(PagedOut { place, message: name, bytes })
     }
 
     /// The place of a paged-out body, and its name.
-    pub(crate) fn away_of(
+    pub(crate) fn paged_out_of(
         &self,
         id: MessageId,
         message: &Message,
@@ -481,7 +486,7 @@ impl Bodies {
     ) -> (BodyPlace, MessageId) {
         let name = message.shared().unwrap_or(id);
         let kept = message.kept().or_else(|| self.kept(name, store));
-        away_of(name, &kept.expect("invariant: a message has a body"))
+        paged_out_of(name, &kept.expect("invariant: a message has a body"))
     }
 
     /// A body that was away has come.
@@ -497,7 +502,7 @@ impl Bodies {
 
     fn bring_to(&mut self, id: MessageId, body: Arc<[u8]>, push: Push, store: &mut MessageStore) {
         let Some(kept) = self.kept(id, store) else { return };
-        let (lies, is_shared) = (kept.lies(), kept.keeper == Keeper::Sharing);
+        let (lies, is_shared) = (kept.lies(), kept.owner == BodyOwner::Sharing);
         let stays = kept.spilled.filter(|_| is_shared);
         self.with_body(id, push, Stored::Here(body), stays, store);
         self.memory.spilling.vacate(lies.filter(|_| !is_shared));
@@ -505,11 +510,11 @@ impl Bodies {
 
     /// Evicts the last body in a keeper's line. It waits elsewhere if it cannot leave yet: its
     /// frame may have been stored anew, or a command awaits the body.
-    pub(crate) fn put_away_last(&mut self, keeper: Keeper, store: &mut MessageStore) {
+    pub(crate) fn page_out_last(&mut self, owner: BodyOwner, store: &mut MessageStore) {
         let mut last = None;
-        self.change_residents(keeper, |residents| last = residents.line.pop_back(), store);
+        self.change_residents(owner, |residents| last = residents.line.pop_back(), store);
         let id = last.expect("invariant: a keeper that is asked has bodies in line");
-        let Some(kept) = self.resident(keeper, id, store) else { return };
+        let Some(kept) = self.resident(owner, id, store) else { return };
         let (bytes, spilled) = (kept.stored.len(), kept.spilled);
         if !self.is_written(&kept) {
             self.memory.unwritten.push_back(id);
@@ -519,7 +524,7 @@ impl Bodies {
             self.memory.spilling.begin(id, charge(bytes));
         } else {
             let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-            self.with_body(id, VecDeque::push_back, Stored::away(bytes), spilled, store);
+            self.with_body(id, VecDeque::push_back, Stored::paged_out(bytes), spilled, store);
         }
     }
 
@@ -550,25 +555,25 @@ impl Bodies {
     /// The body of that name, if it is of this keeper, here, and may leave.
     fn resident<'e>(
         &'e self,
-        keeper: Keeper,
+        owner: BodyOwner,
         name: MessageId,
         store: &'e MessageStore,
-    ) -> Option<Kept<'e>> {
-        self.kept(name, store).filter(|kept| kept.keeper == keeper && self.is_at_home(kept))
+    ) -> Option<StoredBody<'e>> {
+        self.kept(name, store).filter(|kept| kept.owner == owner && self.is_at_home(kept))
     }
 
     /// Drops the bodies that are gone from a line.
-    fn drop_stale(&mut self, keeper: Keeper, store: &mut MessageStore) {
-        let line = core::mem::take(&mut self.residents_of(keeper, store).0.line);
+    fn drop_stale(&mut self, owner: BodyOwner, store: &mut MessageStore) {
+        let line = core::mem::take(&mut self.residents_of(owner, store).0.line);
         let mut seen = BTreeSet::new();
         let is_there =
-            |id: &MessageId| self.resident(keeper, *id, store).is_some() && seen.insert(*id);
+            |id: &MessageId| self.resident(owner, *id, store).is_some() && seen.insert(*id);
         let mut kept: VecDeque<_> = line.into_iter().filter(is_there).collect();
         kept.shrink_to(2 * kept.len() + STALE_MAX);
         store.took_steps(kept.len() / 16);
-        let (residents, memory) = self.residents_of(keeper, store);
+        let (residents, memory) = self.residents_of(owner, store);
         residents.line = kept;
-        memory.weigh(keeper, residents);
+        memory.weigh(owner, residents);
     }
 
     /// Checks that the counts agree with the bodies that are there.
@@ -576,41 +581,45 @@ impl Bodies {
     /// # Panics
     /// When they do not.
     pub(crate) fn check_memory(&self, store: &MessageStore) {
-        let (mut away, mut fixed) = (0, 0);
-        let mut residents = alloc::collections::BTreeMap::<Keeper, (usize, u64)>::new();
+        let (mut paged_out, mut fixed) = (0, 0);
+        let mut residents = alloc::collections::BTreeMap::<BodyOwner, (usize, u64)>::new();
         for (_, kept) in self.all_kept(store) {
             match kept.stored {
-                Stored::Elsewhere { .. } => away += 1,
+                Stored::Elsewhere { .. } => paged_out += 1,
                 Stored::Here(body) if self.may_leave(&kept) => {
-                    let (count, bytes) = residents.entry(kept.keeper).or_default();
+                    let (count, bytes) = residents.entry(kept.owner).or_default();
                     *count += 1;
                     *bytes += charge(body.len());
                 }
                 Stored::Here(body) => fixed += charge(body.len()),
             }
         }
-        assert_eq!((away, fixed), (self.memory.away, self.memory.fixed), "bodies are counted");
+        assert_eq!(
+            (paged_out, fixed),
+            (self.memory.paged_out, self.memory.fixed),
+            "bodies are counted"
+        );
         let all: u64 = residents.values().map(|(_, bytes)| bytes).sum();
         assert_eq!(all, self.memory.movable, "bodies that may leave are counted");
         let mut lined: BTreeSet<_> = self.memory.unwritten.iter().copied().collect();
         lined.extend(&self.memory.passed_over);
         let queues =
-            || store.queues.iter().map(|(slot, it)| (Keeper::Queue(slot), &it.bodies.residents));
-        let keepers = || queues().chain([(Keeper::Sharing, &self.sharing.residents)]);
-        lined.extend(keepers().flat_map(|(_, residents)| &residents.line));
+            || store.queues.iter().map(|(slot, it)| (BodyOwner::Queue(slot), &it.bodies.residents));
+        let owners = || queues().chain([(BodyOwner::Sharing, &self.sharing.residents)]);
+        lined.extend(owners().flat_map(|(_, residents)| &residents.line));
         for (name, kept) in self.all_kept(store) {
             let is_known = || lined.contains(&name) || self.memory.spilling.knows(name);
             assert!(!self.is_at_home(&kept) || is_known(), "no body stays for good");
         }
-        for (keeper, counted) in keepers() {
+        for (owner, counted) in owners() {
             let ResidentBodies { line, count, bytes, magnitude: weighed } = counted;
-            let found = residents.remove(&keeper).unwrap_or_default();
-            assert_eq!((*count, *bytes), found, "bodies of {keeper:?} are counted");
+            let found = residents.remove(&owner).unwrap_or_default();
+            assert_eq!((*count, *bytes), found, "bodies of {owner:?} are counted");
             assert!(line.len() <= 2 * count + STALE_MAX, "lines are short");
             let magnitude = self.memory.magnitude(counted);
             assert_eq!(magnitude, *weighed, "keepers are weighed");
-            let is_fat = self.memory.fat.contains(&(magnitude, keeper));
-            assert_eq!(is_fat, magnitude > 0, "keepers with bodies are known");
+            let is_large = self.memory.large_owners.contains(&(magnitude, owner));
+            assert_eq!(is_large, magnitude > 0, "keepers with bodies are known");
         }
         assert!(residents.is_empty(), "bodies are of keepers");
         self.check_sharing(store);
@@ -621,7 +630,7 @@ impl Bodies {
     pub(crate) fn all_kept<'e>(
         &'e self,
         store: &'e MessageStore,
-    ) -> impl Iterator<Item = (MessageId, Kept<'e>)> {
+    ) -> impl Iterator<Item = (MessageId, StoredBody<'e>)> {
         let messages = store.messages.iter_from(0);
         let own = messages.filter_map(|(id, message)| Some((MessageId(id), message.kept()?)));
         own.chain(self.sharing.iter().map(|(name, shared)| (name, shared.kept())))
@@ -639,7 +648,7 @@ impl SendIds {
 }
 
 /// The place of a body that left memory, and its name.
-pub(crate) fn away_of(name: MessageId, kept: &Kept<'_>) -> (BodyPlace, MessageId) {
+pub(crate) fn paged_out_of(name: MessageId, kept: &StoredBody<'_>) -> (BodyPlace, MessageId) {
     let place = kept.place();
     (place.expect("invariant: a body leaves for where it can come back from"), name)
 }

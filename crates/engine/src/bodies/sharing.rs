@@ -15,7 +15,7 @@ use core::num::NonZeroU64;
 use model::{Lsn, MessageId};
 
 use crate::bodies::Bodies;
-use crate::bodies::memory::{Keeper, Kept, Push, ResidentBodies, away_of};
+use crate::bodies::memory::{BodyOwner, Push, ResidentBodies, StoredBody, paged_out_of};
 use crate::store::MessageStore;
 use crate::store::message::{Message, Stored};
 
@@ -41,9 +41,9 @@ pub(crate) struct SharedBody {
 
 impl SharedBody {
     /// It, as memory keeps it.
-    pub(crate) const fn kept(&self) -> Kept<'_> {
+    pub(crate) const fn kept(&self) -> StoredBody<'_> {
         let Self { stored, frame, spilled, .. } = self;
-        Kept { stored, keeper: Keeper::Sharing, frame: *frame, spilled: *spilled }
+        StoredBody { stored, owner: BodyOwner::Sharing, frame: *frame, spilled: *spilled }
     }
 }
 
@@ -142,7 +142,7 @@ impl Bodies {
         let name = message.shared().expect("invariant: a body that is no message's own is shared");
         let shared = self.sharing.get(name).expect("invariant: a body stays with its copies");
         if shared.stored.here().is_none() {
-            self.awaited.may_have_left(away_of(name, &shared.kept()));
+            self.awaited.may_have_left(paged_out_of(name, &shared.kept()));
         }
     }
 
@@ -191,7 +191,7 @@ impl Bodies {
 impl MessageStore {
     /// The name of a message's body: its own number, unless it shares it.
     pub(crate) fn body_name(&self, id: MessageId) -> MessageId {
-        self.living(id).shared().unwrap_or(id)
+        self.message(id).shared().unwrap_or(id)
     }
 }
 

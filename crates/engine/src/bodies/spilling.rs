@@ -13,7 +13,7 @@ use core::num::NonZeroU64;
 use model::MessageId;
 
 use crate::bodies::Bodies;
-use crate::bodies::memory::{Keeper, Kept};
+use crate::bodies::memory::{BodyOwner, StoredBody};
 use crate::store::MessageStore;
 
 /// The place of a body in the spill, and its size.
@@ -147,7 +147,7 @@ impl Bodies {
         id: MessageId,
         store: &'e MessageStore,
     ) -> Option<&'e Arc<[u8]>> {
-        self.kept(id, store).filter(Kept::is_only_here)?.stored.here()
+        self.kept(id, store).filter(StoredBody::is_only_here)?.stored.here()
     }
 
     /// It is not on its way any more.
@@ -179,7 +179,7 @@ impl Bodies {
             }
             let place = kept.spilled.unwrap_or_else(|| panic!("body {id} is somewhere"));
             assert_eq!(spilling.places.get(&place), Some(&id), "what lies there is known");
-            let stays = kept.keeper == Keeper::Sharing || kept.stored.here().is_none();
+            let stays = kept.owner == BodyOwner::Sharing || kept.stored.here().is_none();
             assert!(stays, "only what is shared stays in the spill while it is here");
             spilled += 1;
         }

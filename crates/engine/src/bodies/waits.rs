@@ -18,9 +18,9 @@ use records::{RecordError, RecordView, Records};
 
 use crate::admission::wait_lists::WaitListId;
 use crate::bodies::Bodies;
-use crate::bodies::memory::{away_of, waiting_bytes};
+use crate::bodies::memory::{paged_out_of, waiting_bytes};
 use crate::ids::{ConsumerKey, QueueSlot};
-use crate::replies::Shown;
+use crate::replies::ReplyBudget;
 use crate::store::MessageStore;
 use crate::store::message::State;
 use crate::store::queue::Queue;
@@ -108,15 +108,15 @@ pub(crate) struct Awaited {
 
 impl Awaited {
     /// A body is not any more where it was.
-    pub(crate) fn has_left(&mut self, away: (BodyPlace, MessageId)) {
-        let was_unseen = self.unseen.remove(&away);
-        let was_last = self.turn.missing.remove(&away) && self.turn.missing.is_empty();
+    pub(crate) fn has_left(&mut self, paged_out: (BodyPlace, MessageId)) {
+        let was_unseen = self.unseen.remove(&paged_out);
+        let was_last = self.turn.missing.remove(&paged_out) && self.turn.missing.is_empty();
         self.is_disturbed |= was_unseen || was_last;
     }
 
     /// A command that waits for a body may have no message with it any more.
-    pub(crate) fn may_have_left(&mut self, away: (BodyPlace, MessageId)) {
-        self.is_disturbed |= self.unseen.contains(&away);
+    pub(crate) fn may_have_left(&mut self, paged_out: (BodyPlace, MessageId)) {
+        self.is_disturbed |= self.unseen.contains(&paged_out);
     }
 
     /// True if they have to look again.
@@ -129,8 +129,8 @@ impl Awaited {
         self.coming.contains(&id) || self.turn.needed.contains(&id)
     }
 
-    pub(crate) fn wants(&self, away: (BodyPlace, MessageId)) -> bool {
-        self.unseen.contains(&away) || self.turn.missing.contains(&away)
+    pub(crate) fn wants(&self, paged_out: (BodyPlace, MessageId)) -> bool {
+        self.unseen.contains(&paged_out) || self.turn.missing.contains(&paged_out)
     }
 
     /// The first awaited body that the spill has.
@@ -154,14 +154,14 @@ impl Awaited {
 impl Bodies {
     /// A browser or a view waits for the body of this message. False where it is here.
     pub(crate) fn want(&mut self, id: MessageId, store: &MessageStore) -> bool {
-        let message = store.living(id);
-        let is_away = self.sharing.here(message).is_none();
-        if is_away {
-            let away = self.away_of(id, message, store);
-            self.awaited.unseen.insert(away);
-            self.awaited.coming.insert(away.1);
+        let message = store.message(id);
+        let is_paged_out = self.sharing.here(message).is_none();
+        if is_paged_out {
+            let paged_out = self.paged_out_of(id, message, store);
+            self.awaited.unseen.insert(paged_out);
+            self.awaited.coming.insert(paged_out.1);
         }
-        is_away
+        is_paged_out
     }
 
     /// Drops the commands of a session that is gone.
@@ -197,7 +197,7 @@ impl Bodies {
     pub(crate) fn await_all(&mut self, mut ids: BTreeSet<MessageId>, store: &mut MessageStore) {
         store.took_steps(ids.len());
         let kept = ids.iter().filter_map(|name| Some((*name, self.kept(*name, store)?)));
-        let missing = kept.map(|(name, kept)| away_of(name, &kept)).collect();
+        let missing = kept.map(|(name, kept)| paged_out_of(name, &kept)).collect();
         self.awaited.turn.missing = missing;
         self.awaited.turn.needed.append(&mut ids);
     }
@@ -207,7 +207,7 @@ impl Bodies {
     pub(crate) fn is_too_much(
         &self,
         ids: &BTreeSet<MessageId>,
-        replies: &Shown,
+        replies: &ReplyBudget,
         store: &MessageStore,
     ) -> bool {
         let bytes = |name: &MessageId| self.kept(*name, store).map_or(0, |it| it.stored.len());
@@ -229,10 +229,10 @@ impl Bodies {
         place: BodyPlace,
         store: &MessageStore,
     ) -> bool {
-        let is_away = self.kept(name, store).is_some_and(|kept| kept.stored.here().is_none());
+        let is_paged_out = self.kept(name, store).is_some_and(|kept| kept.stored.here().is_none());
         let message = store.messages.get(name.0).filter(|message| message.shared().is_none());
         let is_ready = message.is_none_or(|message| message.state() == State::Ready);
-        is_away && (is_ready || self.awaited.wants((place, name)))
+        is_paged_out && (is_ready || self.awaited.wants((place, name)))
     }
 
     /// Checks that bodies a view has not seen are on their way, or that it looks again soon.
@@ -261,8 +261,8 @@ impl Bodies {
     /// True if the body of the message at this place is waited for where it is.
     fn is_coming(&self, order: i64, store: &MessageStore) -> bool {
         let id = store.message_of(order);
-        let message = store.living(id);
-        let is_away = self.sharing.here(message).is_none();
-        is_away && self.awaited.unseen.contains(&self.away_of(id, message, store))
+        let message = store.message(id);
+        let is_paged_out = self.sharing.here(message).is_none();
+        is_paged_out && self.awaited.unseen.contains(&self.paged_out_of(id, message, store))
     }
 }

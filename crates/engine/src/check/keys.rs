@@ -15,10 +15,18 @@ impl MessageStore {
 impl Keyspace {
     pub(crate) fn check_lifetime(&self, queue: &Queue) {
         let (name, lifetime) = (&queue.name, queue.index.lifetime);
-        assert_eq!(queue.index.counts.doomed, queue.index.doomed.count(), "doomed in {name}");
+        assert_eq!(
+            queue.index.counts.expired_members,
+            queue.index.expired_members.count(),
+            "doomed in {name}"
+        );
         assert!(lifetime.at.is_none() || queue.is_list(), "{name} is a list while it is to go");
-        let is_doomed = queue.index.counts.doomed > 0;
-        assert_eq!(lifetime.over.is_some(), is_doomed, "{name} is over while some of it is left");
+        let is_expired_member = queue.index.counts.expired_members > 0;
+        assert_eq!(
+            lifetime.over.is_some(),
+            is_expired_member,
+            "{name} is over while some of it is left"
+        );
         let is_plain = lifetime == ListLifetime::default() || queue.role == Role::Named;
         assert!(is_plain, "only a list with a name has a lifetime");
         let is_known = lifetime == ListLifetime::default() || self.limits(name);

@@ -5,7 +5,7 @@ use alloc::collections::BTreeSet;
 use model::{Command, DependsOn, Nanos, Refusal, Reply, TransactionId};
 
 use crate::Effects;
-use crate::admission::blocked_sends::Paced;
+use crate::admission::blocked_sends::BlockedSend;
 use crate::admission::bounds::Shortage;
 use crate::admission::send_timeouts::wait_of;
 use crate::admission::wait_lists::{WaitList, WaitListId};
@@ -20,11 +20,11 @@ impl Engine {
     /// Sets whether the log is behind. While it is, sends that add to the log stop: those in a line
     /// and new ones. The room that is left then serves settlements.
     pub fn set_log_behind(&mut self, is_behind: bool) {
-        self.admission.pacing.is_log_behind = is_behind;
+        self.admission.blocked_sends.is_log_behind = is_behind;
         if is_behind {
             return;
         }
-        for of in core::mem::take(&mut self.admission.pacing.held_back) {
+        for of in core::mem::take(&mut self.admission.blocked_sends.held_back) {
             if self.admission.find_line(of, &self.store).is_some() {
                 self.admission.may_go_on(of, &mut self.store);
             }
@@ -35,7 +35,7 @@ impl Engine {
     /// as soon as it is not.
     #[must_use]
     pub fn waits_for_log(&self) -> bool {
-        !self.admission.pacing.held_back.is_empty()
+        !self.admission.blocked_sends.held_back.is_empty()
     }
 
     /// A command that there is no place or no memory for waits, or is refused.
@@ -52,27 +52,30 @@ impl Engine {
             Err(command) => command,
         };
         let may_wait = |at: &WaitListId| {
-            self.admission.pacing.takes(lack.bytes)
+            self.admission.blocked_sends.takes(lack.bytes)
                 && self.admission.may_wait(*at, &command, &self.bodies, &self.store)
         };
         let Some(at) = lack.waits_at.filter(may_wait) else {
-            let refusal =
-                if self.admission.pacing.is_closed { Refusal::Draining } else { lack.refusal };
+            let refusal = if self.admission.blocked_sends.is_closed {
+                Refusal::Draining
+            } else {
+                lack.refusal
+            };
             return self.refuse_send(by, &command, refusal, effects);
         };
-        let ticket = self.admission.pacing.next;
-        self.admission.pacing.next += 1;
+        let ticket = self.admission.blocked_sends.next;
+        self.admission.blocked_sends.next += 1;
         let command = self.directory.addressed(by, command, &self.sessions, &self.store);
         let since = self.store.latest;
         let wait = wait_of(&command).filter(|wait| *wait > Nanos::ZERO);
         let until = wait.map(|wait| since + wait);
         self.store.timers.change(Timer::GiveUp(ticket), None, until);
-        let paced = Paced { by, command, bytes: lack.bytes, at, since, until, floor };
-        self.admission.pacing.bytes += paced.bytes;
-        self.admission.pacing.memory_bytes += waiting_bytes(&paced.command);
-        self.admission.pacing.sources.insert(&paced.command, ticket);
-        self.admission.pacing.sends.insert(ticket, paced);
-        self.sessions.at_mut(by).owned.paced.insert(ticket);
+        let blocked = BlockedSend { by, command, bytes: lack.bytes, at, since, until, floor };
+        self.admission.blocked_sends.bytes += blocked.bytes;
+        self.admission.blocked_sends.memory_bytes += waiting_bytes(&blocked.command);
+        self.admission.blocked_sends.sources.insert(&blocked.command, ticket);
+        self.admission.blocked_sends.sends.insert(ticket, blocked);
+        self.sessions.at_mut(by).owned.blocked.insert(ticket);
         self.admission.enter_line(ticket, &mut self.sessions, &mut self.store);
         Outcome::reply(DependsOn::NOTHING, Reply::Waits { ticket })
     }
@@ -81,8 +84,8 @@ impl Engine {
     pub(crate) fn admit_next(&mut self, of: WaitListId, effects: &mut Effects) {
         let (next, looks) = (self.next_in_line(of), self.admission.line(of, &self.store).looks);
         let ticket = next.expect("invariant: the timer is set while somebody waits");
-        if looks && !self.admission.pacing.is_closed {
-            let later = self.store.latest + self.admission.pacing.still_max;
+        if looks && !self.admission.blocked_sends.is_closed {
+            let later = self.store.latest + self.admission.blocked_sends.still_max;
             return self.admission.set_due(of, Some(later), &mut self.store);
         }
         let lack = self.lack_of(ticket);
@@ -99,13 +102,13 @@ impl Engine {
     ) {
         // The send that goes on may have to be a frame of its own.
         self.end_frame(effects);
-        if self.admission.pacing.is_closed {
+        if self.admission.blocked_sends.is_closed {
             return self.give_up_send(ticket, Refusal::Draining, effects);
         }
-        let later = self.store.latest + self.admission.pacing.still_max;
+        let later = self.store.latest + self.admission.blocked_sends.still_max;
         match lack {
             None if self.admission.is_held_back(ticket, &self.sessions, &self.context) => {
-                self.admission.pacing.held_back.insert(of);
+                self.admission.blocked_sends.held_back.insert(of);
                 self.admission.set_due(of, Some(later), &mut self.store);
             }
             None if self.is_line_awaiting(of) => {
@@ -155,20 +158,20 @@ impl Engine {
     }
 
     /// The commands that a closing session has waiting never happen.
-    pub(crate) fn stop_pacing(&mut self, by: SessionSlot) {
-        for ticket in core::mem::take(&mut self.sessions.at_mut(by).owned.paced) {
-            let paced = self.admission.take_paced(ticket, &mut self.sessions, &mut self.store);
-            self.remove_if_unused(paced.at);
+    pub(crate) fn forget_blocked_sends(&mut self, by: SessionSlot) {
+        for ticket in core::mem::take(&mut self.sessions.at_mut(by).owned.blocked) {
+            let blocked = self.admission.take_blocked(ticket, &mut self.sessions, &mut self.store);
+            self.remove_if_unused(blocked.at);
         }
     }
 
     /// One that waited in one line waits in another.
     fn change_lines(&mut self, ticket: u64, from: WaitListId, to: WaitListId) {
         self.admission.leave_line(ticket, &mut self.sessions, &mut self.store);
-        if let Some(paced) = self.admission.pacing.sends.get_mut(&ticket) {
-            paced.at = to;
+        if let Some(blocked) = self.admission.blocked_sends.sends.get_mut(&ticket) {
+            blocked.at = to;
             // It has got on, though this line has not.
-            paced.since = self.store.latest;
+            blocked.since = self.store.latest;
         }
         if from.is_for_memory() {
             // There was memory for it.
@@ -179,10 +182,14 @@ impl Engine {
     }
 
     fn lack_of(&mut self, ticket: u64) -> Option<Shortage> {
-        let paced =
-            self.admission.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
-        if paced.at.is_for_memory()
-            && let Some(lack) = self.still_lacks_memory(paced.by, &paced.command)
+        let blocked = self
+            .admission
+            .blocked_sends
+            .sends
+            .get(&ticket)
+            .expect("invariant: who is in a line waits");
+        if blocked.at.is_for_memory()
+            && let Some(lack) = self.still_lacks_memory(blocked.by, &blocked.command)
         {
             return Some(lack);
         }
@@ -190,9 +197,13 @@ impl Engine {
     }
 
     fn lack_of_place(&mut self, ticket: u64) -> Option<Shortage> {
-        let paced =
-            self.admission.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
-        let demand = self.demand_of(paced.by, &paced.command);
+        let blocked = self
+            .admission
+            .blocked_sends
+            .sends
+            .get(&ticket)
+            .expect("invariant: who is in a line waits");
+        let demand = self.demand_of(blocked.by, &blocked.command);
         let steps = demand.steps;
         let lack = self.directory.shortage_of_place(&demand, ticket, &self.store, &self.log);
         self.store.took_steps(steps);
@@ -202,18 +213,22 @@ impl Engine {
     /// True if this call may append the bytes that the send adds. The first send of a call always
     /// finds its room.
     fn fits_into_call(&self, ticket: u64) -> bool {
-        let paced =
-            self.admission.pacing.sends.get(&ticket).expect("invariant: who is in a line waits");
+        let blocked = self
+            .admission
+            .blocked_sends
+            .sends
+            .get(&ticket)
+            .expect("invariant: who is in a line waits");
         self.log.is_unspent() || {
             let bytes =
-                self.sessions.bytes_added(paced.by, &paced.command, &self.context).unwrap_or(0);
+                self.sessions.bytes_added(blocked.by, &blocked.command, &self.context).unwrap_or(0);
             bytes <= self.log.bytes_left_in_call()
         }
     }
 
     fn go_on(&mut self, ticket: u64, effects: &mut Effects) {
-        let paced = self.admission.leave_pacing(ticket, &mut self.sessions, &mut self.store);
-        let Paced { by, command, at, floor, .. } = paced;
+        let blocked = self.admission.unblock(ticket, &mut self.sessions, &mut self.store);
+        let BlockedSend { by, command, at, floor, .. } = blocked;
         self.admission.line_mut(at, &mut self.store).moved = self.store.latest;
         let session = self.sessions.at(by).identity.id;
         let outcome = if let Command::Commit { transaction } = command {
@@ -228,8 +243,8 @@ impl Engine {
     }
 
     pub(crate) fn give_up_send(&mut self, ticket: u64, refusal: Refusal, effects: &mut Effects) {
-        let Paced { by, command, at, floor, .. } =
-            self.admission.leave_pacing(ticket, &mut self.sessions, &mut self.store);
+        let BlockedSend { by, command, at, floor, .. } =
+            self.admission.unblock(ticket, &mut self.sessions, &mut self.store);
         let session = self.sessions.at(by).identity.id;
         let outcome = self.refuse_send(by, &command, refusal, effects);
         self.conclude(session, outcome.late(ticket, floor), effects);
@@ -241,8 +256,8 @@ impl Engine {
     /// How many commands wait until there is memory for the bytes they bring.
     #[must_use]
     pub fn memory_waits(&self) -> u64 {
-        (self.admission.pacing.for_memory.tickets.len()
-            + self.admission.pacing.for_parts.tickets.len()) as u64
+        (self.admission.blocked_sends.for_memory.tickets.len()
+            + self.admission.blocked_sends.for_parts.tickets.len()) as u64
     }
 
     /// Why a command that has just come may not be done now: memory is full, or others wait for it.
@@ -259,7 +274,8 @@ impl Engine {
             (_, None) => {
                 // Ask the cheapest question first: nearly all commands end there.
                 let is_full = || {
-                    !self.admission.pacing.for_memory.tickets.is_empty() || self.is_memory_full()
+                    !self.admission.blocked_sends.for_memory.tickets.is_empty()
+                        || self.is_memory_full()
                 };
                 adds(command) && is_full() && self.sessions.brings(by, command)
             }
@@ -273,8 +289,8 @@ impl Engine {
         if transaction_of(part).is_some_and(|id| self.sessions.has_parts_waiting(by, id)) {
             return true;
         }
-        let first = self.admission.pacing.for_parts.tickets.first();
-        let first = first.and_then(|first| self.admission.pacing.sends.get(first));
+        let first = self.admission.blocked_sends.for_parts.tickets.first();
+        let first = first.and_then(|first| self.admission.blocked_sends.sends.get(first));
         let may_overtake = first.is_none_or(|it| self.part_lacks_memory(it.by, &it.command));
         !may_overtake
             || self.is_memory_full()
@@ -298,10 +314,14 @@ impl Engine {
         }
         let mut passed = BTreeSet::new();
         let fits = tickets.iter().take(OVERTAKING_MAX).copied().find(|ticket| {
-            let paced =
-                self.admission.pacing.sends.get(ticket).expect("invariant: who is in a line waits");
-            let is_first_of_its = passed.insert((paced.by, paced.command.transaction()));
-            is_first_of_its && !self.part_lacks_memory(paced.by, &paced.command)
+            let blocked = self
+                .admission
+                .blocked_sends
+                .sends
+                .get(ticket)
+                .expect("invariant: who is in a line waits");
+            let is_first_of_its = passed.insert((blocked.by, blocked.command.transaction()));
+            is_first_of_its && !self.part_lacks_memory(blocked.by, &blocked.command)
         });
         fits.or(first)
     }
@@ -330,13 +350,17 @@ impl Engine {
     fn rests(&self, of: WaitListId) -> bool {
         let WaitList { due, looks, .. } = self.admission.line(of, &self.store);
         let Some(next) = self.next_in_line(of) else { return false };
-        let goes_on_otherwise = *looks || self.admission.pacing.held_back.contains(&of);
-        let paced =
-            self.admission.pacing.sends.get(&next).expect("invariant: who is in a line waits");
+        let goes_on_otherwise = *looks || self.admission.blocked_sends.held_back.contains(&of);
+        let blocked = self
+            .admission
+            .blocked_sends
+            .sends
+            .get(&next)
+            .expect("invariant: who is in a line waits");
         let exceeds = of == WaitListId::Transactions
             && self.transactions.exceeds_share(
-                paced.by,
-                &paced.command,
+                blocked.by,
+                &blocked.command,
                 &self.bodies,
                 &self.sessions,
             );
@@ -364,10 +388,11 @@ impl Engine {
         if !self.sessions.has_parts_waiting(by, id) {
             return;
         }
-        let paced = self.sessions.at(by).owned.paced.clone();
-        self.store.took_steps(paced.len());
-        for ticket in paced {
-            let command = self.admission.pacing.sends.get(&ticket).map(|paced| &paced.command);
+        let blocked = self.sessions.at(by).owned.blocked.clone();
+        self.store.took_steps(blocked.len());
+        for ticket in blocked {
+            let command =
+                self.admission.blocked_sends.sends.get(&ticket).map(|blocked| &blocked.command);
             if command.and_then(transaction_of) == Some(id) {
                 self.give_up_send(ticket, Refusal::TransactionFailed, effects);
             }
@@ -387,15 +412,15 @@ impl Engine {
     /// [`Engine::handle_timeout`] refuse each waiting command ([`Refusal::Draining`]). A new
     /// command that would wait is refused at once. There is no way back.
     pub fn refuse_waiting(&mut self) {
-        self.admission.pacing.is_closed = true;
+        self.admission.blocked_sends.is_closed = true;
         let lines: BTreeSet<WaitListId> =
-            self.admission.pacing.sends.values().map(|it| it.at).collect();
+            self.admission.blocked_sends.sends.values().map(|it| it.at).collect();
         lines.into_iter().for_each(|of| self.admission.may_go_on(of, &mut self.store));
     }
 
     /// Gives up the waiting commands of a session, which no longer wants a place for them.
     pub(crate) fn cancel_sends(&mut self, by: SessionSlot, effects: &mut Effects) -> Outcome {
-        for ticket in self.sessions.at(by).owned.paced.clone() {
+        for ticket in self.sessions.at(by).owned.blocked.clone() {
             self.give_up_waiting(ticket, effects);
         }
         Outcome::NOTHING
@@ -408,7 +433,7 @@ impl Engine {
         ticket: u64,
         effects: &mut Effects,
     ) -> Outcome {
-        if self.sessions.at(by).owned.paced.contains(&ticket) {
+        if self.sessions.at(by).owned.blocked.contains(&ticket) {
             self.give_up_waiting(ticket, effects);
         }
         Outcome::NOTHING
@@ -416,12 +441,16 @@ impl Engine {
 
     /// It is not done: as if nothing had come in time, where it might have waited for that too.
     pub(crate) fn give_up_waiting(&mut self, ticket: u64, effects: &mut Effects) {
-        let paced =
-            self.admission.pacing.sends.get(&ticket).expect("invariant: who has a ticket waits");
-        if wait_of(&paced.command) != Some(Nanos::ZERO) {
+        let blocked = self
+            .admission
+            .blocked_sends
+            .sends
+            .get(&ticket)
+            .expect("invariant: who has a ticket waits");
+        if wait_of(&blocked.command) != Some(Nanos::ZERO) {
             return self.time_out_send(ticket, effects);
         }
-        let refusal = match paced.at {
+        let refusal = match blocked.at {
             WaitListId::Memory | WaitListId::Transactions => Refusal::MemoryFull,
             WaitListId::Queue(slot) => self.store.queue_full(slot),
         };
@@ -429,8 +458,8 @@ impl Engine {
     }
 
     fn time_out_send(&mut self, ticket: u64, effects: &mut Effects) {
-        let Paced { by, at, floor, .. } =
-            self.admission.leave_pacing(ticket, &mut self.sessions, &mut self.store);
+        let BlockedSend { by, at, floor, .. } =
+            self.admission.unblock(ticket, &mut self.sessions, &mut self.store);
         let session = self.sessions.at(by).identity.id;
         let outcome = Outcome::reply(self.log.after_all(), Reply::TimedOut { link: None });
         self.conclude(session, outcome.late(ticket, floor), effects);

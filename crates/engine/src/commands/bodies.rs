@@ -50,21 +50,21 @@ impl Engine {
 
     /// How often a body has left memory, or come into a queue from elsewhere without being in it.
     #[must_use]
-    pub fn went_away(&self) -> u64 {
+    pub fn paged_out_total(&self) -> u64 {
         self.bodies.memory.went
     }
 
     /// True if any message's body has left memory: an answer may then name it in place of its
     /// bytes.
     #[must_use]
-    pub const fn has_away(&self) -> bool {
-        self.bodies.memory.has_away()
+    pub const fn has_paged_out(&self) -> bool {
+        self.bodies.memory.has_paged_out()
     }
 
     /// How many bodies have left memory.
     #[must_use]
-    pub const fn away(&self) -> u64 {
-        self.bodies.memory.away
+    pub const fn paged_out(&self) -> u64 {
+        self.bodies.memory.paged_out
     }
 
     /// True if commands that wait for memory go on waiting, because memory is full or because
@@ -80,8 +80,8 @@ impl Engine {
         let stuck = self.stuck_bytes();
         // Bodies leave in steps, each larger than the bytes that one command brings.
         let is_stuck =
-            (stuck > limit / 4 && self.bodies.memory.fat.is_empty()) || stuck > limit / 2;
-        let resting = self.resting_bytes() - self.admission.pacing.for_memory_bytes;
+            (stuck > limit / 4 && self.bodies.memory.large_owners.is_empty()) || stuck > limit / 2;
+        let resting = self.resting_bytes() - self.admission.blocked_sends.for_memory_bytes;
         resting + self.bodies.memory.spilling.stuck_bytes() >= limit / 8 * 7 || is_stuck
     }
 
@@ -101,14 +101,14 @@ impl Engine {
     /// Bytes that should have left. Bytes that would leave only for commands that wait for memory
     /// do not count: these commands would wait for themselves.
     fn stuck_bytes(&self) -> u64 {
-        let resting = self.resting_bytes() - self.admission.pacing.for_memory_bytes;
+        let resting = self.resting_bytes() - self.admission.blocked_sends.for_memory_bytes;
         self.bodies.memory.movable.saturating_sub(self.bodies.memory.movable_beside(resting))
     }
 
     /// Bytes that do not leave.
     fn resting_bytes(&self) -> u64 {
         let messages = self.store.messages.len() as u64 * MESSAGE_BYTES;
-        let waiting = self.admission.pacing.memory_bytes + self.bodies.awaited.bytes;
+        let waiting = self.admission.blocked_sends.memory_bytes + self.bodies.awaited.bytes;
         let beside = waiting + self.store.queues.memory_bytes();
         let places =
             self.bodies.memory.spilling.places_bytes() + self.bodies.sharing.memory_bytes();
@@ -136,17 +136,17 @@ impl Engine {
         let mut passed = 0;
         while self.is_beyond_movable()
             && passed < most
-            && let Some((_, keeper)) = self.bodies.memory.fat.last().copied()
+            && let Some((_, owner)) = self.bodies.memory.large_owners.last().copied()
         {
             passed += 1;
-            self.bodies.put_away_last(keeper, &mut self.store);
+            self.bodies.page_out_last(owner, &mut self.store);
         }
         self.store.took_steps(passed);
     }
 
     /// True if there are bodies to leave, and they are in line.
     pub(crate) fn may_trim(&self) -> bool {
-        self.is_beyond_movable() && !self.bodies.memory.fat.is_empty()
+        self.is_beyond_movable() && !self.bodies.memory.large_owners.is_empty()
     }
 
     fn is_beyond_movable(&self) -> bool {
@@ -404,7 +404,7 @@ impl Engine {
             self.bodies.with_body(
                 id,
                 VecDeque::push_back,
-                Stored::away(bytes),
+                Stored::paged_out(bytes),
                 Some(place),
                 &mut self.store,
             );

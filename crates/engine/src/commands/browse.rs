@@ -14,7 +14,7 @@ use crate::delivery::browsing::Stop;
 use crate::delivery::feeding::Interest;
 use crate::delivery::matching::{Seen, looks_of, steps_of};
 use crate::delivery::paging::{
-    COST_MAX, COST_OF_SELECTOR, PageQuery, Stretch, Unseen, behind, place,
+    COST_MAX, COST_OF_SELECTOR, PageQuery, PageRange, Unseen, behind, place,
 };
 use crate::engine::Engine;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
@@ -42,8 +42,8 @@ impl Engine {
             }
             Stop::Tired => {}
             Stop::Awaits(id) => {
-                let is_away = self.bodies.want(id, &self.store);
-                assert!(is_away, "it could not be looked into");
+                let is_paged_out = self.bodies.want(id, &self.store);
+                assert!(is_paged_out, "it could not be looked into");
                 self.bodies.awaited.browsers.insert(key);
             }
         }
@@ -71,14 +71,22 @@ impl Engine {
     /// Looks at one message more; gives it if the consumer wants it.
     fn look_on(&mut self, key: ConsumerKey) -> Result<Option<MessageId>, Stop> {
         self.store.took_steps(self.sessions.browsed_by(key).map_or(1, steps_of));
-        let feed = self.sessions.feed_mut(key).ok_or(Stop::End)?;
-        if !feed.is_hungry() {
+        let credit_consumer = self.sessions.credit_consumer_mut(key).ok_or(Stop::End)?;
+        if !credit_consumer.has_credit() {
             return Err(Stop::Full);
         }
-        let Interest::Browse(browsing) = &mut feed.interest else { return Err(Stop::End) };
+        let Interest::Browse(browsing) = &mut credit_consumer.interest else {
+            return Err(Stop::End);
+        };
         let (priority, order) = browsing.next;
-        let found =
-            self.store.queues.at(feed.queue).delivery.dispatch.ready().first_from(priority, order);
+        let found = self
+            .store
+            .queues
+            .at(credit_consumer.queue)
+            .delivery
+            .dispatch
+            .ready()
+            .first_from(priority, order);
         let (priority, order) = found.ok_or(Stop::End)?;
         let id = whose_place(&self.store.reordered, order);
         let message = self.store.messages.get(id.0).ok_or(Stop::End)?;
@@ -95,8 +103,8 @@ impl Engine {
     }
 
     fn show(&mut self, key: ConsumerKey, id: MessageId, effects: &mut Effects) {
-        let Some(feed) = self.sessions.feed_mut(key) else { return };
-        feed.delivered += 1;
+        let Some(credit_consumer) = self.sessions.credit_consumer_mut(key) else { return };
+        credit_consumer.delivered += 1;
         let (after, reply) = self.delivered(Some(key.link), id);
         effects.reply(self.sessions.at(key.session).identity.id, after, reply);
     }
@@ -104,15 +112,15 @@ impl Engine {
 
 impl Engine {
     /// Looks at the next messages of a queue, ready ones first, as many as one step may.
-    pub(crate) fn seek(&mut self, sought: &PageQuery<'_>) -> Stretch {
-        let (stretch, cost) = self.look(sought);
+    pub(crate) fn seek(&mut self, sought: &PageQuery<'_>) -> PageRange {
+        let (page_range, cost) = self.look(sought);
         self.store.took_steps(cost / COST_OF_STEP);
-        stretch
+        page_range
     }
 
     /// The same, and its cost.
-    fn look(&self, sought: &PageQuery<'_>) -> (Stretch, usize) {
-        let mut stretch = Stretch::default();
+    fn look(&self, sought: &PageQuery<'_>) -> (PageRange, usize) {
+        let mut page_range = PageRange::default();
         let mut cost = 0;
         let begun = sought.after.map_or(0, |after| section(after.state));
         for &state in SECTIONS.get(begun..).unwrap_or_default() {
@@ -120,28 +128,28 @@ impl Engine {
                 continue;
             }
             for place in self.places(sought, state) {
-                if cost >= COST_MAX || stretch.found.len() >= sought.max {
-                    return (stretch, cost);
+                if cost >= COST_MAX || page_range.found.len() >= sought.max {
+                    return (page_range, cost);
                 }
-                let message = self.store.living(place.message);
+                let message = self.store.message(place.message);
                 let is_its = state != MessageState::Leased || is_held_in(sought.queue, message);
                 if is_its
                     && sought.selector.is_some()
                     && self.bodies.sharing.here(message).is_none()
                 {
-                    let is_first = stretch.next.is_none();
-                    stretch.unseen = Some(Unseen { message: place.message, is_first });
-                    return (stretch, cost);
+                    let is_first = page_range.next.is_none();
+                    page_range.unseen = Some(Unseen { message: place.message, is_first });
+                    return (page_range, cost);
                 }
-                stretch.next = Some(place);
+                page_range.next = Some(place);
                 cost += sought.selector.filter(|_| is_its).map_or(1, cost_of);
                 if is_its && self.bodies.is_wanted(sought.selector, message, &self.context) {
-                    stretch.found.push((place, place.message));
+                    page_range.found.push((place, place.message));
                 }
             }
         }
-        stretch.next = None;
-        (stretch, cost)
+        page_range.next = None;
+        (page_range, cost)
     }
 
     /// The message that stops a look before it has looked at anything: its body is away.

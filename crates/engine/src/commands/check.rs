@@ -5,9 +5,9 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use model::{Command, Destination, Lsn, MessageId, Nanos};
 use records::place_of;
 
-use crate::admission::blocked_sends::Paced;
+use crate::admission::blocked_sends::BlockedSend;
 use crate::admission::wait_lists::WaitListId;
-use crate::delivery::feeding::{Feed, Interest, Turn};
+use crate::delivery::feeding::{CreditConsumer, Interest, Turn};
 use crate::delivery::matching::Seen;
 use crate::engine::Engine;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
@@ -43,7 +43,7 @@ impl Engine {
             timers += self.check_session(slot, session);
         }
         self.sessions.check_message_groups(&self.store);
-        timers += self.check_keys() + self.check_pacing() + self.check_subscription_timers();
+        timers += self.check_keys() + self.check_blocked_sends() + self.check_subscription_timers();
         assert_eq!(self.store.timers.len(), timers, "no timer is set for nothing");
         self.check_sums();
         self.check_publishing();
@@ -63,12 +63,13 @@ impl Engine {
             waiting += usize::from(transaction.waits);
         }
         assert_eq!(bytes, self.transactions.uncommitted_bytes, "what is open is counted");
-        let paced = self.admission.pacing.sends.values();
-        let is_commit = |paced: &&Paced| matches!(paced.command, Command::Commit { .. });
-        let paced = paced.filter(|paced| !paced.at.is_for_memory()).filter(is_commit).count();
+        let blocked = self.admission.blocked_sends.sends.values();
+        let is_commit = |blocked: &&BlockedSend| matches!(blocked.command, Command::Commit { .. });
+        let blocked =
+            blocked.filter(|blocked| !blocked.at.is_for_memory()).filter(is_commit).count();
         assert_eq!(
             waiting,
-            self.transactions.awaiting.len() + paced,
+            self.transactions.awaiting.len() + blocked,
             "who waits for room is known"
         );
         self.admission.check_waiting_parts(&self.sessions);
@@ -79,7 +80,7 @@ impl Engine {
         let sessions = self.sessions.iter().map(|(_, session)| session);
         let mut settling = BTreeMap::new();
         for id in sessions.flat_map(|session| &session.holdings.settling) {
-            *settling.entry(self.store.living(*id).queue).or_insert(0) += 1;
+            *settling.entry(self.store.message(*id).queue).or_insert(0) += 1;
         }
         for (slot, queue) in self.store.queues.iter() {
             assert_eq!(
@@ -92,40 +93,49 @@ impl Engine {
     }
 
     /// Gives the number of timers of sends that wait for a limited time.
-    fn check_pacing(&self) -> usize {
-        for (ticket, paced) in &self.admission.pacing.sends {
-            let line = self.admission.line(paced.at, &self.store);
+    fn check_blocked_sends(&self) -> usize {
+        for (ticket, blocked) in &self.admission.blocked_sends.sends {
+            let line = self.admission.line(blocked.at, &self.store);
             assert!(line.tickets.contains(ticket), "who waits for a place is in the line");
-            let known = self.sessions.at(paced.by).owned.paced.contains(ticket);
+            let known = self.sessions.at(blocked.by).owned.blocked.contains(ticket);
             assert!(known, "a session knows what it has waiting");
         }
         let lines = self.store.queues.iter().map(|(_, queue)| &queue.admission.line);
         let mut count = 0;
-        for line in
-            lines.chain([&self.admission.pacing.for_memory, &self.admission.pacing.for_parts])
-        {
+        for line in lines.chain([
+            &self.admission.blocked_sends.for_memory,
+            &self.admission.blocked_sends.for_parts,
+        ]) {
             let waits = !line.tickets.is_empty();
             assert_eq!(line.due.is_some(), waits, "a line goes on by its timer");
             count += line.tickets.len();
         }
-        assert_eq!(count, self.admission.pacing.sends.len(), "who is in a line waits");
-        let sessions = self.sessions.iter().map(|(_, session)| session.owned.paced.len());
+        assert_eq!(count, self.admission.blocked_sends.sends.len(), "who is in a line waits");
+        let sessions = self.sessions.iter().map(|(_, session)| session.owned.blocked.len());
         assert_eq!(
             sessions.sum::<usize>(),
-            self.admission.pacing.sends.len(),
+            self.admission.blocked_sends.sends.len(),
             "each is of one session"
         );
-        let bytes = self.admission.pacing.sends.values().map(|paced| paced.bytes);
-        assert_eq!(bytes.sum::<u64>(), self.admission.pacing.bytes, "bytes that wait for a place");
-        let times =
-            self.admission.pacing.sends.iter().map(|(ticket, paced)| (*ticket, paced.until));
+        let bytes = self.admission.blocked_sends.sends.values().map(|blocked| blocked.bytes);
+        assert_eq!(
+            bytes.sum::<u64>(),
+            self.admission.blocked_sends.bytes,
+            "bytes that wait for a place"
+        );
+        let times = self
+            .admission
+            .blocked_sends
+            .sends
+            .iter()
+            .map(|(ticket, blocked)| (*ticket, blocked.until));
         let timers =
             times.map(|(ticket, until)| self.store.check_timer(Timer::GiveUp(ticket), until));
         let for_memory = [WaitListId::Memory, WaitListId::Transactions].map(|of| {
             self.store.check_timer(Timer::Admit(of), self.admission.line(of, &self.store).due)
         });
         let timers = timers.sum::<usize>() + for_memory.iter().sum::<usize>();
-        let sources = &self.admission.pacing.sources;
+        let sources = &self.admission.blocked_sends.sources;
         assert_eq!(sources.due.is_some(), sources.is_changed(), "changed lists are looked at");
         self.store.queues.iter().for_each(|(slot, queue)| self.check_first_in_line(slot, queue));
         timers + self.store.check_timer(Timer::Sources, sources.due)
@@ -136,12 +146,13 @@ impl Engine {
         let of = WaitListId::Queue(slot);
         let Some(ticket) = queue.admission.line.tickets.first() else { return };
         let comes_soon = queue.admission.line.due.is_some_and(|due| due <= self.store.latest)
-            || self.admission.pacing.sources.is_changed()
-            || self.admission.pacing.held_back.contains(&of)
+            || self.admission.blocked_sends.sources.is_changed()
+            || self.admission.blocked_sends.held_back.contains(&of)
             || queue.admission.line.looks;
         let lacks = || {
-            let paced = self.admission.pacing.sends.get(ticket).expect("who is in a line waits");
-            let demand = self.demand_of(paced.by, &paced.command);
+            let blocked =
+                self.admission.blocked_sends.sends.get(ticket).expect("who is in a line waits");
+            let demand = self.demand_of(blocked.by, &blocked.command);
             self.directory.shortage_of_place(&demand, *ticket, &self.store, &self.log).is_some()
         };
         assert!(comes_soon || lacks(), "{ticket} waits for a place in {}", queue.name);
@@ -154,9 +165,9 @@ impl Engine {
         let in_log = message.is_journalled();
         assert!(!in_log || message.location <= last, "message {id} lies in a frame that exists");
         assert!(message.changed <= last, "message {id} changed in a frame that exists");
-        let is_away = message.body.here().is_none();
+        let is_paged_out = message.body.here().is_none();
         let has_place = message.location > Lsn::ZERO;
-        assert_eq!(in_log || is_away, has_place, "message {id} is in the log as it should");
+        assert_eq!(in_log || is_paged_out, has_place, "message {id} is in the log as it should");
         assert_eq!(in_log, message.record_bytes > 0, "message {id} has a record of some size");
         assert!(message.created <= self.store.latest, "message {id} is from the past");
         let order = message.order(id);
@@ -172,7 +183,7 @@ impl Engine {
         let queue = self.store.queues.get(message.queue);
         let queue = queue.unwrap_or_else(|| panic!("the queue of message {id} exists"));
         let indexed = match message.state() {
-            State::Ready if self.store.is_doomed(id) => true,
+            State::Ready if self.store.is_expired_member(id) => true,
             State::Ready => queue.delivery.dispatch.ready().contains(message.priority, order),
             State::Delayed { until } => queue.index.delayed.contains(&(until, id)),
             State::Buried { order } => {
@@ -228,7 +239,7 @@ impl Engine {
             let mut next = queue.delivery.dispatch.ready().first();
             let mut found = 0;
             while let Some((priority, order)) = next {
-                let message = self.store.living(self.store.message_of(order));
+                let message = self.store.message(self.store.message_of(order));
                 let shown = view.dispatch.ready().contains(priority, order);
                 let certain = view.scan.is_none_or(|scan| (priority, order) < scan)
                     && !view.unseen.contains(priority, order);
@@ -275,8 +286,9 @@ impl Engine {
             let key = ConsumerKey { session: slot, link: *link };
             timers += self.store.check_consumer(key, session, consumer);
         }
-        for (link, feed) in &session.links.feeds {
-            timers += self.check_feed(ConsumerKey { session: slot, link: *link }, feed);
+        for (link, credit_consumer) in &session.links.credit_consumers {
+            timers += self
+                .check_credit_consumer(ConsumerKey { session: slot, link: *link }, credit_consumer);
         }
         for link in &session.links.margins {
             let wait = session.links.consumers.get(link).and_then(|consumer| consumer.wait);
@@ -285,19 +297,19 @@ impl Engine {
         timers
     }
 
-    fn check_feed(&self, key: ConsumerKey, feed: &Feed) -> usize {
+    fn check_credit_consumer(&self, key: ConsumerKey, credit_consumer: &CreditConsumer) -> usize {
         assert!(self.sessions.consumer(key).is_none(), "a link is a consumer of one kind");
-        assert!(feed.delivered <= feed.limit, "nobody gets more than it may");
-        let queue = self.store.queues.at(feed.queue);
+        assert!(credit_consumer.delivered <= credit_consumer.limit, "nobody gets more than it may");
+        let queue = self.store.queues.at(credit_consumer.queue);
         assert!(queue.delivery.consumers.contains(&key), "a queue knows its consumers");
-        match &feed.interest {
+        match &credit_consumer.interest {
             Interest::Browse(browsing) => {
                 let awaits = self.bodies.awaited.browsers.contains(&key);
-                let rests = browsing.resumes.is_none() && feed.is_hungry();
+                let rests = browsing.resumes.is_none() && credit_consumer.has_credit();
                 let is_known = queue.delivery.browsers.contains(&key);
                 assert!(is_known == rests || awaits, "who looks on is known");
                 let goes_on = browsing.resumes.is_some() || awaits;
-                assert!(!feed.draining || goes_on, "who drains goes on");
+                assert!(!credit_consumer.draining || goes_on, "who drains goes on");
                 self.store.check_timer(Timer::Browse(key), browsing.resumes)
             }
             Interest::Take { view, turn: Turn { place, ticket } } => {
@@ -306,10 +318,14 @@ impl Engine {
                     is_alone || ticket.is_none() || place == ticket,
                     "who waits does so at its place"
                 );
-                assert_eq!(ticket.is_some(), feed.is_hungry(), "who may have more waits");
+                assert_eq!(
+                    ticket.is_some(),
+                    credit_consumer.has_credit(),
+                    "who may have more waits"
+                );
                 assert_eq!(
                     queue.delivery.draining.contains(&key),
-                    feed.draining,
+                    credit_consumer.draining,
                     "who drains is known"
                 );
                 let line = match view {
@@ -335,8 +351,8 @@ impl Engine {
             *bytes.entry(message.queue).or_default() += message.body_bytes();
             picture += self.store.snapshot_bytes_of(message);
             let id = MessageId(number);
-            if self.store.is_doomed(id) {
-                totals.doomed += 1;
+            if self.store.is_expired_member(id) {
+                totals.expired_members += 1;
             } else {
                 totals.add(message.state(), message.priority);
             }
@@ -376,26 +392,30 @@ impl Engine {
         let sessions = || self.sessions.iter().map(|(_, session)| session);
         let consumers = || sessions().flat_map(|session| session.links.consumers.values());
         let waiting = consumers().filter(|consumer| consumer.wait.is_some());
-        let feeds = || sessions().flat_map(|session| session.links.feeds.values());
-        let fed = feeds().filter(|feed| feed.ticket().is_some()).count();
+        let credit_consumers =
+            || sessions().flat_map(|session| session.links.credit_consumers.values());
+        let has_credit_consumer =
+            credit_consumers().filter(|credit_consumer| credit_consumer.ticket().is_some()).count();
         assert_eq!(
-            (waiting.count() + fed) as u64,
+            (waiting.count() + has_credit_consumer) as u64,
             self.store.totals.waiting,
             "consumers that wait"
         );
-        let choosy = feeds().filter(|feed| feed.view().is_some()).count() as u64;
+        let choosy = credit_consumers()
+            .filter(|credit_consumer| credit_consumer.view().is_some())
+            .count() as u64;
         let views = self.store.queues.iter().flat_map(|(_, queue)| queue.delivery.views.values());
         let viewers: u64 = views.map(|view| view.consumers).sum();
         assert_eq!(viewers, choosy, "consumers with a selector");
         let watched: usize = consumers().map(|consumer| consumer.watched.len()).sum();
-        let watched = watched + feeds().count();
+        let watched = watched + credit_consumers().count();
         let watching: usize =
             self.store.queues.iter().map(|(_, queue)| queue.delivery.consumers.len()).sum();
         assert_eq!(watching, watched, "consumers, summed over queues");
         let waits = consumers().filter(|consumer| consumer.wait.is_some());
         let entered: usize = waits.map(|consumer| consumer.watched.len()).sum();
         let entries: u64 = self.store.queues.iter().map(|(_, queue)| queue.waiting_count()).sum();
-        assert_eq!(entries, (entered + fed) as u64, "places of those who wait");
+        assert_eq!(entries, (entered + has_credit_consumer) as u64, "places of those who wait");
     }
 }
 

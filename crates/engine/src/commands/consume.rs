@@ -155,8 +155,8 @@ impl Engine {
     }
 
     fn give(&mut self, key: ConsumerKey, id: MessageId, effects: &mut Effects) {
-        let fed = self.sessions.feed(key).is_some();
-        if fed {
+        let has_credit_consumer = self.sessions.credit_consumer(key).is_some();
+        if has_credit_consumer {
             self.move_to_hold(key, id);
             self.sessions.own_group(key, id, &mut self.store);
         } else {
@@ -168,8 +168,8 @@ impl Engine {
         let (after, reply) = self.delivered(Some(key.link), id);
         let charge = if let Reply::Delivered(delivery) = &reply { delivery.charge } else { 0 };
         effects.reply(self.sessions.at(key.session).identity.id, after, reply);
-        if fed {
-            self.sessions.fed(key, charge, &mut self.store, &self.log, effects);
+        if has_credit_consumer {
+            self.sessions.record_delivery(key, charge, &mut self.store, &self.log, effects);
         }
     }
 
@@ -200,13 +200,13 @@ impl Engine {
     pub(crate) fn expire_lease(&mut self, holder: SessionSlot, effects: &mut Effects) -> QueueSlot {
         let first = self.sessions.at(holder).holdings.leases.first().copied();
         let (_, id) = first.expect("invariant: the timer is set while there are leases");
-        let queue = self.store.living(id).queue;
+        let queue = self.store.message(id).queue;
         self.leave(id);
         if self.sessions.at_mut(holder).holdings.popped.remove(&id) {
             self.finish(id, effects);
             return queue;
         }
-        let history = self.store.living_mut(id).history_mut();
+        let history = self.store.message_mut(id).history_mut();
         history.expired = history.expired.saturating_add(1);
         self.store.totals.expired += 1;
         self.return_ready(id, effects);
@@ -238,8 +238,10 @@ impl Engine {
         for target in producers.into_values() {
             self.end_producer(target);
         }
-        for link in self.sessions.at(slot).links.feeds.keys().copied().collect::<Vec<_>>() {
-            touched.extend(self.admission.close_feed(
+        for link in
+            self.sessions.at(slot).links.credit_consumers.keys().copied().collect::<Vec<_>>()
+        {
+            touched.extend(self.admission.close_credit_consumer(
                 ConsumerKey { session: slot, link },
                 &mut self.sessions,
                 &mut self.store,
@@ -317,7 +319,7 @@ impl Engine {
     ) {
         self.leave(id);
         let now = self.store.latest;
-        let message = self.store.living_mut(id);
+        let message = self.store.message_mut(id);
         message.delivered = message.delivered.saturating_add(1);
         let until = now + lease.unwrap_or(message.lease);
         self.enter(id, State::Leased { holder, until });
@@ -330,12 +332,12 @@ impl Engine {
 
     pub(crate) fn delivered(&self, link: Option<LinkId>, id: MessageId) -> (DependsOn, Reply) {
         let delivery = Box::new(self.delivery_of(link, id));
-        (self.store.living(id).after(), Reply::Delivered(delivery))
+        (self.store.message(id).after(), Reply::Delivered(delivery))
     }
 
     /// The message as a consumer sees it.
     pub(crate) fn delivery_of(&self, link: Option<LinkId>, id: MessageId) -> Delivery {
-        let message = self.store.living(id);
+        let message = self.store.message(id);
         let body = self.bodies.body_of(id, message, &self.store);
         Delivery {
             link,

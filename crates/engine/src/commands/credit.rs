@@ -5,7 +5,7 @@ use selector::Selector;
 
 use crate::Effects;
 use crate::delivery::browsing::Browsing;
-use crate::delivery::feeding::{Allowance, Feed, Interest, Turn};
+use crate::delivery::feeding::{Allowance, CreditConsumer, Interest, Turn};
 use crate::delivery::matching::{parse_selector, reading_steps};
 use crate::engine::Engine;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
@@ -30,7 +30,7 @@ impl Engine {
         self.store.took_steps(selector.map_or(0, reading_steps));
         let opened = selector.map(parse_selector).transpose().and_then(|selector| {
             let slot = self.directory.queue_to_consume(by, queue, &mut self.store)?;
-            self.open_feed(key, slot, selector, mode).map(|()| slot)
+            self.open_credit_consumer(key, slot, selector, mode).map(|()| slot)
         });
         match opened {
             Ok(slot) => Outcome::reply(DependsOn::NOTHING, Reply::Done).waking(slot),
@@ -39,7 +39,7 @@ impl Engine {
     }
 
     /// Opens a consumer of this queue under a link that is not in use.
-    pub(crate) fn open_feed(
+    pub(crate) fn open_credit_consumer(
         &mut self,
         key: ConsumerKey,
         slot: QueueSlot,
@@ -58,7 +58,7 @@ impl Engine {
         queue.let_catch_up();
         queue.delivery.consumers.insert(key);
         self.bodies.scan_views(slot, &mut self.store, &self.context);
-        let feed = Feed {
+        let credit_consumer = CreditConsumer {
             queue: slot,
             interest,
             limit: 0,
@@ -67,8 +67,8 @@ impl Engine {
             bytes: 0,
             draining: false,
         };
-        let takes = matches!(feed.interest, Interest::Take { .. });
-        self.sessions.at_mut(key.session).links.feeds.insert(key.link, feed);
+        let takes = matches!(credit_consumer.interest, Interest::Take { .. });
+        self.sessions.at_mut(key.session).links.credit_consumers.insert(key.link, credit_consumer);
         if takes {
             self.sessions.inherit_groups(key, slot, &mut self.store);
         }
@@ -82,7 +82,9 @@ impl Engine {
         effects: &mut Effects,
     ) -> Outcome {
         let key = ConsumerKey { session: by, link };
-        if let Some(slot) = self.admission.close_feed(key, &mut self.sessions, &mut self.store) {
+        if let Some(slot) =
+            self.admission.close_credit_consumer(key, &mut self.sessions, &mut self.store)
+        {
             self.part_queue(slot, effects);
         }
         // Each receive is answered, this one before the consumer is gone.
@@ -119,11 +121,14 @@ impl Engine {
         effects: &mut Effects,
     ) -> Outcome {
         let key = ConsumerKey { session: by, link };
-        let Some(feed) = self.sessions.feed_mut(key) else { return Outcome::NOTHING };
-        feed.limit = allowance.messages.max(feed.delivered);
-        feed.bytes_limit = allowance.bytes;
-        feed.draining = drain;
-        let (slot, browses) = (feed.queue, matches!(feed.interest, Interest::Browse(_)));
+        let Some(credit_consumer) = self.sessions.credit_consumer_mut(key) else {
+            return Outcome::NOTHING;
+        };
+        credit_consumer.limit = allowance.messages.max(credit_consumer.delivered);
+        credit_consumer.bytes_limit = allowance.bytes;
+        credit_consumer.draining = drain;
+        let (slot, browses) =
+            (credit_consumer.queue, matches!(credit_consumer.interest, Interest::Browse(_)));
         if browses {
             self.browse(key, effects);
             return Outcome::NOTHING;
@@ -141,7 +146,7 @@ impl Engine {
     /// A consumer takes a message.
     pub(crate) fn move_to_hold(&mut self, key: ConsumerKey, id: MessageId) {
         self.leave(id);
-        let message = self.store.living_mut(id);
+        let message = self.store.message_mut(id);
         message.delivered = message.delivered.saturating_add(1);
         self.enter(id, State::Held { holder: key.session, since: self.store.latest });
     }

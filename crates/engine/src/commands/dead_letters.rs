@@ -6,7 +6,7 @@ use model::{DeadReason, MessageId, Nanos, QueueName, Refusal, Reply, limits};
 
 use crate::Effects;
 use crate::delivery::dead_letters::SCARCE_RETRY;
-use crate::delivery::paging::{PageQuery, Stretch};
+use crate::delivery::paging::{PageQuery, PageRange};
 use crate::engine::Engine;
 use crate::ids::QueueSlot;
 use crate::outcome::Outcome;
@@ -27,7 +27,7 @@ impl Engine {
         reason: DeadReason,
         effects: &mut Effects,
     ) -> Option<QueueSlot> {
-        let message = self.store.living(id);
+        let message = self.store.message(id);
         let slot = message.queue;
         let queue = self.store.queues.at(slot);
         if message.dead().is_some() {
@@ -107,9 +107,9 @@ impl Engine {
         let first = self.store.queues.at(slot).index.expiring.first().copied();
         let (at, id) = first.expect("invariant: the timer is set while messages expire");
         assert!(at <= self.store.latest, "a message expires when its time is over");
-        let doomed = self.store.is_doomed(id);
+        let is_expired = self.store.is_expired_member(id);
         self.leave(id);
-        if doomed {
+        if is_expired {
             self.finish(id, effects);
             return None;
         }
@@ -121,7 +121,7 @@ impl Engine {
     fn place_among_dead(&mut self, to: QueueSlot, id: MessageId) -> i64 {
         self.end_list_if_over(to);
         let is_being_deleted = self.store.queues.at(to).index.lifetime.over.is_some();
-        if is_being_deleted { self.store.last_place() } else { self.store.living(id).order(id) }
+        if is_being_deleted { self.store.last_place() } else { self.store.message(id).order(id) }
     }
 }
 
@@ -130,9 +130,9 @@ impl Engine {
     /// held it up.
     pub(crate) fn purge(&mut self, sought: &PageQuery<'_>, effects: &mut Effects) -> Outcome {
         assert!(!sought.held, "what somebody holds is not purged");
-        let stretch = self.seek(sought);
-        let count = self.delete_found(&stretch, effects);
-        let reply = stretch.reply(count);
+        let page_range = self.seek(sought);
+        let count = self.delete_found(&page_range, effects);
+        let reply = page_range.reply(count);
         self.log.outcome_of(reply).waking(sought.queue)
     }
 
@@ -146,9 +146,9 @@ impl Engine {
         let (selector, max) = (None, limits::FRAME_RECORDS_MAX);
         let sought =
             PageQuery { queue: slot, state: None, held: false, selector, after: None, max };
-        let stretch = self.seek(&sought);
-        let count = self.delete_found(&stretch, effects);
-        let reply = match stretch.reply(count) {
+        let page_range = self.seek(&sought);
+        let count = self.delete_found(&page_range, effects);
+        let reply = match page_range.reply(count) {
             Reply::Count(_) => Reply::Done,
             Reply::CountUntil { count, .. } => Reply::CountSoFar(count),
             other => other,
@@ -157,9 +157,9 @@ impl Engine {
     }
 
     /// Deletes these as far as the frame takes it: so many.
-    fn delete_found(&mut self, stretch: &Stretch, effects: &mut Effects) -> usize {
+    fn delete_found(&mut self, page_range: &PageRange, effects: &mut Effects) -> usize {
         let mut count = 0;
-        for (_, id) in &stretch.found {
+        for (_, id) in &page_range.found {
             if !self.log.takes_change() {
                 break;
             }

@@ -147,13 +147,13 @@ impl Engine {
         let at = queue.index.lifetime.at.expect("invariant: a list ends that has a deadline");
         assert!(queue.is_list(), "a deadline is that of a list");
         let forgets_at = queue.forgets_at();
-        let doomed = queue.index.counts.doom();
+        let expired = queue.index.counts.expire_ready();
         let ready = queue.delivery.dispatch.take_all();
-        if queue.index.doomed.first().is_none() {
-            queue.index.doomed = ready;
+        if queue.index.expired_members.first().is_none() {
+            queue.index.expired_members = ready;
         } else {
             for (priority, order) in ready.iter() {
-                queue.index.doomed.insert(priority, order);
+                queue.index.expired_members.insert(priority, order);
             }
         }
         for view in queue.delivery.views.values_mut() {
@@ -162,7 +162,7 @@ impl Engine {
         self.store.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
         let before = queue.index.lifetime.over.map_or(at, |over| over.at);
         let over = ExpiredList { at: at.max(before), above, below };
-        self.store.totals.counts.doom_some(&doomed);
+        self.store.totals.counts.expire_some(&expired);
         self.keyspace.list_ended(slot, &mut self.store);
         self.keyspace.change_lifetime(
             slot,
@@ -211,9 +211,9 @@ impl Engine {
         let mut looks = 0;
         let held = self.sessions.iter().flat_map(|(_, session)| session.holds());
         let held = held.take(HELD_LOOKS_MAX).inspect(|_| looks += 1);
-        let mut held: Vec<_> = held.filter(|id| self.store.living(*id).queue == slot).collect();
+        let mut held: Vec<_> = held.filter(|id| self.store.message(*id).queue == slot).collect();
         // The first of them goes in front last, and so stays the first.
-        held.sort_unstable_by_key(|id| core::cmp::Reverse(self.store.living(*id).order(*id)));
+        held.sort_unstable_by_key(|id| core::cmp::Reverse(self.store.message(*id).order(*id)));
         self.store.took_steps(looks);
         for id in held {
             if !self.log.may_say_where() {
@@ -260,10 +260,10 @@ impl Engine {
     /// far as the log knows. A restart would delete it too. So it gets a place in front of all, and
     /// the log is to be told. Returns whether it got one.
     pub(crate) fn spare(&mut self, id: MessageId) -> bool {
-        let slot = self.store.living(id).queue;
+        let slot = self.store.message(id).queue;
         self.end_list_if_over(slot);
         let Some(over) = self.store.queues.at(slot).index.lifetime.over else { return false };
-        let message = self.store.living(id);
+        let message = self.store.message(id);
         if !message.is_journalled() || !over.has(message.order(id), message.created) {
             return false;
         }

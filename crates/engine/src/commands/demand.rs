@@ -167,18 +167,18 @@ impl Engine {
     ) {
         let bounds = self.directory.policy_for(topic).bounds;
         let (holds_off, is_scarce) = (bounds.holds_off(), self.log.is_scarce());
-        let may_be_more = || is_scarce || !self.admission.pacing.sends.is_empty();
+        let may_be_more = || is_scarce || !self.admission.blocked_sends.sends.is_empty();
         if !(holds_off || may_be_more())
             || self.dedup.was_sent(self.dedup.topic_send_key(topic, message).as_ref(), &self.store)
         {
             return;
         }
         let (takers, steps) = self.takers_of_topic(by, topic, message);
-        demand.steps += steps + self.admission.pacing.leaving.len();
+        demand.steps += steps + self.admission.blocked_sends.leaving.len();
         // Nor does it overtake sends that wait in a subscription that has just ended. Nothing is
         // stored for that.
         let is_of_topic = |slot: &&QueueSlot| self.store.queues.at(**slot).name == *topic;
-        for slot in self.admission.pacing.leaving.iter().filter(is_of_topic) {
+        for slot in self.admission.blocked_sends.leaving.iter().filter(is_of_topic) {
             demand.stored.entry(Site::There(*slot)).or_default();
         }
         let amount = Amount::one(message.body.len());
@@ -215,12 +215,12 @@ impl Engine {
                 break;
             }
             let parks = queue.policy.bounds.when_full == WhenFull::DeadLetter;
-            if self.log.stays_for_now(queue, self.store.living(id)) {
+            if self.log.stays_for_now(queue, self.store.message(id)) {
                 self.admission.overfull.insert(slot);
                 return;
             }
             self.leave(id);
-            if parks && self.store.living(id).dead().is_none() {
+            if parks && self.store.message(id).dead().is_none() {
                 woken.extend(self.park(id, DeadReason::Overflow, effects));
             } else {
                 self.finish(id, effects);
@@ -234,7 +234,7 @@ impl Engine {
     /// The bodies that a command lacks before it can be done.
     pub(crate) fn needed_by(&self, command: &Command) -> Needed {
         let mut needed = Needed::default();
-        if self.bodies.memory.has_away() {
+        if self.bodies.memory.has_paged_out() {
             match command {
                 Command::List(command) => {
                     self.bodies.add_needed_by_list(command, &mut needed, &self.store)
@@ -318,7 +318,7 @@ impl Engine {
     /// The bodies that the first send waiting for a place in a queue lacks.
     pub(crate) fn needed_by_line(&self, of: WaitListId) -> Needed {
         let first = self.admission.find_line(of, &self.store).and_then(|line| line.tickets.first());
-        let first = first.and_then(|ticket| self.admission.pacing.sends.get(ticket));
+        let first = first.and_then(|ticket| self.admission.blocked_sends.sends.get(ticket));
         first.map_or_else(Needed::default, |first| self.needed_by(&first.command))
     }
 }

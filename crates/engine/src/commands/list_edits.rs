@@ -45,7 +45,7 @@ impl Engine {
         let deadline = self.store.queues.at(slot).index.lifetime.at;
         self.leave(old);
         // In this order: in recovery no two are ever at one place.
-        let message = self.store.living(old);
+        let message = self.store.message(old);
         if message.is_journalled() {
             let (record, level) = (RecordView::Deleted { message: old }, message.durability);
             self.log.append(&record, level, effects);
@@ -196,7 +196,8 @@ impl Engine {
             return self.admit_element(slot, new, Some(place), effects);
         }
         let (end, moving) = self.store.smaller_side(slot, before, behind)?;
-        let journalled = moving.iter().filter(|id| self.store.living(**id).is_journalled()).count();
+        let journalled =
+            moving.iter().filter(|id| self.store.message(**id).is_journalled()).count();
         let bytes = journalled * CHANGED_BYTES_MAX;
         let frame_bytes = bytes + new.body.len() + CHANGED_BYTES_MAX;
         if frame_bytes > self.log.frame_bytes_max {

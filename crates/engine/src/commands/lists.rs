@@ -125,8 +125,9 @@ impl Engine {
             return ready;
         }
         let over = queue.index.expiring.range(..=(self.store.latest, MessageId(u64::MAX)));
-        let is_ready =
-            |id| self.store.living(id).state() == State::Ready && !self.store.is_doomed(id);
+        let is_ready = |id| {
+            self.store.message(id).state() == State::Ready && !self.store.is_expired_member(id)
+        };
         let ready_over = over.clone().filter(|(_, id)| is_ready(*id));
         let (looked, ready_over) = (over.count(), ready_over.count());
         self.store.took_steps(looked);
@@ -218,7 +219,7 @@ impl Engine {
         let to = self.directory.find_or_create(way.to, &mut self.store)?;
         let is_only_logged =
             |it: &Message| it.is_journalled() && self.bodies.sharing.here(it).is_none();
-        if self.store.queues.at(to).is_memory_only() && is_only_logged(self.store.living(id)) {
+        if self.store.queues.at(to).is_memory_only() && is_only_logged(self.store.message(id)) {
             // Seldom: a move that waited, to a queue that stores nothing, of an element that came
             // back from a lease. A command that need not wait is done when the body is here.
             return Err(Refusal::StoreFull);
@@ -241,7 +242,7 @@ impl Engine {
         if from == to {
             self.keyspace.keep_deadline(to, deadline, &mut self.store);
         }
-        Ok(Outcome::reply(self.store.living(id).after(), Reply::Elements(OneOrMany::One(element)))
+        Ok(Outcome::reply(self.store.message(id).after(), Reply::Elements(OneOrMany::One(element)))
             .waking(to))
     }
 
@@ -262,7 +263,7 @@ impl Engine {
             && let Some(place) = self.store.element_behind(last, slot, hand.end)
         {
             let id = self.store.message_of(place.1);
-            let its = limits::BESIDE_ELEMENT_BYTES + self.store.living(id).body.len();
+            let its = limits::BESIDE_ELEMENT_BYTES + self.store.message(id).body.len();
             bytes += its;
             let is_first = taken.elements.is_empty();
             if is_first && its > self.replies.left() {
@@ -300,7 +301,7 @@ impl Engine {
     /// Takes an element. Returns the position that an answer waits for if it tells that the element
     /// is gone, or leased.
     fn take_element(&mut self, by: SessionSlot, id: MessageId, effects: &mut Effects) -> DependsOn {
-        let message = self.store.living(id);
+        let message = self.store.message(id);
         let (seen, queue) = (message.after(), message.queue);
         if let Some(span) = self.store.queues.at(queue).policy.pop_lease {
             self.move_to_lease(by, id, Some(span));

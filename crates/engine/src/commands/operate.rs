@@ -15,7 +15,7 @@ use selector::Selector;
 use crate::Effects;
 use crate::delivery::matching::{parse_selector, reading_steps};
 use crate::delivery::move_messages::{MoveTarget, RELOCATION_BYTES_MAX, Transfer};
-use crate::delivery::paging::{PageQuery, Stretch};
+use crate::delivery::paging::{PageQuery, PageRange};
 use crate::delivery::woken::Woken;
 use crate::directory::own_policies::Own;
 use crate::directory::targets::is_reserved;
@@ -96,7 +96,7 @@ impl Engine {
 
     /// Expired messages are not shown, for no consumer may receive them any more.
     fn page(&mut self, sought: &PageQuery<'_>) -> Outcome {
-        let Stretch { found, mut next, .. } = self.seek(sought);
+        let PageRange { found, mut next, .. } = self.seek(sought);
         let mut messages = Vec::with_capacity(found.len());
         let mut bytes = 0;
         for (place, id) in found {
@@ -104,7 +104,7 @@ impl Engine {
                 continue;
             }
             messages.push(self.shown(id));
-            bytes += self.store.living(id).body.len();
+            bytes += self.store.message(id).body.len();
             if bytes >= self.replies.bytes_max() {
                 next = Some(place);
                 break;
@@ -121,7 +121,7 @@ impl Engine {
     }
 
     fn shown(&self, id: MessageId) -> BrowsedMessage {
-        let message = self.store.living(id);
+        let message = self.store.message(id);
         let (state, until) = message.state().shown();
         let held = |holder| {
             let Identity { id, name, client } = &self.sessions.at(holder).identity;
@@ -204,14 +204,14 @@ impl Engine {
         order: i64,
         effects: &mut Effects,
     ) {
-        let from = self.store.living(id).queue;
+        let from = self.store.message(id).queue;
         self.store.reorder(id, order);
         self.bodies.change_queue(id, to, &mut self.store);
         self.store.amend(id, |message| message.history_mut().moved = true);
         self.store.queues.at_mut(to).came_one();
         self.enter(id, State::Ready);
         self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
-        if self.store.living(id).is_journalled() {
+        if self.store.message(id).is_journalled() {
             self.log.room = self.log.room.saturating_sub(RELOCATION_BYTES_MAX);
         }
         self.admission.drained_one(from, &mut self.store);
@@ -229,28 +229,28 @@ impl Engine {
         if transfer.to.as_ref().is_some_and(is_reserved) {
             return Outcome::refused(Refusal::NoSuchDestination);
         }
-        let stretch = match transfer.message {
-            Some(id) => self.bodies.stretch_of(sought, id, &self.store, &self.context),
+        let page_range = match transfer.message {
+            Some(id) => self.bodies.page_range_of(sought, id, &self.store, &self.context),
             None => self.seek(sought),
         };
-        if transfer.message.is_some() && stretch.found.is_empty() {
+        if transfer.message.is_some() && page_range.found.is_empty() {
             return self.log.not_found();
         }
         let mut woken = Woken::of(sought.queue);
-        let reply = self.move_found(&stretch, transfer, &mut woken, effects);
+        let reply = self.move_found(&page_range, transfer, &mut woken, effects);
         self.log.outcome_of(reply).waking_just(woken)
     }
 
     fn move_found(
         &mut self,
-        stretch: &Stretch,
+        page_range: &PageRange,
         transfer: &Transfer,
         woken: &mut Woken,
         effects: &mut Effects,
     ) -> Reply {
         let mut count = 0;
         let mut last = None;
-        for (place, id) in &stretch.found {
+        for (place, id) in &page_range.found {
             if count == transfer.max {
                 break;
             }
@@ -266,7 +266,7 @@ impl Engine {
             }
             last = Some(*place);
         }
-        let next = stretch.next.filter(|_| count < transfer.max);
+        let next = page_range.next.filter(|_| count < transfer.max);
         next.map_or(Reply::Count(count), |next| Reply::CountUntil { count, next })
     }
 
@@ -277,7 +277,7 @@ impl Engine {
         transfer: &Transfer,
         effects: &mut Effects,
     ) -> Result<Option<QueueSlot>, Refusal> {
-        let message = self.store.living(id);
+        let message = self.store.message(id);
         let end = i64::try_from(transfer.before.0).unwrap_or(i64::MAX);
         let came_before = id < transfer.before && message.order(id) < end;
         let to = transfer
@@ -341,7 +341,7 @@ impl Engine {
         }
         self.store.queues.begin_leaving(slot);
         if !self.store.queues.at(slot).admission.line.tickets.is_empty() {
-            self.admission.pacing.leaving.insert(slot);
+            self.admission.blocked_sends.leaving.insert(slot);
         }
         self.admission.made_place(slot, &mut self.store);
         let forgets_at = self.store.queues.at(slot).forgets_at();
@@ -352,7 +352,7 @@ impl Engine {
     /// Forgets a message of a queue that is leaving, or of a list that is over, by time.
     pub(crate) fn forget_next(&mut self, slot: QueueSlot, effects: &mut Effects) {
         let queue = self.store.queues.at(slot);
-        if let Some((_, order)) = queue.index.doomed.first() {
+        if let Some((_, order)) = queue.index.expired_members.first() {
             let id = self.store.message_of(order);
             self.leave(id);
             self.finish(id, effects);
@@ -372,7 +372,7 @@ impl Engine {
 
     /// A message that is about to be forgotten lets go of its place in the log.
     pub(crate) fn forget_record(&mut self, id: MessageId, effects: &mut Effects) {
-        let bytes = self.store.snapshot_bytes_of(self.store.living(id));
+        let bytes = self.store.snapshot_bytes_of(self.store.message(id));
         self.store.totals.snapshot_bytes -= bytes;
         let Some(mut message) = self.store.messages.remove(id.0) else { return };
         assert!(self.store.queues.at(message.queue).is_leaving(), "what stays keeps its record");

@@ -142,7 +142,7 @@ impl Engine {
         let body = shared.get_or_insert_with(|| self.recovered_body(body)).clone();
         let now = body.len() as u64;
         self.recovery.bodies_missing -= 1;
-        let message = self.store.living_mut(id);
+        let message = self.store.message_mut(id);
         message.body_missing = false;
         let here = match body {
             Stored::Here(_) => Some(body),
@@ -160,7 +160,7 @@ impl Engine {
         }
         if message_group.is_some() {
             let state = self.leave(id);
-            self.store.living_mut(id).set_message_group(message_group);
+            self.store.message_mut(id).set_message_group(message_group);
             self.enter(id, state);
         }
         Ok(())
@@ -240,7 +240,7 @@ impl Engine {
         )?;
         self.store.check_places(id, slot, &envelope.standing)?;
         let body_missing = body.is_none();
-        let body = body.unwrap_or(Stored::away(placed.bytes));
+        let body = body.unwrap_or(Stored::paged_out(placed.bytes));
         let mut message = Message::new(envelope, slot, body);
         message.set_placed(envelope.group, placed);
         message.set_message_group(message_group);
@@ -267,7 +267,7 @@ impl Engine {
         if self.bodies.memory.movable + crate::bodies::memory::charge(body.len()) <= most {
             return Stored::Here(Arc::from(body));
         }
-        Stored::away(u32::try_from(body.len()).unwrap_or(u32::MAX))
+        Stored::paged_out(u32::try_from(body.len()).unwrap_or(u32::MAX))
     }
 
     fn replay_copies(

@@ -26,7 +26,7 @@ impl Engine {
         }
         // An expired message holds up its queue, where a consumer may wait for the message behind
         // it.
-        let held_up = self.store.is_over(id).then(|| self.store.living(id).queue);
+        let held_up = self.store.is_over(id).then(|| self.store.message(id).queue);
         self.leave(id);
         let after = self.finish(id, effects);
         Outcome::reply(after, Reply::Done).waking_all(held_up)
@@ -99,7 +99,7 @@ impl Engine {
 
     /// A message that is in no index is not delivered before that.
     fn hide_until(&mut self, id: MessageId, until: Nanos, effects: &mut Effects) {
-        let is_told = !self.store.living(id).is_journalled() || !self.log.is_scarce();
+        let is_told = !self.store.message(id).is_journalled() || !self.log.is_scarce();
         if is_told {
             self.spare(id);
         }
@@ -121,7 +121,7 @@ impl Engine {
         if is_spared {
             self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
         }
-        Some(self.store.living(id).queue)
+        Some(self.store.message(id).queue)
     }
 
     /// Deletes a message that is in no index.
@@ -150,16 +150,16 @@ impl Engine {
             let order = self.store.last_place();
             self.store.reorder(id, order);
         }
-        let message = self.store.living_mut(id);
+        let message = self.store.message_mut(id);
         message.priority = priority;
         message.set_delay(delay.unwrap_or_default());
         let delay = delay.unwrap_or(by_rule);
         let history = message.history_mut();
         history.released = history.released.saturating_add(1);
         if delay == Nanos::ZERO {
-            return self.stand(id, State::Ready, effects).waking(queue);
+            return self.settle_into(id, State::Ready, effects).waking(queue);
         }
-        self.stand(id, State::Delayed { until: self.store.latest + delay }, effects)
+        self.settle_into(id, State::Delayed { until: self.store.latest + delay }, effects)
     }
 
     pub(crate) fn bury(
@@ -173,13 +173,13 @@ impl Engine {
             return self.log.not_found();
         }
         self.leave(id);
-        let message = self.store.living_mut(id);
+        let message = self.store.message_mut(id);
         message.priority = priority;
         let history = message.history_mut();
         history.buried = history.buried.saturating_add(1);
         let order = self.store.next.buried;
         self.store.next.buried += 1;
-        self.stand(id, State::Buried { order }, effects)
+        self.settle_into(id, State::Buried { order }, effects)
     }
 
     /// Not journalled: no lease is.
@@ -192,7 +192,7 @@ impl Engine {
         if self.sessions.held_queue(by, id, &self.store).is_none() {
             return self.log.not_found();
         }
-        let message = self.store.living(id);
+        let message = self.store.message(id);
         let (lease, after) = (lease.unwrap_or(message.lease), message.after());
         if let State::Held { .. } = message.state() {
             return Outcome::reply(after, Reply::Done);
@@ -255,7 +255,7 @@ impl Engine {
         effects: &mut Effects,
     ) -> Option<QueueSlot> {
         let is_scarce = self.log.is_scarce();
-        let message = self.store.living_mut(id);
+        let message = self.store.message_mut(id);
         let history = message.history_mut();
         history.failed = history.failed.saturating_add(1);
         let (failed, slot, is_dead) = (history.failed, message.queue, message.dead().is_some());
@@ -283,16 +283,16 @@ impl Engine {
     /// Kicks a buried or delayed message.
     fn make_ready(&mut self, id: MessageId, effects: &mut Effects) -> Outcome {
         self.leave(id);
-        let history = self.store.living_mut(id).history_mut();
+        let history = self.store.message_mut(id).history_mut();
         history.kicked = history.kicked.saturating_add(1);
-        self.stand(id, State::Ready, effects)
+        self.settle_into(id, State::Ready, effects)
     }
 
     /// Puts a message into a state for good: journalled and confirmed.
-    fn stand(&mut self, id: MessageId, state: State, effects: &mut Effects) -> Outcome {
+    fn settle_into(&mut self, id: MessageId, state: State, effects: &mut Effects) -> Outcome {
         self.spare(id);
         self.enter(id, state);
         self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
-        Outcome::reply(self.store.living_mut(id).after(), Reply::Done)
+        Outcome::reply(self.store.message_mut(id).after(), Reply::Done)
     }
 }

@@ -136,18 +136,18 @@ impl Engine {
     /// States anew the living messages of a record that stored these messages.
     fn restate_record(&mut self, ids: &[MessageId], body: &[u8], lsn: Lsn, effects: &mut Effects) {
         let stays = |id: &&MessageId| self.must_restate(**id, lsn, effects);
-        let living: Vec<_> = ids.iter().filter(stays).copied().collect();
-        let Some(first) = living.first() else { return };
-        let bytes = self.bodies.live_bytes_of(self.store.living(*first));
+        let message: Vec<_> = ids.iter().filter(stays).copied().collect();
+        let Some(first) = message.first() else { return };
+        let bytes = self.bodies.live_bytes_of(self.store.message(*first));
         let growth = unrecorded_bytes_max(2);
         // Before the messages move to a frame that no command or browser waits for.
         self.bodies.bring_restated(*first, body, &mut self.store);
         self.log.make_way(usize::try_from(bytes + growth).unwrap_or(usize::MAX), effects);
-        let placed = match living[..] {
+        let placed = match message[..] {
             [id] => self.bodies.restate_message(id, body, &mut self.store, &mut self.log, effects),
             _ => self.bodies.restate_copies(
                 *first,
-                &living,
+                &message,
                 body,
                 &mut self.store,
                 &mut self.log,

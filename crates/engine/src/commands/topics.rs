@@ -4,9 +4,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use model::{
-    ClientName, Command, ConsumerMode, DependsOn, Destination, Durability, Expiry, Keeper, LinkId,
+    ClientName, Command, ConsumerMode, DependsOn, Destination, Durability, Expiry, LinkId,
     Matching, Nanos, NewMessage, Peek, Persistence, QueueName, Refusal, Reply, Subscription,
-    SubscriptionName, limits,
+    SubscriptionName, SubscriptionOwner, limits,
 };
 use records::{RecordView, SubscriptionView, encoded_bytes};
 use selector::Selector;
@@ -74,8 +74,8 @@ impl Engine {
             self.directory.topics.remove_if_idle(topic);
         }
         self.store.timers.change(Timer::Unused(number), entry.ends_at, None);
-        if let Some(keeper) = entry.keeper {
-            self.sessions.at_mut(keeper).owned.keeps.remove(&number);
+        if let Some(owner) = entry.owner {
+            self.sessions.at_mut(owner).owned.keeps.remove(&number);
         }
         self.begin_leaving(entry.queue);
     }
@@ -105,7 +105,7 @@ impl Engine {
             source,
             queue,
             record_bytes,
-            keeper: None,
+            owner: None,
             ends_at: None,
             is_recovered: false,
         };
@@ -143,7 +143,7 @@ impl Engine {
         };
         let queue = self.directory.subscriptions.at(number).queue;
         // The subscription's selector was applied when the messages were published.
-        self.open_feed(key, queue, None, ConsumerMode::Take)?;
+        self.open_credit_consumer(key, queue, None, ConsumerMode::Take)?;
         let after = self.keep_subscription(number, by, expiry, effects).unwrap_or(after);
         Ok(Outcome::reply(after, Reply::Done).waking(queue))
     }
@@ -210,11 +210,11 @@ impl Engine {
     ) -> Option<DependsOn> {
         let entry = self.directory.subscriptions.at_mut(number);
         let ends_at = entry.ends_at.take();
-        let before = entry.keeper.take();
+        let before = entry.owner.take();
         let is_changed = core::mem::replace(&mut entry.asks.expiry, expiry) != expiry;
         let ends = entry.asks.ends();
-        let is_kept = ends.is_some_and(|expiry| expiry.with == Keeper::Session);
-        entry.keeper = is_kept.then_some(by);
+        let is_kept = ends.is_some_and(|expiry| expiry.with == SubscriptionOwner::Session);
+        entry.owner = is_kept.then_some(by);
         entry.is_recovered = false;
         self.store.timers.change(Timer::Unused(number), ends_at, None);
         if let Some(before) = before {
@@ -249,7 +249,7 @@ impl Engine {
         let keeps = core::mem::take(&mut self.sessions.at_mut(by).owned.keeps);
         self.store.took_steps(keeps.len());
         for number in keeps {
-            self.directory.subscriptions.at_mut(number).keeper = None;
+            self.directory.subscriptions.at_mut(number).owner = None;
             self.end_if_unused(number, effects);
         }
     }
@@ -258,7 +258,7 @@ impl Engine {
     pub(crate) fn end_if_unused(&mut self, number: u64, effects: &mut Effects) {
         let entry = self.directory.subscriptions.at(number);
         let Some(Expiry { after, .. }) = entry.asks.ends() else { return };
-        if entry.keeper.is_some()
+        if entry.owner.is_some()
             || entry.ends_at.is_some()
             || self.directory.has_consumers(number, &self.store)
         {

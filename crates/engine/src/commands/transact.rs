@@ -33,7 +33,7 @@ impl Engine {
             return Outcome::refused(Refusal::NoSuchTransaction);
         };
         let records = self.directory.records_of(&transaction.tally);
-        if transaction.doomed {
+        if transaction.rollback_only {
             return self.refuse_commit(by, id, Refusal::TransactionFailed, effects);
         }
         if records.bytes > limits::TRANSACTION_BYTES_MAX
@@ -192,7 +192,7 @@ impl Engine {
         settlement: Settlement,
     ) -> Outcome {
         let Some(queue) = self.sessions.held_queue(by, message, &self.store) else {
-            self.sessions.doom(by, Some(id));
+            self.sessions.set_rollback_only(by, Some(id));
             return self.log.not_found();
         };
         let bytes = self.directory.settled_bytes_max(queue, &settlement, &self.store);
@@ -205,7 +205,7 @@ impl Engine {
         ) {
             return Outcome::refused(refusal);
         }
-        let is_journalled = self.store.living(message).is_journalled();
+        let is_journalled = self.store.message(message).is_journalled();
         self.hold_for_transaction(by, message);
         self.admission.began_settling(queue, &mut self.store);
         let session = self.sessions.at_mut(by);
@@ -219,7 +219,7 @@ impl Engine {
 
     /// No other session gets the message until the transaction ends, however long that takes.
     fn hold_for_transaction(&mut self, by: SessionSlot, id: MessageId) {
-        if let State::Leased { .. } = self.store.living(id).state() {
+        if let State::Leased { .. } = self.store.message(id).state() {
             self.leave(id);
             self.enter(id, State::Held { holder: by, since: self.store.latest });
         }
@@ -351,7 +351,7 @@ impl Engine {
         for id in transaction.settled() {
             let was_settling = self.sessions.at_mut(by).holdings.settling.remove(&id);
             assert!(was_settling, "a message is settled in one transaction");
-            self.store.ended_settling(self.store.living(id).queue);
+            self.store.ended_settling(self.store.message(id).queue);
         }
     }
 }

@@ -51,7 +51,7 @@ impl Sessions {
     }
 
     pub(crate) fn browsed_by(&self, key: ConsumerKey) -> Option<&Selector> {
-        match &self.feed(key)?.interest {
+        match &self.credit_consumer(key)?.interest {
             Interest::Browse(browsing) => browsing.selector.as_ref(),
             Interest::Take { .. } => None,
         }
@@ -61,11 +61,11 @@ impl Sessions {
     /// more.
     pub(crate) fn rest(&mut self, key: ConsumerKey, stop: Stop, store: &mut MessageStore) {
         let resumes = (stop == Stop::Tired).then_some(store.latest);
-        let Some(feed) = self.feed_mut(key) else { return };
-        let is_idle = stop == Stop::End && feed.is_hungry();
-        let Interest::Browse(browsing) = &mut feed.interest else { return };
+        let Some(credit_consumer) = self.credit_consumer_mut(key) else { return };
+        let is_idle = stop == Stop::End && credit_consumer.has_credit();
+        let Interest::Browse(browsing) = &mut credit_consumer.interest else { return };
         let before = core::mem::replace(&mut browsing.resumes, resumes);
-        let browsers = &mut store.queues.at_mut(feed.queue).delivery.browsers;
+        let browsers = &mut store.queues.at_mut(credit_consumer.queue).delivery.browsers;
         if is_idle {
             browsers.insert(key);
         } else {

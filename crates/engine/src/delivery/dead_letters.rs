@@ -56,11 +56,11 @@ impl Directory {
     pub(crate) fn check_dead_letters(&self, queue: &Queue, store: &MessageStore) {
         let is_theirs = queue.name == self.dead_letter_queue;
         let is_theirs = is_theirs && queue.delivery.resumes.is_none() && !queue.admission.spares;
-        let is_dead = |order: i64| store.living(store.message_of(order)).dead().is_some();
+        let is_dead = |order: i64| store.message(store.message_of(order)).dead().is_some();
         if is_theirs && queue.delivery.dispatch.ready().iter().all(|(_, order)| is_dead(order)) {
             let ready =
                 || queue.delivery.dispatch.ready().iter().map(|(_, order)| store.message_of(order));
-            let bytes = || ready().map(|id| store.living(id).body_bytes()).sum();
+            let bytes = || ready().map(|id| store.message(id).body_bytes()).sum();
             let held = Amount { messages: queue.index.counts.ready, bytes: bytes() };
             let bound = held.exceeds(&self.dead_letter_bounds(queue));
             assert_eq!(bound, None, "dead letters are within their bounds");
@@ -75,7 +75,7 @@ impl Directory {
         store: &MessageStore,
     ) -> bool {
         let bounds = self.dead_letter_bounds(store.queues.at(slot));
-        let bytes = store.living(id).body_bytes();
+        let bytes = store.message(id).body_bytes();
         bounds.bytes_max.is_some_and(|max| bytes > max)
     }
 
@@ -119,7 +119,7 @@ impl MessageStore {
     pub(crate) fn oldest_dead_letter(&mut self, slot: QueueSlot) -> Option<MessageId> {
         let queue = self.queues.get(slot)?;
         let (priority, last) = queue.delivery.dispatch.ready().last()?;
-        let is_dead = |order: &i64| self.living(self.message_of(*order)).dead().is_some();
+        let is_dead = |order: &i64| self.message(self.message_of(*order)).dead().is_some();
         let first = queue.delivery.dispatch.ready().first_from(priority, i64::MIN);
         let next = |(priority, order): &(u32, i64)| {
             queue.delivery.dispatch.ready().first_from(*priority, order + 1)
@@ -134,7 +134,7 @@ impl MessageStore {
     }
 
     pub(crate) fn count_evicted(&mut self, id: MessageId) {
-        let is_durable = self.living(id).is_journalled();
+        let is_durable = self.message(id).is_journalled();
         let counts = &mut self.totals.dead_letters;
         counts.evicted_total += 1;
         counts.evicted_durable_total += u64::from(is_durable);
@@ -142,7 +142,7 @@ impl MessageStore {
 
     /// True if no consumer may receive it any more.
     pub(crate) fn is_over(&self, id: MessageId) -> bool {
-        let expires = self.living(id).expires();
+        let expires = self.message(id).expires();
         expires.is_some_and(|at| at <= self.latest) || self.is_of_list_over(id)
     }
 }

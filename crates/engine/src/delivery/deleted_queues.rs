@@ -20,22 +20,23 @@ use crate::store::queue::Role;
 impl MessageStore {
     /// Its deletion was journalled as the end of a subscription.
     pub(crate) fn went_with_subscription(&self, id: MessageId) -> bool {
-        let message = self.living(id);
+        let message = self.message(id);
         message.is_journalled() && self.queues.at(message.queue).is_leaving()
     }
 
     /// True if it was in a list that is over, and is about to be deleted.
-    pub(crate) fn is_doomed(&self, id: MessageId) -> bool {
-        let message = self.living(id);
+    pub(crate) fn is_expired_member(&self, id: MessageId) -> bool {
+        let message = self.message(id);
         let queue = self.queues.at(message.queue);
-        message.state() == State::Ready && queue.is_doomed(message.priority, message.order(id))
+        message.state() == State::Ready
+            && queue.is_expired_member(message.priority, message.order(id))
     }
 
     /// True if it was in a list that is over, be that noticed or not.
     pub(crate) fn is_of_list_over(&self, id: MessageId) -> bool {
-        let message = self.living(id);
+        let message = self.message(id);
         let is_ended = self.queues.at(message.queue).is_ended(self.latest);
-        (is_ended && message.state() == State::Ready) || self.is_doomed(id)
+        (is_ended && message.state() == State::Ready) || self.is_expired_member(id)
     }
 
     /// Finds a message by its number, unless its queue or its list is gone.
@@ -66,7 +67,7 @@ impl Admission {
         store: &mut MessageStore,
         effects: &mut Effects,
     ) {
-        if self.close_feed(key, sessions, store).is_some() {
+        if self.close_credit_consumer(key, sessions, store).is_some() {
             let (link, full) = (key.link, full.cloned().map(Box::new));
             let reply = match full {
                 Some(full) => Reply::ConsumerCutOff { link, full },

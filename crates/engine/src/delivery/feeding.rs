@@ -18,7 +18,7 @@ use crate::Effects;
 use crate::admission::Admission;
 use crate::delivery::browsing::Browsing;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
-use crate::log::Log;
+use crate::log::FrameWriter;
 use crate::sessions::Sessions;
 use crate::store::MessageStore;
 use crate::store::dispatch::DispatchList;
@@ -27,7 +27,7 @@ use crate::store::timers::Timer;
 
 /// A consumer with a limit.
 #[derive(Debug)]
-pub(crate) struct Feed {
+pub(crate) struct CreditConsumer {
     pub(crate) queue: QueueSlot,
     pub(crate) interest: Interest,
     /// How many messages it may have had since it was opened.
@@ -68,9 +68,9 @@ pub(crate) struct Turn {
     pub(crate) ticket: Option<u64>,
 }
 
-impl Feed {
+impl CreditConsumer {
     /// It may have more.
-    pub(crate) fn is_hungry(&self) -> bool {
+    pub(crate) fn has_credit(&self) -> bool {
         self.delivered < self.limit && self.bytes < self.bytes_limit
     }
 
@@ -116,43 +116,43 @@ impl Queue {
 impl Sessions {
     /// True if this link is open as a consumer of either kind.
     pub(crate) fn is_consumer(&self, key: ConsumerKey) -> bool {
-        self.feed(key).is_some() || self.consumer(key).is_some()
+        self.credit_consumer(key).is_some() || self.consumer(key).is_some()
     }
 
     /// Ends the credit of a session's consumers at the messages that they have had. No client is
     /// told.
-    pub(crate) fn stop_feeding(&mut self, by: SessionSlot, store: &mut MessageStore) {
-        let links: Vec<LinkId> = self.at(by).links.feeds.keys().copied().collect();
+    pub(crate) fn stop_consumers(&mut self, by: SessionSlot, store: &mut MessageStore) {
+        let links: Vec<LinkId> = self.at(by).links.credit_consumers.keys().copied().collect();
         store.took_steps(links.len());
         for link in links {
             let key = ConsumerKey { session: by, link };
-            let Some(feed) = self.feed_mut(key) else { continue };
-            feed.draining = false;
-            feed.limit = feed.delivered;
-            let slot = feed.queue;
+            let Some(credit_consumer) = self.credit_consumer_mut(key) else { continue };
+            credit_consumer.draining = false;
+            credit_consumer.limit = credit_consumer.delivered;
+            let slot = credit_consumer.queue;
             self.line_up(key, store);
             store.queues.at_mut(slot).delivery.draining.remove(&key);
         }
     }
 
     /// A consumer got a message, which counts for so many bytes: the others are before it now.
-    pub(crate) fn fed(
+    pub(crate) fn record_delivery(
         &mut self,
         key: ConsumerKey,
         charge: u64,
         store: &mut MessageStore,
-        log: &Log,
+        log: &FrameWriter,
         effects: &mut Effects,
     ) {
-        let Some(feed) = self.feed_mut(key) else { return };
-        assert!(feed.is_hungry(), "only who may have more is given more");
-        feed.delivered += 1;
-        feed.bytes += charge;
-        if let Some(turn) = feed.turn_mut() {
+        let Some(credit_consumer) = self.credit_consumer_mut(key) else { return };
+        assert!(credit_consumer.has_credit(), "only who may have more is given more");
+        credit_consumer.delivered += 1;
+        credit_consumer.bytes += charge;
+        if let Some(turn) = credit_consumer.turn_mut() {
             turn.place = Some(store.next.ticket);
             store.next.ticket += 1;
         }
-        if feed.is_hungry() {
+        if credit_consumer.has_credit() {
             self.line_up_behind(key, store);
         } else {
             self.line_up(key, store);
@@ -162,11 +162,11 @@ impl Sessions {
 
     /// Lets a consumer wait if it may have more and be gone from the line if not.
     pub(crate) fn line_up(&mut self, key: ConsumerKey, store: &mut MessageStore) {
-        let Some(feed) = self.feed_mut(key) else { return };
-        let (is_hungry, slot) = (feed.is_hungry(), feed.queue);
-        let Interest::Take { view, turn } = &mut feed.interest else { return };
+        let Some(credit_consumer) = self.credit_consumer_mut(key) else { return };
+        let (has_credit, slot) = (credit_consumer.has_credit(), credit_consumer.queue);
+        let Interest::Take { view, turn } = &mut credit_consumer.interest else { return };
         match turn.ticket {
-            None if is_hungry => {
+            None if has_credit => {
                 let place = *turn.place.get_or_insert(store.next.ticket);
                 store.next.ticket = store.next.ticket.max(place + 1);
                 turn.ticket = turn.place;
@@ -175,7 +175,7 @@ impl Sessions {
                 store.queues.at_mut(slot).dispatch_of(view.as_ref()).wait(place, key);
                 store.totals.waiting += 1;
             }
-            Some(ticket) if !is_hungry => {
+            Some(ticket) if !has_credit => {
                 store.queues.at_mut(slot).dispatch_of(view.as_ref()).stop_waiting(ticket);
                 turn.ticket = None;
                 store.totals.waiting -= 1;
@@ -187,13 +187,13 @@ impl Sessions {
     /// Lets a consumer that waits do so at its new place, behind all others. One that waits alone
     /// need not move before another comes.
     fn line_up_behind(&mut self, key: ConsumerKey, store: &mut MessageStore) {
-        let Some(feed) = self.feed_mut(key) else { return };
+        let Some(credit_consumer) = self.credit_consumer_mut(key) else { return };
         let Interest::Take { view, turn: Turn { place: Some(place), ticket: Some(ticket) } } =
-            &mut feed.interest
+            &mut credit_consumer.interest
         else {
             return;
         };
-        let queue = store.queues.at_mut(feed.queue);
+        let queue = store.queues.at_mut(credit_consumer.queue);
         if queue.delivery.views.is_empty() && queue.delivery.dispatch.waiting().len() == 1 {
             return;
         }
@@ -212,7 +212,7 @@ impl Sessions {
             return;
         };
         let (ticket, key) = (*ticket, *key);
-        let turn = self.feed_mut(key).and_then(Feed::turn_mut);
+        let turn = self.credit_consumer_mut(key).and_then(CreditConsumer::turn_mut);
         if let Some(turn) = turn
             && let Some(place) = turn.place.filter(|place| *place != ticket)
         {
@@ -227,7 +227,7 @@ impl Sessions {
         &mut self,
         slot: QueueSlot,
         store: &mut MessageStore,
-        log: &Log,
+        log: &FrameWriter,
         effects: &mut Effects,
     ) {
         let Some(queue) = store.queues.get(slot) else { return };
@@ -248,17 +248,17 @@ impl Sessions {
         &mut self,
         key: ConsumerKey,
         store: &mut MessageStore,
-        log: &Log,
+        log: &FrameWriter,
         effects: &mut Effects,
     ) {
-        let Some(feed) = self.feed_mut(key) else { return };
+        let Some(credit_consumer) = self.credit_consumer_mut(key) else { return };
         // A consumer that is held back is told when it may have more again, or there is no more.
-        if !feed.draining || feed.is_held_back() {
+        if !credit_consumer.draining || credit_consumer.is_held_back() {
             return;
         }
-        feed.draining = false;
-        feed.limit = feed.delivered;
-        let (slot, delivered) = (feed.queue, feed.delivered);
+        credit_consumer.draining = false;
+        credit_consumer.limit = credit_consumer.delivered;
+        let (slot, delivered) = (credit_consumer.queue, credit_consumer.delivered);
         self.line_up(key, store);
         store.queues.at_mut(slot).delivery.draining.remove(&key);
         let reply = Reply::Drained { link: key.link, delivered };
@@ -269,31 +269,32 @@ impl Sessions {
 impl Admission {
     /// Forgets a consumer with a limit; the messages that it holds stay held. Gives the queue it
     /// was at, which may now be idle; `None` when it was not there.
-    pub(crate) fn close_feed(
+    pub(crate) fn close_credit_consumer(
         &mut self,
         key: ConsumerKey,
         sessions: &mut Sessions,
         store: &mut MessageStore,
     ) -> Option<QueueSlot> {
-        let feed = sessions.feed_mut(key)?;
-        feed.limit = feed.delivered;
+        let credit_consumer = sessions.credit_consumer_mut(key)?;
+        credit_consumer.limit = credit_consumer.delivered;
         sessions.line_up(key, store);
-        let feed = sessions.at_mut(key.session).links.feeds.remove(&key.link)?;
-        let queue = store.queues.at_mut(feed.queue);
+        let credit_consumer =
+            sessions.at_mut(key.session).links.credit_consumers.remove(&key.link)?;
+        let queue = store.queues.at_mut(credit_consumer.queue);
         queue.delivery.draining.remove(&key);
         queue.delivery.browsers.remove(&key);
         let was_known = queue.delivery.consumers.remove(&key);
         assert!(was_known, "a queue knows its consumers");
-        match feed.interest {
+        match credit_consumer.interest {
             Interest::Take { view: Some(view), .. } => queue.part_view(&view),
             Interest::Take { view: None, .. } => {}
             Interest::Browse(browsing) => {
                 store.timers.change(Timer::Browse(key), browsing.resumes, None);
             }
         }
-        sessions.release_groups(key, feed.queue, store);
-        self.may_have_caught_up(feed.queue, store);
-        Some(feed.queue)
+        sessions.release_groups(key, credit_consumer.queue, store);
+        self.may_have_caught_up(credit_consumer.queue, store);
+        Some(credit_consumer.queue)
     }
 }
 

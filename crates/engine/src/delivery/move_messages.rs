@@ -5,11 +5,11 @@ use records::CHANGED_BYTES_MAX;
 
 use crate::bodies::Bodies;
 use crate::context::Context;
-use crate::delivery::paging::{PageQuery, Stretch};
+use crate::delivery::paging::{PageQuery, PageRange};
 use crate::directory::Directory;
 use crate::directory::targets::is_reserved;
 use crate::ids::QueueSlot;
-use crate::log::Log;
+use crate::log::FrameWriter;
 use crate::store::MessageStore;
 
 /// A request of an operator to move messages.
@@ -28,15 +28,15 @@ pub(crate) struct Transfer {
 impl MessageStore {
     /// True if there is room to say that a message is in another queue: it is to be said again with
     /// the message when that is stored anew.
-    pub(crate) fn may_relocate(&self, id: MessageId, log: &Log) -> bool {
-        !self.living(id).is_journalled() || log.room >= RELOCATION_BYTES_MAX
+    pub(crate) fn may_relocate(&self, id: MessageId, log: &FrameWriter) -> bool {
+        !self.message(id).is_journalled() || log.room >= RELOCATION_BYTES_MAX
     }
 }
 
 impl Directory {
     /// The origin of a dead letter; `None`: it is no dead letter, or its subscription is gone.
     pub(crate) fn origin_of(&self, id: MessageId, store: &MessageStore) -> Option<MoveTarget> {
-        let dead = store.living(id).dead()?;
+        let dead = store.message(id).dead()?;
         let Some(number) = dead.subscription else {
             return (!is_reserved(&dead.from)).then(|| MoveTarget::Queue(dead.from.clone()));
         };
@@ -46,13 +46,13 @@ impl Directory {
 
 impl Bodies {
     /// This one message, if it is among those that are sought.
-    pub(crate) fn stretch_of(
+    pub(crate) fn page_range_of(
         &self,
         sought: &PageQuery<'_>,
         id: MessageId,
         store: &MessageStore,
         context: &Context,
-    ) -> Stretch {
+    ) -> PageRange {
         let found = store.find(id).filter(|message| {
             let is_there = message.queue == sought.queue && message.state().holder().is_none();
             is_there && self.is_wanted(sought.selector, message, context)
@@ -63,7 +63,7 @@ impl Bodies {
             place: message.order(id) as u64,
             message: id,
         });
-        Stretch::of(place.map(|place| (place, id)))
+        PageRange::of(place.map(|place| (place, id)))
     }
 }
 

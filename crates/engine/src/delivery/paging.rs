@@ -34,7 +34,7 @@ pub(crate) struct PageQuery<'s> {
 
 /// The findings of one step.
 #[derive(Debug, Default)]
-pub(crate) struct Stretch {
+pub(crate) struct PageRange {
     /// Each with its place.
     pub(crate) found: Vec<(PageEnd, MessageId)>,
     /// The end of the step; `None`: there is nothing behind it.
@@ -51,7 +51,7 @@ pub(crate) struct Unseen {
     pub(crate) is_first: bool,
 }
 
-impl Stretch {
+impl PageRange {
     /// This one message, or nothing.
     pub(crate) fn of(found: Option<(PageEnd, MessageId)>) -> Self {
         Self { found: found.into_iter().collect(), ..Self::default() }

@@ -13,7 +13,7 @@ use crate::admission::Admission;
 use crate::delivery::views::View;
 use crate::directory::Directory;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
-use crate::log::Log;
+use crate::log::FrameWriter;
 use crate::outcome::Outcome;
 use crate::sessions::{Sessions, Wait};
 use crate::store::MessageStore;
@@ -40,7 +40,7 @@ impl Directory {
         store: &mut MessageStore,
     ) -> Outcome {
         let key = ConsumerKey { session: by, link };
-        if sessions.feed(key).is_some() {
+        if sessions.credit_consumer(key).is_some() {
             return Outcome::refused(Refusal::LinkInUse);
         }
         let watched = sessions.consumer(key).map_or(0, |consumer| consumer.watched.len());
@@ -72,7 +72,7 @@ impl Sessions {
         by: SessionSlot,
         link: LinkId,
         store: &mut MessageStore,
-        log: &Log,
+        log: &FrameWriter,
     ) -> Outcome {
         if self.end_wait(ConsumerKey { session: by, link }, store) {
             return Outcome::reply(log.after_all(), Reply::TimedOut { link: Some(link) });
@@ -88,7 +88,7 @@ impl Sessions {
         key: ConsumerKey,
         reply: Reply,
         store: &mut MessageStore,
-        log: &Log,
+        log: &FrameWriter,
         effects: &mut Effects,
     ) {
         let was_waiting = self.end_wait(key, store);

@@ -3,7 +3,7 @@
 use model::{DependsOn, MessageId, Nanos, QueueName, Reply};
 
 use crate::ids::{QueueSlot, SessionSlot};
-use crate::log::Log;
+use crate::log::FrameWriter;
 use crate::outcome::Outcome;
 use crate::sessions::Sessions;
 use crate::store::MessageStore;
@@ -13,7 +13,7 @@ use crate::store::timers::Timer;
 impl MessageStore {
     /// How long a message is hidden before its next delivery, as the rules of its queue say.
     pub(crate) fn redelivery_delay(&self, id: MessageId) -> Option<Nanos> {
-        let message = self.living(id);
+        let message = self.message(id);
         let rules = &self.queues.at(message.queue).policy.redelivery;
         // Most queues have none.
         rules.delay?;
@@ -30,7 +30,12 @@ impl MessageStore {
     }
 
     /// Not journalled: a restart ends all pauses.
-    pub(crate) fn pause(&mut self, name: &QueueName, duration: Nanos, log: &Log) -> Outcome {
+    pub(crate) fn pause(
+        &mut self,
+        name: &QueueName,
+        duration: Nanos,
+        log: &FrameWriter,
+    ) -> Outcome {
         let Some(slot) = self.queues.find(name.as_str()) else { return log.not_found() };
         let until = self.latest + duration;
         let queue = self.queues.at_mut(slot);
@@ -51,7 +56,7 @@ impl MessageStore {
     }
 }
 
-impl Log {
+impl FrameWriter {
     /// Conservative, for it may reflect any change so far.
     pub(crate) fn not_found(&self) -> Outcome {
         Outcome::reply(self.after_all(), Reply::NotFound)

@@ -6,11 +6,11 @@ use alloc::vec::Vec;
 use model::{BrowsedMessage, Page, PageEnd, Reply, SubscriptionStatistics};
 
 use crate::directory::Directory;
-use crate::log::Log;
+use crate::log::FrameWriter;
 use crate::outcome::Outcome;
 use crate::store::MessageStore;
 
-impl Log {
+impl FrameWriter {
     pub(crate) fn reply_page(
         &self,
         messages: Vec<BrowsedMessage>,
@@ -22,7 +22,11 @@ impl Log {
 }
 
 impl Directory {
-    pub(crate) fn list_subscriptions(&self, store: &mut MessageStore, log: &Log) -> Outcome {
+    pub(crate) fn list_subscriptions(
+        &self,
+        store: &mut MessageStore,
+        log: &FrameWriter,
+    ) -> Outcome {
         store.took_steps(2 * self.subscriptions.len());
         let all = self.subscriptions.iter_from(0);
         let listed = all.filter(|(_, entry)| self.owner_of_source(entry.source).is_none());

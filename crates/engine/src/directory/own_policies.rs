@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::directory::Directory;
 use crate::directory::targets::is_reserved;
 use crate::ids::QueueSlot;
-use crate::log::Log;
+use crate::log::FrameWriter;
 use crate::outcome::Outcome;
 use crate::recovery::snapshot::snapshot_bytes_of_record;
 use crate::store::MessageStore;
@@ -76,7 +76,7 @@ impl Directory {
         &self,
         name: &QueueName,
         store: &MessageStore,
-        log: &Log,
+        log: &FrameWriter,
     ) -> Outcome {
         let configured = match store.queues.find(name.as_str()) {
             Some(slot) if store.queues.at(slot).role != Role::Named => store.queues.at(slot).policy,
@@ -92,7 +92,7 @@ impl Directory {
         after: Option<&QueueName>,
         max: usize,
         store: &mut MessageStore,
-        log: &Log,
+        log: &FrameWriter,
     ) -> Outcome {
         let all = self.own_policies.after(after).take(max);
         let all: Vec<_> = all.map(|(name, own)| (name.clone(), Box::new(own.policy))).collect();
@@ -179,7 +179,7 @@ impl Directory {
     }
 }
 
-impl Log {
+impl FrameWriter {
     /// The record of them, if there is room for it; to say that there are none needs none. Gives
     /// its size.
     pub(crate) fn store_policy(

@@ -7,13 +7,13 @@
 
 use alloc::vec::Vec;
 
-use model::{Expiry, Keeper, Nanos, Refusal, Subscription, limits};
+use model::{Expiry, Nanos, Refusal, Subscription, SubscriptionOwner, limits};
 use records::VARINT_BYTES_MAX;
 
 use crate::directory::Directory;
 use crate::directory::subscriptions::Entry;
 use crate::ids::SessionSlot;
-use crate::log::Log;
+use crate::log::FrameWriter;
 use crate::sessions::Sessions;
 use crate::store::MessageStore;
 use crate::store::timers::Timer;
@@ -22,7 +22,7 @@ impl Sessions {
     /// Checks that a session may keep one more subscription.
     pub(crate) fn may_keep(&self, by: SessionSlot, asked: &Subscription) -> Result<(), Refusal> {
         let session = self.at(by);
-        let is_kept = asked.ends().is_some_and(|expiry| expiry.with == Keeper::Session);
+        let is_kept = asked.ends().is_some_and(|expiry| expiry.with == SubscriptionOwner::Session);
         let count = session.owned.keeps.len() + session.owned.temporary.len();
         let is_too_much = is_kept && count >= limits::SESSION_TEMPORARY_MAX;
         if is_too_much { Err(Refusal::TooManyTemporary) } else { Ok(()) }
@@ -35,7 +35,7 @@ impl Directory {
         &self,
         number: u64,
         expiry: Option<Expiry>,
-        log: &Log,
+        log: &FrameWriter,
     ) -> Result<(), Refusal> {
         let Entry { asks, record_bytes, .. } = self.subscriptions.at(number);
         let is_written = *record_bytes > 0 && asks.expiry != expiry;

@@ -18,7 +18,7 @@ use crate::directory::Directory;
 use crate::directory::patterns::LOOKS_PER_STEP;
 use crate::directory::topics::TopicSlot;
 use crate::ids::{QueueSlot, SessionSlot};
-use crate::log::Log;
+use crate::log::FrameWriter;
 use crate::outcome::Outcome;
 use crate::store::MessageStore;
 
@@ -53,7 +53,7 @@ pub(crate) struct Entry {
     /// The size of its record; zero where it has none.
     pub(crate) record_bytes: u64,
     /// The session that keeps it.
-    pub(crate) keeper: Option<SessionSlot>,
+    pub(crate) owner: Option<SessionSlot>,
     /// When it ends, since nothing keeps it.
     pub(crate) ends_at: Option<Nanos>,
     /// Its time begins when a clock is known: it was found in the log.
@@ -220,7 +220,7 @@ impl Entry {
 
 impl Directory {
     /// It reflects the last change of it, which may not be durable yet.
-    pub(crate) fn find_subscription(&self, name: &SubscriptionName, log: &Log) -> Outcome {
+    pub(crate) fn find_subscription(&self, name: &SubscriptionName, log: &FrameWriter) -> Outcome {
         let Some(number) = self.subscriptions.find(name) else { return log.not_found() };
         let reply = Reply::Subscription(self.subscriptions.at(number).asks.clone());
         Outcome::reply(log.after_all(), reply)
@@ -251,7 +251,7 @@ impl Directory {
         replaced: Option<u64>,
         record_bytes: u64,
         store: &MessageStore,
-        log: &Log,
+        log: &FrameWriter,
     ) -> Result<(), Refusal> {
         let replaced = replaced.map(|number| self.subscriptions.at(number));
         let is_of_topic = |entry: &&Entry| matches!(entry.source, Source::Topic(_));

@@ -7,7 +7,7 @@ use records::{DeadlineView, RecordView};
 use crate::Effects;
 use crate::context::Context;
 use crate::keyspace::Keyspace;
-use crate::log::Log;
+use crate::log::FrameWriter;
 use crate::store::MessageStore;
 
 impl Keyspace {
@@ -25,7 +25,7 @@ impl Keyspace {
     }
 }
 
-impl Log {
+impl FrameWriter {
     /// The record of a deadline, if there is room for it; one that is cleared needs none.
     pub(crate) fn store_deadline(
         &mut self,

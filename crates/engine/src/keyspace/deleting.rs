@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use model::{Reply, limits};
 
 use crate::ids::QueueSlot;
-use crate::log::Log;
+use crate::log::FrameWriter;
 use crate::outcome::Outcome;
 use crate::store::MessageStore;
 
@@ -27,7 +27,7 @@ impl MessageStore {
     }
 }
 
-impl Log {
+impl FrameWriter {
     pub(crate) fn deleted(&self, reply: Reply, deletion: Deletion) -> Outcome {
         Outcome::reply(self.after_all(), reply).waking_all(deletion.lists)
     }

@@ -16,7 +16,7 @@ use records::{DeadlineView, ExpiredList};
 
 use crate::ids::QueueSlot;
 use crate::keyspace::Keyspace;
-use crate::log::Log;
+use crate::log::FrameWriter;
 use crate::store::MessageStore;
 use crate::store::message::State;
 use crate::store::queue::{Counts, ListLifetime, Role};
@@ -24,7 +24,7 @@ use crate::store::timers::Timer;
 
 impl Keyspace {
     /// The last doomed message of a queue is gone.
-    pub(crate) fn doom_is_done(&mut self, slot: QueueSlot, store: &mut MessageStore) {
+    pub(crate) fn expiry_is_done(&mut self, slot: QueueSlot, store: &mut MessageStore) {
         let at = store.queues.at(slot).index.lifetime.at;
         self.change_lifetime(slot, ListLifetime { at, over: None }, store);
     }
@@ -76,32 +76,39 @@ impl Keyspace {
     }
 
     /// Dooms those ready messages of a queue that are over, as the log has it.
-    pub(crate) fn doom_again(
+    pub(crate) fn expire_again(
         &mut self,
         slot: QueueSlot,
         over: ExpiredList,
         store: &mut MessageStore,
     ) {
         let queue = store.queues.at(slot);
-        let is_over =
-            |place: &(u32, i64)| over.has(place.1, store.living(store.message_of(place.1)).created);
-        let doomed: Vec<_> = queue.delivery.dispatch.ready().iter().filter(is_over).collect();
-        for (priority, order) in doomed {
-            self.doom_one(slot, priority, order, store);
+        let is_over = |place: &(u32, i64)| {
+            over.has(place.1, store.message(store.message_of(place.1)).created)
+        };
+        let expired: Vec<_> = queue.delivery.dispatch.ready().iter().filter(is_over).collect();
+        for (priority, order) in expired {
+            self.expire_member(slot, priority, order, store);
         }
     }
 
-    fn doom_one(&mut self, slot: QueueSlot, priority: u32, order: i64, store: &mut MessageStore) {
+    fn expire_member(
+        &mut self,
+        slot: QueueSlot,
+        priority: u32,
+        order: i64,
+        store: &mut MessageStore,
+    ) {
         let id = store.message_of(order);
-        let entry = store.queues.at(slot).entry_of(id, store.living(id));
+        let entry = store.queues.at(slot).entry_of(id, store.message(id));
         let mut one = Counts::default();
         one.add(State::Ready, priority);
         let queue = store.queues.at_mut(slot);
         let forgets_at = queue.forgets_at();
         queue.delivery.dispatch.remove(entry);
-        queue.index.doomed.insert(priority, order);
-        queue.index.counts.doom_some(&one);
-        store.totals.counts.doom_some(&one);
+        queue.index.expired_members.insert(priority, order);
+        queue.index.counts.expire_some(&one);
+        store.totals.counts.expire_some(&one);
         store.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
         if queue.index.counts.ready == 0 {
             self.list_ended(slot, store);
@@ -119,7 +126,7 @@ impl MessageStore {
     }
 }
 
-impl Log {
+impl FrameWriter {
     /// True if the log has room for the place of a spared message. Room that is kept for deletions
     /// does not count.
     pub(crate) fn may_say_where(&self) -> bool {

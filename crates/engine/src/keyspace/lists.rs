@@ -21,7 +21,7 @@ use crate::bodies::Bodies;
 use crate::context::Context;
 use crate::ids::QueueSlot;
 use crate::keyspace::Keyspace;
-use crate::log::Log;
+use crate::log::FrameWriter;
 use crate::outcome::Outcome;
 use crate::store::MessageStore;
 
@@ -69,13 +69,13 @@ impl Bodies {
         store: &MessageStore,
         context: &Context,
     ) -> Element {
-        let message = store.living(id);
+        let message = store.message(id);
         let (format, payload) = (message.format, Payload::by(&context.formats));
         Element { format, payload, body: self.body_of(id, message, store) }
     }
 }
 
-impl Log {
+impl FrameWriter {
     /// A count reflects all that was changed.
     pub(crate) fn counted(&self, count: u64) -> Outcome {
         Outcome::reply(self.after_all(), Reply::Count(count))

@@ -6,14 +6,14 @@ use core::cmp::Ordering;
 use model::{KeyKind, QueueName, Reply};
 
 use crate::keyspace::Keyspace;
-use crate::log::Log;
+use crate::log::FrameWriter;
 use crate::outcome::Outcome;
 use crate::store::MessageStore;
 use crate::store::timers::Timer;
 
 impl Keyspace {
     /// How many there are. Keys beyond their time that are still there are looked through.
-    pub(crate) fn count_keys(&self, store: &mut MessageStore, log: &Log) -> Outcome {
+    pub(crate) fn count_keys(&self, store: &mut MessageStore, log: &FrameWriter) -> Outcome {
         let values = self.values.due(store.latest);
         let (due, shown) = values.fold((0, 0), |(due, shown), name| {
             let is_list = self.kind_of(name, store) == Some(KeyKind::List);
@@ -32,7 +32,7 @@ impl Keyspace {
         max: usize,
         kind: Option<KeyKind>,
         store: &mut MessageStore,
-        log: &Log,
+        log: &FrameWriter,
     ) -> Outcome {
         let mut names = Vec::new();
         let mut looked = after;

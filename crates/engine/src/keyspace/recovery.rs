@@ -51,12 +51,12 @@ impl Keyspace {
         let (above, below) = (store.next.front, store.next.message);
         let reached = reached.map(|at| ExpiredList { at, above, below });
         for over in stated.over.into_iter().chain(reached) {
-            self.doom_again(slot, over, store);
+            self.expire_again(slot, over, store);
         }
         let over = stated.over.max(reached);
         let queue = store.queues.at(slot);
         let at = stated.at.filter(|_| reached.is_none() && queue.is_list());
-        let over = over.filter(|_| queue.index.counts.doomed > 0);
+        let over = over.filter(|_| queue.index.counts.expired_members > 0);
         self.change_lifetime(slot, ListLifetime { at, over }, store);
         ListLifetime { at, over }
     }

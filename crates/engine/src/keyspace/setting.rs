@@ -10,7 +10,7 @@ use records::{RecordView, ValueView};
 
 use crate::Effects;
 use crate::context::Context;
-use crate::log::Log;
+use crate::log::FrameWriter;
 use crate::store::MessageStore;
 
 /// The value to set, and the condition for it.
@@ -32,7 +32,7 @@ impl MessageStore {
     }
 }
 
-impl Log {
+impl FrameWriter {
     /// The record of a new value, if there is room for it.
     pub(crate) fn store_value(
         &mut self,

@@ -7,7 +7,7 @@ use records::{CopiesDraft, Envelope, RecordView};
 
 use crate::bodies::Bodies;
 use crate::bodies::groups::Group;
-use crate::log::{Log, Placed};
+use crate::log::{FrameWriter, Placed};
 use crate::store::MessageStore;
 use crate::store::message::{Message, Stored};
 use crate::{Effects, Grown};
@@ -22,7 +22,7 @@ impl Bodies {
         changed_bytes: u32,
         store: &mut MessageStore,
     ) -> Option<Grown> {
-        let message = store.living_mut(id);
+        let message = store.message_mut(id);
         let bytes = message.grow(changed_bytes);
         let (lsn, group) = (message.location, message.group());
         if group != 0 {
@@ -33,7 +33,7 @@ impl Bodies {
 
     /// The new record cannot be read back yet: its body is here until then.
     pub(crate) fn bring_restated(&mut self, id: MessageId, body: &[u8], store: &mut MessageStore) {
-        if self.sharing.here(store.living(id)).is_none() {
+        if self.sharing.here(store.message(id)).is_none() {
             self.bring(store.body_name(id), Arc::from(body), store);
         }
     }
@@ -43,10 +43,10 @@ impl Bodies {
         id: MessageId,
         body: &[u8],
         store: &mut MessageStore,
-        log: &mut Log,
+        log: &mut FrameWriter,
         effects: &mut Effects,
     ) -> Placed {
-        // Not `living`: the log is borrowed beside it.
+        // Not `message`: the log is borrowed beside it.
         let message = store.messages.get(id.0).expect("invariant: what is restated lives");
         let envelope = Envelope { group: 0, ..store.queues.envelope_of(id, message) };
         let record = RecordView::Message { envelope, body };
@@ -59,22 +59,22 @@ impl Bodies {
     pub(crate) fn restate_copies(
         &mut self,
         first: MessageId,
-        living: &[MessageId],
+        message: &[MessageId],
         body: &[u8],
         store: &mut MessageStore,
-        log: &mut Log,
+        log: &mut FrameWriter,
         effects: &mut Effects,
     ) -> Placed {
         let mut draft = CopiesDraft::default();
         let mut level = Durability::None;
-        for &id in living {
-            let message = store.living(id);
+        for &id in message {
+            let message = store.message(id);
             draft.push(&store.queues.envelope_of(id, message));
             level = level.max(message.durability);
         }
         let record = RecordView::Shared { copies: draft.copies(), body };
         let placed = log.append(&record, level, effects);
-        self.move_records(living, first.0, placed, store, effects);
+        self.move_records(message, first.0, placed, store, effects);
         placed
     }
 
@@ -94,7 +94,7 @@ impl Bodies {
         store: &mut MessageStore,
         effects: &mut Effects,
     ) {
-        let first = ids.first().map(|id| store.living(*id));
+        let first = ids.first().map(|id| store.message(*id));
         let body = first.and_then(|first| self.sharing.here(first)).map(Arc::clone);
         let body = body.expect("invariant: what is stored anew is here");
         for id in ids {

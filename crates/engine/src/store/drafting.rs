@@ -14,7 +14,7 @@ use crate::Effects;
 use crate::context::Context;
 use crate::directory::targets::Target;
 use crate::ids::{QueueSlot, SessionSlot};
-use crate::log::{Log, NoRoom, Placed};
+use crate::log::{FrameWriter, NoRoom, Placed};
 use crate::sessions::Sessions;
 use crate::store::MessageStore;
 use crate::store::message::{Message, Stored};
@@ -48,7 +48,7 @@ impl MessageStore {
         slot: QueueSlot,
         new: &NewMessage,
         spot: Placement,
-        log: &mut Log,
+        log: &mut FrameWriter,
         context: &Context,
         effects: &mut Effects,
     ) -> Result<Drafted, NoRoom> {

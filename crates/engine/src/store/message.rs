@@ -28,7 +28,7 @@ use model::{
 };
 use records::{Counters, DeadView, Envelope, Place, Standing, StoredState, place_of};
 
-use crate::bodies::memory::{Keeper, Kept};
+use crate::bodies::memory::{BodyOwner, StoredBody};
 use crate::ids::{QueueSlot, SessionSlot};
 use crate::log::Placed;
 use crate::store::dispatch::GroupNumber;
@@ -74,7 +74,7 @@ pub(crate) enum Stored {
 
 impl Stored {
     /// Only the log has it, or the spill.
-    pub(crate) const fn away(bytes: u32) -> Self {
+    pub(crate) const fn paged_out(bytes: u32) -> Self {
         Self::Elsewhere { bytes, shared: false }
     }
 
@@ -351,12 +351,13 @@ impl Message {
     }
 
     /// Its own body as memory keeps it, unless that is shared.
-    pub(crate) fn kept(&self) -> Option<Kept<'_>> {
+    pub(crate) fn kept(&self) -> Option<StoredBody<'_>> {
         let (frame, spilled) = match self.location {
             lsn if self.is_journalled() => (Some(lsn), None),
             Lsn(place) => (None, NonZeroU64::new(place)),
         };
-        let kept = Kept { stored: &self.body, keeper: Keeper::Queue(self.queue), frame, spilled };
+        let kept =
+            StoredBody { stored: &self.body, owner: BodyOwner::Queue(self.queue), frame, spilled };
         self.shared().is_none().then_some(kept)
     }
 

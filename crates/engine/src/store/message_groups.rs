@@ -190,7 +190,7 @@ impl Sessions {
             for list in queue.dispatch_lists() {
                 list.check(|(_, order)| {
                     let id = store.message_of(order);
-                    queue.entry_of(id, store.living(id))
+                    queue.entry_of(id, store.message(id))
                 });
             }
             let groups = queue.delivery.groups.iter().flat_map(|groups| &groups.groups);
@@ -200,8 +200,10 @@ impl Sessions {
                 assert_eq!(counts(group), counts(&counted), "group {number} of {}", queue.name);
                 assert_ne!(*group, Group::default(), "a group is known for something");
                 if let Owner::Consumer(key) = group.owner {
-                    let feed = self.feed(key).filter(|feed| feed.queue == slot);
-                    assert!(feed.is_some(), "a consumer owns groups of its queue");
+                    let credit_consumer = self
+                        .credit_consumer(key)
+                        .filter(|credit_consumer| credit_consumer.queue == slot);
+                    assert!(credit_consumer.is_some(), "a consumer owns groups of its queue");
                 }
             }
         }
@@ -210,7 +212,7 @@ impl Sessions {
 
     /// A consumer with a limit was given a message: it owns the group of that.
     pub(crate) fn own_group(&self, key: ConsumerKey, id: MessageId, store: &mut MessageStore) {
-        let message = store.living(id);
+        let message = store.message(id);
         let Some(of_message) = message.message_group() else { return };
         let slot = message.queue;
         let session = self.at(key.session).identity.id;
@@ -245,11 +247,12 @@ impl Sessions {
         slot: QueueSlot,
         store: &mut MessageStore,
     ) {
-        let heir = self.at(key.session).links.feeds.iter().find(|(link, feed)| {
-            **link != key.link
-                && feed.queue == slot
-                && matches!(feed.interest, Interest::Take { .. })
-        });
+        let heir =
+            self.at(key.session).links.credit_consumers.iter().find(|(link, credit_consumer)| {
+                **link != key.link
+                    && credit_consumer.queue == slot
+                    && matches!(credit_consumer.interest, Interest::Take { .. })
+            });
         let heir = heir.map(|(link, _)| ConsumerKey { link: *link, ..key });
         let session = self.at(key.session).identity.id;
         let queue = store.queues.at_mut(slot);
@@ -270,7 +273,7 @@ impl Sessions {
 impl MessageStore {
     /// A message is about to enter the index of its state: it counts for its group.
     pub(crate) fn enter_group(&mut self, id: MessageId) {
-        let message = self.living(id);
+        let message = self.message(id);
         let Some(group) = message.message_group() else { return };
         let (slot, kind) = (message.queue, Kind::of(message));
         let queue = self.queues.at_mut(slot);
@@ -284,14 +287,14 @@ impl MessageStore {
     /// A message has left the index of its state, in which it counted for its group. Consumers that
     /// may take the messages behind it are served by a timer that is due at once.
     pub(crate) fn leave_group(&mut self, id: MessageId) {
-        let message = self.living(id);
+        let message = self.message(id);
         let Some(group) = message.message_group() else { return };
         let (slot, kind) = (message.queue, Kind::of(message));
         let queue = self.queues.at_mut(slot);
         let may_serve = kind
             .is_some_and(|kind| queue.change_group(group.number(), |group| group.count(kind, -1)));
         queue.end_groups_if_unused();
-        self.living_mut(id).set_aside(false);
+        self.message_mut(id).set_aside(false);
         if may_serve {
             self.resume_later(slot);
         }

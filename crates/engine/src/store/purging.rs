@@ -3,10 +3,10 @@
 
 use model::Reply;
 
-use crate::log::Log;
+use crate::log::FrameWriter;
 use crate::outcome::Outcome;
 
-impl Log {
+impl FrameWriter {
     /// The answer to a command that has changed all that it could.
     pub(crate) fn outcome_of(&self, reply: Reply) -> Outcome {
         match reply {

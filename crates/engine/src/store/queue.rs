@@ -38,7 +38,7 @@ pub(crate) struct Queue {
 pub(crate) struct QueueIndex {
     pub(crate) counts: Counts,
     /// Members of an expired list: no consumer gets them, they are deleted in steps.
-    pub(crate) doomed: OrderSet,
+    pub(crate) expired_members: OrderSet,
     pub(crate) lifetime: ListLifetime,
     /// By when the delay ends.
     pub(crate) delayed: BTreeSet<(Nanos, MessageId)>,
@@ -133,7 +133,7 @@ pub(crate) struct Counts {
     pub(crate) leased: u64,
     pub(crate) buried: u64,
     /// Those that were ready when the time of their list was over.
-    pub(crate) doomed: u64,
+    pub(crate) expired_members: u64,
 }
 
 /// When the ready messages of a queue, as a list, go.
@@ -226,7 +226,7 @@ impl Queue {
     /// expired list, or is leaving and has a message that no session holds.
     pub(crate) fn forgets_at(&self) -> Option<Nanos> {
         let is_left = self.is_leaving() && self.index.counts.sum() > self.index.counts.leased;
-        (is_left || self.index.counts.doomed > 0).then_some(Nanos::ZERO)
+        (is_left || self.index.counts.expired_members > 0).then_some(Nanos::ZERO)
     }
 
     /// True if the list of this name ended at `now` or before, and that was not noticed yet.
@@ -235,8 +235,9 @@ impl Queue {
     }
 
     /// True if this place among the ready is that of a message of a list that is over.
-    pub(crate) fn is_doomed(&self, priority: u32, order: i64) -> bool {
-        self.index.counts.doomed > 0 && self.index.doomed.contains(priority, order)
+    pub(crate) fn is_expired_member(&self, priority: u32, order: i64) -> bool {
+        self.index.counts.expired_members > 0
+            && self.index.expired_members.contains(priority, order)
     }
 
     /// The place of the message to deliver next to a consumer that owns no group; none while
@@ -311,33 +312,33 @@ impl Counts {
         }
     }
 
-    pub(crate) fn subtract(&mut self, state: State, priority: u32, doomed: bool) {
-        let count = if doomed { &mut self.doomed } else { self.of(state) };
+    pub(crate) fn subtract(&mut self, state: State, priority: u32, expired_members: bool) {
+        let count = if expired_members { &mut self.expired_members } else { self.of(state) };
         assert!(*count > 0, "a message leaves a state that none is in");
         *count -= 1;
-        if state == State::Ready && priority < URGENT_BELOW && !doomed {
+        if state == State::Ready && priority < URGENT_BELOW && !expired_members {
             self.urgent -= 1;
         }
     }
 
     /// How many messages there are.
     pub(crate) fn sum(&self) -> u64 {
-        self.ready + self.delayed + self.leased + self.buried + self.doomed
+        self.ready + self.delayed + self.leased + self.buried + self.expired_members
     }
 
     /// All that is ready belongs to a list that is over. Gives how many that are.
-    pub(crate) fn doom(&mut self) -> Self {
+    pub(crate) fn expire_ready(&mut self) -> Self {
         let (urgent, ready) = (self.urgent, self.ready);
         (self.urgent, self.ready) = (0, 0);
-        self.doomed += ready;
+        self.expired_members += ready;
         Self { urgent, ready, ..Self::default() }
     }
 
     /// So many are over in one of the queues that this sums.
-    pub(crate) fn doom_some(&mut self, doomed: &Self) {
-        self.urgent -= doomed.urgent;
-        self.ready -= doomed.ready;
-        self.doomed += doomed.ready;
+    pub(crate) fn expire_some(&mut self, expired_members: &Self) {
+        self.urgent -= expired_members.urgent;
+        self.ready -= expired_members.ready;
+        self.expired_members += expired_members.ready;
     }
 
     pub(crate) fn plus(&self, other: &Self) -> Self {
@@ -347,7 +348,7 @@ impl Counts {
             delayed: self.delayed + other.delayed,
             leased: self.leased + other.leased,
             buried: self.buried + other.buried,
-            doomed: self.doomed + other.doomed,
+            expired_members: self.expired_members + other.expired_members,
         }
     }
 

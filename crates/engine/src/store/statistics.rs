@@ -9,12 +9,12 @@ use alloc::vec::Vec;
 use model::{MessageId, MessageStatistics, Nanos, QueueName, QueueStatistics, Reply};
 
 use crate::ids::QueueSlot;
-use crate::log::Log;
+use crate::log::FrameWriter;
 use crate::outcome::Outcome;
 use crate::store::MessageStore;
 
 impl MessageStore {
-    pub(crate) fn message_statistics(&self, id: MessageId, log: &Log) -> Outcome {
+    pub(crate) fn message_statistics(&self, id: MessageId, log: &FrameWriter) -> Outcome {
         let Some(message) = self.find(id) else { return log.not_found() };
         let (state, until) = message.state().shown();
         let counters = message.counters();
@@ -37,18 +37,18 @@ impl MessageStore {
         Outcome::reply(log.after_all(), reply)
     }
 
-    pub(crate) fn queue_statistics(&self, name: &QueueName, log: &Log) -> Outcome {
+    pub(crate) fn queue_statistics(&self, name: &QueueName, log: &FrameWriter) -> Outcome {
         let Some(slot) = self.queues.find(name.as_str()) else { return log.not_found() };
         let reply = Reply::QueueStatistics(Box::new(self.statistics_of(slot)));
         Outcome::reply(log.after_all(), reply)
     }
 
-    pub(crate) fn broker_statistics(&self, log: &Log) -> Outcome {
+    pub(crate) fn broker_statistics(&self, log: &FrameWriter) -> Outcome {
         let reply = Reply::BrokerStatistics(Box::new(self.statistics()));
         Outcome::reply(log.after_all(), reply)
     }
 
-    pub(crate) fn list_queues(&mut self, log: &Log) -> Outcome {
+    pub(crate) fn list_queues(&mut self, log: &FrameWriter) -> Outcome {
         self.took_steps(self.queues.count());
         let names = self.queues.listed_after(None).map(|(name, _)| name.clone()).collect();
         Outcome::reply(log.after_all(), Reply::Queues(names))
@@ -59,7 +59,7 @@ impl MessageStore {
         &mut self,
         after: Option<&QueueName>,
         max: usize,
-        log: &Log,
+        log: &FrameWriter,
     ) -> Outcome {
         let page = self.queues.listed_after(after).take(max);
         let page: Vec<_> = page.map(|(_, slot)| self.statistics_of(slot)).collect();

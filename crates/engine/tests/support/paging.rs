@@ -34,10 +34,10 @@ pub(crate) fn after(
     }
     for output in &mut effects.outputs {
         output.reply.each_shown(&mut |shows| {
-            if let Some(away) = shows.body.away() {
-                let BodyPlace::Frame(lsn) = away.place else { panic!("nothing is spilled") };
+            if let Some(paged_out) = shows.body.paged_out() {
+                let BodyPlace::Frame(lsn) = paged_out.place else { panic!("nothing is spilled") };
                 let payload = frame(lsn);
-                let mut bodies = stored_bodies(&payload, [away.message].into()).unwrap();
+                let mut bodies = stored_bodies(&payload, [paged_out.message].into()).unwrap();
                 shows.fill(bodies.remove(0).1);
                 came += 1;
             }

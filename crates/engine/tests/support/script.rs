@@ -75,9 +75,9 @@ use engine::{
 };
 use model::{
     Command, ConsumerMode, DeadReason, DependsOn, Destination, Durability, Expiry, Format, Formats,
-    Found, Keeper, LinkId, Matching, MessageGroup, MessageId, Nanos, NewMessage, Output, Peek,
-    Persistence, QueueName, Reply, Secrets, SessionId, Settlement, StorePolicy, Subject,
-    Subscription, SubscriptionName, TransactionId, Value,
+    Found, LinkId, Matching, MessageGroup, MessageId, Nanos, NewMessage, Output, Peek, Persistence,
+    QueueName, Reply, Secrets, SessionId, Settlement, StorePolicy, Subject, Subscription,
+    SubscriptionName, SubscriptionOwner, TransactionId, Value,
 };
 
 use super::log::{Log, Snapshot};
@@ -392,8 +392,8 @@ impl<'a> Words<'a> {
             },
             expiry: self.named.get("ends").map(|with| Expiry {
                 with: match *with {
-                    "session" => Keeper::Session,
-                    "consumers" => Keeper::Consumers,
+                    "session" => SubscriptionOwner::Session,
+                    "consumers" => SubscriptionOwner::Consumers,
                     other => panic!("{other}"),
                 },
                 after: self.time("spared"),

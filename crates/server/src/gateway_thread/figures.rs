@@ -46,7 +46,8 @@ pub(crate) fn of_segment(explained: Explained) -> SegmentFigures {
 
 fn samples(counters: &Counters) -> Vec<Sample> {
     let Counters { journal, disk, connections, buffered_bytes, .. } = counters;
-    let Counters { memory_limit, memory_bytes, memory_waits, bodies_away, spill, .. } = counters;
+    let Counters { memory_limit, memory_bytes, memory_waits, bodies_paged_out, spill, .. } =
+        counters;
     let sum = |name, help, value| Sample { name, help, is_counter: true, value };
     let gauge = |name, help, value| Sample { name, help, is_counter: false, value };
     vec![
@@ -59,7 +60,7 @@ fn samples(counters: &Counters) -> Vec<Sample> {
             "messages_away",
             "Messages whose bytes have left memory and come back from the log or the spill; copies \
              of one that was published are one.",
-            *bodies_away,
+            *bodies_paged_out,
         ),
         sum("log_fetches_total", "Reads of the log for such messages.", journal.fetches),
         sum("log_fetched_bytes_total", "Bytes of these.", journal.fetched_bytes),

@@ -14,7 +14,7 @@ pub(super) struct Transaction {
     pub(super) puts: Vec<(Destination, NewMessage)>,
     pub(super) settled: Vec<(u64, Settlement)>,
     /// A part was refused: it cannot commit.
-    doomed: bool,
+    rollback_only: bool,
     /// A part that waited never becomes one: the transaction is about to end.
     is_ending: bool,
 }
@@ -147,7 +147,7 @@ impl Oracle {
         let transaction = self.transactions.get_mut(&(client, id)).expect("it was begun");
         if *reply == Reply::NotFound {
             assert!(!may, "{client} holds {}", part.0);
-            transaction.doomed = true;
+            transaction.rollback_only = true;
             return self.everything();
         }
         if transaction.is_taken(reply) {
@@ -162,8 +162,8 @@ impl Oracle {
     pub(super) fn give_up_part(&mut self, client: u64, id: TransactionId, reply: &Reply) {
         let transaction = self.transactions.get_mut(&(client, id));
         if let Some(transaction) = transaction.filter(|_| *reply == TRANSACTION_FAILED) {
-            transaction.is_ending |= !transaction.doomed;
-            transaction.doomed = true;
+            transaction.is_ending |= !transaction.rollback_only;
+            transaction.rollback_only = true;
         }
     }
 
@@ -171,15 +171,15 @@ impl Oracle {
         let transaction = self.transactions.remove(&(client, id)).expect("it was begun");
         let (conflict, may_conflict) = self.conflict(&transaction.puts);
         let allowed = match reply {
-            Reply::Refused(Refusal::TransactionFailed) => transaction.doomed,
+            Reply::Refused(Refusal::TransactionFailed) => transaction.rollback_only,
             Reply::Refused(Refusal::SendIdReused) => {
-                !transaction.doomed && (conflict.is_some() || may_conflict)
+                !transaction.rollback_only && (conflict.is_some() || may_conflict)
             }
-            Reply::Done => !transaction.doomed && conflict.is_none(),
+            Reply::Done => !transaction.rollback_only && conflict.is_none(),
             // The place is judged before.
             Reply::Refused(Refusal::QueueFull(_)) => true,
             Reply::Refused(Refusal::StoreFull | Refusal::TransactionTooLarge) => {
-                !transaction.doomed
+                !transaction.rollback_only
             }
             _ => false,
         };
@@ -234,10 +234,10 @@ impl Transaction {
         let may_be_taken = !self.is_ending || *reply == TRANSACTION_FAILED;
         assert!(may_be_taken, "{reply:?} to a part of a transaction that ends: {self:?}");
         match reply {
-            Reply::Done => assert!(!self.doomed, "nothing more is taken"),
-            &TRANSACTION_FAILED => assert!(self.doomed, "it is sound: {self:?}"),
+            Reply::Done => assert!(!self.rollback_only, "nothing more is taken"),
+            &TRANSACTION_FAILED => assert!(self.rollback_only, "it is sound: {self:?}"),
             Reply::Refused(Refusal::TransactionTooLarge | Refusal::MemoryFull) => {
-                self.doomed = true;
+                self.rollback_only = true;
             }
             _ => panic!("{reply:?} to a part of a transaction"),
         }

@@ -11,7 +11,7 @@ use model::{End, MessageId, Persistence, Refusal, limits};
 
 use crate::ids::QueueSlot;
 use crate::keyspace::lists::places::Search;
-use crate::log::{DELETED_BYTES_MAX, Log};
+use crate::log::{DELETED_BYTES_MAX, FrameWriter};
 use crate::store::MessageStore;
 
 /// A new element and where it is to be.
@@ -73,7 +73,7 @@ impl MessageStore {
     }
 }
 
-impl Log {
+impl FrameWriter {
     /// How many elements one command may delete now, at most so many. A batch has seen to it that
     /// there is room for all that it deletes.
     pub(crate) fn deletions_max(&self, max: usize) -> usize {

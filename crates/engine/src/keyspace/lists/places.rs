@@ -13,7 +13,7 @@ use model::{End, MessageId, Payload, Refusal, Reply, limits};
 use crate::bodies::Bodies;
 use crate::context::Context;
 use crate::ids::QueueSlot;
-use crate::log::Log;
+use crate::log::FrameWriter;
 use crate::outcome::Outcome;
 use crate::store::MessageStore;
 
@@ -140,7 +140,7 @@ impl Bodies {
         store: &MessageStore,
         context: &Context,
     ) -> Option<bool> {
-        let message = store.living(id);
+        let message = store.message(id);
         if message.body.len() < element.len() {
             return Some(false);
         }
@@ -175,12 +175,12 @@ impl MessageStore {
 
     /// The place of a ready message in its queue.
     pub(crate) fn rank(&self, id: MessageId) -> (u32, i64) {
-        let message = self.living(id);
+        let message = self.message(id);
         (message.priority, message.order(id))
     }
 }
 
-impl Log {
+impl FrameWriter {
     pub(crate) fn listed(&self, elements: Vec<model::Element>) -> Outcome {
         Outcome::reply(self.after_all(), Reply::Elements(elements.into()))
     }

@@ -10,8 +10,8 @@ use model::{Command, End, ListCommand, MessageId, QueueName};
 use crate::Effects;
 use crate::bodies::Bodies;
 use crate::ids::QueueSlot;
-use crate::log::Log;
-use crate::replies::Shown;
+use crate::log::FrameWriter;
+use crate::replies::ReplyBudget;
 use crate::store::MessageStore;
 
 /// How elements are taken.
@@ -31,7 +31,7 @@ pub(crate) struct MoveArgs {
     pub(crate) to_end: End,
 }
 
-impl Shown {
+impl ReplyBudget {
     /// Takes as much as the reply has room for.
     pub(crate) const fn hand(&self, end: End, max: u64) -> PopArgs {
         PopArgs { end, max, bytes_max: self.left() }
@@ -80,10 +80,10 @@ impl Bodies {
         &mut self,
         id: MessageId,
         store: &mut MessageStore,
-        log: &mut Log,
+        log: &mut FrameWriter,
         effects: &mut Effects,
     ) {
-        let bytes = store.snapshot_bytes_of(store.living(id));
+        let bytes = store.snapshot_bytes_of(store.message(id));
         let Some(mut message) = store.messages.remove(id.0) else { return };
         if message.is_journalled() {
             store.totals.snapshot_bytes -= bytes;

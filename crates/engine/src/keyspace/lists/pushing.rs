@@ -7,7 +7,7 @@ use model::{End, NewMessage, PRIORITY_DEFAULT, Persistence, Refusal, limits};
 use crate::Effects;
 use crate::context::Context;
 use crate::ids::QueueSlot;
-use crate::log::{Log, NoRoom};
+use crate::log::{FrameWriter, NoRoom};
 use crate::store::MessageStore;
 use crate::store::drafting::{Drafted, Placement};
 
@@ -27,7 +27,7 @@ impl MessageStore {
         slot: QueueSlot,
         new: &NewMessage,
         order: Option<i64>,
-        log: &mut Log,
+        log: &mut FrameWriter,
         context: &Context,
         effects: &mut Effects,
     ) -> Result<Drafted, Refusal> {
