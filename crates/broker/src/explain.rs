@@ -62,7 +62,7 @@ pub struct Explaining {
     segments: Vec<SegmentUse>,
     /// Files by their first frames.
     by_first: BTreeMap<Lsn, usize>,
-    /// Of each file.
+    /// The shares of each file.
     shares: Vec<BTreeMap<(bool, QueueName), QueueShare>>,
     /// The last frame when this began.
     last: Lsn,

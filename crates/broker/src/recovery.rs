@@ -107,7 +107,7 @@ impl Recover for Replay<'_> {
     }
 
     fn wanted(&self) -> Vec<Lsn> {
-        // Of the many messages that one frame may have, one is enough to name it.
+        // A frame may have many messages: one is enough to name it.
         let mut last = None;
         let frames = self.engine.live().map(|(lsn, _)| lsn);
         frames.filter(|lsn| last.replace(*lsn) != Some(*lsn)).collect()

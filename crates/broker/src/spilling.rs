@@ -25,7 +25,7 @@ pub(crate) struct Spilling<F> {
     spill: Spill<F>,
     /// The write that is out.
     writing: Option<Writing>,
-    /// From where bodies are being read.
+    /// The places from which bodies are being read.
     reading: Vec<NonZeroU64>,
     /// The bodies to be moved elsewhere, read or being read for that.
     moving: Vec<Spilled>,
@@ -42,9 +42,9 @@ pub(crate) struct Spilling<F> {
 /// A write that is out.
 #[derive(Debug)]
 enum Writing {
-    /// Of bodies that leave memory: their names and sizes.
+    /// A write of bodies that leave memory: their messages and sizes.
     Leaving(Vec<(MessageId, u32)>),
-    /// Of bodies that now lie elsewhere.
+    /// A write of bodies that move elsewhere in the spill, with their old places.
     Moving(Vec<Spilled>),
 }
 

@@ -116,10 +116,10 @@ impl WriteScheduler {
     }
 
     /// True if a reactor performs the write itself. `waiting` connections wait for the log, and
-    /// none asks for anything else. A reactor performs a write without a sync, which is over sooner
-    /// than another thread would wake; the write of a sole client, which no other client waits
-    /// behind; and one with awaited frames that each have a waiting connection of their own, since
-    /// all that ask wait for it anyway (ADR 15).
+    /// none asks for anything else. A reactor performs three kinds of writes. A write without a
+    /// sync is over sooner than another thread would wake. No other client waits behind the write
+    /// of a sole client. And if each awaited frame has a waiting connection of its own, all
+    /// connections wait for the write anyway (ADR 15).
     #[must_use]
     pub fn belongs_to_reactor<F: Clone>(&self, write: &ScheduledWrite<F>, waiting: usize) -> bool {
         let awaited = write.awaited_frames as usize;

@@ -255,7 +255,8 @@ fn match_names(store: &mut Store) {
 }
 
 /// Every kind of record of lists and keys, with 20 numbers of messages: places at both ends and in
-/// between, moves, deadlines, values; a name that a sender gave, and a commit as a chain of frames.
+/// between, moves, deadlines, values. Also a name that a sender gave, and a commit as a chain of
+/// frames.
 fn push(store: &mut Store) {
     let next = next_message(store);
     let queue = || QueueName::new("key-a").unwrap();

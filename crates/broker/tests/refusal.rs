@@ -166,8 +166,8 @@ fn name(queue: &str) -> QueueName {
     QueueName::new(queue).unwrap()
 }
 
-/// The room that a snapshot needs grows with each message; were it asked for between the look
-/// whether to wait and the put, the put at which another slot is needed would be refused.
+/// The room that a snapshot needs grows with each message. If it were asked for after the check for
+/// room and before the put, the put at which another slot is needed would be refused.
 #[test]
 fn no_put_is_refused_that_was_not_told_to_wait() {
     let (_directory, disk, mut broker) = store("refusal");

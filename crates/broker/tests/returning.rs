@@ -78,7 +78,7 @@ impl Store {
         outputs
     }
 
-    /// Writes and keeps house until there is nothing to do; reads nothing back.
+    /// Performs writes and chores until there is nothing to do; reads nothing back.
     fn rest(&mut self) {
         loop {
             if let Some(write) = self.broker.poll_write(NOW) {

@@ -17,7 +17,7 @@ use model::{
 const ONE: SessionId = SessionId(1);
 const OTHER: SessionId = SessionId(2);
 const MESSAGES: u32 = 40;
-/// Of so many messages one stays.
+/// One of so many messages stays.
 const SPARSE: u32 = 8;
 const SUBSCRIBERS: [LinkId; 5] = [LinkId(1), LinkId(2), LinkId(3), LinkId(4), LinkId(5)];
 
@@ -136,7 +136,7 @@ impl Store {
         outputs
     }
 
-    /// Writes and keeps house until there is nothing to do; reads nothing back.
+    /// Performs writes and chores until there is nothing to do; reads nothing back.
     fn rest(&mut self) {
         loop {
             if let Some(write) = self.broker.poll_write(self.now) {

@@ -207,7 +207,7 @@ pub enum Settling {
 /// A request to receive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// From where.
+    /// The source.
     pub queue: QueueName,
     /// How long to wait for the first.
     pub wait: Nanos,
@@ -222,9 +222,9 @@ pub struct Wanted {
 /// A leased message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leased {
-    /// By which it is settled.
+    /// The token that settles it.
     pub token: Token,
-    /// It.
+    /// The message.
     pub delivery: Delivery,
 }
 

@@ -1,9 +1,9 @@
-//! A stream that ends where its peer sends a part and does not go on: of the first bytes, which say
-//! whether it speaks HTTP/1.1 or HTTP/2, and of each frame of HTTP/2. `activity` times heads of
-//! HTTP/1.1, and `body` times bodies.
+//! A stream that ends if its peer sends a part and does not go on. Parts are the first bytes, which
+//! tell HTTP/1.1 from HTTP/2, and each frame of HTTP/2. `activity` times heads of HTTP/1.1, and
+//! `body` times bodies.
 //!
-//! The stream also ends where its peer reads nothing of an answer: unread answers take a part of
-//! the budget that all answers share.
+//! The stream also ends if its peer reads nothing of an answer: unread answers take a part of the
+//! budget that all answers share.
 
 use std::io;
 use std::pin::Pin;

@@ -53,7 +53,7 @@ impl<G: Gateway> App<G> {
     pub(crate) async fn queue(&self, queue: QueueName, asked: Asked) -> Result<Answer> {
         asked.query.finish()?;
         let asking = self.queue_now(queue.clone());
-        // Of its rules there is no sample.
+        // There is no sample of its rules.
         let Aged { value: mut object, age } =
             self.queue_or_latest(&queue, asking, statistics).await?;
         object.insert("age_millis".into(), age_millis(age));

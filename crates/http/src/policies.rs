@@ -17,7 +17,7 @@ use crate::route::name;
 use crate::unique;
 
 impl<G: Gateway> App<G> {
-    /// Of a queue, or of one that is not there, which would have them.
+    /// The rules of a queue, or those that a queue would have if it were there.
     pub(crate) async fn policy(&self, queue: QueueName, asked: Asked) -> Result<Answer> {
         asked.query.finish()?;
         self.answer_policy(queue.clone(), AdminCommand::Policy { queue }).await

@@ -48,7 +48,7 @@ impl Owned {
         }
     }
 
-    /// Of a header.
+    /// The value of a header.
     fn of_header(text: &str) -> Self {
         let is_written_so = |number: &Self| format!("{}", json(number.borrowed())) == text;
         let number = number::exact(text).filter(is_written_so);
@@ -60,7 +60,7 @@ impl Owned {
         number.or_else(word).unwrap_or_else(|| Self::String(text.into()))
     }
 
-    /// Of JSON that is sound.
+    /// The value of sound JSON.
     ///
     /// # Errors
     /// The values that it may have.
@@ -123,7 +123,7 @@ impl<'de> Visitor<'de> for Reader {
 }
 
 impl Property {
-    /// Of the header `Dunlin-Property-NAME`, if it is one.
+    /// The property of a header `Dunlin-Property-NAME`, if it is one.
     pub(crate) fn of_header(name: &HeaderName, value: &HeaderValue) -> Result<Option<Self>> {
         let Some(property) = name.as_str().strip_prefix(PREFIX) else { return Ok(None) };
         if property.is_empty() {

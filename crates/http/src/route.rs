@@ -44,7 +44,7 @@ pub(crate) enum Action {
 }
 
 impl Resource {
-    /// Of the parts of a path.
+    /// The resource with the parts of a path.
     pub(crate) fn of(segments: &[String]) -> Result<Self> {
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         Ok(match *segments.as_slice() {

@@ -130,7 +130,7 @@ struct Lines {
     are_json: bool,
     /// The number of the next line.
     next: u64,
-    /// Of a line that has not ended yet.
+    /// The bytes of a line that has not ended yet.
     rest: Vec<u8>,
     steps: Vec<Step>,
     /// Bytes of the bodies in these.
@@ -208,7 +208,7 @@ fn is_ndjson(content_type: &str) -> bool {
 /// Memory of a body, or of a key with its number, beside its own bytes.
 const BESIDE_TEXT_BYTES: usize = 32;
 
-/// Of a text that comes in parts, the largest number of a part's first line, a limit of JSON.
+/// The largest number of the first line of a part, for a text that comes in parts: JSON's limit.
 const FIRST_LINE_MAX: u64 = 1 << 53;
 
 /// The remedy for a larger batch.

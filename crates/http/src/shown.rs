@@ -187,7 +187,7 @@ pub(crate) fn moment(time: Nanos) -> Json {
     time.rfc3339().to_string().into()
 }
 
-/// Of a span.
+/// The milliseconds of a span.
 pub(crate) const fn millis(time: Nanos) -> u64 {
     time.0 / 1_000_000
 }

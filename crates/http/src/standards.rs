@@ -26,9 +26,8 @@ pub(crate) fn attribute(name: &HeaderName, value: &HeaderValue) -> Result<Option
     Ok(Some(Property { name: format!("{prefix}{attribute}"), value: Owned::String(text) }))
 }
 
-/// Adds the trace context. A property of that name that the sender gave is meant, and a context
-/// that cannot be one is left out, as tracing asks of all that pass it on: no message is refused
-/// for it.
+/// Adds the trace context. A property of that name that the sender gave has precedence. A malformed
+/// context is left out, as tracing asks of all that pass it on: no message is refused for it.
 pub(crate) fn add_trace(properties: &mut Vec<Property>, headers: &HeaderMap) {
     for name in TRACE_CONTEXT {
         let values: Option<Vec<&str>> =

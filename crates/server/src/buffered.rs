@@ -25,7 +25,7 @@ pub(crate) struct Buffered {
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     bytes: usize,
-    /// Of these, the bytes beyond the bound.
+    /// Those of these bytes that are beyond the bound.
     beyond: usize,
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn fresh_hub(test: &str, memory_limit: Option<u64>) -> (PathBuf, Hub)
     (config.data, hub)
 }
 
-/// Of one with a directory of this test's own.
+/// The configuration of a server with a directory of this test's own.
 pub(crate) fn config(test: &str, memory_limit: Option<u64>) -> Config {
     let data = std::env::temp_dir().join(format!("dunlin-{}-{test}", std::process::id()));
     let (threads, log, listen) = (1, Log::Quiet, Vec::new());

@@ -1,10 +1,10 @@
 //! The memory this process may take: that of the machine, or the part that control groups leave of
 //! it, as in a container or a service with `MemoryMax=`.
 //!
-//! A group is as limited as all groups around it, so each is asked: of version 2
-//! (`memory.max`, and `memory.high`, above which the system throttles) and of version 1
-//! (`memory.limit_in_bytes`, and `memory.stat` for groups that a container does not see).
-//! Limits of swap do not count: the memory of the process has to fit without swap.
+//! A group is as limited as all groups around it, so each is asked. Version 2 has `memory.max`, and
+//! `memory.high`, above which the system throttles. Version 1 has `memory.limit_in_bytes`, and
+//! `memory.stat` for groups that a container does not see. Limits of swap do not count: the memory
+//! of the process has to fit without swap.
 
 use std::path::{Component, Path, PathBuf};
 

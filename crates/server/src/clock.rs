@@ -46,7 +46,7 @@ impl Clock {
     }
 }
 
-/// A span as the rest of the house counts it.
+/// A span as the other crates count it.
 pub(crate) fn nanos(span: Duration) -> Nanos {
     Nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -1,4 +1,4 @@
-//! The threads that write the journal when no reactor does, and the one that keeps its house.
+//! The threads that write the journal when no reactor does, and the one that performs its chores.
 //!
 //! Two committers, because two durable writes in flight pass nearly twice the data of one. Each
 //! write is a batch of the frames that accumulated while the earlier writes were in flight.

@@ -89,7 +89,7 @@ pub(crate) enum CloseReason {
     Dismissed,
 }
 
-/// In which of the reactor's lists a connection stands.
+/// The reactor's lists that a connection is in.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ListFlags {
     /// To be read from and stepped in the next turn.
@@ -476,9 +476,9 @@ fn gives_up(reply: &Reply) -> bool {
     }
 }
 
-/// With so many bytes of input that wait for the session there is one more read. It takes bodies
-/// out as they arrive, so more only waits behind a command that waits; but a line may be as long,
-/// and only with the next byte is it known to end or to be too long.
+/// With so many bytes of input that wait for the session there is one more read. The session takes
+/// bodies out as they arrive, so more input only waits behind a command that waits. But a line may
+/// be as long, and only the next byte tells if it ends or is too long.
 const INPUT_BYTES_MAX: usize = 64 * 1024;
 
 #[cfg(test)]

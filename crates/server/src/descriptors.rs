@@ -32,8 +32,8 @@ pub(crate) fn bound_connections(config: &mut Config, allowed: usize) {
     }
 }
 
-/// Of so many, those that the store's files may take: all but the server's own, and a quarter of
-/// the rest, which is for connections where so many are allowed.
+/// Descriptors, out of `allowed`, for the store's files: all but the server's own and those for
+/// connections. Connections get as many as are allowed, up to a quarter of the rest.
 pub(crate) fn of_store(config: &Config, allowed: usize) -> usize {
     let rest = allowed.saturating_sub(OWN + OWN_EACH_THREAD * config.threads);
     rest - config.limits.connections.min(rest / 4)

@@ -48,7 +48,7 @@ pub enum StartError {
     },
     /// With so few bytes no answer could be given.
     OutputBytes {
-        /// By which setting, as on the command line.
+        /// The setting, as on the command line.
         setting: &'static str,
         /// The configured number.
         asked: usize,

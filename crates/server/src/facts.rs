@@ -237,7 +237,8 @@ fn instance(clock: &Clock) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Of `/proc/self/stat`, counted from 1 as proc(5) does; that in the kernel is the next.
+/// The field of `/proc/self/stat`, counted from 1 as proc(5) does; the time in the kernel is the
+/// next.
 const USER_TIME_FIELD: usize = 14;
 /// The first one behind the name.
 const FIRST_FIELD: usize = 3;

@@ -38,7 +38,7 @@ pub(crate) struct Hub {
     fetches: Condvar,
     /// The thread that stops the server waits here for writes and chores to end.
     settled: Condvar,
-    /// Of each reactor, and last that of the gateway.
+    /// The mailboxes of the reactors, and last that of the gateway.
     mailboxes: Vec<Mailbox>,
     written: AtomicU64,
     synced: AtomicU64,

@@ -1,8 +1,8 @@
-//! Accepting connections, and refusing them where a limit says so.
+//! Accepting connections, and refusing them if a limit says so.
 //!
-//! One reactor accepts for all. It hands the connections of AMQP round in turn: each of two clients
-//! then has a reactor of its own, which a race of the reactors for the listener would not give
-//! them. Those of the Redis and of the beanstalkd protocol stay together.
+//! One reactor accepts for all. It hands the connections of AMQP round in turn, so each of two
+//! clients has a reactor of its own. A race of the reactors for the listener would not give them
+//! that. Those of the Redis and of the beanstalkd protocol stay together.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;

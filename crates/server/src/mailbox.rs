@@ -27,9 +27,9 @@ pub(crate) struct Mailbox {
 /// Wakes the owner of a mailbox.
 #[derive(Debug)]
 enum Waker {
-    /// Of a reactor. Readable when it has to wake; part of its epoll set.
+    /// The waker of a reactor. Readable when it has to wake; part of its epoll set.
     Event(OwnedFd),
-    /// Of the gateway, which is a task.
+    /// The waker of the gateway, which is a task.
     Task(Arc<Notify>),
 }
 

@@ -36,8 +36,8 @@ impl Caught {
         Ok(Self { signals, ends })
     }
 
-    /// Obeys signals in a thread of its own until the process ends: SIGTERM and SIGINT stop the
-    /// server in good order, a second SIGINT at once; SIGUSR1 drains it; SIGHUP logs its counters.
+    /// Obeys signals in a thread of its own until the process ends. SIGTERM and SIGINT stop the
+    /// server in good order, a second SIGINT at once. SIGUSR1 drains it; SIGHUP logs its counters.
     /// SIGXFSZ does nothing: the write beyond `ulimit -f` fails, and says so. The service manager
     /// is told.
     ///

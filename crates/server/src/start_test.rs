@@ -69,7 +69,7 @@ fn start_reads_little_of_one_message() {
 
 const NOW: Nanos = Nanos::from_secs(1_000);
 
-/// Writes and keeps house until there is nothing to be done.
+/// Performs writes and chores until there is nothing to be done.
 fn work(broker: &mut Broker<File>, disk: &RealDisk) {
     loop {
         if let Some(write) = broker.poll_write(NOW) {

@@ -414,7 +414,7 @@ fn what_nobody_waits_for_shares_the_sync_of_what_somebody_does() {
     std::fs::remove_dir_all(data).unwrap();
 }
 
-/// A chore moves the watermark of the log, and a batch that ends behind it waits for that chore: no
+/// A chore moves the watermark of the log, and a batch that ends behind it waits for that chore. No
 /// reactor spins meanwhile, and the thread that completes the chore begins the write.
 #[test]
 fn write_behind_watermark_waits_for_chore() {

@@ -105,7 +105,7 @@ fn who_follows_by_http_is_told_at_the_end() {
     assert_eq!(slow.line(), "0", "the stream ends");
 }
 
-/// Of the next event.
+/// The data of the next event.
 fn next_data(http: &mut Http) -> String {
     until_some("an event", || http.line().strip_prefix("data: ").map(str::to_owned))
 }

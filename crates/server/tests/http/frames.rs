@@ -85,7 +85,7 @@ const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const CANCEL: u32 = 8;
 
-// Of the static table of HPACK: two whole headers, `http`, and the names of two.
+// Entries of the static table of HPACK: two whole headers, `http`, and the names of two.
 const GET: u8 = 0x82;
 const POST: u8 = 0x83;
 const SCHEME: u8 = 0x86;
