@@ -49,8 +49,8 @@ struct Counts {
 }
 
 impl RealDisk {
-    /// Takes the directory at `path`, creating it and those above it where they are missing, and
-    /// finds out how it is best written to: as it was before, or by measuring a few milliseconds.
+    /// Takes the directory at `path`, creating it and those above it if they are missing. Finds out
+    /// how it is best written to: as it was before, or by measuring a few milliseconds.
     ///
     /// # Errors
     /// [`OpenError`]: another process holds it, it cannot be created or opened, or `choice`

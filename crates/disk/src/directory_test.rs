@@ -114,7 +114,7 @@ fn what_is_read_past_the_cache_ends_where_the_file_does() {
     assert_eq!(disk.read(&file, 2 * BLOCK_BYTES as u64, &mut blocks.0).unwrap(), 0);
 }
 
-/// Of one file the written part is read again and again while the rest is being written.
+/// The written part of a file is read again and again while the rest is being written.
 #[test]
 fn what_is_read_while_more_is_written_behind_it_is_what_was_written() {
     const BLOCKS: u64 = 200;
@@ -158,7 +158,7 @@ fn second_start_measures_nothing() {
     assert!(open().probe().to_string().contains("as measured before"), "{text}");
     assert_eq!(open().names().unwrap(), [""; 0], "it is no file of the journal");
 
-    // Of another file system, or of another boot, it tells nothing; nor does nonsense.
+    // A probe of another file system or of another boot does not count; nor does nonsense.
     for other in [text.replace(" at ", " at x"), "direct".into(), String::new()] {
         fs::write(&remembered, other).unwrap();
         assert!(!open().probe().to_string().contains("as measured before"));

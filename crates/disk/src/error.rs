@@ -46,7 +46,7 @@ pub enum OpenError {
     Io {
         /// The operation that failed: `create`, `open` …
         operation: &'static str,
-        /// To which file or directory.
+        /// The file or directory.
         path: PathBuf,
         /// The system's error.
         cause: io::Error,

@@ -1,11 +1,11 @@
-//! An open file: one descriptor through the page cache and, where the method is direct, a second
-//! one past it.
+//! An open file: one descriptor through the page cache and, if the method is direct, a second one
+//! past it.
 //!
 //! Both may be used on one file. The kernel writes back the cached pages of a range before it is
-//! read or written past them, and drops them before it is written, so the two never disagree about
-//! blocks that are written one way at a time, which is how the journal writes: a block belongs to
-//! one write. Writes that need no sync take the cached way in either method: they cost microseconds
-//! there and a device's round trip past the cache.
+//! read or written past them, and drops them before it is written. So the two never disagree about
+//! blocks that are written one way at a time. The journal writes so: a block belongs to one write.
+//! Writes that need no sync take the cached way in either method: they cost microseconds there and
+//! a device's round trip past the cache.
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};

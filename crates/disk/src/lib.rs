@@ -2,10 +2,10 @@
 //! [`journal::Disk`] over one directory of the operating system, which it holds exclusively.
 //!
 //! It decides nothing about durability. The journal says for each write how far it must have come,
-//! and this crate does exactly that, in one of two [`Method`]s; which of them the directory's file
-//! system does well is measured when it is opened ([`Probe`]). Nothing here is ever repeated after
-//! an error, a failed sync least of all: the kernel may have dropped the pages that it could not
-//! write, and a second call would say that all is well.
+//! and this crate does exactly that, in one of two [`Method`]s. When the directory is opened, it
+//! measures which of them the file system does well ([`Probe`]). Nothing here is ever repeated
+//! after an error, a failed sync least of all. The kernel may have dropped the pages that it could
+//! not write, and a second call would say that all is well.
 
 mod directory;
 mod error;

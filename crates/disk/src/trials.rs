@@ -1,8 +1,8 @@
 //! Measuring both methods on a scratch file with blocks that are initialised like those of a
 //! segment.
 //!
-//! The methods take turns, so that a moment in which the disk is busy falls on both. Of each the
-//! shortest time counts: other work of the machine only adds to it. A failed write is no slow one.
+//! The methods take turns, so that a moment in which the disk is busy falls on both. The shortest
+//! time of each counts: other work of the machine only adds to it. A failed write is no slow one.
 //! Only the answer that direct I/O is not available is a finding. Every other error is the
 //! device's, which is not to be trusted then.
 
@@ -52,7 +52,7 @@ pub(crate) struct Times {
 impl Times {
     const NONE: Self = Self { best: Duration::MAX, second: Duration::MAX, count: 0 };
 
-    /// Of a method that took the same each time.
+    /// The times of a method that took the same each time.
     #[cfg(test)]
     pub(crate) const fn settled(best: Duration) -> Self {
         Self { best, second: best, count: 3 }
@@ -81,7 +81,7 @@ pub(crate) fn measure_writes(
 ) -> Result<(Option<Times>, Times), Errno> {
     remove_scratch(directory)?;
     let measured = on_scratch(directory, path, effort);
-    // Of two errors the first one tells more.
+    // The first of two errors tells more.
     let removed = remove_scratch(directory);
     let measured = measured?;
     removed?;

@@ -26,7 +26,7 @@ const RECYCLED: u64 = 6;
 /// Then the files are not used again at all.
 const FRAMES_MAX: u64 = 20 * FRAMES;
 
-/// Of so many frames, the newest, all are live.
+/// The newest frames, so many of them, are all live.
 const LIVE: usize = 700;
 
 /// Nothing is recovered here.

@@ -10,7 +10,7 @@ use crate::format::{Epoch, Frame, KIND_CHANGES, Life, MARK_BYTES, Mark, seal};
 pub(crate) struct Batch<F> {
     buffer: AlignedBuffer,
     pub(crate) file: F,
-    /// Of the segment it lies in.
+    /// The life of its segment.
     pub(crate) life: Life,
     /// Its offset in the segment.
     pub(crate) offset: u64,

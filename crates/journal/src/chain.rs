@@ -2,8 +2,8 @@
 //!
 //! The journal makes all of it ready before the first frame is appended, so a chain never stops
 //! halfway; meanwhile others go on. They wait only if they use the room made for the chain again
-//! and again. Frames that wait to be written because of a chain hold up no other: they were there
-//! at once and will not become more, for the next chain has to wait until they are written.
+//! and again. Frames that wait to be written because of a chain hold up no others. They came at
+//! once and do not become more, for the next chain has to wait until they are written.
 
 use model::ChainRoom;
 

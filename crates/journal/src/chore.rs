@@ -201,8 +201,8 @@ fn never_full(error: DiskError) -> DiskError {
     DiskError { kind: DiskErrorKind::Failed, ..error }
 }
 
-/// Fills a file with zeros from `from` to `to` and syncs it: its length, and that every block of
-/// it was written, so that a later sync over them touches no metadata of the file system.
+/// Fills a file with zeros from `from` to `to` and syncs its length and its blocks. All of them
+/// were written then, so a later sync over them touches no metadata of the file system.
 ///
 /// # Errors
 /// Any of the disk; full only before anything was synced.

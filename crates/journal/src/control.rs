@@ -4,8 +4,8 @@
 //!  0  8 magic "DUNLINEP"    8  4 version    12  4 epoch    16  8 directory
 //! 24  8 segment            32  8 sequence   40  8 salt     48  8 synced    56  4 CRC of 0..56
 //! ```
-//! *segment* is the one in which the log goes on, the highest begun, 0 where none is; sequence and
-//! salt are those of its watermark when this was written, which comes right behind. Before version
+//! *segment* is the one in which the log goes on: the highest begun, 0 if none is. Sequence and
+//! salt are those of its watermark when this was written, right after the watermark. Before version
 //! 3 the file was `0 4 epoch, 4 4 CRC of 0..4`.
 
 use model::Lsn;
@@ -40,7 +40,7 @@ pub(crate) enum FoundControl {
     Missing,
     /// Nothing was written to it yet.
     Empty,
-    /// Of a version before 3.
+    /// One of a version before 3.
     Old(Epoch),
     /// A whole one.
     Whole(Control),

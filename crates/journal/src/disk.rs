@@ -45,7 +45,7 @@ pub trait Disk {
     /// [`Disk::sync_directory`].
     ///
     /// # Errors
-    /// Any the device reports. Of one that says that it is full nothing was made.
+    /// Any the device reports. A device that reports to be full has made nothing.
     fn create(&self, name: &str) -> Result<Self::File, DiskError>;
 
     /// Opens an existing file.
@@ -220,7 +220,7 @@ pub struct DiskError {
     pub kind: DiskErrorKind,
     /// The operation that failed: `write`, `sync` …
     pub operation: &'static str,
-    /// To which file, or the directory.
+    /// The file, or the directory.
     pub file: String,
     /// The device's error.
     pub cause: String,

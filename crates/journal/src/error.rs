@@ -30,9 +30,9 @@ pub enum OpenError {
     Disk(DiskError),
     /// Bytes that were durable are not as they were written.
     Corrupt {
-        /// In which file.
+        /// The file.
         file: String,
-        /// From which byte on.
+        /// The first byte of the fault.
         offset: u64,
         /// The fault.
         cause: String,
@@ -53,7 +53,7 @@ pub enum OpenError {
     },
     /// A newer program wrote it.
     Version {
-        /// In which file.
+        /// The file.
         file: String,
         /// The version found.
         found: u32,

@@ -10,7 +10,7 @@ use crate::{BLOCK_BYTES, Disk, Journal, OpenError, Recover};
 /// A file of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentUse {
-    /// By which it is named.
+    /// The number in its name.
     pub number: SegmentNumber,
     /// Bytes of the file.
     pub bytes: u64,
@@ -18,7 +18,7 @@ pub struct SegmentUse {
     pub used_bytes: u64,
     /// Its first frame, where it holds any of the log.
     pub first: Option<Lsn>,
-    /// Of its records those that still matter.
+    /// Those of its records that still matter.
     pub live: LiveRecords,
     /// Why it is not used again.
     pub kept_for: KeptFor,

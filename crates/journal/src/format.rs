@@ -27,8 +27,9 @@ use crate::BLOCK_BYTES;
 
 /// The version of the format that this code writes and reads.
 ///
-/// To change the format: raise it, describe the new one in docs/reference/file-format.md, say in an
-/// ADR how old journals are read, add a golden file of the new one and keep those of the old ones.
+/// To change the format, raise it and describe the new one in docs/reference/file-format.md. Say in
+/// an ADR how old journals are read. Add a golden file of the new one and keep those of the old
+/// ones.
 pub const FORMAT_VERSION: u32 = 3;
 
 /// The oldest version that this code reads. Segments of older ones are read and never written to.
@@ -115,7 +116,7 @@ pub(crate) const SEGMENT_NUMBER_MAX: u64 = 9_000_000_000_000_000;
 pub(crate) struct Life {
     pub(crate) number: SegmentNumber,
     version: u32,
-    /// In which it began.
+    /// The epoch in which it began.
     epoch: Epoch,
     /// `None` in version 1.
     salt: Option<u64>,
@@ -163,7 +164,7 @@ impl Life {
         self.version >= VERSION_OF_DIRECTORIES
     }
 
-    /// In which it began.
+    /// The epoch in which it began.
     pub(crate) fn epoch(self) -> Epoch {
         self.epoch
     }

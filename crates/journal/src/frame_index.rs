@@ -12,8 +12,8 @@ pub(crate) struct Place {
     pub(crate) offset: u64,
 }
 
-/// Of the frames of one segment every one that begins so much behind the last. The log goes on
-/// without gaps in between, so from there any other is found.
+/// The places of some frames of one segment: each begins `STEP_BYTES` or more behind the one
+/// before. The log has no gaps in between, so any other frame is found from there.
 #[derive(Clone, Debug)]
 pub(crate) struct FrameIndex {
     /// The first frame's batch begins behind the header: no entry is needed for that.

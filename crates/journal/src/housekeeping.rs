@@ -354,7 +354,7 @@ impl<F: Clone> Journal<F> {
         if rest >= self.ahead_bytes() {
             return None;
         }
-        // Of a time when segments were larger, and there may be no other room.
+        // The segment may be of a time when segments were larger, and there may be no other room.
         let own = if self.house.device_is_full() { active.file_bytes } else { 0 };
         let most = self.options.segment_bytes.max(own / BLOCK_BYTES as u64 * BLOCK_BYTES as u64);
         self.extend_up_to(most, active.life.number, &active.file, active.initialised)
@@ -380,9 +380,8 @@ impl<F: Clone> Journal<F> {
         self.options.reserve_bytes.max(part / BLOCK_BYTES as u64 * BLOCK_BYTES as u64)
     }
 
-    /// Makes a part longer that was made while the log was shorter, or that a start filled again:
-    /// a little further than it has to be, for a log that grows, and no more, for one that stays
-    /// empty.
+    /// Makes a part longer that was made while the log was shorter, or that a start filled again. A
+    /// log that grows gets a little more than it needs, one that stays empty no more than it needs.
     fn extend_reserve_work(&self) -> Option<Work<F>> {
         let wanted = self.reserve_part_bytes();
         let mut spares = self.segments.iter_spares().take(self.spares_set_aside());

@@ -2,7 +2,7 @@
 //! it is as if the device was full.
 //!
 //! Puts are refused then, settling goes on in the room set aside, and both ask again for more room
-//! a little later: no other part of the journal has to know why there is none.
+//! a little later. No other part of the journal has to know why there is none.
 
 use crate::Journal;
 use crate::chore::Work;

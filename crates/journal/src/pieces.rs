@@ -8,7 +8,7 @@ use crate::{Disk, DiskError};
 /// A part of a file that is to be read.
 #[derive(Clone, Debug)]
 pub struct Part<F> {
-    /// Of which file.
+    /// The file.
     pub file: F,
     /// The first byte.
     pub from: u64,

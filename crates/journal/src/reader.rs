@@ -25,7 +25,7 @@ pub(crate) struct SegmentReader<'a> {
 pub(crate) struct Claims {
     /// Every frame up to here was synced.
     pub(crate) synced: Lsn,
-    /// Of the last opening that wrote one.
+    /// The last opening that wrote one.
     pub(crate) epoch: Epoch,
 }
 

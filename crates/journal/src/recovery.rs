@@ -1,8 +1,8 @@
 //! Opening a journal: the newest snapshot, the frames after it, and where the log ends.
 //!
-//! The end of the log is the first batch that is not whole. If anything else on the disk says that
-//! this batch was durable — a later mark, or the snapshot — it is not the end but rot, and the
-//! journal refuses to open. Everything is read and judged before anything is changed.
+//! The end of the log is the first batch that is not whole. If a later mark or the snapshot says
+//! that this batch was durable, it is not the end but rot, and the journal refuses to open.
+//! Everything is read and judged before anything is changed.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -33,8 +33,8 @@ pub trait Recover {
     /// The fault of the chunk.
     fn load(&mut self, chunk: &[u8]) -> Result<(), String>;
 
-    /// A frame after the snapshot's begin, in order. Of a `fuzzy` one the snapshot may hold the
-    /// effect already, wholly or in part.
+    /// A frame after the snapshot's begin, in order. The snapshot may already hold the effect of a
+    /// `fuzzy` one, wholly or in part.
     ///
     /// # Errors
     /// The fault of the frame.
@@ -482,8 +482,8 @@ fn fill_reserve<D: Disk>(
 }
 
 /// A file of which nothing matters. An older version did not tell how much of it was written: it
-/// counts as far as its whole blocks go, the first of which is there when it is used, for then it
-/// gets a new header.
+/// counts as far as its whole blocks go. Its first block always counts, for the file gets a new
+/// header when it is used.
 fn idle_spare<F: Clone>(found: &SegmentFile<F>, reserve_bytes: u64) -> Spare<F> {
     let SegmentFile { life, ref file, bytes, .. } = *found;
     let block = BLOCK_BYTES as u64;

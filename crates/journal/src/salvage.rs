@@ -51,7 +51,7 @@ pub type TakeFrame<'a, E> = dyn FnMut(Lsn, &[u8]) -> Result<(), E> + 'a;
 /// Something that is not as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// In which file.
+    /// The file.
     pub file: String,
     /// The fault.
     pub cause: String,

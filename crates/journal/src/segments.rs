@@ -178,8 +178,9 @@ impl<F: Clone> Segments<F> {
         Self { table, spares: VecDeque::new(), retired, next_number, sums }
     }
 
-    /// Of the files that may be used again those stay spares that are ready to continue the log:
-    /// unused, of a higher number than it has come to, and no longer than segments of today.
+    /// Keeps as spares only those retired files that are ready to continue the log. They are
+    /// unused, have a higher number than the log has come to, and are no longer than segments of
+    /// today.
     pub(crate) fn keep_spares(&mut self, segment_bytes: u64, is_unused: impl Fn(Life) -> bool) {
         let number = self.active().life.number;
         let is_ready = |spare: &Spare<F>| {
@@ -414,10 +415,10 @@ impl<F: Clone> Segments<F> {
         self.dead().next().is_some()
     }
 
-    /// Takes out of the log each segment that recovery from a snapshot of `begin` never reads:
-    /// all its frames are in the snapshot, the snapshot names no record of it, and the log is
-    /// synced into the next segment. Without the last, a crash could leave a log that ends before
-    /// the snapshot does. Pinned segments stay.
+    /// Takes out of the log each segment that recovery from a snapshot of `begin` never reads. All
+    /// its frames are in the snapshot, and the snapshot names no record of it. The log is synced
+    /// into the next segment: otherwise a crash could leave a log that ends before the snapshot
+    /// does. Pinned segments stay.
     pub(crate) fn retire(&mut self, begin: Lsn, synced: Lsn) {
         let dead: Vec<Lsn> = self
             .dead()

@@ -39,7 +39,7 @@ pub struct Spill<F> {
     segment_bytes: u64,
     bytes_max: u64,
     files: BTreeMap<FileNumber, SpillFile<F>>,
-    /// Of these, those that take more.
+    /// Those of these files that take more.
     roomy: Vec<FileNumber>,
     /// In these nothing is needed any more.
     idle: VecDeque<SpillRemoval>,
@@ -76,7 +76,7 @@ pub struct SpillCounters {
     pub fetched_bytes: u64,
     /// Writes for which the device had no room.
     pub refused: u64,
-    /// Of the bodies that were to be written, those that lay in a sparse file.
+    /// Those of the bodies for writing that lay in a sparse file.
     pub moved: u64,
     /// Now: bodies that are needed, or are being written.
     pub live: u64,

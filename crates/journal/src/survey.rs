@@ -37,7 +37,7 @@ pub(crate) struct SegmentFile<F> {
     pub(crate) bytes: u64,
     /// The mark of its first batch, whole or not; `None`: it holds nothing of this life.
     pub(crate) first: Option<Mark>,
-    /// Of which directory it is; `None` in older versions.
+    /// The directory that it belongs to; `None` in older versions.
     directory: Option<DirectoryId>,
     /// `None` in older versions.
     pub(crate) watermark: Option<Watermark>,

@@ -35,7 +35,7 @@ struct End {
     tail: Option<Tail>,
     /// The first frame that was not found.
     next: Lsn,
-    /// Of the last frame found.
+    /// The epoch of the last frame found.
     epoch: Epoch,
     /// The claims of the rest of the disk.
     claims: Claims,

@@ -33,5 +33,5 @@ fn of_spare<F: Clone>(spare: &Spare<F>) -> (String, F) {
     (spare.life.number.file_name(), spare.file.clone())
 }
 
-/// Of thousands of segments so many are looked at in one go.
+/// So many of thousands of segments are looked at in one go.
 const WATCHED_AT_ONCE: usize = 64;

@@ -34,7 +34,7 @@ pub(crate) struct Stamp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Watermark {
     pub(crate) stamp: Stamp,
-    /// Of the opening that wrote it.
+    /// The epoch of the opening that wrote it.
     pub(crate) epoch: Epoch,
     /// The file has so many bytes at least, all of them written once.
     pub(crate) made: u64,
@@ -51,7 +51,7 @@ pub(crate) struct FoundWatermark {
 }
 
 impl Watermark {
-    /// Of a segment that holds no batch yet and begins its life.
+    /// The watermark of a segment that holds no batch yet and begins its life.
     pub(crate) fn unused(life: Life, made: u64) -> Self {
         let (stamp, reach) = (Stamp::default(), BLOCK_BYTES as u64);
         Self { stamp, epoch: life.epoch(), made, reach }

@@ -99,7 +99,7 @@ fn a_torn_last_batch_is_the_end_of_the_log() {
     }
 }
 
-/// Of those that hold nothing, too: the copy that cut them may have cut others.
+/// Empty segments, too, are refused: the copy that cut them may have cut others.
 #[test]
 fn cut_segment_is_refused_by_its_length() {
     let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
@@ -443,7 +443,7 @@ fn rot_in_the_first_batch_of_the_last_segment_is_refused() {
     for key in 0..60 {
         assert!(store.put(key, &value(key, 100)));
     }
-    // Of the last batch nothing says that it was durable.
+    // Nothing says that the last batch was durable.
     let sure = store.values.contents().len() - 1;
     for name in store.disk.segments() {
         for byte in [4096, 4100, 4126, 4156] {

@@ -320,7 +320,7 @@ fn every_flipped_bit_of_a_record_is_seen() {
     let (mut spill, disk) = (spill(), MemoryDisk::default());
     for bytes in [40, 5000] {
         let place = put(&mut spill, &disk, &body(1, bytes));
-        // Of a long body the same bit of the second read flips too.
+        // For a long body the same bit of the second read flips too.
         for bit in 0..(8 + bytes).min(4032) * 8 {
             let faulty = FaultyDisk::new(&disk, Fault::Flipped(bit));
             let error = fetched(&mut spill, &faulty, place).expect_err("a flipped bit");

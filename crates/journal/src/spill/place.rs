@@ -24,7 +24,7 @@ impl SpillPlace {
         Self::new(number, 0).0..=Self::new(number, last).0
     }
 
-    /// In which file.
+    /// The number of the file.
     pub(crate) fn number(self) -> FileNumber {
         FileNumber(self.0.get() >> OFFSET_BITS)
     }

@@ -2,8 +2,8 @@
 //! `fuzz/`, and by a test.
 //!
 //! The files are those of a sound journal, and an input lists the changes in them. Checksums would
-//! refuse nearly all of it, so they may be mended thereafter. Such files are like those that a
-//! defect or an editor of the log might write.
+//! refuse nearly all of it, so they may be mended after the changes. Such files are like those that
+//! a defect or an editor of the log might write.
 
 use journal::{Found, JournalOptions, inspect, verify};
 use model::{Lsn, StorePolicy};
@@ -12,7 +12,7 @@ use crate::store::{MemoryDisk, Store, Values, tiny, value};
 
 const BLOCK: usize = 4096;
 
-/// In the first byte: whether checksums are right again thereafter.
+/// A bit of the first byte: checksums are right again after the changes.
 pub(crate) const MENDED: u8 = 1;
 
 /// A change: its kind, the file, the offset in it, and a number.
