@@ -54,7 +54,7 @@ pub enum Outcome {
 pub struct Modified {
     /// True if the attempt counts.
     pub delivery_failed: bool,
-    /// True if this link shall not get it again.
+    /// True if this link must not get it again.
     pub undeliverable_here: bool,
     /// Annotations that replace those of the message.
     pub message_annotations: Fields,

@@ -79,7 +79,7 @@ pub(crate) fn document(out: &mut Vec<u8>, document: &str) {
     word(out, "\r\n");
 }
 
-/// Of a job's answer, the spaces, two numbers and the ends of two lines, at most.
+/// The most bytes of the spaces, two numbers and the ends of two lines in a job's answer.
 const JOB_WORDS_BYTES: usize = 46;
 
 /// Without the detour of `core::fmt`, which costs more than the rest of a short answer.

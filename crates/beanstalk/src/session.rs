@@ -36,8 +36,8 @@ const LINE_END: &[u8; 2] = b"\r\n";
 /// While nothing is ready, a consumer is warned this long before one of its leases ends.
 const MARGIN: Nanos = Nanos::SECOND;
 
-/// Bytes that one call may answer by itself before the server must get the chance to send them:
-/// twenty bytes can ask for a list of ten thousand watched tubes, again and again.
+/// Bytes that one call may answer by itself before the server must get the chance to send them.
+/// Twenty bytes can ask for a list of ten thousand watched tubes, again and again.
 const ANSWERS_BYTES_MAX: usize = 64 * 1024;
 
 /// Bytes of the longest list of tubes that is given: some 100,000 tubes.

@@ -21,9 +21,9 @@ pub struct Shared {
 #[derive(Debug, Default)]
 pub(crate) struct Population {
     pub(crate) open: u64,
-    /// Of those open: have put.
+    /// Open ones that have put.
     pub(crate) producers: u64,
-    /// Of those open: have reserved.
+    /// Open ones that have reserved.
     pub(crate) workers: u64,
     /// Opened ever.
     pub(crate) total: u64,

@@ -268,9 +268,9 @@ pub enum Command {
     Admin(Box<AdminCommand>),
     /// Do these one after the other with nothing in between, as one frame: a crash leaves all of it
     /// or nothing. Each is answered as it would be alone, but that none waits, and the answers come
-    /// together. Allowed are `List`, `Key`, `PutTo` and `Publish` without transaction. → `Batch`;
-    /// `Stale` where an observed key has changed, and nothing was done; `Refused`, nothing was
-    /// done, where it may be too much for one frame or for the room that is left
+    /// together. Allowed are `List`, `Key`, `PutTo` and `Publish` without transaction. → `Batch`.
+    /// Nothing was done after `Stale`: an observed key has changed; nor after `Refused`: it may be
+    /// too much for one frame or for the room that is left
     Batch {
         /// The commands.
         commands: Vec<Self>,

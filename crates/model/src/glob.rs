@@ -3,8 +3,8 @@
 
 /// True if all of the text matches all of the pattern.
 ///
-/// Takes time in the order of both lengths multiplied, never more: of several stars only the last
-/// one is tried again, which suffices since an earlier one could give it no more to choose from.
+/// Takes time in the order of both lengths multiplied, never more. Only the last of several stars
+/// is tried again: an earlier one could give it no more to choose from.
 #[must_use]
 pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     matches_counting(pattern, text).0

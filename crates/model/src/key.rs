@@ -161,7 +161,7 @@ pub enum KeyCommand {
 /// The values that [`KeyCommand::ValueEach`] shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Values {
-    /// Of each in its order, the value, or why it is not shown.
+    /// The value of each in its order, or why it is not shown.
     pub found: Vec<Result<Option<Arc<[u8]>>, Refusal>>,
     /// The names of the others, to be asked for next: these were much already.
     pub rest: Vec<QueueName>,

@@ -20,8 +20,8 @@ pub const CONSUMER_QUEUES_MAX: usize = 10_000;
 /// several frames or refused.
 pub const FRAME_RECORDS_MAX: usize = 10_000;
 
-/// The cost of a command by itself, beside the messages it moves and the queues it looks at, each
-/// of which is a step of some 50 ns: its parsing, its lookups, its frame and its reply.
+/// The cost of a command's parsing, lookups, frame and reply, in steps of some 50 ns. Each message
+/// that it moves and each queue that it looks at is one step more.
 pub const COMMAND_STEPS: usize = 16;
 
 /// Steps after which a turn of a server begins nothing more and a call that fires timers ends: some
@@ -97,9 +97,9 @@ pub const BLOCKED_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Bytes of settlements that the log takes in one command also when the device is full.
 pub const SETTLED_BYTES_ALWAYS: usize = 512 * 1024;
 
-/// Bytes that the counts in memory alone may add to a message's record: five counters of which none
-/// was there (5), of which two take four bytes more (8), failures (6), and the end of the time for
-/// which it is hidden (8).
+/// Bytes that the counts in memory alone may add to a message's record. Five new counters take 5,
+/// of which two take four bytes more (8); failures take 6, and the end of the time for which it is
+/// hidden takes 8.
 pub const UNRECORDED_BYTES_MAX: usize = 5 + 2 * 4 + 6 + 8;
 
 /// Ready messages that one step looks at for a consumer that browses or selects.

@@ -101,8 +101,8 @@ pub enum ListCommand {
         wait: Option<Nanos>,
     },
     /// Take the element at one end of a list and store it at one end of another, or the same, in
-    /// one step; where there is none, waits for it as `PopFirst` does.
-    /// → `Elements` with that one, `TimedOut`, `Refused`
+    /// one step. Waits for an element as `PopFirst` does. → `Elements` with that one, `TimedOut`,
+    /// `Refused`
     Move {
         /// The source.
         from: QueueName,
@@ -131,7 +131,7 @@ pub enum ListCommand {
     Range {
         /// The list.
         queue: QueueName,
-        /// From where places count.
+        /// The end from which places count.
         origin: End,
         /// The first place.
         first: i64,
@@ -143,7 +143,7 @@ pub enum ListCommand {
     Replace {
         /// The list.
         queue: QueueName,
-        /// From where places count.
+        /// The end from which places count.
         origin: End,
         /// The place.
         at: i64,
@@ -158,11 +158,11 @@ pub enum ListCommand {
     Insert {
         /// The list.
         queue: QueueName,
-        /// From where the pivot is looked for.
+        /// The end from which the pivot is looked for.
         origin: End,
         /// The element to look for.
         pivot: Arc<[u8]>,
-        /// On which side of it: towards this end.
+        /// The side of the pivot: towards this end.
         towards: End,
         /// The element to store.
         element: Arc<[u8]>,
@@ -174,7 +174,7 @@ pub enum ListCommand {
     Remove {
         /// The list.
         queue: QueueName,
-        /// From where they are looked for.
+        /// The end from which they are looked for.
         origin: End,
         /// The element to look for.
         element: Arc<[u8]>,
@@ -187,7 +187,7 @@ pub enum ListCommand {
     Keep {
         /// The list.
         queue: QueueName,
-        /// From where places count.
+        /// The end from which places count.
         origin: End,
         /// The first place.
         first: i64,
@@ -198,9 +198,9 @@ pub enum ListCommand {
     Locate {
         /// The list.
         queue: QueueName,
-        /// From where the places in the reply count.
+        /// The end from which the places in the reply count.
         origin: End,
-        /// From where they are looked for.
+        /// The end from which they are looked for.
         from: End,
         /// The element to look for.
         element: Arc<[u8]>,

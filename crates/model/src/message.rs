@@ -21,9 +21,9 @@ pub struct NewMessage {
     pub expires: Option<Nanos>,
     /// Its sender's wish for durability.
     pub persistence: Persistence,
-    /// Its sender's own name for it: within the window that the store remembers, a message of the
-    /// same name to the same destination is not stored again, and its sender is answered as the
-    /// first time; one that says something else is refused. At most
+    /// Its sender's own name for it. Within the window that the store remembers, the same message
+    /// under the same name to the same destination is not stored again: its sender is answered as
+    /// the first time. Another message under that name is refused. At most
     /// [`crate::limits::SEND_ID_BYTES_MAX`] bytes.
     pub send_id: Option<Arc<str>>,
     /// The group that it belongs to. It is not stored: [`Formats::group`] finds it in the body
@@ -31,7 +31,7 @@ pub struct NewMessage {
     pub group: Option<MessageGroup>,
     /// How `body` is to be read.
     pub format: Format,
-    /// The bytes, opaque to everyone but [`Formats`].
+    /// The bytes, opaque to all code but [`Formats`].
     pub body: Arc<[u8]>,
 }
 

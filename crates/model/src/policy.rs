@@ -35,9 +35,9 @@ pub struct QueueBounds {
     pub bytes_max: Option<u64>,
     /// The treatment of a message that does not fit.
     pub when_full: WhenFull,
-    /// Senders are held off so that messages wait no longer than this, as far as can be foreseen:
-    /// no more may be there than have left in that time, and nothing is taken while the oldest has
-    /// waited longer. It means nothing where `when_full` is to shed; a server does not start so.
+    /// Senders are held off so that messages wait no longer than this, as far as can be foreseen.
+    /// No more may be there than have left in that time, and nothing is taken while the oldest has
+    /// waited longer. It means nothing if `when_full` is to shed; a server does not start so.
     pub target_age: Option<Nanos>,
 }
 

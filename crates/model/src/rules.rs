@@ -337,7 +337,7 @@ impl PolicyChange {
 pub struct StatedPolicy {
     /// Those that hold.
     pub holds: QueuePolicy,
-    /// Of these, those that it was given while the broker ran.
+    /// Those of these that it was given while the broker ran.
     pub own: OwnPolicy,
     /// The rules that would hold without them.
     pub configured: QueuePolicy,

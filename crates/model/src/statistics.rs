@@ -117,6 +117,6 @@ pub struct DeadLetterStatistics {
     pub dropped_total: u64,
     /// Dead letters that were deleted, the oldest, since their queue may hold no more.
     pub evicted_total: u64,
-    /// Of these, those that were durable.
+    /// Those of these that were durable.
     pub evicted_durable_total: u64,
 }

@@ -40,13 +40,13 @@ pub struct Subscription {
 /// The topics that a subscription takes messages of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Matching {
-    /// Of the one of this name.
+    /// The topic of this name.
     #[default]
     Name,
-    /// Of names with words, between dots, as it says: `*` is any one word, `#` any number of words,
-    /// none included, `>` at the end one or more. See [`crate::words`].
+    /// Topics with words, between dots, that match the pattern: `*` is any one word; `#` is any
+    /// number of words, none included; `>` at the end is one or more. See [`crate::words`].
     Words,
-    /// Of names that match a glob. See [`crate::glob`].
+    /// Topics with names that match a glob. See [`crate::glob`].
     Glob,
 }
 

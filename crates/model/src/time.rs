@@ -3,9 +3,9 @@
 use core::fmt;
 use core::ops::Add;
 
-/// A moment or a span in nanoseconds. Moments count from the Unix epoch on a clock that never
-/// goes back, neither while the process runs nor over a restart on the same journal; the server
-/// makes it from the wall clock at start plus monotonic time.
+/// A moment or a span in nanoseconds. Moments count from the Unix epoch on a clock that never goes
+/// back, neither while the process runs nor over a restart on the same journal. The server makes it
+/// from the wall clock at start plus monotonic time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(pub u64);
 
@@ -60,7 +60,7 @@ impl Nanos {
     }
 }
 
-/// Of spans in texts, the largest first.
+/// The units of spans in texts, the largest first.
 const UNITS: [(&str, u64); 6] = [
     ("d", 24 * 3_600 * Nanos::SECOND.0),
     ("h", 3_600 * Nanos::SECOND.0),

@@ -27,7 +27,7 @@ pub fn words(name: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The parts of a pattern; `None`: `>` stands elsewhere than at its end. There `>` is one word and
-/// any number more. Of neighbouring `#` one is enough.
+/// any number more. Neighbouring `#` count as one.
 #[must_use]
 pub fn parts(pattern: &str) -> Option<Vec<Part<'_>>> {
     let mut parts = Vec::new();

@@ -223,8 +223,8 @@ impl RecordView<'_> {
         }
     }
 
-    /// Names and values of all its fields but the kind, in the order of the byte tables. Of a
-    /// record for several messages those of the first.
+    /// Names and values of all its fields but the kind, in the order of the byte tables. For a
+    /// record of several messages, the fields of the first.
     pub fn fields(&self, mut each: impl FnMut(&'static str, FieldValue<'_>)) {
         match *self {
             Self::Message { envelope, body } => {

@@ -7,8 +7,8 @@
 //! ```
 //! It is in the frame of the message that was stored first under that id, or in the same chain, and
 //! in every snapshot while it is remembered. Texts are UTF-8. *Message* is the first of those that
-//! were stored, *copies* how many there were. Of two records of one id and destination the one that
-//! was seen later holds.
+//! were stored, *copies* how many there were. If two records have one id and destination, the one
+//! that was seen later holds.
 
 use alloc::vec::Vec;
 

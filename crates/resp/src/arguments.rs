@@ -85,7 +85,7 @@ impl<'a> Arguments<'a> {
         Ok(Some(wait).filter(|wait| *wait != Nanos::ZERO))
     }
 
-    /// From where a cursor of SCAN goes on; 0 is the beginning.
+    /// The name from which a cursor of SCAN goes on; 0 is the beginning.
     pub(crate) fn cursor(&self, at: usize) -> Result<Option<QueueName>, Fault> {
         const INVALID: Fault = Fault::of("ERR invalid cursor");
         match parse_integer(self.word(at)).and_then(|number| u64::try_from(number).ok()) {

@@ -1,7 +1,7 @@
-//! Keys are any bytes, names of queues and topics are text. A key that is no text is named with a
-//! character of the private use area, U+F000 and the byte, for each byte that no name can hold: so
-//! kombu's `mail\x06\x163` is the queue `mail\u{f006}\u{f016}3`, which other protocols can name.
-//! Cygwin names files so. No two keys have one name.
+//! Keys are any bytes, names of queues and topics are text. In the name of a key that is no text, a
+//! character of the private use area, U+F000 and the byte, stands for each byte that no name can
+//! hold. So kombu's `mail\x06\x163` is the queue `mail\u{f006}\u{f016}3`, which other protocols can
+//! name. Cygwin names files so. No two keys have one name.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -12,7 +12,7 @@ use model::QueueName;
 /// The character that stands for byte 0.
 const FIRST: u32 = 0xf000;
 
-/// With which byte of UTF-8 all characters that stand for bytes begin.
+/// The first byte of UTF-8 of all characters that stand for bytes.
 const LEAD: u8 = 0xef;
 
 /// The name of the queue or topic that has this key, if its length allows one.

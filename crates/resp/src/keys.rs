@@ -16,7 +16,7 @@ use crate::reply_format::{Listing, ReplyFormat, Scan};
 
 type QueryResult = Result<Query, Fault>;
 
-/// In which unit a time is given, and from when on it counts.
+/// The unit of a time, and the moment from which it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clock {
     SecondsFromNow,
@@ -377,7 +377,7 @@ fn value_deadline(
     deadline.map(ValueDeadline::New).ok_or(Fault::expire_time(name))
 }
 
-/// In which form Redis would keep a value.
+/// The form in which Redis would keep a value.
 pub(crate) fn encoding_of(value: &[u8]) -> &'static str {
     match value.len() {
         0..=20 if parse_integer(value).is_some() => "int",

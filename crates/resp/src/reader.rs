@@ -22,10 +22,10 @@ const WORDS_MAX: i64 = 1024 * 1024;
 /// Bytes of one command, each word with its overhead, where there is memory enough.
 pub(crate) const COMMAND_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Of a line, behind its first digit, are looked at to see whether it is a short one.
+/// Bytes behind the first digit of a line that are looked at to find if it is a short one.
 const SHORT_LINE_BYTES: usize = 8;
 
-/// Of a command without its last word, to be known again.
+/// The most bytes of a command, without its last word, that can be recognised again.
 const HEAD_BYTES_MAX: usize = 512;
 
 const LINE_END: &[u8; 2] = b"\r\n";
@@ -295,7 +295,7 @@ impl Reader {
     }
 }
 
-/// The number of a line that begins with `mark`, and the bytes of that line; nothing where it is
+/// The number of a line that begins with `mark`, and the bytes of that line. Nothing if it is
 /// longer than most, is no such line, or has not come as a whole.
 fn short_line(unread: &[u8], mark: u8) -> Option<(usize, usize)> {
     let [found, first @ b'1'..=b'9', rest @ ..] = unread else { return None };

@@ -25,7 +25,7 @@ pub(crate) enum ReplyFormat {
     /// `OK`; where nothing was found, there is no such key.
     Okay,
     Count,
-    /// Of LINSERT: no pivot is -1, no list 0.
+    /// The reply of LINSERT: no pivot is -1, no list 0.
     Inserted,
     /// An element or nothing.
     One,
@@ -42,10 +42,10 @@ pub(crate) enum ReplyFormat {
     Place,
     Places,
     Trimmed(Box<ListCommand>),
-    /// Of keys that were deleted or counted.
+    /// The number of keys that were deleted or counted.
     Names(Names),
     AllDeleted,
-    /// 1 where it was done, 0 where a condition forbade it.
+    /// 1 if it was done, 0 if a condition forbade it.
     WhetherDone,
     Kind,
     Encoding,
@@ -57,11 +57,11 @@ pub(crate) enum ReplyFormat {
     Old,
     WhetherSet,
     Information(Sections),
-    /// Of PUBSUB CHANNELS: those that match.
+    /// The reply of PUBSUB CHANNELS: the channels that match.
     Channels(Box<[u8]>),
-    /// Of PUBSUB NUMSUB.
+    /// The reply of PUBSUB NUMSUB.
     Subscribers(Vec<QueueName>),
-    /// Of several commands.
+    /// The replies of several commands.
     Pipelined(Pipelined),
 }
 

@@ -1,5 +1,5 @@
-//! The room that an answer of many parts takes, so that it is made at once: a large one that grows
-//! by and by takes up to twice its bytes, and a client that holds the most is closed for them.
+//! The room that an answer of many parts takes, so that it is made at once. A large one that grows
+//! by and by takes up to twice its bytes, for which the client that holds the most is closed.
 
 use model::{Element, Reply};
 

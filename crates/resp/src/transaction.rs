@@ -71,7 +71,8 @@ impl Transaction {
                 Err(fault) => Part::Failed(fault),
             },
             Handler::Say(say) | Handler::Subcommands(Some(say)) => Part::Said(say, words.clone()),
-            // Of the session's own commands, only UNWATCH waits for EXEC, which ends it anyway.
+            // UNWATCH is the only one of the session's own commands that waits for EXEC, which ends
+            // it anyway.
             Handler::Verb(_) | Handler::Subcommands(None) | Handler::Never(_) => Part::Okay,
         });
         Ok(())

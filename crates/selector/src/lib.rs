@@ -31,9 +31,9 @@
 //!   ActiveMQ and Artemis take `<>` for `NOT =`.
 //! * Strings and booleans know only `=` and `<>`; another comparison of two strings is false, and
 //!   is refused where a literal shows it.
-//! * `x NOT IN …` and `x NOT LIKE …` are `NOT (x IN …)` and `NOT (x LIKE …)`. Of a value that is no
-//!   string IN is unknown and LIKE false, as in ActiveMQ and Qpid: `x NOT LIKE …` is true for a
-//!   number, `x NOT IN …` is not. `x NOT BETWEEN a AND b` is `x < a OR x > b`.
+//! * `x NOT IN …` and `x NOT LIKE …` are `NOT (x IN …)` and `NOT (x LIKE …)`. For a value that is
+//!   no string, IN is unknown and LIKE false, as in ActiveMQ and Qpid. So `x NOT LIKE …` is true
+//!   for a number, `x NOT IN …` is not. `x NOT BETWEEN a AND b` is `x < a OR x > b`.
 //! * A value that is no boolean is unknown as an operand of AND, OR and NOT, and does not match.
 //! * Integers have 64 bits and divide as in Java, towards zero: 7 / 2 is 3, as in Open MQ;
 //!   ActiveMQ, Artemis and Qpid make it 3.5. A result beyond 64 bits goes on as an approximate
@@ -50,9 +50,8 @@
 //!   any other character than `%`, `_` and itself that is taken for nothing special.
 //! * Any identifier is asked of [`Properties`], header fields among them, also those that the
 //!   specification excludes (JMSDestination, JMSReplyTo, JMSExpiration, JMSRedelivered). A name
-//!   reserved for JMS that JMS does not define is refused, unless it is quoted, and so is a
-//!   comparison of a header field with a value it never holds: `JMSPriority = 'high'`,
-//!   `JMSDeliveryMode = 2`.
+//!   reserved for JMS that JMS does not define is refused, unless it is quoted. So is a comparison
+//!   of a header field with a value it never holds: `JMSPriority = 'high'`, `JMSDeliveryMode = 2`.
 #![no_std]
 
 extern crate alloc;

@@ -1,6 +1,6 @@
-//! A message of the engine becomes one for a peer: a header and annotations of our own, and then
-//! bytes of the stored one, which are never touched but for dead letters: they lose their expiry
-//! and gain properties.
+//! A message of the engine becomes one for a peer: a header and annotations of our own, then the
+//! bytes of the stored message. Only the bytes of dead letters change: they lose their expiry and
+//! gain properties.
 
 use alloc::vec::Vec;
 

@@ -44,7 +44,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Deletes the entities that go with a link that the peer closes, and answers thereafter.
+    /// Deletes the entities that go with a link that the peer closes, and then answers.
     fn finish_detach(&mut self, id: LinkId, closed: bool) {
         let kind = self.links.get_mut(&id).filter(|_| closed).map(|link| &mut link.kind);
         if let Some(Kind::Lookup(wanted)) = kind {

@@ -69,7 +69,7 @@ pub(crate) enum Awaited {
     /// Which client this is was told only for a subscription; it may go without.
     Recognised,
     Begun(SessionKey),
-    /// A temporary destination for this link, which is opened thereafter.
+    /// A temporary destination for this link, which is opened next.
     Created(LinkId),
     /// The engine was asked for a queue with a name that means something else elsewhere.
     QueueSearched(LinkId, Destination, &'static str),

@@ -394,10 +394,10 @@ impl Connection {
         self.congested
     }
 
-    /// Bytes of messages that have not come whole, of those that wait to be sent, of copies that
-    /// the peer has not settled, and of more sessions, links (with their selectors) and
-    /// transactions than most have. Bodies of messages that the engine holds for us lie there
-    /// anyway, and do not count.
+    /// Bytes of messages that have not come whole, of those that wait to be sent, and of copies
+    /// that the peer has not settled. Sessions, links (with their selectors) and transactions count
+    /// beyond the usual number. Bodies of messages that the engine holds for us lie there anyway,
+    /// and do not count.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         let ends = self.link_bytes

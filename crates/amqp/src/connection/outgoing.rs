@@ -32,8 +32,8 @@ struct Room {
 }
 
 impl Connection {
-    /// How many bytes of deliveries may wait in `out` until they are sent, but for one frame more,
-    /// which has no more either: from here on, and 1 MiB at most, as at first.
+    /// Sets how many bytes of deliveries may wait in `out` until they are sent: 1 MiB at most, as
+    /// at first. One more frame, of at most so many bytes, may wait too.
     pub fn allow(&mut self, bytes: usize) {
         self.room = bytes.min(OUTPUT_BYTES_MAX);
     }

@@ -8,9 +8,9 @@ use model::LinkId;
 
 use crate::connection::limits::TAKEN_BACK_MAX;
 
-/// Runs of neighbours that went back, each with its last one by its first: of each link that we
-/// ended, until the peer knows that; and of all that it has detached itself, of which it may still
-/// speak (2.7.6).
+/// Runs of neighbours that went back, each with its last one by its first. Those of a link that we
+/// ended stay until the peer knows that. Those of links that the peer has detached stay, since it
+/// may still settle them (2.7.6).
 #[derive(Debug, Default)]
 pub(crate) struct ReleasedRanges {
     /// By the link, if we ended it. Runs of one neither meet nor overlap.

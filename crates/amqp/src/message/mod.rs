@@ -53,7 +53,7 @@ impl<'a> Message<'a> {
     }
 
     /// The sections of a message that was scanned before it was stored: their inside is not checked
-    /// again. Of bytes that never were scanned, lookups find something or nothing.
+    /// again. In bytes that were never scanned, lookups find something or nothing.
     pub(crate) fn stored(bytes: &'a [u8]) -> Option<Message<'a>> {
         Message::walk(bytes, |_, reader| reader.leap(), |_| false).ok()
     }

@@ -26,7 +26,7 @@ pub struct Flow {
     pub link_credit: Option<u32>,
     /// Messages that wait for credit.
     pub available: Option<u32>,
-    /// True if credit shall be used up at once.
+    /// True if the sender has to use up the credit at once.
     pub drain: bool,
     /// True if the peer asks for a flow.
     pub echo: bool,

@@ -16,7 +16,7 @@ pub struct List<'a> {
     pub(crate) elements: &'a [u8],
 }
 
-/// Keys and values (1.6.23), in the order of the bytes. Of equal keys the first counts.
+/// Keys and values (1.6.23), in the order of the bytes. If keys are equal, the first counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Map<'a> {
     /// Keys and values counted each.

@@ -15,7 +15,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Adds a pair. Of equal keys the first counts.
+    /// Adds a pair. If keys are equal, the first counts.
     pub fn insert(&mut self, key: &str, value: Value<'_>) {
         encode::symbol(&mut self.elements, key);
         encode::value(&mut self.elements, value);

@@ -1,5 +1,5 @@
-//! Passing over values that are not needed: with a check of all that is inside of them; or without
-//! one, if an earlier check is trusted or the inside is left to the receiver.
+//! Passing over values that are not needed, with a check of all that is inside of them. There is no
+//! check if an earlier one is trusted or the inside is left to the receiver.
 
 use crate::decode_error::DecodeErrorKind as Kind;
 use crate::limits::NESTING_MAX;
@@ -73,7 +73,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// True if all of them are. Of few, as in most texts, two words have all that there is.
+/// True if all of them are. Up to 16 bytes, as most texts have, are checked as two words.
 fn is_ascii(bytes: &[u8]) -> bool {
     match (bytes.len(), bytes.first_chunk(), bytes.last_chunk()) {
         (..=16, Some(first), Some(last)) => {

@@ -26,7 +26,7 @@ pub(crate) struct Reader<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Budget {
     elements: u32,
-    /// Of those in arrays that take no bytes.
+    /// Elements without bytes in arrays that may still come.
     empty: u32,
 }
 

@@ -162,7 +162,7 @@ fn check_seen(message: &Message<'_>) {
         assert!(time.is_none_or(|time| seen(name) == Seen::Integer(time)), "{name}");
     }
     for (key, value) in message.application_properties().iter().flat_map(|map| map.iter()) {
-        // Of two values for one key, which no map should have, the first is seen.
+        // If a map has two values for one key, which none should, the first is seen.
         if let (Value::String(key), Value::Boolean(_) | Value::String(_)) = (key, value)
             && !key.starts_with("JMS")
             && message.application_property(key) == Some(value)

@@ -29,7 +29,7 @@ fn a_session_that_never_runs_dry_does_not_keep_others_waiting() {
     let first = pair.ends[client].out.len();
     assert!((1 << 20..1 << 21).contains(&first), "{first} bytes: the output is full");
     assert!(!pair.hear(client, u32::MAX).contains("String(\"one\")"));
-    // Of the first session more comes before the second's turn.
+    // The first session gets more before the second's turn.
     put(&mut pair, "many", &"x".repeat(LARGE));
     put(&mut pair, "few", "two");
     for few in ["\"one\"", "\"two\""] {

@@ -227,9 +227,9 @@ impl Pair {
     }
 }
 
-/// A world of several clients: each line begins with the letter of its client, or is one of
-/// `sync`, `pass <ms>`, `lose <client>`; and `put <queue> <priority> <body>`, `reserve <queue>`,
-/// `bury`, `delete`, `kick <queue>`, which are of a client of another protocol.
+/// A world of several clients: each line begins with the letter of its client, or is one of `sync`,
+/// `pass <ms>`, `lose <client>`. A client of another protocol has the lines `put <queue> <priority>
+/// <body>`, `reserve <queue>`, `bury`, `delete` and `kick <queue>`.
 pub(crate) fn clients() -> impl FnMut(&str) -> String {
     let mut pair = Pair::new();
     let mut names = Vec::new();

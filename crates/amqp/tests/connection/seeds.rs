@@ -34,8 +34,8 @@ fn seeds_and_what_damage_makes_of_them_break_nothing() {
     }
 }
 
-/// Of each script and peer: the stream as it is, and the bodies of its frames after the greeting,
-/// in pieces.
+/// The seeds of each script and peer: the stream as it is, and the bodies of its frames after the
+/// greeting, in pieces.
 fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for folder in ["connection", "engine"] {

@@ -297,8 +297,8 @@ impl Session {
         self.half_sent
     }
 
-    /// Bytes of commands that have not come as a whole or wait for EXEC, of answers that are being
-    /// collected, and of more keys that are watched or waited for than most have.
+    /// Bytes of commands that have not come as a whole or wait for EXEC, and of answers that are
+    /// being collected. Keys that are watched or waited for count beyond the usual size.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         let queued = self.transaction.as_ref().map_or(0, Transaction::bytes);

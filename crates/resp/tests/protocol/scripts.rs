@@ -62,7 +62,7 @@ fn run(script: &str, size: usize) -> String {
 /// Clients are numbered from 1; each connects when it is named first.
 struct Player {
     ours: Ours,
-    /// Of the pieces in which bytes arrive.
+    /// The size of the pieces in which bytes arrive.
     size: usize,
 }
 
