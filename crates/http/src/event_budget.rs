@@ -224,7 +224,7 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-/// So many events may wait, of any size.
+/// Events that may always wait, of any size.
 const WAITING_MIN: usize = 8;
 
 #[cfg(test)]

@@ -129,7 +129,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ReadTimeout<S> {
 
 /// How far the peer has come with the bytes that it sends.
 enum Progress {
-    /// So many bytes came, all of them the beginning of HTTP/2.
+    /// `seen` bytes came, all of them the beginning of HTTP/2.
     Undecided {
         seen: usize,
     },

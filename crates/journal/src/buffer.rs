@@ -18,7 +18,7 @@ impl AlignedBuffer {
         Self::aligned(Vec::with_capacity(bytes + BLOCK_BYTES), 0)
     }
 
-    /// So many zeros.
+    /// A buffer of `bytes` zeros.
     pub(crate) fn zeroed(bytes: usize) -> Self {
         Self::aligned(vec![0; bytes + BLOCK_BYTES], bytes)
     }

@@ -325,7 +325,7 @@ const SLACK_SEGMENTS: u64 = 2;
 /// Bytes copied at once, unless one batch is larger: frames that come meanwhile wait for its write.
 const PIECE_BYTES_MAX: usize = 32 * 1024;
 
-/// So many times that is read at once where less of it matters.
+/// The bytes read at once are at most so many times those to copy, if less of them matters.
 const SPARSE_TIMES_MAX: usize = 4;
 
 /// Segments by which copying may fall behind before it stops waiting for others.

@@ -32,7 +32,7 @@ pub struct Piece<'a> {
 /// The verdict on bytes that were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
-    /// So many of them, from the first on, are as they should be.
+    /// How many of them, from the first on, are as they should be.
     pub whole: usize,
     /// The item behind these claims to have so many bytes, more than were read, and cannot be
     /// judged before they are there.

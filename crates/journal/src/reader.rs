@@ -70,8 +70,9 @@ impl<'a> SegmentReader<'a> {
         }
     }
 
-    /// So many bytes of the piece were found to be whole batches: see [`SegmentReader::cut`]. A
-    /// reader from its first byte on comes to the same batches and need not check each byte again.
+    /// The first `whole_until` bytes of the piece were found to be whole batches: see
+    /// [`SegmentReader::cut`]. A reader from its first byte on comes to the same batches and need
+    /// not check each byte again.
     pub(crate) fn knowing_whole(self, whole_until: usize) -> Self {
         Self { whole_until, ..self }
     }

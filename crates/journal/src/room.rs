@@ -141,8 +141,8 @@ impl<F: Clone> Journal<F> {
         self.options.frame_payload_bytes_max.min(fits)
     }
 
-    /// So much waits to be written that frames that add have to wait. Frames that wait since a
-    /// chain came, and those before it, do not count: they hold up no other.
+    /// True if so much waits to be written that frames that add have to wait. Frames that wait
+    /// since a chain came, and those before it, do not count: they hold up no other.
     pub(crate) fn is_far_behind(&self) -> bool {
         self.is_behind_by(self.options.adding_bytes_max())
     }

@@ -274,7 +274,7 @@ impl<Read: FnMut(u64, &mut [u8]) -> Result<usize, DiskError>> Body<Read> {
         self.part(offset, length)
     }
 
-    /// So many bytes from `offset` on, fewer where the body ends.
+    /// `bytes` bytes from `offset` on, fewer if the body ends.
     fn part(&mut self, offset: u64, bytes: usize) -> Result<&[u8], DiskError> {
         let left = usize::try_from(self.bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
         let bytes = bytes.min(left);

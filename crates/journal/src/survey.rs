@@ -66,7 +66,7 @@ impl<F> SegmentFile<F> {
         }
     }
 
-    /// So many of its bytes were written before, with any content.
+    /// How many of its bytes were written before, with any content.
     pub(crate) fn made(&self) -> Option<u64> {
         self.watermark.filter(|_| self.recycling.is_none()).map(|watermark| watermark.made)
     }

@@ -33,5 +33,5 @@ fn of_spare<F: Clone>(spare: &Spare<F>) -> (String, F) {
     (spare.life.number.file_name(), spare.file.clone())
 }
 
-/// So many of thousands of segments are looked at in one go.
+/// The most segments that are looked at in one go: there may be thousands.
 const WATCHED_AT_ONCE: usize = 64;

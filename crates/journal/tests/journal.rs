@@ -628,7 +628,7 @@ fn a_stop_syncs_everything_although_a_snapshot_waits_for_less() {
     let mut store = Store::open(&disk, tiny(StorePolicy::Never)).unwrap();
     store.settle();
     for key in 0.. {
-        // So few that whole segments die: nothing is copied.
+        // There are so few keys that whole segments die: nothing is copied.
         store.append_put(key % 10, &value(key, 200));
         store.write_all();
         if store.journal.wants_snapshot() {

@@ -204,7 +204,7 @@ pub enum ListCommand {
         from: End,
         /// The element to look for.
         element: Arc<[u8]>,
-        /// So many that are found first do not count.
+        /// How many that are found first do not count.
         skip: u64,
         /// The most to find.
         max: u64,

@@ -78,13 +78,13 @@ pub enum Reply {
     Created(Destination),
     /// A named subscription as it is.
     Subscription(Box<Subscription>),
-    /// So many messages were changed.
+    /// The number of changed messages.
     Count(u64),
-    /// So many messages were changed, as many as one command may change
+    /// The number of changed messages, as many as one command may change
     /// ([`crate::limits::FRAME_RECORDS_MAX`]), and there are more of the same kind: ask again.
     CountSoFar(u64),
-    /// So many messages were changed, and there may be more of the same kind behind this place:
-    /// ask again from there.
+    /// The changed messages; there may be more of the same kind behind this place: ask again from
+    /// there.
     CountUntil {
         /// How many.
         count: u64,

@@ -16,7 +16,7 @@ pub enum Refusal {
     MemoryFull,
     /// There are as many queues, or topics, as there may be.
     TooManyQueues {
-        /// So many: [`limits::QUEUES_MAX`], or of queues and subscriptions together as there is
+        /// The limit: [`limits::QUEUES_MAX`], or of queues and subscriptions together as there is
         /// memory for.
         max: usize,
     },
@@ -70,7 +70,7 @@ pub enum Refusal {
     ListTooLong,
     /// It would have to answer with more than so many bytes, or to compare more that left memory.
     TooManyBytes {
-        /// So many: [`limits::REPLY_BYTES_MAX`], or fewer where there is little memory.
+        /// The limit: [`limits::REPLY_BYTES_MAX`], or fewer where there is little memory.
         max: usize,
     },
     /// The commands of a batch may change more than fits into one frame.
@@ -111,11 +111,11 @@ pub struct QueueFull {
 /// The bound of a queue, as its rules say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// So many messages.
+    /// The number of messages.
     Messages(u64),
-    /// So many bytes of bodies.
+    /// The bytes of bodies.
     Bytes(u64),
-    /// As many as are taken out of it in so long.
+    /// The number of messages that are taken out of it in this time.
     Age(Nanos),
 }
 

@@ -95,7 +95,7 @@ impl<'a> Answer<'a> {
         self.by_version(b"*-1\r\n", b"_\r\n");
     }
 
-    /// So many bytes are to be said.
+    /// Makes room for `bytes` bytes.
     pub(crate) fn make_room(&mut self, bytes: usize) {
         self.out.reserve(bytes);
     }
@@ -104,7 +104,7 @@ impl<'a> Answer<'a> {
         self.length(b'*', length);
     }
 
-    /// So many pairs follow.
+    /// Begins a map of `pairs` pairs.
     pub(crate) fn map(&mut self, pairs: usize) {
         match self.version {
             Version::Resp2 => self.length(b'*', pairs * 2),

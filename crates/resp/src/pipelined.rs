@@ -25,16 +25,16 @@ const COMMANDS_MAX: usize = 64;
 /// Commands that were asked at once.
 #[derive(Debug)]
 pub(crate) enum Pipelined {
-    /// So many pushes of an element each.
+    /// The number of pushes, of one element each.
     Pushes(u64),
-    /// So many pops of an element each.
+    /// `count` pops of one element each.
     Pops { queue: QueueName, end: End, count: u64 },
-    /// So many looks at a value.
+    /// The number of reads, of one value each.
     Values(u64),
 }
 
-/// Makes a run of a command and those behind it in the input, where they are alike; `words` are
-/// those of the command. Tells how many more commands it has become.
+/// Makes a run of a command and those behind it in the input, if they are alike; `words` are those
+/// of the command. Tells how many more commands it has become.
 pub(crate) fn gather(
     command: Command,
     format: &mut ReplyFormat,

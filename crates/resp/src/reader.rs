@@ -50,9 +50,9 @@ pub(crate) struct Reader {
 enum Expect {
     /// The first byte of a command.
     Command,
-    /// The length of the next of so many bulk strings.
+    /// The length of the next of `missing` bulk strings.
     Length { missing: usize },
-    /// So many more bytes of the first of so many bulk strings.
+    /// The next `bytes` bytes of the first of `missing` bulk strings.
     Bulk { missing: usize, bytes: usize },
     /// Its line end.
     BulkEnd { missing: usize },

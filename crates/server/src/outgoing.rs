@@ -51,7 +51,7 @@ impl Outgoing {
         self.bytes.get(self.sent..end).expect("invariant: only released bytes were sent")
     }
 
-    /// So many of the released bytes have left.
+    /// Notes that `count` of the released bytes have left.
     pub(crate) fn consume(&mut self, count: usize) {
         self.sent += count;
         assert!(self.sent <= self.bytes.len(), "invariant: only what is there is sent");

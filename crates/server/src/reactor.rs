@@ -1,7 +1,7 @@
 //! One reactor: a thread that owns some connections and serves them in turns.
 //!
 //! [`Reactor::turn`] is the whole server in five lines. Its order is rule 3 of the design. The
-//! commands of a turn become frames, and the frames are written and synced. Only then the gate of
+//! commands of a turn become frames, and the frames are written and synced. After that the gate of
 //! each connection lets out the replies that depend on them. A reactor that does not write itself
 //! goes on to other turns; its gates open when a committer has published how durable the log has
 //! become.

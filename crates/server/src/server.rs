@@ -466,7 +466,8 @@ fn broker_options(config: &Config) -> BrokerOptions {
     };
     let journal = JournalOptions::new(config.policy).with_message_bytes_max(message_bytes(config));
     let segment_bytes = config.segment_bytes.or(config.disk_limit.map(|most| {
-        // So many that one which is nearly empty does not matter, where messages let them.
+        // As many segments as make a nearly empty one not matter, if the size of messages allows
+        // it.
         (most / SEGMENTS_IN_LIMIT).min(journal.segment_bytes)
     }));
     let journal = match segment_bytes {

@@ -8,7 +8,7 @@ use model::{Command, Destination, NewMessage, QueueName, SessionId};
 use super::*;
 use crate::by_hand::{config, fresh_hub, journal_hub_with, run_chores};
 
-/// So much that messages may be as large as by default on a large machine.
+/// Enough for messages as large as by default on a large machine.
 const MEMORY: Option<u64> = Some(4 << 30);
 
 const MIB: u64 = 1024 * 1024;

@@ -104,7 +104,8 @@ impl Reactor<'_> {
     }
 
     /// Replies for connections of this reactor that others caused: a put that a waiting consumer
-    /// here receives. So many as a turn may fill buffers with; false: the rest is for the next.
+    /// here receives. It takes as many as a turn may fill buffers with; false: the rest is for the
+    /// next turn.
     fn take_mail(&mut self, core: &mut Core) -> bool {
         let durable = core.broker.durable();
         while self.mailed < MAIL_BYTES_PER_TURN {

@@ -43,7 +43,7 @@ pub(crate) struct Present<'a> {
 }
 
 impl Present<'_> {
-    /// So many milliseconds since 1970 by the machine's clock, by the connection's.
+    /// The moment `millis` after 1970 by the machine's clock, as the engine's time.
     fn at(self, millis: u64) -> Nanos {
         self.clock.engine_time(Nanos::from_millis(millis))
     }

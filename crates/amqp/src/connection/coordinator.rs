@@ -39,7 +39,7 @@ impl Connection {
         self.ask(Command::Begin { transaction }, Awaited::Declared(incoming, transaction));
     }
 
-    /// Only where it was declared can a transaction be discharged.
+    /// Discharges a transaction. Only the link that declared it may do so.
     fn discharge(&mut self, incoming: Incoming, txn_id: &[u8], fail: bool) {
         let open = self.open_transactions(incoming.link);
         let known = transaction(txn_id).filter(|id| open.is_some_and(|open| open.remove(id)));

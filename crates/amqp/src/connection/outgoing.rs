@@ -19,7 +19,7 @@ use crate::error::{Error, condition};
 use crate::message::MESSAGE_FORMAT;
 use crate::performative::{Transfer, TransferFrames};
 
-/// So large are frames, where the peer takes them, however little may wait in the output.
+/// The least size of frames, if the peer takes them, however little may wait in the output.
 const FRAME_BYTES_LEAST: u32 = 4_096;
 
 /// How much may be sent.

@@ -133,9 +133,9 @@ fn a_worker_is_warned(pair: &mut Pair) {
 
 /// One peer sends one to three commands. At most one peer waits: beanstalkd's choice among several
 /// depends on more than the time of waiting. While one waits, no command makes several jobs ready:
-/// beanstalkd hands over the first, ours the most urgent. Nor does anything follow the end of a
-/// pause at once: beanstalkd serves waiting peers by its timer, so a reserve in the same packet is
-/// sometimes faster.
+/// beanstalkd hands over the first, ours the most urgent. No command follows the end of a pause at
+/// once: beanstalkd serves waiting peers by its timer, so a reserve in the same packet is sometimes
+/// faster.
 fn step(pair: &mut Pair, random: &mut Random, waiting: &mut Option<usize>) {
     if waiting.is_some_and(|peer| !pair.is_waiting(peer)) {
         *waiting = None;

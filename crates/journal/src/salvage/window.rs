@@ -37,7 +37,7 @@ impl<'a, D: Disk> Window<'a, D> {
         self.unreadable.len() as u64
     }
 
-    /// So many bytes from `offset` on, fewer where the file ends.
+    /// `bytes` bytes from `offset` on, fewer if the file ends.
     pub(super) fn part(&mut self, offset: u64, bytes: usize) -> &[u8] {
         let left = usize::try_from(self.bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
         let bytes = bytes.min(left);

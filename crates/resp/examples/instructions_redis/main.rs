@@ -105,7 +105,7 @@ fn repeat(house: &mut Harness, words: &[&[u8]], count: u64) {
     }
 }
 
-/// So many commands in transactions, of [`TRANSACTION`] each.
+/// `count` commands in transactions of [`TRANSACTION`] each.
 fn multi(house: &mut Harness, count: u64) {
     let mut transaction = command(&[b"MULTI"]);
     for at in 1..=TRANSACTION {

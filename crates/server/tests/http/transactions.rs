@@ -111,7 +111,7 @@ fn large_transactions_of_many_are_each_answered() {
     }
 }
 
-/// Such a one waits for room in the log, which no other client asks for: the reactors have no
+/// A large commit waits for room in the log, which no other client asks for: the reactors have no
 /// connections.
 #[test]
 fn a_large_commit_that_has_come_in_is_done_though_the_server_stops() {
