@@ -157,7 +157,7 @@ pub struct Plain<'a> {
 }
 
 impl<'a> Plain<'a> {
-    /// Parses `[authzid] NUL authcid NUL passwd`; nothing where it is not that, or names no user.
+    /// Parses `[authzid] NUL authcid NUL passwd`; nothing if it is not that, or names no user.
     pub fn parse(response: &'a [u8]) -> Option<Plain<'a>> {
         let mut parts = core::str::from_utf8(response).ok()?.split('\0');
         let plain = Plain {

@@ -128,7 +128,7 @@ impl Outcome {
         Ok(outcome)
     }
 
-    /// The fields of the outcome `code`; nothing where that is no outcome.
+    /// The fields of the outcome `code`; nothing if that is no outcome.
     fn read(code: u64, list: &mut ListReader<'_>) -> Result<Option<Outcome>> {
         let outcome = match code {
             descriptor::ACCEPTED => Outcome::Accepted,

@@ -26,7 +26,7 @@ use crate::work::{Chore, ChoreDone};
 pub struct BrokerOptions {
     /// The meaning of "persistent", and the policies of the queues.
     pub engine: EngineOptions,
-    /// The log; unused where the policy is [`StorePolicy::Memory`].
+    /// The log; unused if the policy is [`StorePolicy::Memory`].
     pub journal: JournalOptions,
 }
 
@@ -209,7 +209,7 @@ impl<F: Clone> Broker<F> {
         holds || self.waits_for_spill()
     }
 
-    /// Bytes of log that puts may use now; all there can be where nothing is kept.
+    /// Bytes of log that puts may use now; all there can be if nothing is kept.
     #[must_use]
     pub fn room(&self) -> u64 {
         self.journal.as_ref().map_or(u64::MAX, |log| log.allowance().room)
@@ -509,7 +509,7 @@ impl<F: Clone> Broker<F> {
         self.effects.clear();
     }
 
-    /// The readiness of the first commit that waits for room; as if one had to wait where
+    /// The readiness of the first commit that waits for room; as if one had to wait if
     /// none does.
     fn readiness(&self) -> Readiness {
         let Some(wanted) = self.engine.awaited_room() else { return Readiness::Awaited };
@@ -557,7 +557,7 @@ impl<F: Clone> Broker<F> {
         Ok(())
     }
 
-    /// False where there is no room for it now.
+    /// False if there is no room for it now.
     fn restate_frame(&mut self, lsn: Lsn, payload: &[u8]) -> Result<bool, RecordError> {
         let live = self.engine.restated(lsn, payload)?;
         if live != LiveRecords::NONE {

@@ -71,7 +71,7 @@ impl std::fmt::Display for SalvageError {
 impl std::error::Error for SalvageError {}
 
 /// Copies everything but damaged records from `from` into `to`, which must be empty, and verifies
-/// the copy. `from` is only read. `now` counts where nothing tells the time of the log. Tells
+/// the copy. `from` is only read. `now` counts if nothing tells the time of the log. Tells
 /// `progress` of bytes that were read.
 ///
 /// # Errors
@@ -160,7 +160,7 @@ impl<'d, D: Disk> Copy<'d, D> {
         Ok(copy)
     }
 
-    /// Adds a record; closes the frame where it is large enough. An error is kept for the next
+    /// Adds a record; closes the frame if it is large enough. An error is kept for the next
     /// [`Copy::close_frame`].
     fn push(&mut self, record: &[u8], live: LiveRecords) {
         if !self.frame.is_empty() && self.frame.len() + record.len() > FRAME_BYTES {

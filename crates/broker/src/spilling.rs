@@ -58,7 +58,7 @@ impl Writing {
 }
 
 impl<F: Clone> Spilling<F> {
-    /// `None` where nothing may lie in it.
+    /// `None` if nothing may lie in it.
     pub(crate) fn new(options: &JournalOptions) -> Option<Self> {
         let bytes_max = options.spill_bytes_max;
         let segment_bytes = (bytes_max / SEGMENTS_IN_LIMIT).min(SPILL_FILE_BYTES);
@@ -321,7 +321,7 @@ impl<F: Clone> Broker<F> {
     }
 }
 
-/// Bytes with which a file of the spill is closed at most: it keeps as much where one body stays.
+/// Bytes with which a file of the spill is closed at most: it keeps as much if one body stays.
 pub const SPILL_FILE_BYTES: u64 = 256 * 1024 * 1024;
 
 /// The spill's limit is so many files at least, unless they are smaller than a body.

@@ -173,8 +173,8 @@ impl WriteScheduler {
         self.delayed_until(broker).is_some_and(|until| now < until)
     }
 
-    /// The deadline of a write that no client waits for; `None` where one does, where there is much
-    /// to write, or where the log holds commands back until it has gone on.
+    /// The deadline of a write that no client waits for; `None` if one does, if there is much
+    /// to write, or if the log holds commands back until it has gone on.
     fn delayed_until<F: Clone>(&self, broker: &Broker<F>) -> Option<Nanos> {
         let unwritten = broker.unwritten();
         let is_awaited = self.awaited > broker.durable().written;

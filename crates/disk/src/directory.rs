@@ -64,7 +64,7 @@ impl RealDisk {
     }
 
     /// The same with so many descriptors for its files; two for each, which direct writes take,
-    /// only where that leaves room for half as many files again.
+    /// only if that leaves room for half as many files again.
     ///
     /// # Errors
     /// [`OpenError::Files`]: it has more files than could be open then.
@@ -283,7 +283,7 @@ impl Disk for RealDisk {
         Ok(u64::try_from(stat.st_size).unwrap_or(0))
     }
 
-    /// Whole blocks past the page cache, where it can be: so the kernel keeps, and reads ahead,
+    /// Whole blocks past the page cache, if it can be: so the kernel keeps, and reads ahead,
     /// nothing of a segment that is being written past it.
     fn read(&self, file: &File, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError> {
         read_blocks(file, offset, buffer).map_err(|errno| failed("read", file.path(), errno))
@@ -321,7 +321,7 @@ impl Disk for RealDisk {
         }
     }
 
-    /// Without writing, where the file system can.
+    /// Without writing, if the file system can.
     fn reserve(&self, file: &File, from: u64, to: u64) -> Result<(), DiskError> {
         self.expect_changes();
         let bytes = to.saturating_sub(from);

@@ -145,7 +145,7 @@ pub(crate) const fn is_full(errno: Errno) -> bool {
 fn kind(operation: &str, errno: Errno) -> DiskErrorKind {
     match errno {
         _ if is_full(errno) => DiskErrorKind::Full,
-        // Nothing is lost where a file could not even be made: that can be waited out.
+        // Nothing is lost if a file could not even be made: that can be waited out.
         Errno::MFILE | Errno::NFILE | Errno::NOMEM if operation == "create" => DiskErrorKind::Full,
         _ => DiskErrorKind::Failed,
     }

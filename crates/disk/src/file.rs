@@ -112,7 +112,7 @@ impl File {
     }
 
     /// Another descriptor past the page cache, by which a write need not be on the device when it
-    /// returns; where there is one, these are whole blocks and the system opens it.
+    /// returns; if there is one, these are whole blocks and the system opens it.
     pub(crate) fn direct_unsynced(&self, from: u64, to: u64) -> Option<OwnedFd> {
         let block = BLOCK_BYTES as u64;
         let has_direct = self.handles.direct.is_some();

@@ -83,9 +83,9 @@ pub struct Probe {
     pub method: Method,
     /// Why this one.
     pub reason: &'static str,
-    /// Microseconds of one durable write of a block, direct; `None` where it is refused.
+    /// Microseconds of one durable write of a block, direct; `None` if it is refused.
     pub direct_micros: Option<u64>,
-    /// The same, buffered; `None` where nothing was measured.
+    /// The same, buffered; `None` if nothing was measured.
     pub buffered_micros: Option<u64>,
     /// The basis on which the method was chosen.
     pub(crate) basis: Basis,
@@ -139,10 +139,10 @@ impl fmt::Display for Probe {
     }
 }
 
-/// Room for as many files there is to be at least where each takes two descriptors.
+/// Room for as many files there is to be at least if each takes two descriptors.
 const FILES_FEW: usize = 64;
 
-/// The reason where the operator wants a method.
+/// The reason if the operator wants a method.
 const FORCED: &str = "forced";
 
 /// Decides how a directory is written to. An earlier finding in it counts as long as it is on
@@ -204,7 +204,7 @@ fn without_room(choice: Choice) -> Probe {
     }
 }
 
-/// Chooses by the times of direct writes, `None` where they are refused, and of buffered ones.
+/// Chooses by the times of direct writes, `None` if they are refused, and of buffered ones.
 fn decide(
     path: &Path,
     choice: Choice,

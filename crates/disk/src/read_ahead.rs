@@ -11,7 +11,7 @@ use journal::{
 
 use crate::{File, RealDisk};
 
-/// Hands pieces to `take` in their order; a thread reads and checks the next one meanwhile, where
+/// Hands pieces to `take` in their order; a thread reads and checks the next one meanwhile, if
 /// there is more than one and two take no more than `memory_bytes`.
 ///
 /// # Errors
@@ -65,7 +65,7 @@ fn hand_over(
     for read in arriving {
         let (at, bytes) = read?;
         let broke_off = take(at.of(&bytes)).is_break();
-        // Refused where the reader is gone.
+        // Refused if the reader is gone.
         let _ = used.send(bytes);
         if broke_off {
             break;

@@ -88,7 +88,7 @@ impl Remembered {
     }
 }
 
-/// The file system and the boot of the machine; `None` where the system does not tell.
+/// The file system and the boot of the machine; `None` if the system does not tell.
 fn place(directory: &OwnedFd) -> Option<String> {
     let boot = read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let device = fstat(directory).ok()?.st_dev;

@@ -70,7 +70,7 @@ impl Times {
     }
 }
 
-/// Measures direct writes, `None` where the file system refuses them, and buffered ones.
+/// Measures direct writes, `None` if the file system refuses them, and buffered ones.
 ///
 /// # Errors
 /// Any of the system's but that refusal.

@@ -7,7 +7,7 @@ use disk::{Choice, Method, RealDisk};
 use journal::{Disk as _, DiskErrorKind};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// A file takes two descriptors where writes are direct.
+/// A file takes two descriptors if writes are direct.
 #[test]
 fn a_file_that_gets_one_descriptor_of_two_was_not_made_and_can_be_later() {
     let path = std::env::temp_dir().join(format!("dunlin-descriptors-{}", std::process::id()));

@@ -264,5 +264,5 @@ pub(crate) fn no_content() -> Answer {
 /// All methods that any resource allows.
 const ANY_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// Bytes of a request that holds several messages, where there is memory for it.
+/// Bytes of a request that holds several messages, if there is memory for it.
 const BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;

@@ -8,7 +8,7 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The bytes of a text; `None` where it is not of this kind, in its one spelling.
+/// The bytes of a text; `None` if it is not of this kind, in its one spelling.
 pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }

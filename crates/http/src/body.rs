@@ -93,7 +93,7 @@ impl HttpBody for Body {
 
     fn is_end_stream(&self) -> bool {
         match self {
-            // One that waits to be sent has to be asked for, also where it is empty.
+            // One that waits to be sent has to be asked for, also if it is empty.
             Self::Whole(bytes, unsent, _) => bytes.is_empty() && unsent.is_none(),
             Self::Sent => true,
             Self::Stream(_) => false,

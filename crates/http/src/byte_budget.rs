@@ -92,7 +92,7 @@ impl ByteBudget {
     }
 
     /// The same bytes, with a permit until their last owner drops them. A permit larger than they
-    /// need shrinks. A few bytes need none, so that clients get small answers even where others
+    /// need shrinks. A few bytes need none, so that clients get small answers even if others
     /// leave large ones unread.
     pub(crate) fn hold_in(&self, mut permit: Permit, bytes: Bytes) -> Result<Bytes> {
         if bytes.len() < FEW_BYTES {

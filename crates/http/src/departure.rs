@@ -115,7 +115,7 @@ impl Socket {
             let closed = stream.ready(Interest::PRIORITY | Interest::ERROR).await;
             asker.leave();
             if closed.is_ok_and(|ready| !ready.is_error()) {
-                // It fails only where the runtime ends.
+                // It fails only if the runtime ends.
                 let _ = stream.ready(Interest::ERROR).await;
             }
         }

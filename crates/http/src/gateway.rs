@@ -109,7 +109,7 @@ pub trait Events: Send + 'static {
     /// The next one; `None`: the subscription is over.
     fn next(&mut self) -> impl Future<Output = Option<Delivery>> + Send;
 
-    /// Why it is over, where the client is to be told.
+    /// Why it is over, if the client is to be told.
     fn end(&self) -> Option<String> {
         None
     }
@@ -157,7 +157,7 @@ impl Work {
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Store a message. → `Stored`, or `Done` where no subscription takes it; refused while the
+    /// Store a message. → `Stored`, or `Done` if no subscription takes it; refused while the
     /// server drains
     Put {
         /// The destination.

@@ -16,7 +16,7 @@ use tokio::time::{Sleep, sleep};
 
 use crate::activity::Activity;
 
-/// A read fails where something stays half sent for too long, and a write where the peer takes
+/// A read fails if something stays half sent for too long, and a write if the peer takes
 /// nothing for as long. The time counts only while a read waits for more bytes: bytes that this
 /// server leaves unread are not the peer's fault.
 pub(crate) struct ReadTimeout<S> {
@@ -45,7 +45,7 @@ impl<S> ReadTimeout<S> {
         poll_over(&mut self.deadline, most, context)
     }
 
-    /// Passes on the result of a write. It fails where the peer has taken nothing for too long.
+    /// Passes on the result of a write. It fails if the peer has taken nothing for too long.
     fn taken(
         &mut self,
         written: Poll<io::Result<usize>>,

@@ -82,10 +82,10 @@ impl<G: Gateway> App<G> {
         }
     }
 
-    /// A page of queues; where the log does not answer, as it was last.
+    /// A page of queues; if the log does not answer, as it was last.
     ///
     /// # Errors
-    /// 503 where no sample goes so far.
+    /// 503 if no sample goes so far.
     pub(crate) async fn page_or_latest(
         &self,
         after: Option<QueueName>,
@@ -97,10 +97,10 @@ impl<G: Gateway> App<G> {
         }
     }
 
-    /// The answer of `asking` about a queue; where the log does not answer, its latest figures.
+    /// The answer of `asking` about a queue; if the log does not answer, its latest figures.
     ///
     /// # Errors
-    /// As that; 503 where no sample has the queue.
+    /// As that; 503 if no sample has the queue.
     pub(crate) async fn queue_or_latest<T>(
         &self,
         name: &QueueName,

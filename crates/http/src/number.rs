@@ -3,7 +3,7 @@
 
 use crate::property::Owned;
 
-/// The number that a text of JSON's grammar says, where 64 bits or a double hold it exactly: as a
+/// The number that a text of JSON's grammar says, if 64 bits or a double hold it exactly: as a
 /// double that is written with the same digits.
 pub(crate) fn exact(text: &str) -> Option<Owned> {
     let number: serde_json::Number = serde_json::from_str(text).ok()?;
@@ -22,7 +22,7 @@ pub(crate) fn exact(text: &str) -> Option<Owned> {
 struct Decimal {
     is_negative: bool,
     digits: Vec<u8>,
-    /// None where there are no digits.
+    /// None if there are no digits.
     exponent: Option<i64>,
 }
 

@@ -59,7 +59,7 @@ impl Drop for Admitted {
     }
 }
 
-/// More are open at once only where each is on a connection of its own.
+/// More are open at once only if each is on a connection of its own.
 const REQUESTS_MAX: usize = 10_000;
 
 /// One connection may have one part in so many of the free room.

@@ -66,7 +66,7 @@ pub(crate) struct Caller {
 /// another address.
 ///
 /// # Errors
-/// 400 where the request names no server or two, 403 where a page of another site asks.
+/// 400 if the request names no server or two, 403 if a page of another site asks.
 pub(crate) fn check(head: &Parts, allowed: &[AllowedHost], over_loopback: bool) -> Result<Caller> {
     let hosts = hosts(head)?;
     if let Some(host) = hosts.iter().find(|host| !is_allowed(host, allowed)) {
@@ -87,7 +87,7 @@ pub(crate) fn check(head: &Parts, allowed: &[AllowedHost], over_loopback: bool) 
 }
 
 impl Caller {
-    /// Refuses a `GET` that leases where a page of another site could send it unseen, and where a
+    /// Refuses a `GET` that leases if a page of another site could send it unseen, and if a
     /// browser fetches it in advance.
     ///
     /// # Errors

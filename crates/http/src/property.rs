@@ -136,7 +136,7 @@ impl Property {
     }
 }
 
-/// The header of a property; `None` where there can be no such header.
+/// The header of a property; `None` if there can be no such header.
 pub(crate) fn header(name: &str, value: Value<'_>) -> Option<(HeaderName, HeaderValue)> {
     if let Some(header) = standards::header(name, value) {
         return Some(header);

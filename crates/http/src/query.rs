@@ -48,7 +48,7 @@ impl Query {
         Ok(self.choice(name)?.unwrap_or(false))
     }
 
-    /// The same where nothing is said for itself.
+    /// The same if nothing is said for itself.
     pub(crate) fn choice(&mut self, name: &'static str) -> Result<Option<bool>> {
         match self.text(name).as_deref() {
             None => Ok(None),

@@ -99,7 +99,7 @@ async fn accept<G: Gateway>(listener: Listener, app: App<G>, mut stage: watch::R
             is_local: over_loopback,
             hangup: Arc::downgrade(&hangup),
         };
-        // Closed at once where there are too many, as by every protocol.
+        // Closed at once if there are too many, as by every protocol.
         let Some(permit) = app.gateway.admit(connection) else { continue };
         let (app, stage) = (app.clone(), stage.clone());
         let (socket, asker) = Socket::new(socket);
@@ -111,7 +111,7 @@ async fn accept<G: Gateway>(listener: Listener, app: App<G>, mut stage: watch::R
     while connections.join_next().await.is_some() {}
 }
 
-/// One connection, to its end; `gone` ends when the peer is, where that can be known.
+/// One connection, to its end; `gone` ends when the peer is, if that can be known.
 async fn converse<G: Gateway>(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     peer: Peer,

@@ -119,7 +119,7 @@ pub(crate) fn text(object: &Map<String, Json>) -> Box<RawValue> {
     to_raw_value(object).expect("invariant: values of JSON have a text")
 }
 
-/// JSON has no octets: they are base64. A map is an object where its keys are texts, and else a
+/// JSON has no octets: they are base64. A map is an object if its keys are texts, and else a
 /// list of pairs.
 fn value(content: Content) -> Json {
     match content {

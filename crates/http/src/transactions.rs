@@ -37,7 +37,7 @@ impl<G: Gateway> App<G> {
             return Err(model::Refusal::TransactionTooLarge.into());
         }
         let mut steps = Vec::with_capacity(sent + settled);
-        // Sends first: where one is refused nothing has been taken from its lease yet.
+        // Sends first: if one is refused nothing has been taken from its lease yet.
         for Object(message) in send {
             steps.push(self.put(message)?);
         }

@@ -107,7 +107,7 @@ impl Control {
     }
 }
 
-/// Reads the control file; gives the file too where there is one.
+/// Reads the control file; gives the file too if there is one.
 ///
 /// # Errors
 /// The disk failed, or a newer program wrote it.

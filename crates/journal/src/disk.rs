@@ -31,7 +31,7 @@ pub trait Disk {
     type File: Clone;
 
     /// A number that no client can guess, the same as long as this value lives: drawn at
-    /// random where clients may be hostile. By it recovery tells the journal's own bytes from those
+    /// random if clients may be hostile. By it recovery tells the journal's own bytes from those
     /// that clients chose.
     fn salt(&self) -> u64;
 
@@ -97,7 +97,7 @@ pub trait Disk {
         Ok(())
     }
 
-    /// Writes the whole buffer at `offset`, extending the file where it ends before. After an
+    /// Writes the whole buffer at `offset`, extending the file if it ends before. After an
     /// error any part of it may have been written. A crash may tear it at any 512-byte sector.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ pub struct SegmentUse {
     pub bytes: u64,
     /// Bytes of it that batches fill, the header among them.
     pub used_bytes: u64,
-    /// Its first frame, where it holds any of the log.
+    /// Its first frame, if it holds any of the log.
     pub first: Option<Lsn>,
     /// Those of its records that still matter.
     pub live: LiveRecords,

@@ -93,7 +93,7 @@ impl<F: Clone> Fetch<F> {
     }
 
     /// From that place's block on at least so many bytes behind it, if the segment has them, and
-    /// how many more it has; none where the file ends before.
+    /// how many more it has; none if the file ends before.
     fn read_piece<D: Disk<File = F>>(
         &self,
         disk: &D,

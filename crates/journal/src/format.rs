@@ -372,13 +372,13 @@ impl Mark {
     }
 }
 
-/// The little-endian number at `offset`, `None` where the bytes end before.
+/// The little-endian number at `offset`, `None` if the bytes end before.
 pub(crate) fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
     let raw = bytes.get(offset..offset.checked_add(4)?)?;
     raw.try_into().ok().map(u32::from_le_bytes)
 }
 
-/// The little-endian number at `offset`, `None` where the bytes end before.
+/// The little-endian number at `offset`, `None` if the bytes end before.
 pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
     let raw = bytes.get(offset..offset.checked_add(8)?)?;
     raw.try_into().ok().map(u64::from_le_bytes)

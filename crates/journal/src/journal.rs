@@ -431,7 +431,7 @@ impl<F: Clone> Journal<F> {
 
     /// How the next batch may be committed, `None` while there is none or it has to wait.
     ///
-    /// A direct synced write flushes only its own bytes. So it may go only where everything before
+    /// A direct synced write flushes only its own bytes. So it may go only if everything before
     /// it is synced or about to be by itself; else it becomes a barrier, alone in flight.
     fn next_commit(&self) -> Option<Commit> {
         if self.flights.len() >= self.options.writes_in_flight_max {

@@ -169,7 +169,7 @@ const SETTLING_BYTES: usize = 8 * 1024 * 1024;
 /// Beyond this a segment only takes longer to come free.
 const SEGMENT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
-/// Frames are made this large for transactions, where segments let them.
+/// Frames are made this large for transactions, if segments let them.
 const TRANSACTION_FRAME_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Bytes that a record adds to a body at most: names, header, counters.

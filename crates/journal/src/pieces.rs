@@ -137,7 +137,7 @@ impl<'a, F> PieceReader<'a, F> {
     }
 }
 
-/// Replaces the buffer's content by so many bytes of a file, fewer where that ends before.
+/// Replaces the buffer's content by so many bytes of a file, fewer if that ends before.
 fn read_at<D: Disk + ?Sized>(
     disk: &D,
     file: &D::File,
@@ -157,5 +157,5 @@ fn read_at<D: Disk + ?Sized>(
     Ok(())
 }
 
-/// Bytes of a piece where a disk has no other wish.
+/// Bytes of a piece if a disk has no other wish.
 pub const PIECE_BYTES: usize = 2 * 1024 * 1024;

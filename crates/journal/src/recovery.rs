@@ -56,7 +56,7 @@ pub trait Recover {
     /// The fault: missing messages or bodies.
     fn finish(&mut self, last: Lsn) -> Result<(), String>;
 
-    /// Once it is finished: position and bytes of each live record. Fast where neighbours come one
+    /// Once it is finished: position and bytes of each live record. Fast if neighbours come one
     /// after the other.
     fn live(&self) -> impl Iterator<Item = (Lsn, u64)>;
 

@@ -40,7 +40,7 @@ pub(crate) struct Segment<F> {
 /// A segment without frames, ready to continue the log.
 #[derive(Clone, Debug)]
 pub(crate) struct Spare<F> {
-    /// The last, where nothing in it matters any more.
+    /// The last, if nothing in it matters any more.
     pub(crate) life: Life,
     pub(crate) file: F,
     pub(crate) initialised: u64,

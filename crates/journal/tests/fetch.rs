@@ -372,7 +372,7 @@ fn what_was_cut_off_is_not_taken_for_what_was_written_over_it() {
     again.journal.handle_fetch(done).expect_err("it is another's");
 }
 
-/// The first frame of a torn batch that recovery cut off, where the log left a segment early.
+/// The first frame of a torn batch that recovery cut off, if the log left a segment early.
 #[test]
 fn what_was_cut_off_is_not_taken_for_what_follows_in_the_next_segment() {
     let disk = MemoryDisk::default();

@@ -43,7 +43,7 @@ pub enum AdminCommand {
         /// The end of the page before.
         after: Option<PageEnd>,
     },
-    /// Move messages that no session holds to the tail of another queue, the first first, where
+    /// Move messages that no session holds to the tail of another queue, the first first, if
     /// they are ready; so many as fit into one frame. A dead letter ceases to be one, and its
     /// failed attempts are forgotten. → `Count`; `CountUntil`: ask again, with its position as
     /// `after` and for the rest of `max`; `NotFound`, `Refused`
@@ -65,7 +65,7 @@ pub enum AdminCommand {
         /// The end of the page before.
         after: Option<PageEnd>,
     },
-    /// Delete a queue with all its messages, so many as fit into one frame. It stays, empty, where
+    /// Delete a queue with all its messages, so many as fit into one frame. It stays, empty, if
     /// its policy keeps it or while a producer points to it. → `Done`; `CountSoFar`: ask again;
     /// `NotFound`, `Refused` (`QueueInUse`)
     Delete {
@@ -112,7 +112,7 @@ pub enum AdminCommand {
 pub struct PageEnd {
     /// The state of its last message.
     pub state: MessageState,
-    /// Its priority where it is ready, else zero.
+    /// Its priority if it is ready, else zero.
     pub priority: u32,
     /// Its place among those of its state and priority: bits that mean something to the engine.
     pub place: u64,
@@ -138,7 +138,7 @@ pub struct BrowsedMessage {
     pub state: MessageState,
     /// Until its delay or lease ends; zero in other states.
     pub time_left: Nanos,
-    /// The session that has it, where it is leased.
+    /// The session that has it, if it is leased.
     pub holder: Option<Box<Holder>>,
     /// All else, as a consumer would see it.
     pub delivery: Box<Delivery>,
@@ -153,7 +153,7 @@ pub struct Holder {
     pub name: Option<Arc<str>>,
     /// The client that it said it is.
     pub client: Option<ClientName>,
-    /// For how long it has had the message, where that has no certain end.
+    /// For how long it has had the message, if that has no certain end.
     pub held: Option<Nanos>,
 }
 

@@ -35,7 +35,7 @@ pub enum Command {
         link: LinkId,
     },
     /// Store a message at the destination of a producer. In a transaction it is stored when that
-    /// commits. → `Stored`; `Done` in a transaction, or where no subscription takes it; `Refused`,
+    /// commits. → `Stored`; `Done` in a transaction, or if no subscription takes it; `Refused`,
     /// which dooms the transaction
     Put {
         /// A producer that was opened.
@@ -175,16 +175,16 @@ pub enum Command {
         lease: Option<Nanos>,
     },
     /// End a waiting `Receive` now. → nothing of its own: the `Receive` is answered `TimedOut`;
-    /// no effect where none waits
+    /// no effect if none waits
     CancelReceive {
         /// The consumer.
         link: LinkId,
     },
     /// End the waiting of all that this session sent and that waits for a place. → nothing of its
-    /// own: each is answered `Late` with `Refused`, or with `TimedOut` where it is a
-    /// [`ListCommand::Move`] that may wait; no effect where none waits
+    /// own: each is answered `Late` with `Refused`, or with `TimedOut` if it is a
+    /// [`ListCommand::Move`] that may wait; no effect if none waits
     CancelSends,
-    /// The same of one of them; no effect where it waits no longer.
+    /// The same of one of them; no effect if it waits no longer.
     CancelSend {
         /// The ticket in its `Waits`.
         ticket: u64,
@@ -223,9 +223,9 @@ pub enum Command {
         /// For how long; `None`: as long as the message says.
         lease: Option<Nanos>,
     },
-    /// Make ready up to `max` buried messages of the producer's queue, oldest first, or, where
+    /// Make ready up to `max` buried messages of the producer's queue, oldest first, or, if
     /// none is buried, as many delayed ones, soonest first. One command changes so many that they
-    /// fit into one frame. → `Count`; `CountSoFar` where it stopped for that
+    /// fit into one frame. → `Count`; `CountSoFar` if it stopped for that
     Kick {
         /// A producer that was opened.
         link: LinkId,
@@ -260,7 +260,7 @@ pub enum Command {
     BrokerStatistics,
     /// → `Queues`, in the order of their names
     ListQueues,
-    /// A queue as a list. → as there; `Refused` (`WrongKind`) where the name is a value's
+    /// A queue as a list. → as there; `Refused` (`WrongKind`) if the name is a value's
     List(ListCommand),
     /// A command on a key. → as there
     Key(KeyCommand),

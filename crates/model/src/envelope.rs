@@ -30,7 +30,7 @@ pub fn jms_of_priority(priority: u32) -> u8 {
 }
 
 /// Properties by which systems tell to which request a message belongs (W3C). They differ each time
-/// that a message is sent, also where it says the same.
+/// that a message is sent, also if it says the same.
 pub const TRACE_CONTEXT: [&str; 3] = ["traceparent", "tracestate", "baggage"];
 
 /// All of a message but its payload.
@@ -82,9 +82,9 @@ pub enum Content {
 pub struct Envelopes {
     /// A body that holds both, and its format.
     pub seal: fn(&Envelope<'_>, &[u8]) -> (Format, Vec<u8>),
-    /// The envelope of a stored message; nothing where its format has none.
+    /// The envelope of a stored message; nothing if its format has none.
     pub read: for<'m> fn(Format, &'m [u8]) -> Option<Envelope<'m>>,
-    /// The value of a stored one, where its payload shows that to programs alone, and it is small
+    /// The value of a stored one, if its payload shows that to programs alone, and it is small
     /// enough to be shown.
     pub content: fn(Format, &[u8]) -> Option<Content>,
 }

@@ -1,4 +1,4 @@
-//! Fingerprints: eight bytes that differ where texts do, but for one pair in 2^64. They are stored,
+//! Fingerprints: eight bytes that differ if texts do, but for one pair in 2^64. They are stored,
 //! so the function never changes: XXH64, see <https://xxhash.com>.
 
 /// The fingerprint of some bytes. Another seed gives another one: so several texts are chained.

@@ -32,15 +32,15 @@ pub enum Deadline {
 pub enum DeadlineRule {
     /// Always.
     Always,
-    /// Only where there is none.
+    /// Only if there is none.
     IfNone,
-    /// Only where there is one.
+    /// Only if there is one.
     IfSome,
-    /// Only where there is one, and it is earlier.
+    /// Only if there is one, and it is earlier.
     IfLater,
-    /// Only where there is none, or it is later.
+    /// Only if there is none, or it is later.
     IfEarlier,
-    /// Only where there is one, and it is later.
+    /// Only if there is one, and it is later.
     IfSomeEarlier,
 }
 
@@ -60,9 +60,9 @@ pub enum ValueDeadline {
 pub enum SetRule {
     /// Always.
     Always,
-    /// Only where there is no such key, value or list.
+    /// Only if there is no such key, value or list.
     IfNone,
-    /// Only where there is such a key.
+    /// Only if there is such a key.
     IfSome,
 }
 
@@ -88,18 +88,18 @@ pub enum KeyCommand {
     },
     /// Delete all keys of this store, in frames as `Delete` does. → `Done`; `CountSoFar`: ask again
     DeleteAll,
-    /// Give a key another name; a key of that name is deleted before. → `Done`; `Count(0)` where
-    /// `only_new` and that name is a key; `NotFound`; `Refused` where it would be too much for one
+    /// Give a key another name; a key of that name is deleted before. → `Done`; `Count(0)` if
+    /// `only_new` and that name is a key; `NotFound`; `Refused` if it would be too much for one
     /// frame
     Rename {
         /// Which.
         from: QueueName,
         /// Its new name.
         to: QueueName,
-        /// Only where that is no key.
+        /// Only if that is no key.
         only_new: bool,
     },
-    /// Say when a key is to go, whole. → `Count(1)`; `Count(0)` where there is no such key or the
+    /// Say when a key is to go, whole. → `Count(1)`; `Count(0)` if there is no such key or the
     /// rule forbids it
     SetDeadline {
         /// Which.
@@ -109,7 +109,7 @@ pub enum KeyCommand {
         /// Under which condition.
         rule: DeadlineRule,
     },
-    /// A key stays until it is deleted. → `Count(1)`; `Count(0)` where it had no deadline
+    /// A key stays until it is deleted. → `Count(1)`; `Count(0)` if it had no deadline
     ClearDeadline {
         /// Which.
         name: QueueName,
@@ -130,7 +130,7 @@ pub enum KeyCommand {
     },
     /// How many keys there are. → `Count`
     CountAll,
-    /// Set a value; a list of that name is deleted. → `Replaced`; `NotFound` where the rule forbids
+    /// Set a value; a list of that name is deleted. → `Replaced`; `NotFound` if the rule forbids
     /// it (with `want_old`: `Replaced` and nothing set); `Refused`
     SetValue {
         /// Its name.
@@ -141,10 +141,10 @@ pub enum KeyCommand {
         deadline: ValueDeadline,
         /// Under which condition.
         rule: SetRule,
-        /// Answer with the old value; refused (`WrongKind`) where that is a list.
+        /// Answer with the old value; refused (`WrongKind`) if that is a list.
         want_old: bool,
     },
-    /// → `Value`; `Refused` (`WrongKind`) where it is a list
+    /// → `Value`; `Refused` (`WrongKind`) if it is a list
     Value {
         /// Its name.
         name: QueueName,

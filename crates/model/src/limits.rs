@@ -55,7 +55,7 @@ pub const SELECTORS_WEIGHT_MAX: usize = 262_144;
 /// Bytes of a text that selectors see; a longer one is there for them, and no more.
 pub const SELECTED_TEXT_BYTES_MAX: usize = 4 * 1024;
 
-/// Bytes of memory that a selector takes for each of its text: two, and ten where it is full of
+/// Bytes of memory that a selector takes for each of its text: two, and ten if it is full of
 /// LIKE. Measured.
 pub const SELECTOR_MEMORY_FACTOR: usize = 10;
 
@@ -81,7 +81,7 @@ pub const TRANSACTION_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// The same of all transactions that are open at once.
 pub const UNCOMMITTED_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
-/// Messages that come of one transaction, where topics make several of one.
+/// Messages that come of one transaction, if topics make several of one.
 pub const TRANSACTION_COPIES_MAX: usize = 1_000_000;
 
 /// Messages that one step gives to the consumers of one queue; it goes on in the next, so that a
@@ -109,7 +109,7 @@ pub const SCAN_MESSAGES_MAX: usize = 1_024;
 pub const LIST_SCAN_MAX: usize = 250_000;
 
 /// Bytes of the elements, values and names in one reply, and of the bodies that left memory and
-/// that one command compares; fewer where there is little memory.
+/// that one command compares; fewer if there is little memory.
 pub const REPLY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Bytes for which an element of a reply counts beside its own.

@@ -45,13 +45,13 @@ pub enum ListCommand {
         end: End,
         /// The elements, at least one.
         elements: OneOrMany<Arc<[u8]>>,
-        /// Only where there is something already; else → `Count(0)`.
+        /// Only if there is something already; else → `Count(0)`.
         only_existing: bool,
         /// How durable they are to be.
         persistence: Persistence,
     },
-    /// Take up to `max` elements from an end, the outermost first; fewer where one frame or one
-    /// reply holds no more. → `Elements`, which are none where `max` is 0; `NotFound` where the
+    /// Take up to `max` elements from an end, the outermost first; fewer if one frame or one
+    /// reply holds no more. → `Elements`, which are none if `max` is 0; `NotFound` if the
     /// list is empty or its queue is paused
     Pop {
         /// The list.
@@ -63,7 +63,7 @@ pub enum ListCommand {
     },
     /// A run: store elements as so many [`ListCommand::Push`] of one each would, one behind the
     /// other, of which none is only for a list that is there. → `Count` of the elements in the list
-    /// then, `Refused` as each of them would be; `NotBatchable` where others might come between
+    /// then, `Refused` as each of them would be; `NotBatchable` if others might come between
     /// them
     PushEach {
         /// The list.
@@ -76,7 +76,7 @@ pub enum ListCommand {
         persistence: Persistence,
     },
     /// A run: take elements as so many [`ListCommand::Pop`] of one each would, one behind the
-    /// other. → as of those of one with this `max`; `NotBatchable` where others might come between
+    /// other. → as of those of one with this `max`; `NotBatchable` if others might come between
     /// them
     PopEach {
         /// The list.
@@ -117,7 +117,7 @@ pub enum ListCommand {
         wait: Option<Nanos>,
     },
     /// End a `PopFirst` or `Move` of this session that waits. → nothing of its own: that is
-    /// answered `TimedOut`; no effect where none waits. Ends sends that wait for a place, as
+    /// answered `TimedOut`; no effect if none waits. Ends sends that wait for a place, as
     /// [`crate::Command::CancelSends`] does
     CancelPop,
     /// How many elements there are. → `Count`
@@ -138,7 +138,7 @@ pub enum ListCommand {
         /// The last place.
         last: i64,
     },
-    /// Put another element at a place. → `Done`, `NotFound` where there is no list, `Refused`
+    /// Put another element at a place. → `Done`, `NotFound` if there is no list, `Refused`
     /// (`NoSuchPlace`)
     Replace {
         /// The list.
@@ -153,7 +153,7 @@ pub enum ListCommand {
         persistence: Persistence,
     },
     /// Store an element beside the first, from `origin` on, that equals `pivot`. → `Count` of the
-    /// elements in the list then, `Count(0)` where there is no pivot, `NotFound` where there is no
+    /// elements in the list then, `Count(0)` if there is no pivot, `NotFound` if there is no
     /// list
     Insert {
         /// The list.
@@ -170,7 +170,7 @@ pub enum ListCommand {
         persistence: Persistence,
     },
     /// Delete the elements that equal this one, the first from `origin` on. → `Count` of them,
-    /// `Refused` where one frame does not hold that
+    /// `Refused` if one frame does not hold that
     Remove {
         /// The list.
         queue: QueueName,
@@ -183,7 +183,7 @@ pub enum ListCommand {
     },
     /// Delete all but the elements from one place to another, both included. One command deletes
     /// so many as fit into one frame. → `Count` of those deleted; `CountSoFar`: ask again, with
-    /// the same places; `Refused` where that would delete others and one frame does not hold all
+    /// the same places; `Refused` if that would delete others and one frame does not hold all
     Keep {
         /// The list.
         queue: QueueName,

@@ -74,7 +74,7 @@ impl MessageGroup {
         Self(NonZeroU16::MIN.saturating_add(number as u16))
     }
 
-    /// The same, where it ends with this message: later messages of the group may go to another
+    /// The same, if it ends with this message: later messages of the group may go to another
     /// consumer (`JMSXGroupSeq` is -1).
     #[must_use]
     pub const fn ending(self) -> Self {
@@ -121,7 +121,7 @@ pub struct Formats {
     pub property: PropertyReader,
     /// The offsets of the parts of a body, for [`Formats::property`].
     pub outline: OutlineReader,
-    /// All properties by their names, sorted by these, but for header fields; none where there are
+    /// All properties by their names, sorted by these, but for header fields; none if there are
     /// so few that [`Formats::property`] finds them as soon.
     pub index: IndexReader,
     /// Which of the bytes a consumer of another protocol is to see.

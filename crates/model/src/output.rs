@@ -131,7 +131,7 @@ pub enum Reply {
     Replaced {
         /// True if it is set now.
         set: bool,
-        /// The old value, where that was asked for.
+        /// The old value, if that was asked for.
         old: Option<Arc<[u8]>>,
     },
     /// Messages that were looked at.
@@ -217,7 +217,7 @@ impl Reply {
 /// A leased or browsed message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// The consumer that received it; `None` where it was leased by its identity.
+    /// The consumer that received it; `None` if it was leased by its identity.
     pub link: Option<LinkId>,
     /// Which.
     pub message: MessageId,
@@ -233,7 +233,7 @@ pub struct Delivery {
     pub expires: Option<Nanos>,
     /// The failure that it survives.
     pub durability: Durability,
-    /// The topic that it was published to, where the consumer subscribed to a pattern.
+    /// The topic that it was published to, if the consumer subscribed to a pattern.
     pub topic: Option<QueueName>,
     /// Why it is among the dead letters, if it is.
     pub dead: Option<Box<DeadLetter>>,

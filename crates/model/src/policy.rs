@@ -88,9 +88,9 @@ pub enum WhenFull {
     /// It is refused.
     Reject,
     /// It is stored, and the oldest ready messages of the least urgent priority are deleted until
-    /// it fits: the new one itself, where all others are held, delayed or buried.
+    /// it fits: the new one itself, if all others are held, delayed or buried.
     DropOldest,
-    /// The same, but that these become dead letters; where dead letters are dropped, and in the
+    /// The same, but that these become dead letters; if dead letters are dropped, and in the
     /// queue of dead letters itself, they are deleted.
     DeadLetter,
     /// It is stored, and the subscription's consumers are disconnected. A subscription that is not

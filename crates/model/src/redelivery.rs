@@ -115,7 +115,7 @@ const fn mix(message: u64, failed: u32) -> u64 {
 /// A millionth is told apart, and a microsecond grows to a hundred days.
 const FRACTION_BITS: u32 = 20;
 
-/// How much longer than the first the longest delay is, where the rules do not say: as in Artemis.
+/// How much longer than the first the longest delay is, if the rules do not say: as in Artemis.
 const MAX_FACTOR: u64 = 10;
 
 const PLACES: usize = 3;

@@ -62,7 +62,7 @@ pub enum Refusal {
     TransactionTooLarge,
     /// A part of the transaction was refused before, so that it can only be rolled back.
     TransactionFailed,
-    /// The name is that of a value where a list is meant, or the other way round.
+    /// The name is a value's although a list is meant, or the other way round.
     WrongKind,
     /// The list has no such place.
     NoSuchPlace,
@@ -70,7 +70,7 @@ pub enum Refusal {
     ListTooLong,
     /// It would have to answer with more than so many bytes, or to compare more that left memory.
     TooManyBytes {
-        /// The limit: [`limits::REPLY_BYTES_MAX`], or fewer where there is little memory.
+        /// The limit: [`limits::REPLY_BYTES_MAX`], or fewer if there is little memory.
         max: usize,
     },
     /// The commands of a batch may change more than fits into one frame.
@@ -242,7 +242,7 @@ impl Refusal {
         }
     }
 
-    /// The obstacle, where that is no limit.
+    /// The obstacle, if that is no limit.
     const fn state(&self) -> &'static str {
         match self {
             Self::NoSuchDestination | Self::NoSuchLink => "the destination is gone",

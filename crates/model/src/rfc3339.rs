@@ -80,7 +80,7 @@ fn date_of(days: u64) -> (u64, u64, u64) {
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
-/// The reverse; `None` where there is no such day.
+/// The reverse; `None` if there is no such day.
 fn days_of(year: u64, month: u64, day: u64) -> Option<u64> {
     let from_march = (month.checked_add(9)?).checked_rem(12)?;
     let year_from_march = year.checked_sub(u64::from(month <= 2))?;

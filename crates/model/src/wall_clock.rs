@@ -27,7 +27,7 @@ impl WallClock {
     }
 
     /// The engine's time at which the machine's clock will show `wall`, if it is not set; zero
-    /// where that is before all time.
+    /// if that is before all time.
     #[must_use]
     pub fn engine_time(&self, wall: Nanos) -> Nanos {
         moved(wall, self.ahead().saturating_neg())

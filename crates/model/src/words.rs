@@ -46,7 +46,7 @@ pub fn parts(pattern: &str) -> Option<Vec<Part<'_>>> {
 }
 
 /// How many places in a pattern a name may be at while it is matched, added up over its words: more
-/// where `#` is followed by something.
+/// if `#` is followed by something.
 #[must_use]
 pub fn weight(parts: &[Part<'_>]) -> usize {
     let last = parts.len().saturating_sub(1);

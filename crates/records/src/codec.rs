@@ -171,7 +171,7 @@ pub struct Link<'a> {
 }
 
 impl<'a> Link<'a> {
-    /// The frame with that payload; `None` where it is part of no chain.
+    /// The frame with that payload; `None` if it is part of no chain.
     ///
     /// # Errors
     /// The payload begins with a damaged Chained record.

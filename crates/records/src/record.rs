@@ -108,7 +108,7 @@ pub struct Envelope<'a> {
     pub lease: Nanos,
     /// How its body is to be read.
     pub format: Format,
-    /// The number of the first of all messages that one record stored with this body; zero where
+    /// The number of the first of all messages that one record stored with this body; zero if
     /// the record stored this one alone.
     pub group: u64,
     /// The part that can change.

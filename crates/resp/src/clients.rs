@@ -166,7 +166,7 @@ impl Client {
         self.version == Version::Resp2 && self.subscribed.count() > 0
     }
 
-    /// Ends its waiting; false where it does not wait.
+    /// Ends its waiting; false if it does not wait.
     pub(crate) fn unblock(&mut self, by_error: bool) -> bool {
         self.unblock_by_error = self.blocked && by_error;
         self.blocked

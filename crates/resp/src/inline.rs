@@ -1,4 +1,4 @@
-//! A command as a person types it: words with spaces between, quoted where they hold some.
+//! A command as a person types it: words with spaces between, quoted if they hold some.
 
 use crate::words::Words;
 

@@ -37,7 +37,7 @@ impl Clock {
         matches!(self, Self::SecondsFromNow | Self::MillisFromNow)
     }
 
-    /// When that is; nothing where Redis could not reckon with it.
+    /// When that is; nothing if Redis could not reckon with it.
     fn deadline(self, time: i64) -> Option<Deadline> {
         let millis = time.checked_mul(self.millis())?;
         if !self.is_from_now() {

@@ -1,7 +1,7 @@
 //! Runs: pushes to one list, pops from one, or values that are looked at, which a client has sent
 //! one behind the other. They are asked of the engine at once, and each has its answer.
 //!
-//! The engine gives a run of pushes or pops back where others might come between; then each is
+//! The engine gives a run of pushes or pops back if others might come between; then each is
 //! asked by itself.
 
 use alloc::sync::Arc;

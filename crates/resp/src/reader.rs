@@ -19,7 +19,7 @@ pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024;
 /// Words of one command.
 const WORDS_MAX: i64 = 1024 * 1024;
 
-/// Bytes of one command, each word with its overhead, where there is memory enough.
+/// Bytes of one command, each word with its overhead, if there is memory enough.
 pub(crate) const COMMAND_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Bytes behind the first digit of a line that are looked at to find if it is a short one.
@@ -37,7 +37,7 @@ pub(crate) struct Reader {
     expect: Expect,
     bulk_bytes_max: usize,
     command_bytes_max: usize,
-    /// The bytes of the last command without its last word, where the next begins with the same.
+    /// The bytes of the last command without its last word, if the next begins with the same.
     head: Vec<u8>,
     /// The last command came in a line.
     was_inline: bool,

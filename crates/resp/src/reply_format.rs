@@ -22,7 +22,7 @@ use crate::topics;
 /// The meaning of the reply to a question.
 #[derive(Debug)]
 pub(crate) enum ReplyFormat {
-    /// `OK`; where nothing was found, there is no such key.
+    /// `OK`; if nothing was found, there is no such key.
     Okay,
     Count,
     /// The reply of LINSERT: no pivot is -1, no list 0.
@@ -31,9 +31,9 @@ pub(crate) enum ReplyFormat {
     One,
     /// The same of a command that waited, which has another form for nothing.
     OneAwaited,
-    /// Elements, or nothing where there is no list.
+    /// Elements, or nothing if there is no list.
     Many,
-    /// Elements, none where there is no list.
+    /// Elements, none if there is no list.
     Range,
     /// A list and its element, or nothing.
     Pair,

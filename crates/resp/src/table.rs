@@ -116,7 +116,7 @@ pub(crate) struct Repeated {
 }
 
 impl Repeated {
-    /// The command at the beginning of these words; nothing where it takes more than one word to
+    /// The command at the beginning of these words; nothing if it takes more than one word to
     /// know that.
     fn of(spec: &'static Spec, words: &Words) -> Option<Self> {
         let (name, mut word) = (words.word(0), [0; NAME_BYTES_MAX]);

@@ -56,7 +56,7 @@ impl Words {
         self.bytes.len() + self.ends.len() * WORD_COST
     }
 
-    /// One word; nothing where there is none.
+    /// One word; nothing if there is none.
     pub(crate) fn word(&self, index: usize) -> &[u8] {
         let start = index.checked_sub(1).and_then(|before| self.ends.get(before));
         let end = self.ends.get(index).copied().unwrap_or_default();

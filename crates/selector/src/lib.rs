@@ -30,7 +30,7 @@
 //!   operator, `<>` among them (3.8.1.2): `'1' <> 1` is false and `NOT ('1' = 1)` is true.
 //!   ActiveMQ and Artemis take `<>` for `NOT =`.
 //! * Strings and booleans know only `=` and `<>`; another comparison of two strings is false, and
-//!   is refused where a literal shows it.
+//!   is refused if a literal shows it.
 //! * `x NOT IN …` and `x NOT LIKE …` are `NOT (x IN …)` and `NOT (x LIKE …)`. For a value that is
 //!   no string, IN is unknown and LIKE false, as in ActiveMQ and Qpid. So `x NOT LIKE …` is true
 //!   for a number, `x NOT IN …` is not. `x NOT BETWEEN a AND b` is `x < a OR x > b`.

@@ -80,7 +80,7 @@ impl Listen {
         addresses.iter().copied().find(|it| !it.ip().to_canonical().is_loopback())
     }
 
-    /// Its port, where it has one.
+    /// Its port, if it has one.
     pub(crate) fn port(&self) -> Option<u16> {
         match &self.address {
             Address::Tcp(addresses) => addresses.first().map(SocketAddr::port),
@@ -107,7 +107,7 @@ impl Address {
 }
 
 impl Listening {
-    /// Its address in the network, where it has one.
+    /// Its address in the network, if it has one.
     #[must_use]
     pub const fn tcp(&self) -> Option<SocketAddr> {
         match self.endpoint {

@@ -12,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Available {
     pub(crate) bytes: u64,
-    /// The file that says so, where it is less than the machine has.
+    /// The file that says so, if it is less than the machine has.
     pub(crate) file: Option<PathBuf>,
 }
 
@@ -21,7 +21,7 @@ pub(crate) fn available(machine_bytes: u64) -> Available {
     available_by(machine_bytes, |path| std::fs::read_to_string(path).ok())
 }
 
-/// The same where files are read so.
+/// The same if files are read so.
 fn available_by(machine_bytes: u64, read: impl Fn(&Path) -> Option<String>) -> Available {
     let machine = Available { bytes: machine_bytes, file: None };
     let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! How many connections may be open, and which one gives way to a new one.
 //!
-//! A connection that has sent no command costs its peer nothing, and keeps others out. So where no
+//! A connection that has sent no command costs its peer nothing, and keeps others out. So if no
 //! permit is free, such a connection gives way to a new one: the oldest of the peer that has the
 //! most of them. A connection that has sent a command keeps its permit. Ten more permits are for
 //! operators: for HTTP from this machine.

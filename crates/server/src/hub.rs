@@ -317,7 +317,7 @@ impl Hub {
     }
 
     /// The last reactor falls asleep: writes the accumulated frames now. `waiting` counts the
-    /// connections that wait for it while no other asks for anything; zero where others may ask.
+    /// connections that wait for it while no other asks for anything; zero if others may ask.
     pub(crate) fn commit_idle(&self, waiting: usize) -> Commit {
         let core = &mut *self.lock();
         let transfer = core.idle_write(self.clock.now());

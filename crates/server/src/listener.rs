@@ -291,7 +291,7 @@ const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 /// How often a port is picked that is free at all addresses of a name.
 const PICKS_MAX: u32 = 20;
 
-/// Connections that may wait to be accepted, where the system allows so many.
+/// Connections that may wait to be accepted, if the system allows so many.
 const BACKLOG: i32 = 4_096;
 
 /// Connections that one listener takes in a turn; the rest wait for the next.

@@ -25,7 +25,7 @@ pub enum Log {
 }
 
 impl Log {
-    /// Writes one line, or drops it where that would have to wait.
+    /// Writes one line, or drops it if that would have to wait.
     pub fn line(self, text: fmt::Arguments<'_>) {
         if self == Self::Stderr {
             STDERR.line(std::io::stderr(), text);
@@ -78,7 +78,7 @@ impl Outlet {
     }
 }
 
-/// Writes a line with the time before it; false where that would have to wait.
+/// Writes a line with the time before it; false if that would have to wait.
 fn write_now(out: impl AsFd, text: fmt::Arguments<'_>) -> bool {
     let mut line = format!("{} {text}", Clock::wall().rfc3339());
     line.truncate(line.floor_char_boundary(LINE_BYTES_MAX - 1));

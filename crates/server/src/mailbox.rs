@@ -100,7 +100,7 @@ impl Mailbox {
     /// The reactor has seen its waker's event.
     pub(crate) fn reset_waker(&self) {
         if let Some(event) = self.event() {
-            // It fails where the event is not readable, which is the aim.
+            // It fails if the event is not readable, which is the aim.
             let _ = read(event, &mut [0; 8]);
         }
     }
@@ -143,7 +143,7 @@ impl Mailbox {
 
     fn wake(&self) {
         match &self.waker {
-            // It fails only where 2^64 - 1 events are unread.
+            // It fails only if 2^64 - 1 events are unread.
             Waker::Event(event) => {
                 let _ = retry_on_intr(|| write(event, &1_u64.to_ne_bytes()));
             }

@@ -103,7 +103,7 @@ fn open(name: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
     Ok((socket, address))
 }
 
-/// How long the manager waits for a sign of life, where it asks this process for one.
+/// How long the manager waits for a sign of life, if it asks this process for one.
 fn watchdog_span(micros: Option<String>, pid: Option<String>) -> Option<Duration> {
     let is_meant = pid.is_none_or(|pid| pid.is_empty() || pid == std::process::id().to_string());
     let micros: u64 = micros?.parse().ok().filter(|micros| *micros > 0)?;

@@ -25,7 +25,7 @@ pub(crate) struct SocketFile {
     identity: Identity,
 }
 
-/// Tells a file from one that took its place: also where the system gave it the number of the
+/// Tells a file from one that took its place: also if the system gave it the number of the
 /// first, it was made at another time.
 type Identity = (u64, u64, i64, i64);
 

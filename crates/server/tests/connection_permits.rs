@@ -1,4 +1,4 @@
-//! Which clients get a connection where as many are open as may be.
+//! Which clients get a connection if as many are open as may be.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 

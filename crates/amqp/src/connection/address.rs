@@ -113,7 +113,7 @@ fn is(descriptor: Descriptor<'_>, (code, symbol): (u64, &str)) -> bool {
 }
 
 /// The subscription that a consumer of a topic asks for. `link` is the name of its link, which
-/// names the subscription up to the first `|` where that is shared.
+/// names the subscription up to the first `|` if that is shared.
 pub(crate) fn subscription(
     source: &Source,
     link: &str,

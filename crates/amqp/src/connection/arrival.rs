@@ -29,7 +29,7 @@ const JMS_DESTINATION: &str = "x-opt-jms-dest";
 /// A message with where it goes by its own account.
 pub(crate) struct Arrival {
     pub(crate) message: NewMessage,
-    /// Looked for only where the link's target names no node.
+    /// Looked for only if the link's target names no node.
     pub(crate) to: Option<Destination>,
     /// Bytes of it that were looked at: all but the body.
     pub(crate) looked_at: usize,
@@ -122,7 +122,7 @@ fn delay(
     Ok(until.or_else(|| delay.map(Nanos::from_millis)).unwrap_or_default())
 }
 
-/// How long a message that a consumer gives back is hidden, where the consumer says so by the
+/// How long a message that a consumer gives back is hidden, if the consumer says so by the
 /// annotations of a sender, as for RabbitMQ. An annotation that is no time leaves it to the rules
 /// of the queue, for a disposition cannot be refused.
 pub(crate) fn redelivery(modified: &Modified, present: Present<'_>) -> Option<Nanos> {
@@ -156,7 +156,7 @@ fn millis_of(value: Value<'_>, symbol: &str) -> Result<Option<u64>, Error> {
     }
 }
 
-/// By the time to live where there is one, since it needs no common clock (3.2.1); else by the
+/// By the time to live if there is one, since it needs no common clock (3.2.1); else by the
 /// sender's absolute time (3.2.4), where zero stands for never, as in JMS.
 fn expires(message: &Message<'_>, present: Present<'_>) -> Option<Nanos> {
     if let Some(ttl) = message.header().ttl.filter(|ttl| *ttl > 0) {

@@ -47,7 +47,7 @@ impl Connection {
             let why = "no such transaction";
             return self.reject(incoming, Error::new(condition::TRANSACTION_UNKNOWN_ID, why));
         };
-        // Kept until the answer, where nothing is known yet: a part may be refused meanwhile.
+        // Nothing is known yet, so it is kept until the answer: a part may be refused meanwhile.
         let failure = self.transactions.get_mut(&transaction).and_then(Option::take);
         match failure {
             _ if fail => self.end(incoming, Command::Rollback { transaction }, transaction),

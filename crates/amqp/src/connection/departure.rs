@@ -83,7 +83,7 @@ fn time_left(delivery: &Delivery, now: Nanos) -> Option<u32> {
     Some(u32::try_from(left).unwrap_or(u32::MAX).max(1))
 }
 
-/// A dead letter's time is not over: where its properties say so, it gets others, since clients
+/// A dead letter's time is not over: if its properties say so, it gets others, since clients
 /// discard expired messages unseen.
 fn undated(prefix: &mut Vec<u8>, message: &Message<'_>) {
     let properties = message.properties();

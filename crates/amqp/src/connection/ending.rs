@@ -118,7 +118,7 @@ impl Connection {
     }
 
     /// Gives back the unsettled deliveries of a link, but for those that the peer was heard to
-    /// settle already. Says which link we ended, where the peer did not.
+    /// settle already. Says which link we ended, if the peer did not.
     fn take_back(
         &mut self,
         key: SessionKey,

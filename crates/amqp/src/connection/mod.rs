@@ -145,7 +145,7 @@ struct Peer {
     channel_max: u16,
     /// It wants to hear of us so often.
     idle_timeout: Option<Nanos>,
-    /// Its container, where that is a name.
+    /// Its container, if that is a name.
     client: Option<ClientName>,
     /// The engine knows it by that name.
     is_identified: bool,

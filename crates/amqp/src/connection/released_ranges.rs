@@ -21,7 +21,7 @@ pub(crate) struct ReleasedRanges {
 
 impl ReleasedRanges {
     /// Remembers a delivery that went back with a link. Beyond the limit the two oldest runs of
-    /// that link become one. Deliveries between them then count as well where no link has them any
+    /// that link become one. Deliveries between them then count as well if no link has them any
     /// more, so that a transaction is rather rolled back than done in part. The oldest runs, since
     /// deliveries between the latest are yet to be settled.
     pub(crate) fn note(&mut self, link: Option<LinkId>, delivery: u64) {

@@ -201,7 +201,7 @@ pub(crate) fn array(out: &mut Vec<u8>, array: Array<'_>) {
     });
 }
 
-/// An array of symbols, all with a size of one octet where that suffices.
+/// An array of symbols, all with a size of one octet if that suffices.
 pub(crate) fn array_of_symbols(out: &mut Vec<u8>, symbols: &Symbols) {
     let is_short = symbols.iter().all(|symbol| u8::try_from(symbol.len()).is_ok());
     compound(out, ARRAY, |out| {

@@ -52,7 +52,7 @@ impl Header {
         Ok(header)
     }
 
-    /// Appends the section; nothing where all is default, which means the same.
+    /// Appends the section; nothing if all is default, which means the same.
     pub fn encode(&self, out: &mut Vec<u8>) {
         if *self == Header::default() {
             return;

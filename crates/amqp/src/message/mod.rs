@@ -195,7 +195,7 @@ impl<'a> Message<'a> {
         self.sections.body_kind()
     }
 
-    /// The contents of the data sections, in their order; none where the body is of another kind.
+    /// The contents of the data sections, in their order; none if the body is of another kind.
     pub fn data(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let is_data = self.body_kind() == BodyKind::Data;
         let mut reader = Reader::new(if is_data { self.section(Section::Body) } else { &[] });
@@ -206,7 +206,7 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// The body where it is one value, decoded now; nothing where it is of another kind.
+    /// The body if it is one value, decoded now; nothing if it is of another kind.
     ///
     /// # Errors
     /// When the value is malformed inside.
@@ -217,7 +217,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The elements of all sequence sections, in their order; nothing where the body is of another
+    /// The elements of all sequence sections, in their order; nothing if the body is of another
     /// kind, or one of them is malformed.
     pub(crate) fn sequence(&self) -> Option<Vec<Value<'a>>> {
         let mut reader = Reader::new(self.section(Section::Body));
@@ -230,7 +230,7 @@ impl<'a> Message<'a> {
         (self.body_kind() == BodyKind::Sequence).then_some(elements)
     }
 
-    /// The bytes of a body that is one string or binary; nothing where it is of another kind. They
+    /// The bytes of a body that is one string or binary; nothing if it is of another kind. They
     /// are not looked into.
     pub(crate) fn text_or_binary(&self) -> Option<&'a [u8]> {
         let mut reader = self.value_reader().ok()?;
@@ -258,7 +258,7 @@ impl<'a> Message<'a> {
         self.bytes
     }
 
-    /// A section with its descriptor; empty where it is absent. Several data or sequence sections
+    /// A section with its descriptor; empty if it is absent. Several data or sequence sections
     /// are one body.
     pub fn section(&self, section: Section) -> &'a [u8] {
         self.bytes.get(self.sections.range(section)).unwrap_or_default()

@@ -152,7 +152,7 @@ impl SenderSettleMode {
         }
     }
 
-    /// The field's value; absent where it is the default.
+    /// The field's value; absent if it is the default.
     fn field(self) -> Option<u8> {
         (self != Self::default()).then_some(self as u8)
     }

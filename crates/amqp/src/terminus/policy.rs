@@ -51,7 +51,7 @@ impl TerminusDurability {
         self as u32
     }
 
-    /// The field's value; absent where it is the default.
+    /// The field's value; absent if it is the default.
     pub(super) fn field(self) -> Option<u32> {
         (self != Self::default()).then_some(self.code())
     }
@@ -76,7 +76,7 @@ impl ExpiryPolicy {
         }
     }
 
-    /// The field's value; absent where it is the default.
+    /// The field's value; absent if it is the default.
     pub(super) fn field(self) -> Option<&'static str> {
         (self != Self::default()).then_some(self.symbol())
     }

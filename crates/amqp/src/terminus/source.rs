@@ -31,7 +31,7 @@ pub struct Source {
     pub filter: Fields,
     /// The outcome of deliveries that the receiver never settled.
     pub default_outcome: Option<Outcome>,
-    /// Symbols of the outcomes that the link may use; all of them where empty.
+    /// Symbols of the outcomes that the link may use; all of them if empty.
     pub outcomes: Symbols,
     /// The capabilities of the node, or those asked for.
     pub capabilities: Symbols,

@@ -55,13 +55,13 @@ pub(crate) fn is_empty(code: u8) -> bool {
     code & 0xf0 == 0x40
 }
 
-/// Bytes of every value with this constructor, where all bytes are some value; nothing where there
+/// Bytes of every value with this constructor, if all bytes are some value; nothing if there
 /// is something to check.
 pub(crate) fn free_width(code: u8) -> Option<usize> {
     width(code).filter(|_| !matches!(code, BOOLEAN | CHAR))
 }
 
-/// Bytes of every value with this constructor; nothing where they differ, or there is no such type.
+/// Bytes of every value with this constructor; nothing if they differ, or there is no such type.
 pub(crate) fn width(code: u8) -> Option<usize> {
     match code {
         NULL | TRUE | FALSE | UINT_0 | ULONG_0 => Some(0),

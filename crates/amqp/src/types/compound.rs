@@ -1,6 +1,6 @@
 //! Lists, maps, arrays and described values, walked without copying.
 //!
-//! Their bytes were checked when they were decoded, so iterators end early only where that check
+//! Their bytes were checked when they were decoded, so iterators end early only if that check
 //! is broken.
 
 use core::fmt;

@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
         self.chunk().map(u32::from_be_bytes)
     }
 
-    /// A size or count: one octet where `is_short`, four otherwise.
+    /// A size or count: one octet if `is_short`, four otherwise.
     fn count(&mut self, is_short: bool) -> Result<u32> {
         if is_short { self.byte().map(u32::from) } else { self.u32() }
     }

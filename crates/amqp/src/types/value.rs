@@ -79,7 +79,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A whole number of any width, where an `i64` holds it; a timestamp is one of milliseconds.
+    /// A whole number of any width, if an `i64` holds it; a timestamp is one of milliseconds.
     pub fn as_i64(&self) -> Option<i64> {
         match *self {
             Value::Ubyte(number) => Some(number.into()),

@@ -59,7 +59,7 @@ impl Pair {
         self.connect_with(Options::default())
     }
 
-    /// The same where the broker has decided otherwise.
+    /// The same if the broker has decided otherwise.
     pub(crate) fn connect_with(&mut self, options: Options) -> usize {
         let session = SessionId(self.ends.len() as u64 + 1);
         self.engine.open_session(session);

@@ -151,7 +151,7 @@ fn terminus(source: &Source) -> String {
     line + &ends(source.expiry_policy, source.timeout, &source.dynamic_node_properties)
 }
 
-/// When a terminus and its node end, where that is not with the link.
+/// When a terminus and its node end, if that is not with the link.
 fn ends(policy: ExpiryPolicy, timeout: u32, properties: &Fields) -> String {
     let mut line = String::new();
     if (policy, timeout) != (ExpiryPolicy::LinkDetach, 0) {

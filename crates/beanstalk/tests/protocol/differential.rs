@@ -60,7 +60,7 @@ struct Peer {
 }
 
 impl Pair {
-    /// `None` where the comparison is not wanted.
+    /// `None` if the comparison is not wanted.
     pub(crate) fn start(peers: usize) -> Option<Self> {
         let real = Beanstalkd::start()?;
         let mut ours = Ours::new();

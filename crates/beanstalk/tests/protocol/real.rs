@@ -27,7 +27,7 @@ pub(crate) struct Client {
 }
 
 impl Beanstalkd {
-    /// `None` where the comparison is not wanted.
+    /// `None` if the comparison is not wanted.
     pub(crate) fn start() -> Option<Self> {
         if env::var_os(SKIP).is_some() {
             return None;

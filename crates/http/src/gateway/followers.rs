@@ -25,7 +25,7 @@ pub(crate) struct Followers {
     cut_off: Vec<Ticket>,
 }
 
-/// The channel of a follower's messages, and the reason for its end where the client has to know.
+/// The channel of a follower's messages, and the reason for its end if the client has to know.
 #[derive(Clone, Debug)]
 pub(crate) struct ToFollower {
     pub(crate) messages: mpsc::Sender<Delivery>,

@@ -107,7 +107,7 @@ impl RequestQueue {
 const POISONED: &str = "invariant: no thread panics while it holds the queue";
 
 /// Requests that may wait for the broker; one more is refused. They wait only while the log stalls,
-/// or where tens of thousands come at once.
+/// or if tens of thousands come at once.
 pub const REQUESTS_MAX: usize = 10_000;
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ impl<D: Disk> Scan<'_, '_, D> {
         }
     }
 
-    /// The mark of a batch that begins there, even where the file ends within the batch.
+    /// The mark of a batch that begins there, even if the file ends within the batch.
     fn mark_at(&mut self, at: u64) -> Option<Mark> {
         let life = self.life;
         Mark::decode(self.window.part(at, life.mark_bytes()), life, usize::MAX)
@@ -157,7 +157,7 @@ pub(super) fn claimed_bytes(header: &[u8]) -> Option<usize> {
     usize::try_from(u32_at(header, 0)?).ok()?.checked_add(FRAME_HEADER_BYTES)
 }
 
-/// The life of a segment's file: as its header says, or, where that is damaged, as the first mark
+/// The life of a segment's file: as its header says, or, if that is damaged, as the first mark
 /// says that can be read.
 pub(super) fn life_of<D: Disk>(
     window: &mut Window<'_, D>,

@@ -24,7 +24,7 @@ impl<'a> Sums<'a> {
         Self { bytes, prefixes }
     }
 
-    /// CRC-32C of bytes with checksum `seed` and, behind them, of a part of these; `None` where
+    /// CRC-32C of bytes with checksum `seed` and, behind them, of a part of these; `None` if
     /// the part does not lie in them.
     pub(crate) fn append(&self, seed: u32, part: Range<usize>) -> Option<u32> {
         let bytes = part.end.checked_sub(part.start)?;

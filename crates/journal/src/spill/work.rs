@@ -173,7 +173,7 @@ struct Head {
 }
 
 impl Head {
-    /// `None` where there is none, or no body is so long.
+    /// `None` if there is none, or no body is so long.
     fn decode(bytes: &[u8]) -> Option<Self> {
         let length = usize::try_from(u32_at(bytes, 0)?).ok()?;
         let crc = u32_at(bytes, 4)?;

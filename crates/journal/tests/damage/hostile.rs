@@ -281,7 +281,7 @@ fn mend_one(bytes: &mut [u8], at: usize, range: std::ops::Range<usize>, seed: u3
     }
 }
 
-/// Zero where the bytes end before.
+/// Zero if the bytes end before.
 fn number(bytes: &[u8], at: usize) -> u32 {
     let raw = bytes.get(at..at + 4).and_then(|raw| raw.try_into().ok());
     raw.map_or(0, u32::from_le_bytes)

@@ -43,7 +43,7 @@ pub(crate) struct Observer {
 }
 
 impl Redis {
-    /// `None` where the comparison is not wanted.
+    /// `None` if the comparison is not wanted.
     pub(crate) fn start() -> Option<Self> {
         if env::var_os(SKIP).is_some() {
             return None;

@@ -172,7 +172,7 @@ impl Printer<'_> {
         }
     }
 
-    /// In double quotes where it needs them, and at times where it does not.
+    /// In double quotes if it needs them, and at times if it does not.
     fn name(&mut self, name: &str) -> String {
         let is_plain = name != "IN" && name.chars().all(char::is_alphanumeric);
         if is_plain && !self.rng.one_in(4) {

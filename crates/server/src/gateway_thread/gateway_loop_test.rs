@@ -318,7 +318,7 @@ fn receives_are_limited() {
 }
 
 /// A send that waits takes no step of the broker, and has a deadline: a reactor has to know of it
-/// where nothing else happens.
+/// if nothing else happens.
 #[test]
 fn sends_short_of_memory_time_out() {
     let mut turns = Turns::with_memory("quiet", Some(64 << 20));

@@ -18,7 +18,7 @@ fn other_sites_are_refused() {
     http.ask("GET /queues/q").says(404, "no queue q");
 }
 
-/// Also where it listens to all the world.
+/// Also if it listens to all the world.
 #[test]
 fn only_allowed_names_are_served() {
     let allowed_hosts = vec!["broker.example".parse().unwrap()];

@@ -48,7 +48,7 @@ fn who_receives_by_amqp_is_detached() {
     server.shutdown().unwrap();
 }
 
-/// As Redis does where a client leaves too much unread.
+/// As Redis does if a client leaves too much unread.
 #[test]
 fn who_subscribes_by_redis_is_closed() {
     let (server, mut http) = ruled(r#"{"max_messages":70,"when_full":"disconnect"}"#);
