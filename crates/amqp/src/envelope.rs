@@ -1,5 +1,5 @@
-//! Messages that other protocols make with more than a payload, as AMQP would have brought them: so
-//! every consumer and every selector sees all that their sender said.
+//! Messages that other protocols make with more than a payload, as AMQP would have brought them. So
+//! every consumer and every selector sees all parts that their sender gave.
 
 use alloc::vec::Vec;
 

@@ -22,8 +22,8 @@ const DELIVERY_TIME: &str = "x-opt-delivery-time";
 /// The same, in milliseconds from when it was sent.
 const DELIVERY_DELAY: &str = "x-opt-delivery-delay";
 
-/// The readers for [`FORMAT`], and for messages that other protocols brought, as consumers of AMQP
-/// see them: with a header and the time of arrival, without properties, all payload.
+/// The readers for [`FORMAT`], and for messages that other protocols brought. Consumers of AMQP see
+/// these with a header and the time of arrival, without properties, all payload.
 #[must_use]
 pub fn formats() -> Formats {
     Formats { property, outline, index, payload, fingerprint, group }

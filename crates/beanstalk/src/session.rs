@@ -6,7 +6,7 @@
 //!                           Line <-> Excess       put with a body too large
 //!                           Line <-> RestOfLine   no line end in 224 bytes
 //! ```
-//! Nothing is read while a reply of the engine is awaited: so answers leave in the order of their
+//! Nothing is read while a reply of the engine is awaited. So answers leave in the order of their
 //! commands, and a waiting `reserve` holds up everything behind it.
 
 use alloc::vec::Vec;

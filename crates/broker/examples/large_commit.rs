@@ -1,4 +1,4 @@
-//! The time of a large commit, and the waits of a neighbour: one session commits many messages
+//! The time of a large commit, and the waits of a neighbour. One session commits many messages
 //! while another puts one after the other; then the log is read again.
 //!
 //! `cargo run --release -p dunlin-broker --example large_commit -- DIRECTORY [MESSAGES [BYTES]]`

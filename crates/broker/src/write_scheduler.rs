@@ -79,8 +79,8 @@ impl WriteScheduler {
         if waits { None } else { self.begin(broker, now) }
     }
 
-    /// The write that begins when the reactors are idle: one at a time, since a second one would
-    /// only split the next batch, and none that can wait for an awaited frame.
+    /// The write that begins when the reactors are idle. It is one at a time, since a second one
+    /// would only split the next batch, and none that can wait for an awaited frame.
     pub fn poll_idle<F: Clone>(
         &mut self,
         broker: &mut Broker<F>,
@@ -255,8 +255,8 @@ pub const IDLE_WRITE_DELAY: Nanos = Nanos::from_millis(5);
 /// A reactor that writes is away for no longer than a turn of many commands takes.
 const QUICK_WRITE: Nanos = Nanos::from_millis(2);
 
-/// Turns in a row before a connection counts as the sole client: a few round trips, so that clients
-/// which only happen to take turns do not wait for each other's syncs.
+/// Turns in a row before a connection counts as the sole client. They are a few round trips, so
+/// that clients that only happen to take turns do not wait for each other's syncs.
 const SOLE_TURNS: u32 = 4;
 
 /// Bytes that are worth a write of their own beside the one under way: from here on a write takes

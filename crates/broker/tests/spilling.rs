@@ -1,4 +1,4 @@
-//! Bodies that no log has, in files beside it: they are there as long as a message or a reply needs
+//! Bodies that no log has, in files beside it. They are there as long as a message or a reply needs
 //! them, and damaged bytes reach no client.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]

@@ -79,8 +79,8 @@ impl RealDisk {
         Ok(Self { probe, descriptors, ..self })
     }
 
-    /// Opens a directory that must exist, to look into it: writes nothing, so that a copy on a
-    /// read-only file system will do, and keeps others from using it meanwhile.
+    /// Opens a directory that must exist, to look into it. Writes nothing, so a copy on a read-only
+    /// file system will do, and keeps others from using it meanwhile.
     ///
     /// # Errors
     /// [`OpenError`]: another process uses it, or it cannot be opened.
@@ -129,8 +129,8 @@ impl RealDisk {
         &self.probe
     }
 
-    /// Checks that the directory is still at its path, and these files still in it by these names:
-    /// bytes written to a removed file are lost with this process.
+    /// Checks that the directory is still at its path, and these files still in it by these names.
+    /// Bytes written to a removed file are lost with this process.
     ///
     /// # Errors
     /// One is gone, or another is in its place, or the device does not tell.

@@ -81,7 +81,7 @@ impl File {
 
     /// Flushes the bytes that went through the page cache, one flush after another, and none after
     /// one has failed. The kernel reports an error to one of the flushing threads, even for the
-    /// bytes of another: of two at once the other one would be told that its own are safe.
+    /// bytes of another. With two at once, the other one would be told that its own are safe.
     pub(crate) fn flush(
         &self,
         flush: impl FnOnce(&OwnedFd) -> Result<(), Errno>,
@@ -112,7 +112,7 @@ impl File {
     }
 
     /// Another descriptor past the page cache, by which a write need not be on the device when it
-    /// returns; if there is one, these are whole blocks and the system opens it.
+    /// returns. There is one if these are whole blocks and the system opens it.
     pub(crate) fn direct_unsynced(&self, from: u64, to: u64) -> Option<OwnedFd> {
         let block = BLOCK_BYTES as u64;
         let has_direct = self.handles.direct.is_some();

@@ -234,7 +234,7 @@ fn decide(
 
 /// True if direct writes are slower by so much that buffered ones are better. About as fast alone
 /// is faster in pairs, for flushes of cached files wait for each other. A choice that was made
-/// before stands unless the times speak clearly against it; times that differ from try to try, as
+/// before stands unless the times speak clearly against it. Times that differ from try to try, as
 /// beside other load, speak for nothing.
 fn is_slower(direct: &Times, buffered: &Times, before: Option<Method>) -> bool {
     let percent = match before {

@@ -1,5 +1,5 @@
-//! The journal on a real directory: frames are read back by some threads while others write behind
-//! them, past the page cache and through it, and files are used again.
+//! The journal on a real directory. Some threads read frames back while others write behind them,
+//! past the page cache and through it, and files are used again.
 
 #![allow(
     clippy::unwrap_used,

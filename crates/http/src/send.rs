@@ -67,8 +67,8 @@ impl<G: Gateway> App<G> {
     }
 
     /// Each line that is not empty as a message, all or none of them. They are cut as they come,
-    /// and each has room before the next: of a piece that was read, lines of one byte, the messages
-    /// may take thousands of times as much.
+    /// and each has room before the next. The messages of a piece of one-byte lines may take
+    /// thousands of times its bytes.
     async fn send_lines(&self, mut reading: Reading<'_>, mut lines: Lines) -> Result<Answer> {
         let mut permit = BodyPermit::default();
         while let Some(piece) = reading.next().await? {

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use model::MessageId;
 
-/// A lease: the message, and a number that no other lease has had, so that one that is over is
-/// told from the next one of the same message.
+/// A lease: the message, and a number that no other lease has had. The number tells a lease that is
+/// over from the next one of the same message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Token {
     /// Which message.

@@ -24,8 +24,8 @@ pub enum WriteMode {
 /// One directory of files.
 ///
 /// Offsets, lengths and buffers of [`Disk::write`] to a segment are multiples of
-/// [`crate::BLOCK_BYTES`], and the buffer is aligned to it, so that an implementation may use
-/// direct I/O. Errors are final: the journal never repeats a failed write or sync.
+/// [`crate::BLOCK_BYTES`], and the buffer is aligned to it. So an implementation may use direct
+/// I/O. Errors are final: the journal never repeats a failed write or sync.
 pub trait Disk {
     /// An open file. Cloning gives another handle to the same file.
     type File: Clone;

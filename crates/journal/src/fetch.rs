@@ -150,8 +150,8 @@ impl<F: Clone> Fetch<F> {
         payloads
     }
 
-    /// If the device lost the bytes written over a batch that recovery cut off, a frame of the
-    /// same position may be there again: its epoch is an older one.
+    /// The device may lose the bytes written over a batch that recovery cut off. Then a frame of
+    /// the same position is there again: its epoch is an older one.
     fn frame_at(&self, stretch: Stretch<'_>, at: usize, lsn: Lsn) -> Found {
         match stretch.frame_at(at, lsn) {
             Found::Frame { epoch, .. } if !self.is_of_its_time(lsn, epoch) => Found::Other,

@@ -30,7 +30,7 @@ impl Repair {
 }
 
 /// Reports why a directory is refused, and the loss of going on without the missing frames. If
-/// `accept_loss`, writes the control file anew, from the content of all other files: from then on
+/// `accept_loss`, writes the control file anew, from the content of all other files. From then on
 /// the directory is as if the missing frames had never been. Else changes nothing.
 ///
 /// # Errors

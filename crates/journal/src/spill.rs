@@ -8,7 +8,7 @@
 //! ```
 //! A file is written from its begin to its end and removed when everything in it was freed. If
 //! files are mostly dead, the caller is told of the one with the least in it ([`Spill::sparse`])
-//! and puts that elsewhere: so a body that stays keeps no whole file. It takes descriptors as long.
+//! and puts that elsewhere. So a body that stays keeps no whole file. It takes descriptors as long.
 //! No operation waits for a device: writes go to the page cache, and bodies freed soon never leave
 //! it.
 

@@ -23,8 +23,8 @@ fn options() -> JournalOptions {
     tiny(StorePolicy::Always)
 }
 
-/// Lives of a directory, each begun by a start and ended by a kill; the image before each start and
-/// the one after the last life, with the values stored by then.
+/// Lives of a directory, each begun by a start and ended by a kill. Gives the image before each
+/// start and the one after the last life, with the values stored by then.
 fn lives(salt: u64, lives: u64, puts: u64) -> Vec<(MemoryDisk, Contents)> {
     let disk = MemoryDisk::default();
     let mut images = vec![(disk.image(), Contents::new())];

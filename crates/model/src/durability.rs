@@ -75,7 +75,7 @@ impl DependsOn {
     }
 
     /// Waits for both of two moments of one log. The log grows durable in order, and a frame counts
-    /// only when it is as durable as it asks itself: so it is enough to wait for the later. To ask
+    /// only when it is as durable as it asks itself. So it is enough to wait for the later. To ask
     /// the later frame for the level of the earlier could be to wait for ever: nothing may sync it.
     #[must_use]
     pub fn and(self, other: Self) -> Self {

@@ -84,7 +84,7 @@ pub const UNCOMMITTED_BYTES_MAX: usize = 1024 * 1024 * 1024;
 /// Messages that come of one transaction, if topics make several of one.
 pub const TRANSACTION_COPIES_MAX: usize = 1_000_000;
 
-/// Messages that one step gives to the consumers of one queue; it goes on in the next, so that a
+/// Messages that one step gives to the consumers of one queue. It goes on in the next, so a
 /// consumer that asks for a million stalls no other.
 pub const DELIVERIES_PER_STEP_MAX: usize = 1_024;
 

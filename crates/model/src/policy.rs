@@ -88,7 +88,7 @@ pub enum WhenFull {
     /// It is refused.
     Reject,
     /// It is stored, and the oldest ready messages of the least urgent priority are deleted until
-    /// it fits: the new one itself, if all others are held, delayed or buried.
+    /// it fits. The new one itself goes if all others are held, delayed or buried.
     DropOldest,
     /// The same, but that these become dead letters; if dead letters are dropped, and in the
     /// queue of dead letters itself, they are deleted.

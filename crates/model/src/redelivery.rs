@@ -15,7 +15,7 @@ pub struct Redelivery {
     /// The longest that comes of it; `None`: ten times the delay.
     pub delay_max: Option<Nanos>,
     /// The share of it by which the delay is longer or shorter, differently for each message and
-    /// attempt, so that messages which failed together do not come back together.
+    /// attempt. So messages that failed together do not come back together.
     pub jitter: Thousandths,
 }
 

@@ -1,8 +1,8 @@
 //! The records of which frames and snapshots are made, as values; `codec.rs` has their bytes.
 //!
-//! A Changed record holds all that can change about a message, not a difference. Replaying the
-//! same records twice, or on a state that already contains some of them, therefore ends in the
-//! same state; a snapshot taken while traffic goes on depends on it.
+//! A Changed record holds all that can change about a message, not a difference. Replaying the same
+//! records twice, or on a state that already contains some of them, therefore ends in the same
+//! state. A snapshot taken while traffic goes on depends on it.
 
 use core::fmt;
 

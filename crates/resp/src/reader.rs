@@ -136,8 +136,8 @@ impl Reader {
         !self.head.is_empty()
     }
 
-    /// Takes the next command, if it is there as a whole, has the same words as the last one but
-    /// for the last of them, and `see` makes something of that.
+    /// Takes the next command if it is there as a whole, has the same words as the last one except
+    /// the last word, and `see` makes something of that word.
     pub(crate) fn take_alike<T>(
         &self,
         input: &mut InputBuffer,

@@ -35,7 +35,7 @@
 //!   no string, IN is unknown and LIKE false, as in ActiveMQ and Qpid. So `x NOT LIKE …` is true
 //!   for a number, `x NOT IN …` is not. `x NOT BETWEEN a AND b` is `x < a OR x > b`.
 //! * A value that is no boolean is unknown as an operand of AND, OR and NOT, and does not match.
-//! * Integers have 64 bits and divide as in Java, towards zero: 7 / 2 is 3, as in Open MQ;
+//! * Integers have 64 bits and divide as in Java, towards zero: 7 / 2 is 3, as in Open MQ.
 //!   ActiveMQ, Artemis and Qpid make it 3.5. A result beyond 64 bits goes on as an approximate
 //!   number; nothing wraps. Arithmetic with a value that is no number, and division by zero, exact
 //!   or not, is unknown. An integer meets an approximate number as a double.

@@ -3,8 +3,8 @@
 //! A pattern is cut at its `%` into runs. The first run has to begin the text and the last one to
 //! end it. Those between are looked for one after the other, each as far to the left as it goes. No
 //! choice is ever taken back: the text between runs is free, so the leftmost place leaves most to
-//! the others. A run without `_` is found by the core library's search, which is linear; one with
-//! `_` by shift-and, which keeps the partial matches as the bits of one word.
+//! the others. A run without `_` is found by the core library's search, which is linear. One with
+//! `_` is found by shift-and, which keeps the partial matches as the bits of one word.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;

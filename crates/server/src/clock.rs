@@ -18,8 +18,8 @@ impl Clock {
         Self { start: Instant::now(), base: Self::wall(), ahead: Nanos::ZERO }
     }
 
-    /// The same clock, put forward if it would show less than `latest`: a store may remember a
-    /// time that the wall clock, set back since, has yet to reach.
+    /// The same clock, put forward if it would show less than `latest`. A store may remember a time
+    /// that the wall clock, set back since, has yet to reach.
     pub(crate) fn not_before(self, latest: Nanos) -> Self {
         let ahead = latest.since(self.now());
         Self { base: self.base + ahead, ahead: self.ahead + ahead, ..self }

@@ -6,8 +6,8 @@ use model::SessionId;
 
 use crate::connection::Connection;
 
-/// A table of connections. A place is used again, an id never: the serial number tells them
-/// apart, so an event or a reply for a connection that is gone finds nothing.
+/// A table of connections. A place is used again, an id never. The serial number tells them apart,
+/// so an event or a reply for a connection that is gone finds nothing.
 #[derive(Debug)]
 pub(crate) struct Connections {
     reactor: u64,

@@ -72,7 +72,7 @@ impl ServiceManager {
     }
 
     /// Tells that the server lives, as often as the environment asks for (`WATCHDOG_USEC`), from a
-    /// thread of its own: twice in that time, as long as a command could be served.
+    /// thread of its own. It does so twice in that time, as long as a command could be served.
     ///
     /// # Errors
     /// The system refuses a thread.

@@ -289,7 +289,7 @@ const CLOSING_STEPS_PER_TURN: u64 = STEPS_PER_TURN / 4;
 /// An answer that a session makes by itself costs a step for so many bytes.
 const ANSWER_BYTES_PER_STEP: usize = 16;
 
-/// An answer of the broker costs, beside its steps, one for so many copied bytes: so a turn fills
+/// An answer of the broker costs, beside its steps, one for so many copied bytes. So a turn fills
 /// buffers by 8 MiB at most, plus the last answer.
 const BODY_BYTES_PER_STEP: usize = 128;
 

@@ -241,8 +241,8 @@ impl Connection {
             let is_new = consumer.unsent.insert(delivery.message);
             assert!(is_new, "invariant: what is held is not delivered again");
         }
-        // A durable delivery keeps its order on the link; another may overtake it (JMS 3.1, 6.2.9):
-        // else a message with a failed delivery just journalled comes behind its followers.
+        // A durable delivery keeps its order on the link; another may overtake it (JMS 3.1, 6.2.9).
+        // Otherwise a message with a failed delivery just journalled comes behind its followers.
         let mut after = after.and(opened);
         if delivery.durability != Durability::None {
             consumer.latest = consumer.latest.and(after);

@@ -1,5 +1,5 @@
-//! The next questions for the engine. A wish of the peer that means many messages is kept as it is
-//! and taken apart one by one, so that a frame of thirty bytes makes no long list.
+//! The next questions for the engine. A request of the peer that means many messages is kept as it
+//! is and taken apart one by one. So a frame of thirty bytes makes no long list.
 
 use alloc::collections::VecDeque;
 

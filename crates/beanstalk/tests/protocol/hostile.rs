@@ -1,5 +1,5 @@
 //! A peer's input, by mistake or malice, must neither stop the session nor throw it out of step nor
-//! cost memory, and must mean the same however the network cuts it into pieces.
+//! cost memory. It must mean the same however the network cuts it into pieces.
 //!
 //! The fuzz targets in `fuzz/` share [`bytes`] and [`codec`].
 

@@ -37,7 +37,7 @@ impl Harness {
         let mut broker = if policy == StorePolicy::Memory {
             Broker::in_memory(engine)
         } else {
-            // A log that is made ready at the start and never full: to fill it with zeros is dear,
+            // A log that is made ready at the start and never full. To fill it with zeros is dear,
             // and comes in large steps, which some commands would pay for all.
             let journal = JournalOptions {
                 segment_bytes: LOG_BYTES,

@@ -6,7 +6,7 @@
 //!        -> ask -> (reply: ask again)* -> reply: answered -> read
 //!        -> follow-ups, of which each asks or answers -> read
 //! ```
-//! Nothing is read while a reply of the engine is awaited: so answers leave in the order of their
+//! Nothing is read while a reply of the engine is awaited. So answers leave in the order of their
 //! commands, and a command that waits holds up everything behind it. Messages of subscriptions come
 //! at any time, and are settled also while a command waits.
 

@@ -1,5 +1,5 @@
 //! A peer's input, by mistake or malice, must neither stop the session nor throw it out of step nor
-//! cost memory, and must mean the same however the network cuts it into pieces.
+//! cost memory. It must mean the same however the network cuts it into pieces.
 //!
 //! The fuzz targets in `fuzz/` share [`bytes`], [`alone`] and [`commands`].
 
@@ -69,8 +69,8 @@ fn replay(input: &[u8], size: usize) -> Vec<u8> {
 }
 
 /// Any commands of three clients, as an array of words each: they get whole answers, and none that
-/// reports a fault of ours. The first byte gives the client of a command and its number of words;
-/// of each word, one byte says which of the known ones it is, or how many bytes follow.
+/// reports a fault of ours. The first byte gives the client of a command and its number of words.
+/// For each word, one byte says which of the known ones it is, or how many bytes follow.
 pub(crate) fn commands(mut input: &[u8]) {
     let mut ours = Ours::new(Options::default());
     let clients = [ours.connect(), ours.connect(), ours.connect()];

@@ -1,5 +1,5 @@
-//! Elements that are popped from a queue that protects them: the next command of any kind is done
-//! with them, and a client that is gone before it has not taken them.
+//! Elements that are popped from a queue that protects them. The next command of any kind is done
+//! with them. A client that is gone before it has not taken them.
 
 use engine::EngineOptions;
 use model::{Nanos, StorePolicy};

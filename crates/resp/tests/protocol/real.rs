@@ -99,7 +99,7 @@ impl Redis {
     }
 
     /// Observes so many connections, which have said nothing yet, once Redis has let go of all
-    /// earlier ones: until then one of those may wait, and be served.
+    /// earlier ones. Until then one of those may wait, and be served.
     pub(crate) fn observe(&self, connections: usize) -> Observer {
         let mut observer = Observer { client: self.connect(), before: Traffic::default() };
         let deadline = Instant::now() + PATIENCE;

@@ -1,5 +1,5 @@
-//! Clients that go away while they wait, by a reset, by closing, by both versions of HTTP: nothing
-//! that waited is done for them, and the places that they had are free.
+//! Clients that go away while they wait, by a reset, by closing, by both versions of HTTP. Their
+//! waiting requests are not done, and their places are free.
 
 use std::net::Shutdown;
 use std::time::Duration;
