@@ -2,7 +2,8 @@
 """HTTP sends that wait for memory, and receives that wait for messages, of clients that are gone.
 
 An attacker pipelined ten requests on each of twenty connections, reset them, and kept seats,
-memory and waits for as long as --block-timeout says; then what nobody waits for any longer was stored.
+memory and waits for as long as --block-timeout says; then what nobody waits for any longer was
+stored.
 Right: nothing that waited is done for a client that is gone, and its seat is free, by a reset or
 by FIN."""
 

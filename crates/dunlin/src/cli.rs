@@ -424,9 +424,9 @@ pub(crate) struct Serve {
     /// by beanstalkd]
     #[arg(long, value_name = "BYTES", env = "DUNLIN_MAX_MESSAGE_BYTES", value_parser = parse::size)]
     pub(crate) max_message_bytes: Option<usize>,
-    /// Rules of a queue (* for all others): NAME:release-order=back|front; NAME:max-delivery-attempts=N
-    /// (failed deliveries until a message is a dead letter; 0: any number);
-    /// NAME:dead-letters=park-persistent|park|drop (memory-only messages are deleted, or parked
+    /// Rules of a queue (* for all others): NAME:release-order=back|front;
+    /// NAME:max-delivery-attempts=N (failed deliveries until a message is a dead letter; 0: any
+    /// number); NAME:dead-letters=park-persistent|park|drop (memory-only messages are deleted, or parked
     /// too, or all are deleted); NAME:pop-lease=TIME (an element popped over Redis returns if its
     /// connection ends within that time and before its next command); NAME:max-messages=N and
     /// NAME:max-bytes=N (bounds of the queue, or of each subscription of a topic);

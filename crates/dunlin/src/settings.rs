@@ -341,7 +341,8 @@ mod tests {
  list-head = 'left'
             disk-limit = '2G'
             memory-limit = '256M'
-            [queues.'*']\n release-order = 'back'\n max-delivery-attempts = 3\n dead-letters = 'drop'
+            [queues.'*']
+ release-order = 'back'\n max-delivery-attempts = 3\n dead-letters = 'drop'
             pop-lease = '30s'\n max-messages = 8\n max-bytes = 9
             when-full = 'reject'\n target-age = '8s'
             redelivery-delay = '1s'

@@ -45,9 +45,10 @@ impl<G: Gateway> App<G> {
             // While others read slowly, the message stays in its queue until there is room for the
             // answer.
             let likely = max_count.saturating_mul(LIKELY_BYTES).min(ANSWER_BYTES);
+            let wait_max = self.options.block_timeout;
             tokio::select! {
                 biased;
-                more = self.unread.await_more(&mut permit, likely, self.options.block_timeout) => more?,
+                more = self.unread.await_more(&mut permit, likely, wait_max) => more?,
                 () = asker.left() => {}
             }
         }

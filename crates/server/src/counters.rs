@@ -83,8 +83,8 @@ impl fmt::Display for Counters {
         )?;
         writeln!(
             f,
-            "  memory: {memory_bytes} bytes of {memory_limit}, {bodies_paged_out} messages on the disk \
-             only"
+            "  memory: {memory_bytes} bytes of {memory_limit}, {bodies_paged_out} messages on the \
+             disk only"
         )?;
         writeln!(
             f,

@@ -671,7 +671,8 @@ impl Message {
     /// True if it is hidden, and expired at this time, before that. A message that was rejected
     /// can expire while it is hidden.
     fn was_over(&self, expires: Nanos) -> bool {
-        matches!(self.place, Place::Delayed(until) if self.is_hidden && expires + SCARCE_RETRY <= until)
+        let Place::Delayed(until) = self.place else { return false };
+        self.is_hidden && expires + SCARCE_RETRY <= until
     }
 }
 

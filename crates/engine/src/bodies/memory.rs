@@ -8,8 +8,9 @@
 //! other body. Bodies that only memory has are in the same lines if there is a spill: see
 //! `spilling.rs`.
 //!
-//! If the body of a message is paged out, its consumer gets [`model::PagedOut`], and the caller fills
-//! that in. Only commands that look into bodies themselves wait for them here: see `waits.rs`.
+//! If the body of a message is paged out, its consumer gets [`model::PagedOut`], and the caller
+//! fills that in. Only commands that look into bodies themselves wait for them here: see
+//! `waits.rs`.
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;
