@@ -78,7 +78,7 @@ pub(crate) enum BodyOwner {
 
 /// A body: a message's own, under its number, or a shared one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct StoredBody<'b> {
+pub(crate) struct BodyRef<'b> {
     pub(crate) stored: &'b Stored,
     pub(crate) owner: BodyOwner,
     /// The frame of the log that has it, or will.
@@ -87,7 +87,7 @@ pub(crate) struct StoredBody<'b> {
     pub(crate) spilled: Option<NonZeroU64>,
 }
 
-impl StoredBody<'_> {
+impl BodyRef<'_> {
     /// The place of the body outside memory, even if it is in memory too. `None`: it has none.
     pub(crate) fn place(&self) -> Option<BodyPlace> {
         self.frame.map(BodyPlace::Frame).or_else(|| self.spilled.map(BodyPlace::Spill))
@@ -287,7 +287,7 @@ impl Bodies {
     pub(crate) fn settle_body(
         &mut self,
         id: MessageId,
-        kept: &StoredBody<'_>,
+        kept: &BodyRef<'_>,
         push: Push,
         store: &mut MessageStore,
     ) {
@@ -328,12 +328,12 @@ impl Bodies {
     }
 
     /// True if its body may be elsewhere one day.
-    fn may_leave(&self, kept: &StoredBody<'_>) -> bool {
+    fn may_leave(&self, kept: &BodyRef<'_>) -> bool {
         kept.frame.is_some() || self.memory.spilling.is_there()
     }
 
     /// True if the log has nothing to write before its body may leave.
-    fn is_written(&self, kept: &StoredBody<'_>) -> bool {
+    fn is_written(&self, kept: &BodyRef<'_>) -> bool {
         kept.frame.is_none_or(|frame| frame <= self.memory.written)
     }
 
@@ -342,7 +342,7 @@ impl Bodies {
         &'e self,
         name: MessageId,
         store: &'e MessageStore,
-    ) -> Option<StoredBody<'e>> {
+    ) -> Option<BodyRef<'e>> {
         let own = || store.messages.get(name.0)?.kept();
         self.sharing.get(name).map(SharedBody::kept).or_else(own)
     }
@@ -359,7 +359,7 @@ impl Bodies {
     pub(crate) fn move_body_out(
         &mut self,
         id: MessageId,
-        kept: &StoredBody<'_>,
+        kept: &BodyRef<'_>,
         store: &mut MessageStore,
     ) {
         if let Some(place) = kept.spilled {
@@ -438,7 +438,7 @@ impl Bodies {
     }
 
     /// True if it is here, and may leave.
-    fn is_at_home(&self, kept: &StoredBody<'_>) -> bool {
+    fn is_at_home(&self, kept: &BodyRef<'_>) -> bool {
         self.may_leave(kept) && kept.stored.here().is_some()
     }
 
@@ -559,7 +559,7 @@ impl Bodies {
         owner: BodyOwner,
         name: MessageId,
         store: &'e MessageStore,
-    ) -> Option<StoredBody<'e>> {
+    ) -> Option<BodyRef<'e>> {
         self.kept(name, store).filter(|kept| kept.owner == owner && self.is_at_home(kept))
     }
 
@@ -631,7 +631,7 @@ impl Bodies {
     pub(crate) fn all_kept<'e>(
         &'e self,
         store: &'e MessageStore,
-    ) -> impl Iterator<Item = (MessageId, StoredBody<'e>)> {
+    ) -> impl Iterator<Item = (MessageId, BodyRef<'e>)> {
         let messages = store.messages.iter_from(0);
         let own = messages.filter_map(|(id, message)| Some((MessageId(id), message.kept()?)));
         own.chain(self.sharing.iter().map(|(name, shared)| (name, shared.kept())))
@@ -649,7 +649,7 @@ impl SendIds {
 }
 
 /// The place of a body that left memory, and its name.
-pub(crate) fn paged_out_of(name: MessageId, kept: &StoredBody<'_>) -> (BodyPlace, MessageId) {
+pub(crate) fn paged_out_of(name: MessageId, kept: &BodyRef<'_>) -> (BodyPlace, MessageId) {
     let place = kept.place();
     (place.expect("invariant: a body leaves for where it can come back from"), name)
 }

@@ -15,7 +15,7 @@ use core::num::NonZeroU64;
 use model::{Lsn, MessageId};
 
 use crate::bodies::Bodies;
-use crate::bodies::memory::{BodyOwner, Push, ResidentBodies, StoredBody, paged_out_of};
+use crate::bodies::memory::{BodyOwner, BodyRef, Push, ResidentBodies, paged_out_of};
 use crate::store::MessageStore;
 use crate::store::message::{Message, Stored};
 
@@ -41,9 +41,9 @@ pub(crate) struct SharedBody {
 
 impl SharedBody {
     /// It, as memory keeps it.
-    pub(crate) const fn kept(&self) -> StoredBody<'_> {
+    pub(crate) const fn kept(&self) -> BodyRef<'_> {
         let Self { stored, frame, spilled, .. } = self;
-        StoredBody { stored, owner: BodyOwner::Sharing, frame: *frame, spilled: *spilled }
+        BodyRef { stored, owner: BodyOwner::Sharing, frame: *frame, spilled: *spilled }
     }
 }
 

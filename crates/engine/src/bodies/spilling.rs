@@ -13,7 +13,7 @@ use core::num::NonZeroU64;
 use model::MessageId;
 
 use crate::bodies::Bodies;
-use crate::bodies::memory::{BodyOwner, StoredBody};
+use crate::bodies::memory::{BodyOwner, BodyRef};
 use crate::store::MessageStore;
 
 /// The place of a body in the spill, and its size.
@@ -147,7 +147,7 @@ impl Bodies {
         id: MessageId,
         store: &'e MessageStore,
     ) -> Option<&'e Arc<[u8]>> {
-        self.kept(id, store).filter(StoredBody::is_only_here)?.stored.here()
+        self.kept(id, store).filter(BodyRef::is_only_here)?.stored.here()
     }
 
     /// It is not on its way any more.

@@ -28,7 +28,7 @@ use model::{
 };
 use records::{Counters, DeadView, Envelope, Place, Standing, StoredState, place_of};
 
-use crate::bodies::memory::{BodyOwner, StoredBody};
+use crate::bodies::memory::{BodyOwner, BodyRef};
 use crate::ids::{QueueSlot, SessionSlot};
 use crate::log::Placed;
 use crate::store::dispatch::GroupNumber;
@@ -351,13 +351,13 @@ impl Message {
     }
 
     /// Its own body as memory keeps it, unless that is shared.
-    pub(crate) fn kept(&self) -> Option<StoredBody<'_>> {
+    pub(crate) fn kept(&self) -> Option<BodyRef<'_>> {
         let (frame, spilled) = match self.location {
             lsn if self.is_journalled() => (Some(lsn), None),
             Lsn(place) => (None, NonZeroU64::new(place)),
         };
         let kept =
-            StoredBody { stored: &self.body, owner: BodyOwner::Queue(self.queue), frame, spilled };
+            BodyRef { stored: &self.body, owner: BodyOwner::Queue(self.queue), frame, spilled };
         self.shared().is_none().then_some(kept)
     }
 
