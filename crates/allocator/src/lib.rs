@@ -60,7 +60,7 @@ mod tests {
     /// Runs itself again with a delay in its environment: that it is read there under this number
     /// says that the number is right.
     #[test]
-    fn little_memory_is_given_back_soon_and_more_later_unless_the_environment_says() {
+    fn purge_delay_follows_memory_and_environment() {
         if std::env::var_os(NAME).is_some() {
             assert_eq!(delay(), 77);
             keep_within(SCARCE_BYTES - 1);
