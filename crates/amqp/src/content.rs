@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_value_is_not_shown() {
+    fn content_shows_only_readable_values() {
         assert_eq!(of_value(Value::String("text")), None);
         assert_eq!(of_value(Value::Binary(b"bytes")), None);
         let mut data = Vec::new();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_value_is_not_shown() {
+    fn large_value_is_not_shown() {
         for (count, is_shown) in [(1_000, true), (SHOWN_BYTES_MAX, false)] {
             let mut body = Vec::new();
             encode::map(&mut body, |map| {

@@ -92,14 +92,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_is_read_again() {
+    fn sealed_envelope_is_read_back() {
         let (format, body) = seal(&envelope(), b"payload");
         assert_eq!(read(format, &body), Some(envelope()));
         assert!(Message::scan(&body).is_ok(), "any client can read it");
     }
 
     #[test]
-    fn selectors_and_other_protocols_see_their_part() {
+    fn sealed_envelope_serves_selectors_and_payload() {
         let formats = formats();
         let (format, body) = seal(&envelope(), b"payload");
         let subject = Subject {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn fingerprint_is_of_what_is_said() {
+    fn fingerprint_covers_message_content() {
         let said = fingerprint(&envelope(), b"payload");
         let mut again = Envelope {
             durable: false,
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_envelope_shows_none() {
+    fn read_finds_no_envelope_in_others() {
         assert_eq!(read(Format::RAW, b"payload"), None);
         assert_eq!(read(FORMAT, &[0, 0x53, 0x73, 0xff]), None);
     }

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn index_finds_what_a_look_finds() {
+    fn index_matches_the_scan() {
         for count in [INDEXED_FROM, INDEXED_FROM + 1, 100] {
             let mut body = Vec::new();
             message::application_properties(&mut body, |map| {
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_keep_what_they_are_worth() {
+    fn numbers_keep_their_value() {
         let largest = 9_223_372_036_854_775_807;
         assert_eq!(seen(Value::Ulong(largest)), Seen::Integer(i64::MAX));
         assert_eq!(seen(Value::Ulong(largest + 1)), Seen::Float(9_223_372_036_854_775_808.0));
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_selectors_do_not_know_is_there_all_the_same() {
+    fn property_of_unknown_type_is_opaque() {
         for value in [
             Value::Uuid([7; 16]),
             Value::Char('x'),

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn absolute_times_are_told_by_the_wall() {
+    fn absolute_times_use_wall_clock() {
         let in_a_minute = WALL_MILLIS + 60_000;
         let minute = Nanos::from_secs(60);
         assert_eq!(read_of(Some((DELIVERY_TIME, in_a_minute)), None).delay, minute);

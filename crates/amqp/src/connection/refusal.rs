@@ -68,7 +68,7 @@ mod tests {
     /// Every refusal fits into the smallest frame, behind the words that stand before it when a
     /// transaction is rolled back.
     #[test]
-    fn limits_are_conditions_of_their_own_and_fit_into_any_frame() {
+    fn limit_refusals_fit_any_frame() {
         let queue = QueueName::new(&"q".repeat(limits::QUEUE_NAME_BYTES_MAX)).unwrap();
         let full = QueueFull { queue, bound: Bound::Bytes(u64::MAX) };
         let refusals = [

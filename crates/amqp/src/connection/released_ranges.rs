@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_that_went_back_are_remembered_as_one() {
+    fn released_neighbours_join_into_one_run() {
         let mut released_ranges = ReleasedRanges::default();
         note(&mut released_ranges, ENDED, [3, 4, 5, 7, 9, 10]);
         assert_eq!(runs(&released_ranges, ENDED), [(3, 5), (7, 7), (9, 10)]);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_limit_the_oldest_runs_of_a_link_become_one() {
+    fn released_runs_over_limit_merge_oldest() {
         let mut released_ranges = ReleasedRanges::default();
         let many = |from: u64| (0..3_000).map(move |n| from + 2 * n);
         note(&mut released_ranges, ENDED, many(0));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_still_was_not_lost() {
+    fn released_ranges_know_lost_deliveries() {
         let mut released_ranges = ReleasedRanges::default();
         note(&mut released_ranges, ENDED, [3, 4]);
         note(&mut released_ranges, None, [6]);

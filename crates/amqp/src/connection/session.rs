@@ -283,7 +283,7 @@ mod tests {
 
     /// A peer holds as much as it may, by one of many links, and settles its deliveries one by one.
     #[test]
-    fn who_is_held_back_is_looked_at_once() {
+    fn held_back_links_are_readmitted_once() {
         const LINKS: u32 = 8_192;
         let mut session = Session::new(0, &Begin::default(), 1);
         let unsettled = Unsettled { link: LinkId(0), message: None };

@@ -153,7 +153,7 @@ mod tests {
 
     /// Each field with each constructor.
     #[test]
-    fn what_is_checked_is_what_would_be_read() {
+    fn check_agrees_with_read() {
         for (place, code) in (0..14_u8).flat_map(|place| (0..=u8::MAX).map(move |it| (place, it))) {
             for tail in [&[2, b'a', b'b'][..], &[1, 0xff, 0, 0, 0, 0, 0, 0], &[]] {
                 let mut fields = alloc::vec![code::NULL; usize::from(place)];

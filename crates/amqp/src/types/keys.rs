@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_keys_are_refused_in_any_form() {
+    fn equal_keys_in_any_form_refused() {
         let same: [[&[u8]; 2]; 15] = [
             [b"\xa1\x01a", b"\xb1\0\0\0\x01a"],
             [b"\xa1\x03abc", b"\xa1\x03abc"],

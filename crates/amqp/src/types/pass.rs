@@ -187,7 +187,7 @@ mod tests {
     ];
 
     #[test]
-    fn ascii_is_told_from_what_is_none() {
+    fn is_ascii_finds_high_bytes() {
         for length in 0..40 {
             let mut bytes: Vec<u8> = (0..length).map(|byte| byte + 0x50).collect();
             assert!(is_ascii(&bytes), "{bytes:x?}");
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_checked_is_what_would_be_read() {
+    fn check_agrees_with_read() {
         for (code, tail) in (0..=u8::MAX).flat_map(|code| TAILS.map(|tail| (code, tail))) {
             let bytes: Vec<u8> = [&[code], tail].concat();
             let (mut checks, mut reads) = (Reader::new(&bytes), Reader::new(&bytes));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_skipped_is_as_long_as_what_would_be_read() {
+    fn skip_is_as_long_as_read() {
         for (code, tail) in (0..=u8::MAX).flat_map(|code| TAILS.map(|tail| (code, tail))) {
             let bytes: Vec<u8> = [&[code], tail].concat();
             let (mut skips, mut reads) = (Reader::new(&bytes), Reader::new(&bytes));

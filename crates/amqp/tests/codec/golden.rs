@@ -23,7 +23,7 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn frames_of_qpid_jms_say_what_the_file_says() {
+fn qpid_jms_frames_match_golden_file() {
     let told = fs::read_to_string(PATH).unwrap();
     let mut read = String::new();
     for line in told.lines().filter(|line| line.starts_with(['#', '>'])) {
@@ -39,7 +39,7 @@ fn frames_of_qpid_jms_say_what_the_file_says() {
 }
 
 #[test]
-fn frames_of_qpid_jms_survive_our_encoder() {
+fn qpid_jms_frames_survive_our_encoder() {
     let mut compared = 0;
     for bytes in frames() {
         let Split::Frame { frame, .. } = Frame::split(&bytes, u32::MAX).unwrap() else { panic!() };

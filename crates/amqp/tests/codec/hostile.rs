@@ -95,7 +95,7 @@ fn list(element: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn empty_elements_are_counted_up_to_their_limit() {
+fn empty_elements_have_a_limit() {
     let array = array_of_zeros;
     let encoded = array(EMPTY_ELEMENTS_MAX);
     let Ok(Value::Array(zeros)) = Value::decode(&encoded) else { panic!() };
@@ -105,7 +105,7 @@ fn empty_elements_are_counted_up_to_their_limit() {
 
 /// In any frame: lists of arrays, maps of them, or several fields.
 #[test]
-fn empty_elements_of_all_arrays_are_counted_together() {
+fn empty_elements_count_over_all_arrays() {
     let half = |more| array_of_zeros(EMPTY_ELEMENTS_MAX / 2 + more);
     let several = |elements: &[Vec<u8>]| {
         let size = u32::try_from(elements.concat().len() + 4).unwrap().to_be_bytes();
@@ -260,7 +260,7 @@ fn hostile_symbols_are_refused() {
 }
 
 #[test]
-fn a_delivery_tag_has_at_most_32_octets() {
+fn delivery_tag_length_is_limited() {
     let transfer = |length: usize| {
         let tag = vec![7; length];
         let (size, tag_size) = (u8::try_from(length + 5).unwrap(), u8::try_from(length).unwrap());
@@ -313,7 +313,7 @@ fn hostile_sasl_is_refused() {
 }
 
 #[test]
-fn plain_has_three_parts_and_a_name() {
+fn plain_needs_three_parts_and_name() {
     let plain = Plain::parse(b"\0user\0secret").unwrap();
     assert_eq!((plain.authorization_id, plain.user, plain.password), ("", "user", "secret"));
     assert_eq!(Plain::parse(b"boss\0user\0").unwrap().authorization_id, "boss");

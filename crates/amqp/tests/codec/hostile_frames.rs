@@ -11,7 +11,7 @@ fn refused(hex: &str) -> Kind {
 }
 
 #[test]
-fn hostile_frames_are_refused_by_their_head() {
+fn hostile_frames_refused_by_their_head() {
     assert_eq!(refused("00000000 02 00 0000"), BadFrameHeader, "no size");
     assert_eq!(refused("00000007 02 00 0000"), BadFrameHeader, "smaller than its head");
     assert_eq!(refused("00000008 01 00 0000"), BadFrameHeader, "a body inside the head");
@@ -27,7 +27,7 @@ fn hostile_frames_are_refused_by_their_head() {
 
 /// The limit holds on the claim: the server need not buffer a frame that it will refuse.
 #[test]
-fn a_large_frame_is_refused_before_its_body_is_there() {
+fn large_frame_refused_before_its_body() {
     let head = bytes("00001000 02 00 0000");
     assert_eq!(Frame::split(&head, 4096), Ok(Split::Needs(4096 - 8)));
     let error = Frame::split(&head, 4095).unwrap_err();
@@ -35,7 +35,7 @@ fn a_large_frame_is_refused_before_its_body_is_there() {
 }
 
 #[test]
-fn a_stream_that_arrives_byte_by_byte_asks_for_the_rest() {
+fn split_asks_for_missing_bytes() {
     let stream = bytes("0000000a 02 00 0007 4142");
     for end in 0..stream.len() {
         let Ok(Split::Needs(more)) = Frame::split(&stream[..end], 512) else { panic!("{end}") };

@@ -102,14 +102,14 @@ fn bodies_have_bounded_sections() {
 
 /// The inside of a body is the receiver's: it is looked at when a reader asks for it.
 #[test]
-fn the_inside_of_a_body_is_checked_when_it_is_read() {
+fn body_content_is_checked_on_read() {
     let message = bytes("00 53 77 c0 03 01 a1 ff");
     let scanned = Message::scan(&message).unwrap();
     assert_eq!(scanned.value().unwrap_err().kind, Truncated);
 }
 
 #[test]
-fn a_message_tells_its_sections() {
+fn message_tells_its_sections() {
     let message = bytes(
         "00 53 70 c0 03 01 41 41
          00 53 71 c1 05 02 a3 01 64 43
@@ -139,7 +139,7 @@ fn a_message_tells_its_sections() {
 }
 
 #[test]
-fn a_message_may_have_nothing_but_what_it_needs() {
+fn message_sections_are_all_optional() {
     let empty = Message::scan(&[]).unwrap();
     assert_eq!((empty.header(), empty.body_kind()), (Header::default(), BodyKind::Empty));
     assert_eq!(empty.properties(), Properties::default());
@@ -156,7 +156,7 @@ fn a_message_may_have_nothing_but_what_it_needs() {
 }
 
 #[test]
-fn only_requests_are_for_the_coordinator() {
+fn coordinator_takes_only_requests() {
     for (hex, kind) in [
         ("00 53 75 a0 00", UnknownDescriptor),
         ("00 53 77 40", UnexpectedType(0x40)),

@@ -18,7 +18,7 @@ mod strategy;
 mod transfers;
 
 #[test]
-fn what_the_fuzzer_kept_holds() {
+fn fuzz_corpus_replays() {
     replay::replay("amqp_frames", fuzz_body::frames);
     replay::replay("amqp_message", fuzz_body::message);
     replay::replay("amqp_performative", fuzz_body::performative);

@@ -36,7 +36,7 @@ fn theirs_of(ours: &Performative<'_>) -> Theirs {
 }
 
 #[test]
-fn an_open_has_its_fields_in_their_places() {
+fn open_fields_match_oracle() {
     let mut open = amqp::performative::Open::new("container");
     open.hostname = Some("host".into());
     open.max_frame_size = 1000;
@@ -66,7 +66,7 @@ fn symbols(symbols: &[&str]) -> Option<Array<Symbol>> {
 }
 
 #[test]
-fn a_begin_and_a_flow_have_their_fields_in_their_places() {
+fn begin_and_flow_fields_match_oracle() {
     let begin = amqp::performative::Begin {
         remote_channel: Some(1),
         next_outgoing_id: 2,
@@ -119,7 +119,7 @@ fn a_begin_and_a_flow_have_their_fields_in_their_places() {
 }
 
 #[test]
-fn a_source_has_its_fields_in_their_places() {
+fn source_fields_match_oracle() {
     let mut attach = amqp::performative::Attach::new("name", 9, Role::Receiver);
     attach.max_message_size = Some(8);
     attach.initial_delivery_count = Some(7);
@@ -149,7 +149,7 @@ fn a_source_has_its_fields_in_their_places() {
 }
 
 #[test]
-fn a_transfer_has_its_fields_in_their_places() {
+fn transfer_fields_match_oracle() {
     let transfer = Transfer {
         handle: 1,
         delivery_id: Some(2),
@@ -200,7 +200,7 @@ fn sasl_is_read_both_ways() {
 }
 
 #[test]
-fn requests_to_the_coordinator_are_theirs_behind_a_section() {
+fn coordinator_requests_match_oracle() {
     let discharge = transaction::Discharge { txn_id: b"7".to_vec().into(), fail: Some(true) };
     let message = [&[0x00, 0x53, 0x77], &to_vec(&discharge).unwrap()[..]].concat();
     let ours = CoordinatorRequest::Discharge { txn_id: b"7", fail: true };

@@ -47,7 +47,7 @@ fn written() -> Vec<u8> {
 }
 
 #[test]
-fn what_we_write_we_read() {
+fn written_message_is_read_back() {
     let encoded = written();
     let read = Message::scan(&encoded).unwrap();
     assert_eq!((read.header(), read.properties()), (header(), properties()));
@@ -59,7 +59,7 @@ fn what_we_write_we_read() {
 }
 
 #[test]
-fn sections_are_read_by_the_oracle_and_come_back() {
+fn sections_round_trip_through_oracle() {
     let encoded = written();
     let read = Message::scan(&encoded).unwrap();
     let section = |section| read.section(section);
@@ -83,7 +83,7 @@ fn sections_are_read_by_the_oracle_and_come_back() {
 }
 
 #[test]
-fn maps_and_data_are_read_by_the_oracle() {
+fn maps_and_data_read_by_oracle() {
     let encoded = written();
     let read = Message::scan(&encoded).unwrap();
     let annotations = read.section(message::Section::MessageAnnotations);
@@ -98,7 +98,7 @@ fn maps_and_data_are_read_by_the_oracle() {
 }
 
 #[test]
-fn a_default_header_is_no_section() {
+fn default_header_is_no_section() {
     let mut out = Vec::new();
     Header::default().encode(&mut out);
     assert_eq!(out, []);
@@ -107,7 +107,7 @@ fn a_default_header_is_no_section() {
 }
 
 #[test]
-fn annotations_are_added_to_those_that_are_there() {
+fn annotations_are_added_to_existing_ones() {
     let encoded = written();
     let read = Message::scan(&encoded).unwrap();
     let mut out = Vec::new();

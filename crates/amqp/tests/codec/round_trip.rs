@@ -24,7 +24,7 @@ proptest! {
     }
 
     #[test]
-    fn every_prefix_of_a_performative_is_truncated(performative in strategy::performative()) {
+    fn performative_prefixes_are_truncated(performative in strategy::performative()) {
         let mut encoded = Vec::new();
         performative.encode(&mut encoded);
         for end in 0..encoded.len() {

@@ -10,7 +10,7 @@ use amqp::{DecodeErrorKind, encode};
 use crate::bytes;
 
 #[test]
-fn every_form_of_every_scalar_is_read_and_the_smallest_is_written() {
+fn scalar_forms_read_and_smallest_written() {
     #[rustfmt::skip]
     let forms: [(&str, Value<'_>, &str); 44] = [
         ("40", Value::Null, "40"),
@@ -71,7 +71,7 @@ fn every_form_of_every_scalar_is_read_and_the_smallest_is_written() {
 }
 
 #[test]
-fn lengths_from_256_on_take_four_octets() {
+fn lengths_from_256_take_four_octets() {
     for (length, head) in [(255, &[0xa1, 0xff][..]), (256, &[0xb1, 0, 0, 1, 0])] {
         let text = "x".repeat(length);
         let mut out = Vec::new();
@@ -82,7 +82,7 @@ fn lengths_from_256_on_take_four_octets() {
 }
 
 #[test]
-fn all_forms_of_a_list_are_the_same_list() {
+fn list_forms_decode_alike() {
     for hex in ["c0 04 02 52 01 41", "d0 00000007 00000002 52 01 41"] {
         let encoded = bytes(hex);
         let Ok(Value::List(list)) = Value::decode(&encoded) else { panic!("{hex}") };
@@ -136,7 +136,7 @@ fn equal_keys_are_invalid() {
 
 /// The figure in 1.5: a described value, here with a symbol as its descriptor.
 #[test]
-fn a_described_value_has_its_descriptor_and_value() {
+fn described_value_has_descriptor_and_value() {
     let encoded = bytes("00 a3 03 55524c a1 04 68747470");
     let Ok(Value::Described(described)) = Value::decode(&encoded) else { panic!() };
     assert_eq!(described.descriptor, Descriptor::Symbol("URL"));
@@ -145,7 +145,7 @@ fn a_described_value_has_its_descriptor_and_value() {
 
 /// The figure in 1.6.24: the elements of an array share one constructor, described or not.
 #[test]
-fn an_array_shares_its_constructor() {
+fn array_shares_its_constructor() {
     let encoded = bytes("e0 07 02 a3 01 61 02 6263");
     let Ok(Value::Array(array)) = Value::decode(&encoded) else { panic!() };
     assert_eq!(array.iter().collect::<Vec<_>>(), [Value::Symbol("a"), Value::Symbol("bc")]);
@@ -178,7 +178,7 @@ fn protocol_headers_are_eight_octets() {
 }
 
 #[test]
-fn an_empty_frame_is_eight_octets() {
+fn empty_frame_is_eight_octets() {
     let mut out = Vec::new();
     frame::write(&mut out, FrameKind::Amqp, 0, |_| ());
     assert_eq!(out, bytes("00000008 02 00 0000"));
@@ -187,7 +187,7 @@ fn an_empty_frame_is_eight_octets() {
 }
 
 #[test]
-fn an_extended_header_is_passed_over() {
+fn extended_header_is_passed_over() {
     let stream = bytes("0000000e 03 00 0105 deadbeef 4142 ff");
     let frame = Frame { kind: FrameKind::Amqp, channel: 0x105, body: b"AB" };
     assert_eq!(Frame::split(&stream, 512), Ok(Split::Frame { frame, length: 14 }));

@@ -35,7 +35,7 @@ proptest! {
     #![proptest_config(strategy::config())]
 
     #[test]
-    fn a_delivery_is_whole_again(
+    fn delivery_is_whole_again(
         length in 0_usize..5000,
         frame_bytes_max in 512_u32..2000,
         tag_bytes in 0_usize..=32,
@@ -75,7 +75,7 @@ proptest! {
 }
 
 #[test]
-fn frames_are_as_large_as_they_may_be() {
+fn transfer_frames_are_filled() {
     let payload = [1; 1500];
     let stream = cut(&Transfer::default(), &payload, 512);
     let sizes: Vec<usize> = read_back(&stream, 512).iter().map(|(_, part)| part.len()).collect();

@@ -15,7 +15,7 @@ const LARGE: usize = 4_000;
 const MANY: usize = 600;
 
 #[test]
-fn a_session_that_never_runs_dry_does_not_keep_others_waiting() {
+fn busy_session_leaves_others_their_turn() {
     let mut pair = Pair::new();
     let client = pair.connect();
     let opening = "header amqp/open a/begin 0/begin 1/attach 0 0 receiver many source=many/\

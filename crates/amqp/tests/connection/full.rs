@@ -28,7 +28,7 @@ fn transfers(pair: &mut Pair, client: usize) -> usize {
 }
 
 #[test]
-fn who_was_held_back_goes_on_when_something_is_settled() {
+fn held_back_link_resumes_after_settlement() {
     let (mut pair, client) = full();
     pair.say(client, "flow 0 handle=1 count=0 credit=10");
     assert_eq!(transfers(&mut pair, client), 0);
@@ -38,7 +38,7 @@ fn who_was_held_back_goes_on_when_something_is_settled() {
 }
 
 #[test]
-fn who_was_held_back_goes_on_when_what_was_held_goes_with_its_link() {
+fn held_back_link_resumes_after_detach() {
     let (mut pair, client) = full();
     pair.say(client, "flow 0 handle=1 count=0 credit=10");
     assert_eq!(transfers(&mut pair, client), 0);
@@ -48,7 +48,7 @@ fn who_was_held_back_goes_on_when_what_was_held_goes_with_its_link() {
 }
 
 #[test]
-fn who_drains_more_than_the_engine_is_ahead_is_answered() {
+fn drain_beyond_engine_credit_is_answered() {
     let (mut pair, client) = full();
     pair.say(client, "flow 0 handle=1 count=0 credit=5000 drain");
     let heard = pair.hear(client, u32::MAX);
@@ -58,7 +58,7 @@ fn who_drains_more_than_the_engine_is_ahead_is_answered() {
 
 /// Nothing else bounds how many there are: a thousand browsers get a copy each of one message.
 #[test]
-fn copies_that_are_not_settled_count_as_their_connections() {
+fn unsettled_copies_count_as_connection_memory() {
     let mut pair = Pair::new();
     (0..4).for_each(|n| put(&mut pair, "seen", n));
     let client = pair.connect();
@@ -79,7 +79,7 @@ fn copies_that_are_not_settled_count_as_their_connections() {
 
 /// A name has up to a thousand bytes, and a connection eight thousand links.
 #[test]
-fn links_count_as_their_connections_but_for_the_first() {
+fn links_count_as_connection_memory() {
     let mut pair = Pair::new();
     let client = pair.connect();
     let attach = |pair: &mut Pair, handle: u32| {
@@ -102,7 +102,7 @@ fn links_count_as_their_connections_but_for_the_first() {
 }
 
 #[test]
-fn sessions_count_as_their_connections_but_for_the_first() {
+fn sessions_count_as_connection_memory() {
     let mut pair = Pair::new();
     let client = pair.connect();
     "header amqp/open a".split('/').for_each(|line| pair.say(client, line));
@@ -115,7 +115,7 @@ fn sessions_count_as_their_connections_but_for_the_first() {
 }
 
 #[test]
-fn selectors_count_as_their_connections_but_for_the_usual() {
+fn selectors_count_as_connection_memory() {
     let mut pair = Pair::new();
     let client = pair.connect();
     let attach = |pair: &mut Pair, handle: u32, length: usize| {
@@ -137,7 +137,7 @@ fn selectors_count_as_their_connections_but_for_the_usual() {
 }
 
 #[test]
-fn open_transactions_count_as_their_connections_but_for_the_first() {
+fn open_transactions_count_as_connection_memory() {
     let mut pair = Pair::new();
     let client = pair.connect();
     let lines = "header amqp/open a/begin 0/attach 0 0 sender t coordinator";

@@ -8,7 +8,7 @@ const ROUNDS: usize = 1_100;
 
 /// The runs that went back lie apart: a delivery of the link that stays is between each two.
 #[test]
-fn a_consumer_commits_however_many_others_have_come_and_gone() {
+fn consumer_commits_after_many_links_end() {
     let mut pair = Pair::new();
     let client = pair.connect();
     let opening = "header amqp/open a/begin 0 window=1000000/attach 0 0 sender c coordinator/\

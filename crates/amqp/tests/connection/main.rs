@@ -21,7 +21,7 @@ mod seeds;
 mod words;
 
 #[test]
-fn what_the_fuzzer_kept_breaks_nothing() {
+fn fuzz_corpus_breaks_nothing() {
     replay::replay("amqp_connection", hostile::peer);
 }
 

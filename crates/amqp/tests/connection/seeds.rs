@@ -19,7 +19,7 @@ const PIECES: [u8; 24] = [
 ];
 
 #[test]
-fn seeds_and_what_damage_makes_of_them_break_nothing() {
+fn seeds_and_damaged_seeds_break_nothing() {
     let seeds = seeds();
     assert!(seeds.len() > 50, "{} seeds", seeds.len());
     write(&seeds);
