@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_of_kick_is_read_as_strtoul_does() {
+    fn kick_bound_parses_like_strtoul() {
         assert_eq!(lenient("10"), Ok(10));
         assert_eq!(lenient(" \t\n\x0b\x0c+10 x"), Ok(10));
         assert_eq!(lenient("-1"), Ok(u32::MAX));

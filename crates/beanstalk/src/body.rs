@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_arrives_in_pieces_of_any_size() {
+    fn body_arrives_in_any_pieces() {
         for bytes in [0, 1, 2, 100, 20_000, 100_000] {
             for piece in [1, 7, 4_096, 65_536] {
                 collect(bytes, piece);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_follows_what_arrived_and_not_what_was_claimed() {
+    fn memory_follows_received_bytes() {
         let (_, beyond) = collect(1_000_000, 1_000);
         assert!(beyond <= RESERVED_BYTES_MAX);
         let mut claimed = Body::new(usize::MAX / 2);

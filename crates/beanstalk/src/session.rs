@@ -623,7 +623,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_tubes_is_given_up_to_its_bound() {
+    fn tube_list_over_bound_is_refused() {
         let line = "- \n".len() + 200;
         let most = LIST_BYTES_MAX / (line + 2);
         let tubes = |count| -> Vec<_> {

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_takes_the_place_of_the_one_that_leaves() {
+    fn last_watched_tube_replaces_removed_one() {
         let mut watched = Watched::default();
         for tube in ["a", "b", "c", "b", "d"] {
             watched.insert(name(tube));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_most_watch_counts_as_memory() {
+    fn watched_tubes_over_usual_are_counted() {
         let mut watched = Watched::default();
         let tubes = || (0..1_000).map(|number| name(&format!("{number:0200}")));
         tubes().take(80).for_each(|tube| watched.insert(tube));

@@ -50,7 +50,7 @@ fn tubes_come_and_go_alike() {
 }
 
 #[test]
-fn the_default_tube_is_there_before_anybody_and_after() {
+fn default_tube_always_exists() {
     let Some(mut pair) = Pair::start(1) else { return };
     pair.send(0, "use a\r\nwatch a\r\nignore default\r\nlist-tubes\r\nstats\r\n");
     pair.send(0, "pause-tube default 1000\r\nstats-tube default\r\npause-tube b 1\r\n");
@@ -61,7 +61,7 @@ fn the_default_tube_is_there_before_anybody_and_after() {
 }
 
 #[test]
-fn watched_tubes_are_listed_in_the_same_order() {
+fn watched_tubes_are_listed_alike() {
     let Some(mut pair) = Pair::start(1) else { return };
     pair.compare_order();
     let mut random = Random::new(0);
@@ -75,7 +75,7 @@ fn watched_tubes_are_listed_in_the_same_order() {
 /// Between two moments that the clock decides there is room of seconds, for a machine that is
 /// busy with something else.
 #[test]
-fn what_happens_by_time_happens_alike() {
+fn timed_events_happen_alike() {
     let Some(mut pair) = Pair::start(4) else { return };
     a_delay_ends(&mut pair);
     a_lease_ends(&mut pair);

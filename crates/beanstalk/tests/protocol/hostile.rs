@@ -55,7 +55,7 @@ fn served(input: &[u8], size: usize) -> Vec<u8> {
 }
 
 #[test]
-fn the_corpus_does_no_harm() {
+fn corpus_does_no_harm() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/hostile");
     let mut count = 0;
     for entry in fs::read_dir(folder).unwrap() {
@@ -95,13 +95,13 @@ fn random_bytes_do_no_harm() {
 }
 
 #[test]
-fn what_the_fuzzer_kept_does_no_harm() {
+fn fuzz_corpus_does_no_harm() {
     corpus::replay("beanstalkd", bytes);
     corpus::replay("beanstalkd", codec);
 }
 
 #[test]
-fn a_body_that_is_too_large_is_not_kept() {
+fn oversized_body_is_not_kept() {
     let mut shared = facts::shared();
     let mut connection = Connection::opened(1, &mut shared);
     connection.receive(b"put 0 0 60 100000000\r\n");
@@ -117,7 +117,7 @@ fn a_body_that_is_too_large_is_not_kept() {
 }
 
 #[test]
-fn long_answers_to_short_questions_come_in_portions() {
+fn long_answers_come_in_portions() {
     const PORTION_BYTES_MAX: usize = 2 * 1024 * 1024;
     let mut shared = facts::shared();
     let mut connection = Connection::opened(1, &mut shared);
@@ -144,7 +144,7 @@ fn long_answers_to_short_questions_come_in_portions() {
 }
 
 #[test]
-fn nothing_is_read_after_quit() {
+fn quit_ends_the_reading() {
     let mut shared = facts::shared();
     let mut connection = Connection::opened(1, &mut shared);
     connection.receive(b"list-tube-used\r\nquit\r\nlist-tube-used\r\ndelete 1\r\n");

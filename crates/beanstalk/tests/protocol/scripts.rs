@@ -17,7 +17,7 @@ use crate::connection::Connection;
 use crate::{escape, facts};
 
 #[test]
-fn every_script_holds() {
+fn scripts_hold() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/scripts");
     let mut count = 0;
     for entry in fs::read_dir(folder).unwrap() {
