@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sending_costs_is_not_the_consumers() {
+    fn backlog_subtracts_the_cost_of_sending() {
         let spent = |millis| Some(Duration::from_millis(millis));
         let backlog = Backlog {
             alone: Taking { received: rate(1000), sent: Rate::default(), spent: spent(10) },

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lines_say_what_durability_cost_and_what_the_disk_allows() {
+    fn closing_shows_durability_cost_and_limit() {
         let shown = "\
 disk        5,000 syncs/s of 4 KiB (p50 140 us), 2,500 of 16.4 KiB, 336 MB/s by the MiB
 broker      4,000 commits with 4,000 syncs for 60,000 messages: 15.0 messages a commit
@@ -280,14 +280,14 @@ limit       0.80 of its syncs (2,000 of 2,500/s; 15.0 messages each: 37,500/s), 
     }
 
     #[test]
-    fn a_disk_that_changed_meanwhile_is_told() {
+    fn closing_tells_an_unsteady_disk() {
         assert!(!closing().to_string().contains("unsteady"));
         let closing = Closing { syncs_before: Some(1_000.0), ..closing() };
         assert!(closing.to_string().contains("1,000 of 4 KiB when the run began"));
     }
 
     #[test]
-    fn what_is_not_known_is_not_said() {
+    fn closing_leaves_out_unknown_figures() {
         let closing = Closing { written: None, disk: None, ..closing() };
         let shown = closing.to_string();
         assert!(shown.contains("--data DIR") && shown.contains("limit       not known"), "{shown}");

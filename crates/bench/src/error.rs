@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_that_is_missing_is_told_with_its_mend() {
+    fn missing_queue_error_names_the_option() {
         let ended = |why: &str| {
             let (doing, why) = ("factors".to_owned(), why.to_owned());
             BenchError::Ended { doing, why }.to_string()

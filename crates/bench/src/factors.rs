@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_price_is_what_is_missing() {
+    fn price_is_the_missing_percentage() {
         assert_eq!(price(Some(75.0), Some(100.0)), Some(25.0));
         assert_eq!(price(Some(150.0), Some(100.0)), Some(-50.0));
         assert_eq!(price(None, Some(100.0)), None);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_make_no_sense_are_refused() {
+    fn senseless_options_are_refused() {
         Options::default().check().unwrap();
         assert!(Options { outstanding: 0, ..Options::default() }.check().is_err());
         assert!(Options { body_bytes: 1 << 20, ..Options::default() }.check().is_err());

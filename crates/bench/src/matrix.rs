@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_that_make_no_sense_are_refused() {
+    fn senseless_options_are_refused() {
         Options::default().check().unwrap();
         for change in [
             (|o| o.messages = 0) as fn(&mut Options),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_client_waits_for_what_must_be_safe() {
+    fn sole_client_awaits_durable_messages() {
         let options = Options::default();
         let sending = |transacted, durable| options.load(transacted, durable).sending;
         assert_eq!(sending(false, true), Sending::Plain { outstanding: 1 });

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn measures_and_leaves_nothing_behind() {
+    fn raw_disk_leaves_nothing_behind() {
         let directory = std::env::temp_dir().join(format!("dunlin-raw-{}", std::process::id()));
         std::fs::create_dir(&directory).unwrap();
         let rate = raw_disk(&directory).unwrap();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn measures_larger_writes_and_a_stream() {
+    fn raw_disk_measures_writes_and_stream() {
         let directory = std::env::temp_dir().join(format!("dunlin-stream-{}", std::process::id()));
         std::fs::create_dir(&directory).unwrap();
         assert!(raw_disk_of(&directory, 10_000).unwrap().best().per_second > 1.0);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn names_a_directory_that_is_not_there() {
+    fn raw_disk_names_missing_directory() {
         let error = raw_disk(Path::new("/nonexistent/here")).unwrap_err().to_string();
         assert!(error.contains("/nonexistent/here"), "{error}");
     }

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_and_programs_read_the_same() {
+    fn table_text_and_json_agree() {
         let mut table = Table::new([("case", "case"), ("rate", "messages/s"), ("syncs", "syncs")]);
         let rate = Cell::Number(12_345.6, 0);
         table.push([Cell::text("persistent"), rate, Cell::number(Some(0.125), 3)]);

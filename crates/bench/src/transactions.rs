@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_that_make_no_sense_are_refused() {
+    fn senseless_options_are_refused() {
         Options::default().check().unwrap();
         for change in [
             (|o| o.clients.clear()) as fn(&mut Options),

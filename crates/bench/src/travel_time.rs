@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tenths_are_of_what_was_sent_not_of_what_came() {
+    fn tenths_are_of_sent_messages() {
         let travel = |place, millis| Travel { place, time: Duration::from_millis(millis) };
         let travels = [travel(0, 1), travel(1, 3), travel(19, 7), travel(4, 5)];
         let means = means(&travels, 20);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_left_empty() {
+    fn unmeasured_cells_are_empty() {
         let found = [Found {
             name: QUEUE,
             sent: Rate { messages: 10, elapsed: Duration::from_secs(1) },
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_make_no_sense_are_refused() {
+    fn senseless_options_are_refused() {
         Options::default().check().unwrap();
         assert!(Options { outstanding: 0, ..Options::default() }.check().is_err());
         assert!(Options { body_bytes: usize::MAX, ..Options::default() }.check().is_err());

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn it_waits_for_the_broker_between_messages() {
+    fn consumer_awaits_broker_between_messages() {
         let settling = Settling { group: 1, promise: Promise::Answered };
         let (mut consumer, mut session, mut field, broker) = ready(settling, 2);
         hear(&mut consumer, broker, &mut session, &mut field);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn it_gives_up_waiting_for_a_broker_that_does_not_answer() {
+    fn consumer_gives_up_on_silent_broker() {
         let settling = Settling { group: 1, promise: Promise::Answered };
         let (mut consumer, mut session, mut field, broker) = ready(settling, 3);
         hear(&mut consumer, broker, &mut session, &mut field);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_acknowledged_at_once_and_the_rest_at_the_end() {
+    fn consumer_acknowledges_groups_and_the_rest() {
         let settling = Settling { group: 2, promise: Promise::None };
         let (mut consumer, mut session, mut field, broker) = ready(settling, 3);
         hear(&mut consumer, broker, &mut session, &mut field);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn it_commits_what_it_took() {
+    fn consumer_commits_its_deliveries() {
         let settling = Settling { group: 1, promise: Promise::Committed };
         let (mut consumer, mut session, mut field, broker) = ready(settling, 1);
         let broker = broker.attach("coordinator-1", 8, Role::Receiver).credit(8, 0, 10);

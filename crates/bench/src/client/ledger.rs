@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_is_well_where_each_confirmed_message_came_once() {
+    fn ledger_accepts_one_arrival_per_message() {
         let mut ledger = Ledger::new();
         let (first, second, third) = (ledger.send(), ledger.send(), ledger.send());
         // It may come before its sender knows that it is safe.
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_doubled_foreign_or_undead_is_told() {
+    fn ledger_reports_lost_and_repeated_messages() {
         let mut ledger = Ledger::new();
         let numbers: Vec<u64> = (0..3).map(|_| ledger.send()).collect();
         ledger.confirm(numbers[0]);

@@ -127,7 +127,7 @@ mod tests {
     const STAMP: Stamp = Stamp { number: 7 << 40, sent_ns: 9 };
 
     #[test]
-    fn a_message_is_known_again_in_every_form() {
+    fn letter_is_recognised_in_every_form() {
         for form in [BodyForm::Bytes, BodyForm::Text, BodyForm::Nothing] {
             for durable in [true, false] {
                 let shape = Shape::new(durable, form, 1000);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_and_what_is_not_ours_is_told() {
+    fn letter_check_finds_changed_and_foreign() {
         let shape = Shape::new(true, BodyForm::Bytes, 3);
         let mut bytes = Vec::new();
         shape.encode(STAMP, &mut bytes);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_filter_says_the_selector() {
+    fn filter_says_the_selector() {
         let source = amqp::terminus::Source { filter: selector_filter(), ..Default::default() };
         assert_eq!(source.filter(0, SELECTOR_FILTER), Some(Value::String(SELECTOR)));
     }

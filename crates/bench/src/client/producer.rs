@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_messages_are_unanswered_and_no_more() {
+    fn producer_bounds_unanswered_messages() {
         let (mut producer, mut session, mut field) = ready(Sending::Plain { outstanding: 2 }, 3);
         assert_eq!(field.ledger.sent(), 2);
         let accepted = Broker::default().answer(0, 0, DeliveryState::ACCEPTED);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn transactions_are_filled_committed_and_rolled_back() {
+    fn producer_fills_commits_and_rolls_back() {
         let sending = Sending::Transacted { messages: 2, roll_back_every: Some(2) };
         let (mut producer, mut session, mut field) = ready(sending, 4);
         let declared = |delivery| {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_that_is_refused_confirms_nothing() {
+    fn refused_commit_confirms_nothing() {
         let sending = Sending::Transacted { messages: 1, roll_back_every: None };
         let (mut producer, mut session, mut field) = ready(sending, 1);
         let declared = Broker::default().answer(0, 0, DeliveryState::Declared { txn_id: b"t" });

@@ -158,7 +158,7 @@ pub(in crate::client) fn spoken(session: &mut Session) -> Vec<String> {
 }
 
 #[test]
-fn it_introduces_itself_and_opens() {
+fn session_introduces_itself_and_opens() {
     let mut session = opened();
     assert!(session.is_ready());
     assert_eq!(session.keep_alive_millis(), Some(15_000));
@@ -166,7 +166,7 @@ fn it_introduces_itself_and_opens() {
 }
 
 #[test]
-fn one_byte_after_the_other_says_the_same() {
+fn session_reads_byte_by_byte() {
     let mut session = Session::new(None, "bench", "localhost");
     let mut events = Vec::new();
     for byte in Broker::open().0 {
@@ -179,7 +179,7 @@ fn one_byte_after_the_other_says_the_same() {
 }
 
 #[test]
-fn who_is_not_let_in_hears_why() {
+fn refused_login_reports_its_reason() {
     let user = User { name: "u".to_owned(), password: "secret".to_owned() };
     let mut session = Session::new(Some(&user), "bench", "localhost");
     let plain = SaslBody::Mechanisms(Symbols::from(["PLAIN"]));
@@ -195,7 +195,7 @@ fn who_is_not_let_in_hears_why() {
 }
 
 #[test]
-fn another_protocol_is_not_taken_for_ours() {
+fn other_protocols_are_not_amqp() {
     for bytes in [&b"HTTP/1.1 400 Bad Request\r\n"[..], b"AMQP\0\0\x09\x01", b"-ERR unknown\r\n"] {
         let mut session = Session::new(None, "bench", "localhost");
         session.handle_bytes(bytes);
@@ -205,7 +205,7 @@ fn another_protocol_is_not_taken_for_ours() {
 }
 
 #[test]
-fn it_sends_within_credit_and_window() {
+fn session_sends_within_credit_and_window() {
     let mut session = with_producer(3);
     assert!(session.can_send(0, 10));
     // The credit's flow told a window of 1000 frames; a frame is at most 64 KiB.
@@ -221,7 +221,7 @@ fn it_sends_within_credit_and_window() {
 }
 
 #[test]
-fn answers_are_told_by_tag_in_order() {
+fn answers_carry_their_tags_in_order() {
     let mut session = with_producer(9);
     for tag in [40, 41, 42, 43] {
         session.transfer(0, b"m", tag, None);
@@ -246,7 +246,7 @@ fn answers_are_told_by_tag_in_order() {
 }
 
 #[test]
-fn messages_come_in_parts_and_drains_are_told() {
+fn message_parts_join_and_drains_show() {
     let mut session = opened();
     let link = session.attach_consumer(&queue(), &Wanted::default());
     session.grant(link, 10, true);
@@ -271,7 +271,7 @@ fn messages_come_in_parts_and_drains_are_told() {
 }
 
 #[test]
-fn a_number_of_a_link_is_used_again() {
+fn link_number_is_reused() {
     let mut session = opened();
     let first = session.attach_consumer(&queue(), &Wanted::default());
     session.detach(first);
@@ -283,7 +283,7 @@ fn a_number_of_a_link_is_used_again() {
 }
 
 #[test]
-fn what_the_broker_ends_is_told_with_its_reason() {
+fn broker_detach_reports_its_reason() {
     let mut session = opened();
     session.attach_producer(&queue());
     let error = Some(Box::new(Error::new(condition::NOT_FOUND, "no queue q")));

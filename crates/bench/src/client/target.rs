@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_read_as_written_but_for_passwords() {
+    fn targets_hide_passwords() {
         for (text, shown) in [
             ("amqp://127.0.0.1:5673", "amqp://127.0.0.1:5673"),
             ("amqp://broker.example/", "amqp://broker.example:5672"),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_target_is_refused_and_not_repeated() {
+    fn malformed_targets_refused_without_their_secrets() {
         let bad = ["", "127.0.0.1:1", "amqp://", "amqp://a:x", "amqp://[::1]x", "amqps://a:1"];
         let more = ["amqp://a:70000", "amqp://:secret@h", "amqp://a:%4@h", "amqp://a:%00@h"];
         for text in bad.into_iter().chain(more).chain(["amqp://a:secret@h/queue"]) {

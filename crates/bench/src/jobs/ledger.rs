@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_first_again_and_unknown_apart() {
+    fn ledger_tells_repeated_and_unknown_ids() {
         let mut ledger = Ledger::default();
         for id in [0, 1, 63, 64, 4095, 4096, u64::MAX] {
             assert!(ledger.put(id), "{id}");

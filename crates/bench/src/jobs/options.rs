@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_make_no_sense_are_refused() {
+    fn senseless_options_are_refused() {
         let options = Options::new("beanstalkd://127.0.0.1".parse().unwrap());
         options.check().unwrap();
         let refused = |change: fn(&mut Options)| {

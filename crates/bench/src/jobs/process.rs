@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_the_times_behind_any_name() {
+    fn process_times_parse_behind_any_name() {
         let stat = "7 (a) b) (c) S 1 7 7 0 -1 4194560 1 0 0 0 300 200 0 0 20 0 1 0 5 6 7";
         let ticks = rustix::param::clock_ticks_per_second() as f64;
         assert_eq!(cpu_of(stat), Some(Duration::from_secs_f64(500.0 / ticks)));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_this_process_and_no_other() {
+    fn process_is_found_by_its_id() {
         let this = ServerProcess::find(std::process::id()).unwrap();
         assert!(this.usage().unwrap().resident_bytes > 0);
         assert_eq!(ServerProcess::find(u32::MAX), None);

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reply_is_recognised() {
+    fn replies_are_recognised() {
         for (input, reply) in [
             ("INSERTED 7\r\n", Reply::Inserted(7)),
             ("RESERVED 7 3\r\na\r\n\r\n", Reply::Reserved(7, b"a\r\n")),

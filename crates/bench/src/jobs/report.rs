@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_reads_well() {
+    fn table_reads_well() {
         let shown = "\
 beanstalkd://127.0.0.1:11300 version 1.12, process 42 (beanstalkd)
 release: 1,000,000 jobs of 100 bytes, 100 clients, 1 outstanding each
@@ -378,7 +378,7 @@ not ok: do not trust these figures";
     }
 
     #[test]
-    fn what_durability_cost_stands_before_the_result() {
+    fn report_shows_durability_cost_before_result() {
         let rate = |messages| Rate { messages, elapsed: Duration::from_secs(1) };
         let closing = Some(Closing::default().of("puts", rate(10), rate(20), None));
         let report = Report { closing, ..report() };
@@ -403,7 +403,7 @@ not ok: do not trust these figures";
     }
 
     #[test]
-    fn the_verdict_puts_wrong_before_cancelled() {
+    fn verdict_puts_wrong_before_cancelled() {
         let mut report = report();
         report.cancelled = true;
         assert!(matches!(report.verdict(), Err(BenchError::Wrong(_))));

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_goes_from_put_to_delete() {
+    fn job_goes_from_put_to_delete() {
         let job = Job::new(3);
         let mut ledger = Ledger::default();
         let mut out = Vec::new();
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_ends_the_job_and_a_misfit_the_run() {
+    fn refusal_ends_job_misfit_ends_run() {
         let job = Job::new(0);
         let mut ledger = Ledger::default();
         let mut work = Work::new(Step::Put, 2, &job, &mut ledger);

@@ -37,7 +37,7 @@ fn put_delete_leaves_nothing() {
 }
 
 #[test]
-fn release_counts_what_it_meets() {
+fn release_counts_met_jobs() {
     let server = Beanstalkd::start();
     let mut options = options(server.address, Mode::Release);
     let report = quietly(&options).unwrap();
@@ -54,7 +54,7 @@ fn release_counts_what_it_meets() {
 }
 
 #[test]
-fn all_is_the_three_one_after_another() {
+fn mode_all_runs_three_modes() {
     let server = Beanstalkd::start();
     let report = quietly(&options(server.address, Mode::All)).unwrap();
     report.verdict().unwrap();
@@ -64,7 +64,7 @@ fn all_is_the_three_one_after_another() {
 }
 
 #[test]
-fn the_server_and_its_process_are_named() {
+fn report_names_server_and_process() {
     let server = Beanstalkd::start();
     let report = quietly(&options(server.address, Mode::Put)).unwrap();
     let process = report.process.clone().unwrap();
@@ -100,7 +100,7 @@ fn jobs_of_others_are_not_touched() {
 }
 
 #[test]
-fn a_thief_is_noticed() {
+fn stolen_job_is_noticed() {
     let server = Beanstalkd::start();
     let mut options = options(server.address, Mode::Release);
     options.tube = Some("shared".to_owned());
@@ -119,7 +119,7 @@ fn a_thief_is_noticed() {
 }
 
 #[test]
-fn a_run_that_is_called_off_reports_what_it_did() {
+fn cancelled_run_reports_finished_work() {
     let server = Beanstalkd::start();
     let mut options = options(server.address, Mode::PutDelete);
     options.jobs = 1_000_000_000;

@@ -12,28 +12,28 @@ use bench::jobs::{Mode, run};
 use crate::common::{options, quietly};
 
 #[test]
-fn nobody_listens() {
+fn refused_connection_names_the_server() {
     let error = quietly(&options("127.0.0.1:1".parse().unwrap(), Mode::Put)).unwrap_err();
     assert!(matches!(error, BenchError::Connect { .. }), "{error}");
     assert!(error.to_string().contains("beanstalkd://127.0.0.1:1: "), "{error}");
 }
 
 #[test]
-fn closes_at_once() {
+fn server_that_closes_is_lost() {
     let error = against(|_| Reaction::Close);
     assert!(matches!(error, BenchError::Lost { .. }), "{error}");
     assert!(error.to_string().contains("asking \"stats\""), "{error}");
 }
 
 #[test]
-fn is_no_beanstalkd() {
+fn server_that_speaks_http_is_named() {
     let error = against(|_| Reaction::Say("HTTP/1.1 400 Bad Request\r\n"));
     let shown = "not a reply of a beanstalkd server while asking \"stats\": \"HTTP/1.1 400";
     assert!(error.to_string().starts_with(shown), "{error}");
 }
 
 #[test]
-fn knows_no_tubes() {
+fn server_without_tubes_is_named() {
     let error = against(|command| match command {
         "stats" => polite(command),
         _ => Reaction::Say("UNKNOWN_COMMAND\r\n"),
@@ -42,20 +42,20 @@ fn knows_no_tubes() {
 }
 
 #[test]
-fn closes_in_the_middle() {
+fn server_that_closes_midway_is_lost() {
     let error = against_put(Reaction::Close);
     assert!(matches!(error, BenchError::Lost { .. }), "{error}");
     assert!(error.to_string().contains("in put (0 of 1000 jobs done, client "), "{error}");
 }
 
 #[test]
-fn closes_within_a_reply() {
+fn reply_cut_short_is_garbage() {
     let error = against_put(Reaction::SayAndClose("INSERT"));
     assert!(matches!(&error, BenchError::Garbage { reply, .. } if reply == "INSERT"), "{error}");
 }
 
 #[test]
-fn replies_garbage() {
+fn reply_of_garbage_is_recognised() {
     for garbage in ["\0\u{1}\u{2}\r\n", "INSERTED many\r\n", "RESERVED 1 99999999999\r\n"] {
         let error = against_put(Reaction::Say(garbage));
         assert!(matches!(error, BenchError::Garbage { .. }), "{error}");
@@ -64,25 +64,25 @@ fn replies_garbage() {
 }
 
 #[test]
-fn replies_without_an_end() {
+fn reply_without_end_is_garbage() {
     let error = against_put(Reaction::Flood);
     assert!(matches!(error, BenchError::Garbage { .. }), "{error}");
 }
 
 #[test]
-fn replies_to_another_command() {
+fn reply_to_another_command_is_garbage() {
     let error = against_put(Reaction::Say("DELETED\r\n"));
     assert!(matches!(error, BenchError::Garbage { .. }), "{error}");
 }
 
 #[test]
-fn replies_more_than_was_asked() {
+fn replies_over_requests_are_garbage() {
     let error = against_put(Reaction::Say("INSERTED 1\r\n".repeat(20).leak()));
     assert!(matches!(error, BenchError::Garbage { .. }), "{error}");
 }
 
 #[test]
-fn falls_silent() {
+fn server_that_falls_silent_is_named() {
     let error = against_put(Reaction::Say(""));
     assert!(matches!(error, BenchError::Silent { .. }), "{error}");
     assert!(error.to_string().contains("waiting for put"), "{error}");
@@ -91,7 +91,7 @@ fn falls_silent() {
 }
 
 #[test]
-fn falls_silent_and_is_called_off() {
+fn cancelled_run_ends_with_silent_server() {
     static CANCEL: AtomicBool = AtomicBool::new(false);
     let address = serve(|command| {
         CANCEL.fetch_or(command == "put", Ordering::Relaxed);
@@ -105,7 +105,7 @@ fn falls_silent_and_is_called_off() {
 }
 
 #[test]
-fn gives_every_job_the_same_id() {
+fn repeated_job_id_is_noticed() {
     let address = serve(|command| match command {
         "put" => Reaction::Say("INSERTED 1\r\n"),
         "reserve-with-timeout" => Reaction::Say("RESERVED 1 1\r\na\r\n"),
