@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_write_is_remembered_for_some_writes() {
+    fn slow_write_is_remembered_a_while() {
         let mut latency = WriteLatency::default();
         latency.note(Nanos(200_000));
         assert!(latency.is_quick());

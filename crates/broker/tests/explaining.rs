@@ -19,7 +19,7 @@ const BODY_BYTES: usize = 16 * 1024;
 const TAKEN_BYTES_MAX: u64 = 48 << 20;
 
 #[test]
-fn a_log_is_explained_without_its_bodies() {
+fn log_is_explained_without_bodies() {
     let name = format!("dunlin-explaining-{}", std::process::id());
     let directory = std::env::temp_dir().join(name);
     std::fs::create_dir_all(&directory).unwrap();

@@ -32,7 +32,7 @@ const LINK: LinkId = LinkId(0);
 const NOW: Nanos = Nanos::from_secs(2_000_000_000);
 
 #[test]
-fn every_released_format_is_read() {
+fn released_formats_are_read() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     if let Some(version) = std::env::var_os("GOLDEN") {
         write(&golden.join(version));
@@ -52,7 +52,7 @@ fn every_released_format_is_read() {
 /// A log of an older version is read, gone on with in the newest, and read again: the log holds the
 /// old messages and their later changes.
 #[test]
-fn a_log_goes_on_behind_every_released_format() {
+fn log_continues_every_released_format() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     for entry in fs::read_dir(&golden).unwrap() {
         let path = entry.unwrap().path();

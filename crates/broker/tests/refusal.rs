@@ -70,7 +70,7 @@ fn store(name: &str) -> (Directory, RealDisk, Broker<File>) {
 /// Expired messages, and those held by a client that is gone, are journalled without a command.
 /// They were appended without room made for them, which ended the process right after a start.
 #[test]
-fn what_time_and_lost_clients_journal_waits_while_the_log_stalls() {
+fn expiries_and_releases_await_stalled_log() {
     let (_directory, disk, mut broker) = store("stalled");
     let mut outputs = Vec::new();
     let queue = QueueName::new("q").unwrap();
@@ -124,7 +124,7 @@ fn what_time_and_lost_clients_journal_waits_while_the_log_stalls() {
 /// A send that goes on after a wait for a place adds to the log like a new one. While the log is
 /// behind its rest is for settling, and no waiting send is forgotten when it has caught up.
 #[test]
-fn who_waited_for_a_place_waits_on_while_the_log_is_behind() {
+fn blocked_send_waits_while_log_lags() {
     let (_directory, disk, mut broker) = store("behind");
     let mut outputs = Vec::new();
     while broker.holds_back() {
@@ -169,7 +169,7 @@ fn name(queue: &str) -> QueueName {
 /// The room that a snapshot needs grows with each message. If it were asked for after the check for
 /// room and before the put, the put at which another slot is needed would be refused.
 #[test]
-fn no_put_is_refused_that_was_not_told_to_wait() {
+fn put_without_stall_is_never_refused() {
     let (_directory, disk, mut broker) = store("refusal");
     let mut outputs = Vec::new();
     let to = Destination::Queue(QueueName::new("q").unwrap());

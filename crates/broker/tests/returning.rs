@@ -131,7 +131,7 @@ fn popped(output: &Output) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn replies_of_a_session_keep_their_order_and_hold_up_no_other() {
+fn replies_keep_order_within_their_session() {
     let mut store = Store::with("order", 3);
     assert_eq!(store.broker.paged_out(), 2, "all but the last have left");
     assert_eq!(store.ask(ONE, pop(1)), []);
@@ -145,7 +145,7 @@ fn replies_of_a_session_keep_their_order_and_hold_up_no_other() {
 }
 
 #[test]
-fn who_tells_replies_apart_lets_them_overtake() {
+fn replies_overtake_where_allowed() {
     let mut store = Store::with("overtake", 3);
     store.broker.let_overtake(ONE);
     assert_eq!(store.ask(ONE, pop(2)), []);
@@ -157,7 +157,7 @@ fn who_tells_replies_apart_lets_them_overtake() {
 
 /// Its record is dead, a snapshot covers that, and the log goes round several times.
 #[test]
-fn what_was_popped_is_there_until_it_is_told() {
+fn popped_bodies_stay_until_replied() {
     let mut store = Store::with("pinned", 40);
     assert_eq!(store.ask(ONE, pop(20)), []);
     for number in 40..600 {
@@ -172,7 +172,7 @@ fn what_was_popped_is_there_until_it_is_told() {
 }
 
 #[test]
-fn who_is_gone_is_told_nothing_and_holds_no_segment() {
+fn closed_session_gets_no_fetched_reply() {
     let mut store = Store::with("gone", 5);
     let lease = Command::Lease { message: MessageId(1) };
     assert_eq!(store.ask(ONE, lease.clone()), []);
@@ -194,7 +194,7 @@ fn who_is_gone_is_told_nothing_and_holds_no_segment() {
 
 /// A command that compares waits whole, and its session may go meanwhile.
 #[test]
-fn who_looks_into_bodies_goes_on_when_they_are_there() {
+fn body_comparison_resumes_after_fetch() {
     let mut store = Store::with("compare", 10);
     let element = |number: u32| -> std::sync::Arc<[u8]> { body(number).into() };
     let locate = |number| {
@@ -221,7 +221,7 @@ fn who_looks_into_bodies_goes_on_when_they_are_there() {
 
 /// The shown body of a moved element comes back also if the move had to wait.
 #[test]
-fn what_is_moved_later_is_whole() {
+fn late_move_returns_whole_body() {
     let mut store = Store::with("moved", 3);
     let transfer = || {
         let (from, from_end, to, to_end) = (queue(), End::Head, named("narrow"), End::Tail);
@@ -249,7 +249,7 @@ fn what_is_moved_later_is_whole() {
 
 /// Many bodies of few frames, in replies that wait side by side: each gets its own, in its order.
 #[test]
-fn replies_with_thousands_of_bodies_get_each_its_own() {
+fn replies_get_their_own_fetched_bodies() {
     const ELEMENTS: u32 = 3_000;
     let mut store = Store::with("thousands", 0);
     store.broker.let_overtake(ONE);

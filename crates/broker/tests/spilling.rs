@@ -215,7 +215,7 @@ fn popped(output: &Output) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn what_a_reply_lacks_stays_though_its_message_is_gone() {
+fn spilled_body_outlives_its_popped_message() {
     let mut store = Store::new("lacks");
     assert_eq!(store.ask(ONE, pop(3)), []);
     store.rest();
@@ -228,7 +228,7 @@ fn what_a_reply_lacks_stays_though_its_message_is_gone() {
 
 /// They read one after the other, and a body that left memory again is not written again.
 #[test]
-fn what_many_subscriptions_keep_lies_there_once() {
+fn shared_body_is_spilled_once() {
     let mut store = Store::empty("shared", ROOMY);
     for link in SUBSCRIBERS {
         store.subscribe(OTHER, link);
@@ -250,7 +250,7 @@ fn what_many_subscriptions_keep_lies_there_once() {
 
 /// One body of each file stays: the files do not.
 #[test]
-fn what_stays_makes_room() {
+fn sparse_spill_files_are_compacted() {
     let mut store = Store::empty("stays", ROOMY);
     for number in 0..MESSAGES {
         let stays = number.is_multiple_of(SPARSE);
@@ -278,7 +278,7 @@ fn what_stays_makes_room() {
 }
 
 #[test]
-fn what_was_for_somebody_who_is_gone_is_given_up() {
+fn spilled_bodies_of_closed_session_dropped() {
     let mut store = Store::new("gone");
     assert_eq!(store.ask(ONE, pop(u64::from(MESSAGES))), []);
     let fetch = store.broker.poll_fetch().unwrap();
@@ -294,7 +294,7 @@ fn what_was_for_somebody_who_is_gone_is_given_up() {
 }
 
 #[test]
-fn a_body_that_is_not_what_was_written_ends_the_broker() {
+fn corrupt_spilled_body_ends_broker() {
     let mut store = Store::new("rot");
     for path in store.spill_files() {
         let mut bytes = std::fs::read(&path).unwrap();
@@ -311,7 +311,7 @@ fn a_body_that_is_not_what_was_written_ends_the_broker() {
 
 /// All commands that look into bodies bring paged-out ones back, even if no log has them.
 #[test]
-fn who_looks_into_bodies_goes_on_when_they_are_there() {
+fn body_comparison_resumes_after_fetch() {
     let mut store = Store::new("looks");
     let remove = ListCommand::Remove {
         queue: queue(),
@@ -329,7 +329,7 @@ fn who_looks_into_bodies_goes_on_when_they_are_there() {
 }
 
 #[test]
-fn who_sends_faster_than_bodies_leave_waits_and_is_not_refused() {
+fn fast_sender_waits_for_spilling() {
     let sizes = Sizes { memory_limit: 1024 * 1024, spill_bytes_max: 16 * 1024 * 1024 };
     let mut store = Store::empty("fast", sizes);
     let mut waited = 0;
@@ -343,7 +343,7 @@ fn who_sends_faster_than_bodies_leave_waits_and_is_not_refused() {
 }
 
 #[test]
-fn where_nothing_more_can_leave_senders_are_refused_until_it_can() {
+fn full_spill_refuses_puts_until_room() {
     let sizes = Sizes { memory_limit: 1024 * 1024, spill_bytes_max: 160 * 1024 };
     let mut store = Store::empty("full", sizes);
     let stored = (0..3_000).find(|number| !store.put(*number)).unwrap();
@@ -360,7 +360,7 @@ fn where_nothing_more_can_leave_senders_are_refused_until_it_can() {
 }
 
 #[test]
-fn the_next_process_removes_what_is_left() {
+fn leftover_spill_files_removed_at_start() {
     let mut store = Store::new("left");
     assert!(!store.spill_files().is_empty());
     store.broker = open(&store.disk, ROOMY);

@@ -138,7 +138,7 @@ fn directory(name: &str) -> Directory {
 const RECORD_BYTES: usize = 50;
 
 #[test]
-fn what_fits_into_a_frame_is_one() {
+fn commit_that_fits_is_one_frame() {
     let directory = directory("frame");
     let frame_bytes = options().journal.frame_payload_bytes_max;
     let mut store = Store::open(&directory);
@@ -153,7 +153,7 @@ fn what_fits_into_a_frame_is_one() {
 }
 
 #[test]
-fn what_does_not_fit_into_a_frame_is_a_chain() {
+fn commit_over_a_frame_is_chained() {
     let directory = directory("chain");
     let frame_bytes = options().journal.frame_payload_bytes_max;
     let mut store = Store::open(&directory);
@@ -188,7 +188,7 @@ fn consume(mut store: Store, directory: &Directory, count: u64, round: u64) -> S
 }
 
 #[test]
-fn what_is_in_memory_makes_no_frame() {
+fn nonpersistent_commit_makes_no_frame() {
     let directory = directory("unwritten");
     let mut store = Store::open(&directory);
     let before = store.broker.counters();
@@ -204,7 +204,7 @@ fn what_is_in_memory_makes_no_frame() {
 
 /// A frame has room for 30 messages of this size; memory for many more.
 #[test]
-fn what_is_in_memory_is_not_bounded_by_a_frame() {
+fn nonpersistent_commit_may_exceed_a_frame() {
     let directory = directory("memory");
     let mut store = Store::open(&directory);
     let before = store.broker.counters();
@@ -216,7 +216,7 @@ fn what_is_in_memory_is_not_bounded_by_a_frame() {
 
 /// Fills a queue in one transaction, as a Java team does, with the options of a server.
 #[test]
-fn a_hundred_thousand_messages_are_one_commit() {
+fn commit_of_hundred_thousand_messages() {
     const COUNT: u64 = 100_000;
     let directory = directory("hundred-thousand");
     let policy = StorePolicy::Always;
