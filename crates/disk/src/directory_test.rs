@@ -34,7 +34,7 @@ impl Drop for Scratch {
 struct Aligned([u8; 2 * BLOCK_BYTES]);
 
 #[test]
-fn whatever_is_written_is_read_back_in_both_methods() {
+fn writes_read_back_in_both_methods() {
     for method in [Method::Buffered, Method::Direct] {
         let scratch = Scratch::new("modes");
         let disk = scratch.open(method);
@@ -57,7 +57,7 @@ fn whatever_is_written_is_read_back_in_both_methods() {
 }
 
 #[test]
-fn zeros_are_where_they_were_asked_for_in_both_methods() {
+fn zeros_fill_range_in_both_methods() {
     const FILLED: u64 = 80 * BLOCK_BYTES as u64;
     for (method, past_cache) in [(Method::Buffered, false), (Method::Direct, true)] {
         let scratch = Scratch::new("zeros");
@@ -84,7 +84,7 @@ fn zeros_are_where_they_were_asked_for_in_both_methods() {
 }
 
 #[test]
-fn cached_and_direct_writes_of_one_file_see_each_other() {
+fn cached_and_direct_writes_are_coherent() {
     let scratch = Scratch::new("coherent");
     let disk = scratch.open(Method::Direct);
     let file = disk.create("a").unwrap();
@@ -103,7 +103,7 @@ fn cached_and_direct_writes_of_one_file_see_each_other() {
 }
 
 #[test]
-fn what_is_read_past_the_cache_ends_where_the_file_does() {
+fn direct_read_ends_at_file_end() {
     let scratch = Scratch::new("ends");
     let disk = scratch.open(Method::Direct);
     let file = disk.create("a").unwrap();
@@ -116,7 +116,7 @@ fn what_is_read_past_the_cache_ends_where_the_file_does() {
 
 /// The written part of a file is read again and again while the rest is being written.
 #[test]
-fn what_is_read_while_more_is_written_behind_it_is_what_was_written() {
+fn reads_beside_appends_return_written_bytes() {
     const BLOCKS: u64 = 200;
     let scratch = Scratch::new("behind");
     let disk = scratch.open(Method::Direct);
@@ -175,7 +175,7 @@ fn unusable_scratch_file_is_an_error() {
 }
 
 #[test]
-fn every_flush_is_counted() {
+fn flushes_are_counted() {
     let scratch = Scratch::new("counts");
     let disk = scratch.open(Method::Direct);
     assert_eq!(disk.counters(), DiskCounters::default(), "the probe is not counted");
@@ -192,7 +192,7 @@ fn every_flush_is_counted() {
 }
 
 #[test]
-fn room_is_kept_without_writing_and_reads_as_zeros() {
+fn reserved_room_reads_as_zeros() {
     let scratch = Scratch::new("reserve");
     let disk = scratch.open(Method::Buffered);
     let file = disk.create("snapshot-a").unwrap();
@@ -210,7 +210,7 @@ fn room_is_kept_without_writing_and_reads_as_zeros() {
 }
 
 #[test]
-fn what_is_cut_off_a_file_is_given_back() {
+fn shortened_file_returns_its_room() {
     let scratch = Scratch::new("shorten");
     let disk = scratch.open(Method::Buffered);
     let file = disk.create("segment").unwrap();
@@ -228,7 +228,7 @@ fn what_is_cut_off_a_file_is_given_back() {
 }
 
 #[test]
-fn nobody_is_told_that_his_bytes_are_safe_after_a_flush_has_failed() {
+fn failed_flush_fails_every_later_sync() {
     let scratch = Scratch::new("flush");
     let disk = scratch.open(Method::Buffered);
     let file = disk.create("segment").unwrap();
@@ -242,7 +242,7 @@ fn nobody_is_told_that_his_bytes_are_safe_after_a_flush_has_failed() {
 }
 
 #[test]
-fn names_are_those_of_the_journals_files_only() {
+fn names_list_only_journal_files() {
     let scratch = Scratch::new("names");
     let disk = scratch.open(Method::Buffered);
     fs::create_dir(scratch.0.join("folder")).unwrap();
@@ -263,7 +263,7 @@ fn names_are_those_of_the_journals_files_only() {
 }
 
 #[test]
-fn no_room_is_told_apart() {
+fn missing_room_is_told_apart() {
     let scratch = Scratch::new("full");
     let disk = scratch.open(Method::Buffered);
     // The kernel's device that is always full.
@@ -276,7 +276,7 @@ fn no_room_is_told_apart() {
 }
 
 #[test]
-fn a_directory_has_one_holder() {
+fn directory_has_one_holder() {
     let scratch = Scratch::new("lock");
     let disk = scratch.open(Method::Buffered);
     let refused = RealDisk::open(&scratch.0, Choice::Auto).unwrap_err();
@@ -288,7 +288,7 @@ fn a_directory_has_one_holder() {
 }
 
 #[test]
-fn who_removes_the_lock_file_takes_the_directory_from_nobody() {
+fn removed_lock_file_frees_no_directory() {
     let scratch = Scratch::new("unlocked");
     let disk = scratch.open(Method::Buffered);
     for _ in 0..2 {
@@ -303,7 +303,7 @@ fn who_removes_the_lock_file_takes_the_directory_from_nobody() {
 }
 
 #[test]
-fn missing_directories_are_created_but_not_to_look_into() {
+fn missing_directory_created_only_to_serve() {
     let scratch = Scratch::new("create");
     let deep = scratch.0.join("a/b");
     assert!(RealDisk::open_existing(&deep).is_err());
@@ -312,7 +312,7 @@ fn missing_directories_are_created_but_not_to_look_into() {
 }
 
 #[test]
-fn a_file_in_the_way_is_an_error_that_names_it() {
+fn open_error_names_file_in_way() {
     let scratch = Scratch::new("way");
     fs::create_dir(&scratch.0).unwrap();
     let path = scratch.0.join("file");
@@ -322,7 +322,7 @@ fn a_file_in_the_way_is_an_error_that_names_it() {
 }
 
 #[test]
-fn each_opening_draws_a_salt_of_its_own() {
+fn salt_differs_on_each_opening() {
     let scratch = Scratch::new("salt");
     let salts: Vec<u64> = (0..3).map(|_| scratch.open(Method::Buffered).salt()).collect();
     assert!(salts[0] != salts[1] && salts[1] != salts[2], "{salts:?}");
@@ -373,7 +373,7 @@ fn pieces_are_read_ahead_in_order() {
 }
 
 #[test]
-fn pieces_come_singly_without_memory_for_two() {
+fn pieces_come_singly_in_little_memory() {
     let scratch = Scratch::new("one by one");
     let disk = scratch.open(Method::Buffered).reading_ahead_within(2 * PIECE_BYTES as u64 - 1);
     let parts = parts(&disk);
@@ -397,7 +397,7 @@ fn pieces_come_singly_without_memory_for_two() {
 }
 
 #[test]
-fn unreadable_piece_ends_reading_in_its_turn() {
+fn unreadable_piece_ends_reading_in_turn() {
     let scratch = Scratch::new("unreadable");
     let disk = scratch.open(Method::Buffered);
     let file = disk.create("good").unwrap();
@@ -420,7 +420,7 @@ fn unreadable_piece_ends_reading_in_its_turn() {
 }
 
 #[test]
-fn who_looks_writes_nothing_and_keeps_writers_out() {
+fn open_existing_writes_nothing_locks_writers() {
     let scratch = Scratch::new("look");
     scratch.open(Method::Buffered).create("a").unwrap();
     let lock = fs::read(scratch.0.join("lock")).unwrap();
@@ -439,7 +439,7 @@ fn who_looks_writes_nothing_and_keeps_writers_out() {
 }
 
 #[test]
-fn a_copy_without_a_lock_file_gets_none_by_looking() {
+fn open_existing_makes_no_lock_file() {
     let scratch = Scratch::new("copy");
     fs::create_dir(&scratch.0).unwrap();
     fs::write(scratch.0.join("epoch"), b"12345678").unwrap();

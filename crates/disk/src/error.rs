@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_room_and_no_quota_are_full() {
+    fn missing_room_or_quota_is_full() {
         assert_eq!(kind("write", Errno::NOSPC), DiskErrorKind::Full);
         assert_eq!(kind("write", Errno::DQUOT), DiskErrorKind::Full);
         assert_eq!(kind("write", Errno::IO), DiskErrorKind::Failed);

@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// A file takes two descriptors if writes are direct.
 #[test]
-fn a_file_that_gets_one_descriptor_of_two_was_not_made_and_can_be_later() {
+fn file_without_second_descriptor_is_unmade() {
     let path = std::env::temp_dir().join(format!("dunlin-descriptors-{}", std::process::id()));
     let disk = RealDisk::open(&path, Choice::Force(Method::Direct)).unwrap();
     // Few enough to be taken in no time, and of this process alone.

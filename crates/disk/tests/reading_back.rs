@@ -216,7 +216,7 @@ impl Shared<'_> {
 }
 
 #[test]
-fn frames_are_what_was_written_while_files_are_written_and_used_again() {
+fn frames_read_back_while_segments_recycle() {
     for method in [Method::Direct, Method::Buffered] {
         let name = format!("dunlin-reading-back-{}-{method:?}", std::process::id());
         let path = std::env::temp_dir().join(name);
