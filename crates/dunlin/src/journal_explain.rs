@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_message_is_told_with_its_age() {
+    fn oldest_message_is_shown_with_age() {
         let segment = json!({
             "bytes": 1000, "live_bytes": 5, "queues_count": 3,
             "queues": [{ "queue": "mail", "messages": 2, "oldest": 17,

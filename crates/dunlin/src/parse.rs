@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_of_senders_is_bounded() {
+    fn send_id_options_are_bounded() {
         assert_eq!(dedup_window("2m"), Ok(Duration::from_secs(120)));
         assert_eq!(dedup_window("never"), Ok(Duration::ZERO));
         assert!(dedup_window("often").is_err());
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn sync_is_a_word_or_a_duration() {
+    fn sync_is_word_or_duration() {
         assert_eq!(sync("always"), Ok(Sync::Always));
         assert_eq!(sync("never"), Ok(Sync::Never));
         assert_eq!(sync("1s"), Ok(Sync::Period(Duration::from_secs(1))));
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_keeps_nothing_has_no_use_for_a_sync_policy() {
+    fn store_none_ignores_sync_policy() {
         assert_eq!(policy(Store::None, Sync::Always), StorePolicy::Memory);
         assert_eq!(policy(Store::Journal, Sync::Always), StorePolicy::Always);
         let period = Sync::Period(Duration::from_millis(25));
@@ -350,14 +350,14 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_two_sides() {
+    fn list_has_two_sides() {
         assert_eq!(list_head("left"), Ok(Side::Left));
         assert_eq!(list_head("right"), Ok(Side::Right));
         assert!(list_head("front").unwrap_err().contains("left or right"));
     }
 
     #[test]
-    fn queues_are_set_by_name_and_for_all() {
+    fn queue_settings_apply_by_name() {
         let settings =
             ["*:release-order=back", "a:b:release-order=front"].map(|text| queue(text).unwrap());
         let policies = queue_policies(&settings);
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_without_a_name_is_about_the_queue_before() {
+    fn setting_without_name_continues_its_queue() {
         let texts = ["a:max-messages=5", "max-bytes=7", "when-full=drop-oldest", "*:max-bytes=9"];
         let settings = attributed(texts.map(|text| queue(text).unwrap()).to_vec()).unwrap();
         let policies = queue_policies(&settings);

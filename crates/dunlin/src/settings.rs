@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_of_the_file_reaches_the_configuration() {
+    fn file_keys_reach_the_configuration() {
         let text = "
             data = '/d'\n store = 'journal'\n sync = '25ms'
             listen = ['beanstalkd=127.0.0.1:1', 'redis=unix:a,mode=0600']
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_named_beside_the_known_ones() {
+    fn unknown_key_is_named_beside_known() {
         let error = file("sink = '25ms'").unwrap_err();
         assert!(error.contains("sink") && error.contains("`max-message-bytes`"), "{error}");
         let error = file("[queues.a]\nreleases = 'back'").unwrap_err();
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_is_named_with_its_key() {
+    fn wrong_value_is_named_with_key() {
         let error = file("sync = 'often'").unwrap_err();
         assert!(error.starts_with("sync: ") && error.contains("25ms"), "{error}");
         let error = file("[queues.a]\nrelease-order = 'up'").unwrap_err();
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn the_upper_overrules_and_queues_add_up() {
+    fn settings_overrule_and_queues_add_up() {
         let upper = "sync = 'never'\n[queues.a]\nrelease-order = 'front'";
         let lower = "sync = '1s'\nstore = 'none'\n[queues]\na.release-order = 'back'\n\
                      a.max-delivery-attempts = 0\nb.release-order = 'back'";

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelt_setting_is_named() {
+    fn misspelt_setting_is_named() {
         let names = [
             "DUNLIN_SYNK",
             "DUNLIN_SYNC",

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 #[test]
-fn it_drives_a_server_of_its_own_and_cleans_up() {
+fn bench_drives_its_own_server() {
     let directory = Directory::new("bench");
     let mut command = dunlin(&directory);
     command.args(["bench", "jobs", "--jobs", "200", "--clients", "5", "--json", "--data", "."]);
@@ -25,7 +25,7 @@ fn it_drives_a_server_of_its_own_and_cleans_up() {
 }
 
 #[test]
-fn it_drives_another_server_and_shows_the_counters_of_its_own_only() {
+fn bench_shows_own_servers_counters_only() {
     let directory = Directory::new("bench-target");
     let mut command = dunlin(&directory);
     command.args(["serve", "--store", "none"]).args(ANY);
@@ -45,7 +45,7 @@ fn it_drives_another_server_and_shows_the_counters_of_its_own_only() {
 }
 
 #[test]
-fn what_it_cannot_print_is_told_and_it_cleans_up() {
+fn bench_reports_unwritable_output() {
     let directory = Directory::new("bench-unwritable");
     let jobs = ["jobs", "--jobs", "20", "--clients", "2", "--data", "."];
     let travel_time = ["travel-time", "--seconds", "0.05", "--body", "10", "--data", "."];
@@ -63,7 +63,7 @@ fn what_it_cannot_print_is_told_and_it_cleans_up() {
 }
 
 #[test]
-fn an_absent_server_is_named() {
+fn absent_server_is_named() {
     let directory = Directory::new("bench-absent");
     let mut command = dunlin(&directory);
     command.args(["bench", "jobs", "--target", "beanstalkd://127.0.0.1:1"]);
@@ -89,7 +89,7 @@ fn measured(directory: &Directory, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn the_matrix_shows_that_what_is_not_persistent_is_never_flushed() {
+fn matrix_shows_nonpersistent_is_never_synced() {
     let directory = Directory::new("bench-matrix");
     let few = ["--messages", "30", "--rounds", "1", "--clients", "3", "--seconds", "0.1"];
     let report = measured(&directory, &[&["matrix"][..], &few].concat());
@@ -130,7 +130,7 @@ fn transactions_are_counted_as_they_ended() {
 }
 
 #[test]
-fn travel_times_are_told_for_each_way() {
+fn travel_times_shown_for_each_way() {
     let directory = Directory::new("bench-travel-time");
     let report = measured(&directory, &["travel-time", "--seconds", "0.2"]);
     let rates = report["rates"].as_array().unwrap();
@@ -146,7 +146,7 @@ fn travel_times_are_told_for_each_way() {
 }
 
 #[test]
-fn each_factor_has_a_price() {
+fn factors_have_a_price() {
     let directory = Directory::new("bench-factors");
     let report = measured(&directory, &["factors", "--seconds", "0.1", "--body", "100"]);
     let rows = report["factors"].as_array().unwrap();
@@ -182,7 +182,7 @@ fn waiting(directory: &Directory, server: &Server) -> u64 {
 }
 
 #[test]
-fn a_broker_that_runs_is_measured_as_it_is_set_and_left_empty() {
+fn running_broker_is_measured_without_restart() {
     let directory = Directory::new("bench-running");
     let (server, url) = broker(&directory);
     let mut command = dunlin(&directory);
@@ -202,7 +202,7 @@ fn a_broker_that_runs_is_measured_as_it_is_set_and_left_empty() {
 }
 
 #[test]
-fn messages_of_somebody_else_are_left_alone() {
+fn foreign_messages_stop_the_bench() {
     let directory = Directory::new("bench-foreign");
     let (server, url) = broker(&directory);
     let http = server.lines[1].replace("listening http ", "http://");
@@ -220,7 +220,7 @@ fn messages_of_somebody_else_are_left_alone() {
 }
 
 #[test]
-fn a_signal_ends_it_with_what_was_measured_so_far() {
+fn signal_ends_bench_with_partial_report() {
     let directory = Directory::new("bench-cancelled");
     // Under nohup the tests ignore SIGHUP, and so do all processes that they start.
     let is_heard = |signal: &Signal| !signals(std::process::id(), "SigIgn:").contains(signal);
@@ -240,7 +240,7 @@ fn a_signal_ends_it_with_what_was_measured_so_far() {
 }
 
 #[test]
-fn what_is_to_outlive_its_terminal_ignores_that_it_goes() {
+fn hangup_stays_ignored_under_nohup() {
     let directory = Directory::new("bench-nohup");
     let child = endless(dunlin_after(&directory, "trap '' HUP"), &directory);
     let caught = signals(child.id(), "SigCgt:");
@@ -270,7 +270,7 @@ fn endless(mut command: Command, directory: &Directory) -> Child {
 }
 
 #[test]
-fn a_broker_is_left_empty_also_by_who_is_called_off() {
+fn cancelled_bench_leaves_broker_empty() {
     let directory = Directory::new("bench-called-off");
     let (server, url) = broker(&directory);
     let mut command = dunlin(&directory);
@@ -288,7 +288,7 @@ fn a_broker_is_left_empty_also_by_who_is_called_off() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_told_with_its_mend() {
+fn unmeasurable_targets_are_named() {
     let directory = Directory::new("bench-mends");
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let other = format!("amqp://{}", listener.local_addr().unwrap());

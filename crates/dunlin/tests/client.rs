@@ -60,7 +60,7 @@ fn signal(child: &Child, signal: Signal) {
 }
 
 #[test]
-fn what_is_sent_is_received_and_gone() {
+fn sent_message_is_received_once() {
     let directory = Directory::new("client-send");
     let broker = Broker::start(&directory, &["--store", "none"]);
     assert_eq!(broker.says(&directory, &["send", "mail", "hello"]), "1\n");
@@ -74,7 +74,7 @@ fn what_is_sent_is_received_and_gone() {
 }
 
 #[test]
-fn lines_are_messages_and_kept_ones_come_back() {
+fn lines_become_messages_and_kept_return() {
     let directory = Directory::new("client-lines");
     let broker = Broker::start(&directory, &["--store", "none"]);
     let input: String = (0..25_000).map(|n| format!("line {n}\n")).collect();
@@ -88,7 +88,7 @@ fn lines_are_messages_and_kept_ones_come_back() {
 }
 
 #[test]
-fn a_key_names_each_line_of_a_long_text_for_itself() {
+fn key_deduplicates_each_line() {
     let directory = Directory::new("client-keys");
     let broker = Broker::start(&directory, &["--store", "none"]);
     let input: String = (0..25_000).map(|n| format!("line {n}\n")).collect();
@@ -100,7 +100,7 @@ fn a_key_names_each_line_of_a_long_text_for_itself() {
 }
 
 #[test]
-fn a_bounded_queue_slows_who_sends_more_lines_than_it_may_hold() {
+fn bounded_queue_slows_sender_of_lines() {
     let directory = Directory::new("client-bounded");
     let bounds = "q:max-messages=100,*:max-bytes=2000,when-full=reject";
     let broker = Broker::start(&directory, &["--store", "none", "--queue", bounds]);
@@ -130,7 +130,7 @@ fn a_bounded_queue_slows_who_sends_more_lines_than_it_may_hold() {
 }
 
 #[test]
-fn following_ends_with_a_signal_and_gives_back_what_was_not_written() {
+fn follow_returns_unwritten_messages_on_signal() {
     let directory = Directory::new("client-follow");
     let broker = Broker::start(&directory, &["--store", "none"]);
     let input: String = (0..5_000).map(|n| format!("{n} {}\n", "x".repeat(1_000))).collect();
@@ -156,7 +156,7 @@ fn following_ends_with_a_signal_and_gives_back_what_was_not_written() {
 }
 
 #[test]
-fn following_goes_on_with_a_broker_that_comes_back() {
+fn follow_reconnects_to_restarted_broker() {
     let directory = Directory::new("client-reconnect");
     let broker = Broker::start(&directory, &["--data", "store"]);
     let port = broker.url.rsplit(':').next().unwrap().to_owned();
@@ -190,7 +190,7 @@ fn following_goes_on_with_a_broker_that_comes_back() {
 }
 
 #[test]
-fn a_signal_before_all_came_is_told_by_the_status() {
+fn signalled_receive_reports_missing_messages() {
     let directory = Directory::new("client-signal");
     let broker = Broker::start(&directory, &["--store", "none"]);
     // Larger than a pipe: the second is being written until the test reads on.
@@ -211,7 +211,7 @@ fn a_signal_before_all_came_is_told_by_the_status() {
 }
 
 #[test]
-fn what_is_written_after_its_lease_is_told_and_comes_again() {
+fn message_written_after_lease_returns() {
     let directory = Directory::new("client-late");
     let broker = Broker::start(&directory, &["--store", "none"]);
     // The second is larger than a pipe: it is being written until the test reads on.
@@ -235,7 +235,7 @@ fn what_is_written_after_its_lease_is_told_and_comes_again() {
 }
 
 #[test]
-fn what_cannot_be_written_is_given_back() {
+fn unwritable_messages_are_given_back() {
     let directory = Directory::new("client-unwritable");
     let broker = Broker::start(&directory, &["--store", "none"]);
     broker.fed(&directory, &["send", "q", "--lines"], "1\n2\n3\n");
@@ -254,7 +254,7 @@ fn what_cannot_be_written_is_given_back() {
 }
 
 #[test]
-fn what_is_too_large_is_refused_in_the_words_of_the_server() {
+fn oversized_send_repeats_servers_refusal() {
     let directory = Directory::new("client-large");
     let broker = Broker::start(&directory, &["--store", "none"]);
     for words in [&["send", "q"][..], &["send", "q", "--lines"]] {
@@ -271,7 +271,7 @@ fn what_is_too_large_is_refused_in_the_words_of_the_server() {
 }
 
 #[test]
-fn more_properties_than_a_request_may_have_are_refused_before_it_is_sent() {
+fn excess_properties_refused_before_sending() {
     let directory = Directory::new("client-properties");
     let broker = Broker::start(&directory, &["--store", "none"]);
     for (length, is_taken) in [(11_000, true), (12_600, false), (100_000, false)] {
@@ -311,7 +311,7 @@ fn operators_look_move_and_purge() {
 }
 
 #[test]
-fn who_holds_a_message_is_shown() {
+fn browse_shows_holder_of_message() {
     let directory = Directory::new("client-holder");
     let worker = "beanstalkd=127.0.0.1:0";
     let broker = Broker::start(&directory, &["--store", "none", "--listen", worker]);
@@ -329,7 +329,7 @@ fn who_holds_a_message_is_shown() {
 }
 
 #[test]
-fn dead_letters_are_shown_and_sent_again() {
+fn dead_letters_are_shown_and_replayed() {
     let directory = Directory::new("client-dead");
     let broker = Broker::start(&directory, &["--store", "none"]);
     let header = broker.says(&directory, &["dead", "ls"]);
@@ -350,7 +350,7 @@ fn dead_letters_are_shown_and_sent_again() {
 
 /// A rule that an operator saw confirmed holds after a kill.
 #[test]
-fn rules_of_queues_are_set_shown_and_survive_kill_9() {
+fn queue_rules_survive_kill_9() {
     let directory = Directory::new("client-policy");
     let configured = ["--data", "store", "--queue", "q:max-messages=5,when-full=reject"];
     let broker = Broker::start(&directory, &configured);
@@ -389,7 +389,7 @@ fn rules_of_queues_are_set_shown_and_survive_kill_9() {
 }
 
 #[test]
-fn a_broker_is_asked_itself_whatever_proxy_the_environment_names() {
+fn client_ignores_proxies_of_environment() {
     let directory = Directory::new("client-proxy");
     let broker = Broker::start(&directory, &[]);
     let mut command = broker.command(&directory, &["send", "mail", "hello"]);
@@ -402,7 +402,7 @@ fn a_broker_is_asked_itself_whatever_proxy_the_environment_names() {
 }
 
 #[test]
-fn each_command_tells_how_it_ends() {
+fn commands_document_their_exit_status() {
     let directory = Directory::new("client-help");
     let commands = ["send", "receive", "queues", "browse", "move", "purge", "policy", "dead"];
     for command in commands.iter().chain(&["serve", "journal"]) {
@@ -428,7 +428,7 @@ fn each_command_tells_how_it_ends() {
 }
 
 #[test]
-fn what_was_wrong_is_said_with_its_status() {
+fn wrong_arguments_have_their_exit_status() {
     let directory = Directory::new("client-wrong");
     let broker = Broker::start(&directory, &["--store", "none"]);
     for (words, status, part) in [

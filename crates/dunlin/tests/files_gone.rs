@@ -69,7 +69,7 @@ fn replaced_file_ends_the_broker() {
 }
 
 #[test]
-fn stop_without_directory_is_no_good_end() {
+fn stop_without_directory_exits_with_error() {
     let directory = Directory::new("gone-stop");
     let mut command = dunlin(&directory);
     command.arg("serve").args(ANY);

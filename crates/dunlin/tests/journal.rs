@@ -33,7 +33,7 @@ fn filled(test: &str) -> Directory {
 }
 
 #[test]
-fn verify_tells_what_is_there() {
+fn verify_counts_records() {
     let directory = filled("verify");
     let (code, stdout, stderr) = journal(&directory, &["verify"]);
     assert_eq!(code, Some(0), "{stderr}");
@@ -41,7 +41,7 @@ fn verify_tells_what_is_there() {
 }
 
 #[test]
-fn what_verify_cannot_print_is_told() {
+fn verify_reports_unwritable_output() {
     let directory = filled("verify-unwritable");
     for out in unwritable() {
         let mut command = dunlin(&directory);
@@ -54,7 +54,7 @@ fn what_verify_cannot_print_is_told() {
 }
 
 #[test]
-fn verify_names_file_and_offset_of_rot() {
+fn verify_names_file_and_offset() {
     let directory = filled("rot");
     let path = directory.0.join("dunlin-data/0000000000000001.segment");
     let file = std::fs::File::options().write(true).open(path).unwrap();
@@ -88,7 +88,7 @@ fn dump_prints_every_record() {
 }
 
 #[test]
-fn a_journal_that_is_not_there_is_named() {
+fn missing_journal_is_named() {
     let directory = Directory::new("absent");
     for what in ["verify", "dump", "explain"] {
         let (code, _, stderr) = journal(&directory, &[what]);
@@ -111,7 +111,7 @@ fn a_journal_that_is_not_there_is_named() {
 }
 
 #[test]
-fn explain_tells_what_a_directory_is_kept_for() {
+fn explain_shows_use_of_each_file() {
     let directory = filled("explain");
     let (code, stdout, stderr) = journal(&directory, &["explain"]);
     assert_eq!(code, Some(0), "{stderr}");

@@ -19,7 +19,7 @@ fn serve(directory: &Directory, arguments: &[&str]) -> Server {
 }
 
 #[test]
-fn it_says_where_it_listens_and_then_that_it_is_ready() {
+fn serve_prints_addresses_then_ready() {
     let directory = Directory::new("ready");
     let mut command = dunlin(&directory);
     command.args(["serve", "--store", "none"]).args(ANY).args(ANY);
@@ -39,7 +39,7 @@ fn it_says_where_it_listens_and_then_that_it_is_ready() {
 }
 
 #[test]
-fn jobs_are_in_the_default_directory_after_sigterm() {
+fn jobs_survive_sigterm_in_default_directory() {
     let directory = Directory::new("default-data");
     let server = serve(&directory, &[]);
     assert_eq!(server.connect().put("x"), "INSERTED 1");
@@ -55,7 +55,7 @@ fn jobs_are_in_the_default_directory_after_sigterm() {
 }
 
 #[test]
-fn jobs_survive_a_kill_under_every_policy_that_writes() {
+fn jobs_survive_kill_under_every_sync() {
     for sync in ["always", "25ms", "never"] {
         let directory = Directory::new(&format!("kill-{sync}"));
         let server = serve(&directory, &["--sync", sync]);
@@ -68,7 +68,7 @@ fn jobs_survive_a_kill_under_every_policy_that_writes() {
 }
 
 #[test]
-fn flags_overrule_variables_and_these_the_file() {
+fn flags_overrule_variables_variables_overrule_file() {
     let directory = Directory::new("precedence");
     let file = directory.file(
         "dunlin.toml",
@@ -108,7 +108,7 @@ fn variables_may_list_what_flags_repeat() {
 }
 
 #[test]
-fn wrong_settings_are_named_with_what_would_be_right() {
+fn wrong_settings_are_named_with_alternatives() {
     let directory = Directory::new("wrong");
     let unknown = directory.file("unknown.toml", "sink = '25ms'\n");
     let value = directory.file("value.toml", "sync = 'often'\n");
@@ -145,7 +145,7 @@ fn wrong_settings_are_named_with_what_would_be_right() {
 }
 
 #[test]
-fn what_is_taken_is_refused_with_what_to_do() {
+fn taken_directory_or_port_is_refused() {
     let directory = Directory::new("taken");
     let server = serve(&directory, &[]);
     let refused = |arguments: &[&str]| {
@@ -195,7 +195,7 @@ fn signals_are_obeyed_while_it_starts() {
 }
 
 #[test]
-fn a_server_that_has_not_started_yet_is_stopped_at_once() {
+fn starting_server_is_stopped_at_once() {
     for signal in [Signal::TERM, Signal::INT] {
         let directory = Directory::new("not-started");
         let (mut child, _settings) = starting(&directory);
@@ -205,7 +205,7 @@ fn a_server_that_has_not_started_yet_is_stopped_at_once() {
 }
 
 #[test]
-fn sigusr1_drains_and_sighup_shows_the_counters() {
+fn sigusr1_drains_sighup_shows_counters() {
     let directory = Directory::new("signals");
     let server = serve(&directory, &[]);
     let mut client = server.connect();
@@ -227,7 +227,7 @@ fn sigusr1_drains_and_sighup_shows_the_counters() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_holds_up_nothing() {
+fn unread_log_holds_up_nothing() {
     let directory = Directory::new("unread");
     let server = serve(&directory, &["--store", "none"]);
     let mut client = server.connect();
@@ -249,7 +249,7 @@ fn a_log_that_nobody_reads_holds_up_nothing() {
 }
 
 #[test]
-fn a_second_sigint_ends_it_at_once() {
+fn second_sigint_ends_server_at_once() {
     let directory = Directory::new("interrupted");
     let server = serve(&directory, &["--store", "none"]);
     let mut greedy = server.connect();
@@ -265,7 +265,7 @@ fn a_second_sigint_ends_it_at_once() {
 }
 
 #[test]
-fn a_journal_that_cannot_be_written_ends_it_with_status_74() {
+fn unwritable_journal_exits_with_status_74() {
     let directory = Directory::new("failing");
     // A file may not grow beyond 40 MiB: the part of a segment that a start prepares fits, its
     // growth fails.
@@ -292,7 +292,7 @@ fn a_journal_that_cannot_be_written_ends_it_with_status_74() {
 }
 
 #[test]
-fn where_the_first_room_cannot_be_made_it_does_not_start() {
+fn start_fails_without_first_log_room() {
     let directory = Directory::new("no-first-room");
     let mut command = dunlin_after(&directory, "ulimit -f 24576");
     command.arg("serve").args(ANY);
@@ -304,7 +304,7 @@ fn where_the_first_room_cannot_be_made_it_does_not_start() {
 }
 
 #[test]
-fn without_descriptors_it_waits_instead_of_spinning() {
+fn accept_without_descriptors_does_not_spin() {
     let directory = Directory::new("descriptors");
     let mut command = dunlin_after(&directory, "ulimit -n 24");
     command.args(["serve", "--store", "none"]).args(ANY);
@@ -359,7 +359,7 @@ fn journal_bytes(directory: &Directory) -> u64 {
 }
 
 #[test]
-fn a_disk_limit_holds_and_deleting_makes_room() {
+fn disk_limit_holds_until_deletes() {
     let directory = Directory::new("disk-limit");
     let limits = ["--disk-limit", "12M", "--segment-bytes", "1", "--max-message-bytes", "65535"];
     let server = serve(&directory, &limits);
@@ -380,7 +380,7 @@ fn a_disk_limit_holds_and_deleting_makes_room() {
 }
 
 #[test]
-fn a_disk_limit_that_no_journal_fits_into_is_refused() {
+fn disk_limit_below_journal_is_refused() {
     let directory = Directory::new("disk-limit-small");
     let mut command = dunlin(&directory);
     command.arg("serve").args(ANY).args(["--disk-limit", "64M"]);

@@ -56,7 +56,7 @@ fn told(url: &str, words: &[&str], input: &str) -> String {
 }
 
 #[test]
-fn what_may_have_been_done_is_not_said_to_be_undone() {
+fn broken_answer_admits_possible_effect() {
     for words in [
         &["send", "q", "m"][..],
         &["move", "a", "b"],
@@ -77,7 +77,7 @@ fn what_may_have_been_done_is_not_said_to_be_undone() {
 }
 
 #[test]
-fn lines_that_may_be_stored_are_named() {
+fn possibly_stored_lines_are_named() {
     let input: String = (0..10_005).map(|n| format!("{n}\n")).collect();
     let words = ["send", "q", "--lines", "--key", "k"];
     let err = told(&breaking(&["{\"count\":10000}"]), &words, &input);

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_as_wide_as_they_must_be() {
+    fn table_columns_fit_their_cells() {
         let object = |name: &str, ready: u64| {
             let pairs = [("name", Json::from(name)), ("ready", Json::from(ready))];
             pairs.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()

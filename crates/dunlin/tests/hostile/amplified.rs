@@ -47,7 +47,7 @@ fn transact(peer: &mut Lines, command: &str, count: usize) -> (usize, usize) {
 
 /// Each would be answered with more than half a gigabyte.
 #[test]
-fn a_transaction_is_answered_with_as_much_as_there_is_memory_for() {
+fn transaction_replies_are_bounded_by_memory() {
     let (broker, mut neighbours, mut peer) = small("amplified");
     let value = "v".repeat(64 << 10);
     peer.send(format!("*3\r\n$3\r\nSET\r\n$1\r\nv\r\n${}\r\n{value}\r\n", value.len()));
@@ -79,7 +79,7 @@ fn a_transaction_is_answered_with_as_much_as_there_is_memory_for() {
 
 /// Each peer may have one reply. The replies are there before it is known which peers read.
 #[test]
-fn a_crowd_that_asks_for_much_and_reads_nothing_is_closed_until_the_rest_fits() {
+fn unread_large_replies_close_their_clients() {
     const PEERS: usize = 60;
     let broker = Broker::in_memory("crowd", &["--memory-limit", "256M"]);
     let mut neighbours = Neighbours::of(&broker);
@@ -101,7 +101,7 @@ fn a_crowd_that_asks_for_much_and_reads_nothing_is_closed_until_the_rest_fits() 
 
 /// Replies that the server makes by itself.
 #[test]
-fn a_transaction_of_questions_to_the_server_ends_early() {
+fn transaction_of_server_commands_is_bounded() {
     let (broker, mut neighbours, mut peer) = small("amplified-words");
     assert_eq!(peer.ask("MULTI"), "+OK");
     for _ in 0..5_000 {
@@ -128,7 +128,7 @@ fn a_transaction_of_questions_to_the_server_ends_early() {
 
 /// By every protocol, and before its body is kept.
 #[test]
-fn a_message_that_buffers_have_no_room_for_is_refused_by_name() {
+fn message_over_buffers_is_refused() {
     let (broker, mut neighbours, mut peer) = small("large-messages");
     let beyond = MESSAGE_BYTES + 1;
     peer.send(format!("*3\r\n$5\r\nLPUSH\r\n$1\r\nq\r\n${beyond}\r\n"));

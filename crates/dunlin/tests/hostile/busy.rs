@@ -21,7 +21,7 @@ const MESSAGES: usize = SENDERS * 2 * BATCHES * BATCH;
 
 /// The clients send far more at once than there is room for: they are slowed, and none is refused.
 #[test]
-fn many_batches_at_once_take_no_more_memory_than_there_is() {
+fn concurrent_batches_stay_within_memory_limit() {
     let directory = Directory::new("busy");
     let mut command = dunlin(&directory);
     command.args(["serve", "--memory-limit", MEMORY_LIMIT]);
@@ -44,7 +44,7 @@ fn many_batches_at_once_take_no_more_memory_than_there_is() {
 /// A line of one byte is a message with all properties that the head names, and a piece of a body
 /// holds thousands of them: each sender that waits for room would have 40 MB beyond it.
 #[test]
-fn lines_are_made_messages_as_far_as_there_is_room() {
+fn lines_become_messages_within_memory_limit() {
     const SENDERS: usize = 20;
     let broker = Broker::in_memory("lines", &["--memory-limit", MEMORY_LIMIT]);
     let property = "x".repeat(8_000);

@@ -30,7 +30,7 @@ fn count(peer: &mut Lines, commands: impl Iterator<Item = String>, answer: &str)
 /// 200,000 queues would take four times the memory that there is. No send waits for memory: such a
 /// wait ends after 1 us.
 #[test]
-fn one_queue_a_message_is_refused_before_memory_is_gone() {
+fn queue_per_message_refused_by_memory() {
     const WANTED: usize = 200_000;
     let options = ["--memory-limit", MEMORY_LIMIT, "--block-timeout", "1us"];
     let broker = Broker::in_memory("queue-a-message", &options);
@@ -66,7 +66,7 @@ fn put(_: usize) -> String {
 
 /// A queue without users is gone, with its name.
 #[test]
-fn names_that_come_and_go_leave_nothing() {
+fn queue_names_come_and_go_freely() {
     let (broker, mut neighbours) = small("names");
     let mut peer = Lines::new(broker.socket("beanstalkd"));
     let churn = |peer: &mut Lines, from: usize| {
@@ -84,7 +84,7 @@ fn names_that_come_and_go_leave_nothing() {
 }
 
 #[test]
-fn one_tube_too_many_to_watch_is_refused() {
+fn watched_tubes_over_limit_refused() {
     let (broker, mut neighbours) = small("watching");
     let mut peer = Lines::new(broker.socket("beanstalkd"));
     let watches = (0..12_000).map(|name| format!("watch w-{name}\r\n"));

@@ -8,7 +8,7 @@ use crate::neighbours::{Lines, Neighbours};
 
 /// By all protocols. The neighbours came before.
 #[test]
-fn who_is_there_is_served_when_nobody_else_can_be_accepted() {
+fn connected_clients_served_without_free_descriptors() {
     let directory = Directory::new("no-descriptors");
     let mut command = dunlin_after(&directory, "ulimit -n 40");
     command.args(["serve", "--store", "none"]);
@@ -35,7 +35,7 @@ fn who_is_there_is_served_when_nobody_else_can_be_accepted() {
 /// A journal that may open no more files is full: it refuses, delivers stored messages, and goes
 /// on. It never takes the descriptors by which it is reached, before a start or after.
 #[test]
-fn a_journal_without_descriptors_refuses_and_recovers() {
+fn journal_without_descriptors_refuses_and_recovers() {
     let directory = Directory::new("journal-descriptors");
     let start = |directory: &Directory, journal_io: &str| {
         let mut command = dunlin_after(directory, "ulimit -n 270");
@@ -77,7 +77,7 @@ fn a_journal_without_descriptors_refuses_and_recovers() {
 
 /// A start that is allowed fewer than there are files says so, and takes nothing away.
 #[test]
-fn a_start_with_too_few_descriptors_names_the_mend() {
+fn start_without_descriptors_names_the_mend() {
     let directory = Directory::new("fewer-descriptors");
     let fill = |setup: &str| {
         let mut command = dunlin_after(&directory, setup);

@@ -46,7 +46,7 @@ fn floods() -> Vec<Flood> {
 }
 
 #[test]
-fn endless_commands_cost_little_and_hold_nobody_up() {
+fn endless_commands_cost_little() {
     for flood in floods() {
         let broker = Broker::in_memory("endless", &["--max-buffered-bytes", "33554432"]);
         let mut neighbours = Neighbours::of(&broker);
@@ -80,7 +80,7 @@ fn endless_commands_cost_little_and_hold_nobody_up() {
 
 /// A message in pieces of which each says that more follow.
 #[test]
-fn an_endless_message_by_amqp_ends_its_link() {
+fn endless_amqp_message_ends_its_link() {
     let broker = Broker::in_memory("endless-amqp", &["--max-message-bytes", "1048576"]);
     let mut neighbours = Neighbours::of(&broker);
     let mut peer = AmqpPeer::with_session(broker.socket("amqp"));
@@ -101,7 +101,7 @@ fn an_endless_message_by_amqp_ends_its_link() {
 
 /// Credit that comes and goes, is drained, echoed and taken back, by a peer that reads nothing.
 #[test]
-fn games_with_credit_take_no_message_and_little_memory() {
+fn credit_games_take_no_message() {
     const MESSAGES: usize = 1_000;
     let broker = Broker::in_memory("credit", &[]);
     let mut neighbours = Neighbours::of(&broker);

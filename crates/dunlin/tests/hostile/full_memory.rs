@@ -55,7 +55,7 @@ fn senders_are_slowed_while_others_take() {
 }
 
 #[test]
-fn who_sends_by_any_protocol_waits_for_memory() {
+fn sends_by_any_protocol_await_memory() {
     let broker = Broker::in_memory("waits-for-memory", &LIMIT);
     let mut worker = Lines::new(broker.socket("redis"));
     let filled = fill(&broker, &mut worker);
@@ -81,7 +81,7 @@ fn who_sends_by_any_protocol_waits_for_memory() {
 }
 
 #[test]
-fn who_waits_for_memory_too_long_is_refused_by_the_limits_name() {
+fn send_past_pace_max_names_limit() {
     let broker =
         Broker::in_memory("memory-refused", &[&LIMIT[..], &["--block-timeout", "1s"]].concat());
     let mut worker = Lines::new(broker.socket("redis"));
@@ -108,7 +108,7 @@ fn who_waits_for_memory_too_long_is_refused_by_the_limits_name() {
 /// A session that no longer waits is not unblocked, not even by itself. A session that waits is
 /// unblocked at once.
 #[test]
-fn who_is_let_in_late_unblocks_others_and_not_itself() {
+fn late_transaction_unblocks_only_blocked_clients() {
     let broker = Broker::in_memory("unblocked-late", &LIMIT);
     let mut worker = Lines::new(broker.socket("redis"));
     let filled = fill(&broker, &mut worker);

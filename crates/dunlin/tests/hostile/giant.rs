@@ -32,7 +32,7 @@ fn claims() -> Vec<(&'static str, Vec<u8>, &'static str)> {
 }
 
 #[test]
-fn what_is_too_large_is_refused_by_its_head() {
+fn oversized_claims_refused_by_their_head() {
     const EACH: usize = 50;
     let broker = Broker::in_memory("giant", &[]);
     let mut neighbours = Neighbours::of(&broker);
@@ -54,7 +54,7 @@ fn what_is_too_large_is_refused_by_its_head() {
 
 /// beanstalkd has a word for each, and its connections go on.
 #[test]
-fn numbers_beyond_all_bounds_have_an_answer() {
+fn numbers_beyond_bounds_are_answered() {
     let broker = Broker::in_memory("numbers", &[]);
     let mut neighbours = Neighbours::of(&broker);
     let mut peer = Lines::new(broker.socket("beanstalkd"));

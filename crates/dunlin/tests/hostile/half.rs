@@ -35,7 +35,7 @@ fn beginnings() -> Vec<(&'static str, Vec<u8>)> {
 
 /// Announced bytes take no memory before they come.
 #[test]
-fn half_sent_commands_cost_what_was_sent() {
+fn half_sent_commands_cost_received_bytes() {
     const EACH: usize = 100;
     let broker = Broker::in_memory("half-sent", &[]);
     let mut neighbours = Neighbours::of(&broker);
@@ -54,7 +54,7 @@ fn half_sent_commands_cost_what_was_sent() {
 
 /// All peers together send five times the memory that there is, and none comes to the end.
 #[test]
-fn a_crowd_that_sends_nearly_all_of_large_bodies_is_closed_until_the_rest_fits() {
+fn half_sent_bodies_over_limit_closed() {
     const PEERS: usize = 200;
     const EACH: usize = 1_900_000;
     const MEMORY_BYTES: usize = 64 << 20;
@@ -75,7 +75,7 @@ fn a_crowd_that_sends_nearly_all_of_large_bodies_is_closed_until_the_rest_fits()
 }
 
 #[test]
-fn who_closes_in_the_middle_of_a_command_is_closed() {
+fn half_closed_command_closes_connection() {
     let broker = Broker::in_memory("half-closed", &[]);
     let mut neighbours = Neighbours::of(&broker);
     for (protocol, bytes) in beginnings() {
@@ -88,7 +88,7 @@ fn who_closes_in_the_middle_of_a_command_is_closed() {
 }
 
 #[test]
-fn who_sends_one_byte_at_a_time_is_served_and_holds_nobody_up() {
+fn bytewise_commands_are_served() {
     let commands = [
         ("beanstalkd", "put 0 0 60 3\r\nabc\r\n", "INSERTED "),
         ("redis", "*3\r\n$5\r\nLPUSH\r\n$4\r\nslow\r\n$3\r\nabc\r\n", ":"),
@@ -129,7 +129,7 @@ fn who_sends_one_byte_at_a_time_is_served_and_holds_nobody_up() {
 /// A peer that lost its machine never closes. The system probes it, and thereby closes the
 /// connection.
 #[test]
-fn the_system_looks_whether_silent_peers_are_still_there() {
+fn keepalive_timer_watches_silent_peers() {
     let broker = Broker::in_memory("keepalive", &[]);
     let mut neighbours = Neighbours::of(&broker);
     neighbours.exchange();

@@ -21,7 +21,7 @@ const GIVES_BACK_WITHIN: Duration = Duration::from_secs(60);
 type Prelude = (&'static str, fn(TcpStream) -> TcpStream);
 
 #[test]
-fn ten_thousand_idle_connections_cost_at_most_32_kib_each() {
+fn idle_connections_cost_32_kib_each() {
     allow_descriptors();
     let silent: fn(TcpStream) -> TcpStream = |socket| socket;
     let preludes: [Prelude; 7] = [

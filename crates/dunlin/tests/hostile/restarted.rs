@@ -15,7 +15,7 @@ const BYTES: usize = 128_000_000;
 const BATCH: usize = 20;
 
 #[test]
-fn a_start_keeps_to_the_memory_that_it_was_given() {
+fn start_stays_within_memory_limit() {
     let broker = restarted_with("restarted", 8_000);
     let most = broker.resident_bytes_most();
     assert!(most < MEMORY_BYTES, "{most} bytes");
@@ -25,7 +25,7 @@ fn a_start_keeps_to_the_memory_that_it_was_given() {
 }
 
 #[test]
-fn what_a_start_brought_into_memory_makes_room_for_what_comes_in() {
+fn bodies_loaded_at_start_make_room() {
     let body_bytes = 100_000;
     let broker = restarted_with("restarted-large", body_bytes);
     let mut client = Lines::new(broker.socket("redis"));
@@ -43,7 +43,7 @@ fn what_a_start_brought_into_memory_makes_room_for_what_comes_in() {
 
 /// A start reads pieces of the log one after the other, however much the log once held.
 #[test]
-fn start_takes_no_more_memory_than_two_pieces() {
+fn start_takes_memory_of_two_pieces() {
     let directory = Directory::new("restarted-small");
     let mut command = dunlin(&directory);
     command.args(["serve", "--memory-limit", "1G"]);
@@ -87,7 +87,7 @@ fn fill(sender: &mut Lines, body_bytes: usize) {
 /// All buffers together hold 8 MiB of the least memory. A consumer of a larger message gets it, one
 /// at a time: closing it would only bring the message to the next consumer.
 #[test]
-fn what_was_stored_when_there_was_more_memory_is_delivered() {
+fn message_over_lowered_memory_limit_delivered() {
     const LARGE_BYTES: usize = 16 << 20;
     let directory = Directory::new("larger");
     let mut command = dunlin(&directory);

@@ -41,7 +41,7 @@ fn status(peer: &mut Lines) -> String {
 }
 
 #[test]
-fn what_no_log_has_leaves_memory_and_comes_back() {
+fn nonpersistent_bodies_spill_and_come_back() {
     let directory = Directory::new("spilled");
     let mut command = dunlin(&directory);
     command.args(["serve", "--memory-limit", MEMORY_LIMIT]);

@@ -32,7 +32,7 @@ fn streams(count: u32, frames: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
 /// Two hundred connections with a hundred streams each: 20,000 requests that wait, or with bodies
 /// that stop early, take no more than the memory limit.
 #[test]
-fn no_more_requests_are_open_than_there_is_memory_for() {
+fn open_requests_stay_within_memory_limit() {
     const PEERS: usize = 200;
     let begun = |stream| head(POST, "/queues/q/messages", stream, END_HEADERS);
     let half = |stream| [begun(stream), frame(0, 0, stream, &[b'x'; 600])].concat();
@@ -54,7 +54,7 @@ fn no_more_requests_are_open_than_there_is_memory_for() {
 }
 
 #[test]
-fn frames_that_cost_little_to_send_cost_little() {
+fn cheap_http2_frames_cost_little() {
     let (ping, settings) = (frame(6, 0, 0, b"pingpong"), frame(4, 0, 0, &[0, 4, 0, 0, 0, 1]));
     let get = |stream| head(GET, "/queues", stream, END_HEADERS | END_STREAM);
     let reset = |stream| [get(stream), frame(3, 0, stream, &[0, 0, 0, 8])].concat();

@@ -26,7 +26,7 @@ fn stored(test: &str) -> (Broker, Neighbours) {
 }
 
 #[test]
-fn questions_whose_answers_nobody_reads_are_held_up() {
+fn unread_answers_pause_their_client() {
     let get = b"GET /queues/list/messages?browse HTTP/1.1\r\nhost: localhost\r\n\r\n";
     for (protocol, question) in [
         ("beanstalkd", &b"peek 1\r\n"[..]),
@@ -54,7 +54,7 @@ fn questions_whose_answers_nobody_reads_are_held_up() {
 }
 
 #[test]
-fn subscribers_who_do_not_read_cost_a_bounded_number_of_messages() {
+fn unread_subscriptions_are_bounded() {
     let (broker, mut neighbours) = stored("unread-topics");
     let before = broker.resident_bytes();
     let subscriber = |_| {
@@ -85,7 +85,7 @@ fn subscribers_who_do_not_read_cost_a_bounded_number_of_messages() {
 
 /// Each peer waits with a message of its own.
 #[test]
-fn followers_of_topics_of_their_own_who_do_not_read_cost_little() {
+fn unread_topic_followers_cost_little() {
     const TOPICS: usize = 40;
     let broker = Broker::in_memory("own-topics", &["--memory-limit", "64M"]);
     let follower = |topic| {
@@ -111,7 +111,7 @@ fn followers_of_topics_of_their_own_who_do_not_read_cost_little() {
 
 /// Bytes sent ahead to a peer are bounded for each subscription, and their sum by all buffers.
 #[test]
-fn one_with_many_subscriptions_who_does_not_read_is_closed() {
+fn unread_subscriptions_of_one_client_bounded() {
     const TOPICS: usize = 100;
     let broker = Broker::in_memory("many-topics", &["--memory-limit", "64M"]);
     let mut neighbours = Neighbours::of(&broker);
@@ -135,7 +135,7 @@ fn one_with_many_subscriptions_who_does_not_read_is_closed() {
 
 /// Credit for a million messages, of which none is read.
 #[test]
-fn consumers_with_much_credit_who_do_not_read_cost_little() {
+fn unread_deliveries_by_credit_cost_little() {
     let (broker, mut neighbours) = stored("unread-amqp");
     let mut owner = Lines::new(broker.socket("beanstalkd"));
     assert_eq!(owner.ask("use wanted"), "USING wanted");
