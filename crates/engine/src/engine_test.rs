@@ -24,7 +24,7 @@ const SESSION: SessionId = SessionId(1);
 const LINK: LinkId = LinkId(0);
 
 #[test]
-fn one_queue_too_many_is_refused() {
+fn queue_over_limit_is_refused() {
     let mut pair = Pair::new();
     pair.engine.store.queues.count_max = 2;
     assert_eq!(pair.watch("b"), Reply::Done);
@@ -38,7 +38,7 @@ fn one_queue_too_many_is_refused() {
 }
 
 #[test]
-fn dead_letters_have_a_queue_though_there_are_too_many() {
+fn dead_letter_queue_exceeds_queue_limit() {
     let mut pair = Pair::new();
     pair.engine.store.queues.count_max = 1;
     let message = NewMessage { expires: Some(Nanos(2)), ..new_message() };
@@ -51,7 +51,7 @@ fn dead_letters_have_a_queue_though_there_are_too_many() {
 }
 
 #[test]
-fn one_watched_queue_too_many_is_refused() {
+fn watched_queue_over_limit_is_refused() {
     let mut pair = Pair::new();
     for number in 1..limits::CONSUMER_QUEUES_MAX {
         assert_eq!(pair.watch(&format!("queue-{number}")), Reply::Done);
@@ -64,7 +64,7 @@ fn one_watched_queue_too_many_is_refused() {
 }
 
 #[test]
-fn a_body_larger_than_any_segment_is_refused() {
+fn body_over_limit_is_refused() {
     let mut pair = Pair::new();
     let body = vec![0; limits::MESSAGE_BYTES_MAX + 1].into();
     let message = NewMessage { body, ..new_message() };
@@ -77,7 +77,7 @@ fn a_body_larger_than_any_segment_is_refused() {
 }
 
 #[test]
-fn a_large_kick_stops_at_one_frame_and_says_so() {
+fn large_kick_stops_at_one_frame() {
     let mut pair = Pair::new();
     let count = limits::FRAME_RECORDS_MAX as u64 + 1;
     for _ in 0..count {
@@ -92,7 +92,7 @@ fn a_large_kick_stops_at_one_frame_and_says_so() {
 }
 
 #[test]
-fn timers_that_are_due_at_once_fire_in_turns() {
+fn timers_due_together_fire_in_turns() {
     let mut pair = Pair::new();
     let in_one_turn = limits::TIMERS_PER_TURN_MAX as u64;
     for _ in 0..in_one_turn + 1 {
@@ -225,7 +225,7 @@ fn check_sees_what_is_wrong() {
 
 /// A full device keeps room for settlements, but not for any number in one frame.
 #[test]
-fn a_full_device_refuses_a_transaction_of_too_many_settlements() {
+fn full_device_bounds_settlements_per_transaction() {
     let mut pair = Pair::new();
     let count = limits::SETTLED_BYTES_ALWAYS as u64 / 16 + 1;
     let transaction = Some(TransactionId(1));
@@ -354,7 +354,7 @@ fn new_message() -> NewMessage {
 }
 
 #[test]
-fn a_session_that_holds_much_returns_it_in_turns() {
+fn closed_session_returns_leases_in_turns() {
     let mut pair = Pair::new();
     let in_one_turn = limits::TIMERS_PER_TURN_MAX as u64;
     let count = 2 * in_one_turn + 1;
@@ -376,7 +376,7 @@ fn a_session_that_holds_much_returns_it_in_turns() {
 }
 
 #[test]
-fn steps_count_what_a_command_looks_at_and_moves() {
+fn steps_count_looks_and_moves() {
     const WATCHED: u64 = 1_000;
     let mut pair = Pair::new();
     let per_command = limits::COMMAND_STEPS as u64;
@@ -401,7 +401,7 @@ fn steps_count_what_a_command_looks_at_and_moves() {
 }
 
 #[test]
-fn waits_that_end_together_end_in_turns_bounded_by_steps() {
+fn expired_waits_end_in_bounded_turns() {
     const WATCHED: usize = 5_000;
     const WAITING: u64 = 40;
     let mut pair = Pair::new();

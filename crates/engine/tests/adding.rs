@@ -38,7 +38,7 @@ fn engine(policy: StorePolicy) -> Engine {
 }
 
 #[test]
-fn what_is_durable_adds_and_what_memory_keeps_does_not() {
+fn durable_sends_add_to_log() {
     let always = engine(StorePolicy::Always);
     let memory = engine(StorePolicy::Memory);
     let written = Persistence::Exactly(Durability::Written);
@@ -58,7 +58,7 @@ fn what_is_durable_adds_and_what_memory_keeps_does_not() {
 }
 
 #[test]
-fn what_settles_takes_or_looks_adds_nothing() {
+fn settlements_and_reads_add_nothing() {
     let engine = engine(StorePolicy::Always);
     let message = MessageId(1);
     for command in [
@@ -73,7 +73,7 @@ fn what_settles_takes_or_looks_adds_nothing() {
 }
 
 #[test]
-fn a_transaction_adds_when_it_commits_what_is_durable() {
+fn transaction_adds_to_log_on_commit() {
     let mut engine = engine(StorePolicy::Always);
     let mut effects = Effects::default();
     for (number, persistence) in [(1, Persistence::NonPersistent), (2, Persistence::Persistent)] {

@@ -103,7 +103,7 @@ fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, _: &str) -> Value<'m> {
 /// One more is refused, and changes nothing; those that have some may have others, and one that
 /// has none any more makes way.
 #[test]
-fn so_many_queues_have_rules_of_their_own() {
+fn own_queue_policies_have_a_limit() {
     let mut house = Harness::new();
     let mut rules = |queue: String, max: Option<u64>| {
         let mut set = OwnPolicy::default();
@@ -137,7 +137,7 @@ fn name(text: &str) -> QueueName {
 
 /// All are listed once, by name, and a page looks at no queue but its own.
 #[test]
-fn a_page_of_queues_looks_at_no_others() {
+fn queue_page_visits_no_other_queues() {
     const PAGE: usize = 100;
     let mut house = Harness::new();
     let names: Vec<_> = (0..2_500).map(|number| format!("{number:04}")).collect();
@@ -163,7 +163,7 @@ fn a_page_of_queues_looks_at_no_others() {
 }
 
 #[test]
-fn a_page_has_so_many_messages_and_a_selector_sees_so_many() {
+fn message_page_and_selector_scan_bounded() {
     let mut house = Harness::new();
     for number in 0..2_500 {
         house.put("mail", &[if number % 100 == 99 { b'0' } else { b'1' }]);
@@ -175,7 +175,7 @@ fn a_page_has_so_many_messages_and_a_selector_sees_so_many() {
 }
 
 #[test]
-fn a_page_has_so_many_bytes() {
+fn page_bytes_are_bounded() {
     let mut house = Harness::new();
     let body = vec![0; limits::MESSAGE_BYTES_MAX];
     for _ in 0..6 {
@@ -208,7 +208,7 @@ fn held_messages_are_found_among_many() {
 }
 
 #[test]
-fn a_purge_is_one_frame_and_goes_on_where_it_ended() {
+fn purge_is_one_frame_and_resumes() {
     let mut house = Harness::new();
     for number in 0..limits::FRAME_RECORDS_MAX + 5 {
         house.put("mail", if number % 2 == 0 { b"0" } else { b"1" });
@@ -236,7 +236,7 @@ fn a_purge_is_one_frame_and_goes_on_where_it_ended() {
 }
 
 #[test]
-fn a_move_ends_when_it_has_moved_enough() {
+fn move_ends_at_its_maximum() {
     let mut house = Harness::new();
     for number in 0..2_500 {
         house.put("mail", &[if number % 100 == 99 { b'0' } else { b'1' }]);
@@ -260,7 +260,7 @@ fn a_move_ends_when_it_has_moved_enough() {
 }
 
 #[test]
-fn a_queue_is_deleted_in_frames() {
+fn queue_is_deleted_in_frames() {
     let mut house = Harness::new();
     for _ in 0..limits::FRAME_RECORDS_MAX + 1 {
         house.put("mail", b"0");
@@ -274,7 +274,7 @@ fn a_queue_is_deleted_in_frames() {
 /// Messages come, go, are taken and come back while pages follow one another. No message is shown
 /// twice, and none that keeps its place is skipped.
 #[test]
-fn pages_go_on_though_messages_come_and_go() {
+fn pages_survive_concurrent_changes() {
     for seed in 0..200 {
         let mut random = Rng(seed);
         let mut house = Harness::new();
@@ -308,7 +308,7 @@ fn pages_go_on_though_messages_come_and_go() {
 
 /// Any place that a peer names is good.
 #[test]
-fn places_that_never_were_are_good_places() {
+fn page_ends_of_no_message_work() {
     let mut house = Harness::new();
     for delay in [0, 5] {
         let message =

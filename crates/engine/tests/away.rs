@@ -178,7 +178,7 @@ fn fill_long(store: &mut Store, list: &str) {
 }
 
 #[test]
-fn a_long_list_is_compared_from_the_end_that_is_named() {
+fn long_list_compared_from_named_end() {
     let mut store = Store::bare();
     fill_long(&mut store, "l");
     let last = 2 * (limits::LIST_SCAN_MAX as u64 / 2 + 1_000);
@@ -192,7 +192,7 @@ fn a_long_list_is_compared_from_the_end_that_is_named() {
 
 /// As many elements are fetched as it looks at.
 #[test]
-fn who_looks_at_a_few_elements_waits_for_no_more() {
+fn locate_fetches_only_scanned_elements() {
     let mut store = Store::bare();
     (0..100).for_each(|_| store.push("l", &[b"x"]));
     store.write();
@@ -214,7 +214,7 @@ fn who_looks_at_a_few_elements_waits_for_no_more() {
 }
 
 #[test]
-fn a_batch_compares_what_it_has_moved_from_either_end() {
+fn batch_compares_elements_it_moved() {
     let mut store = Store::bare();
     fill_long(&mut store, "l");
     let commands = vec![
@@ -231,7 +231,7 @@ fn a_batch_compares_what_it_has_moved_from_either_end() {
 /// Elements that a batch uncovers deep in a list were not fetched for it: the command is refused,
 /// and nothing breaks.
 #[test]
-fn a_batch_that_digs_deep_is_refused_what_it_cannot_see() {
+fn batch_refuses_comparison_of_unfetched_bodies() {
     let mut store = Store::bare();
     fill_long(&mut store, "l");
     fill_long(&mut store, "l");
@@ -246,7 +246,7 @@ fn a_batch_that_digs_deep_is_refused_what_it_cannot_see() {
 
 /// A command that has waited for bodies first, and then for a place, finds the bodies gone again.
 #[test]
-fn an_insertion_that_waits_for_a_place_has_its_bodies_back() {
+fn blocked_insertion_fetches_bodies_again() {
     let mut store = Store::bare();
     store.push("narrow", &[b"a"]);
     store.push("narrow", &[b"b"]);
@@ -268,7 +268,7 @@ fn an_insertion_that_waits_for_a_place_has_its_bodies_back() {
 
 /// No send takes its place while its bodies come; and if its session goes, the next goes on.
 #[test]
-fn who_waits_behind_an_insertion_goes_on_after_it_or_without_it() {
+fn send_behind_blocked_insertion_resumes() {
     for leaves in [false, true] {
         let mut store = Store::bare();
         for element in [b"a", b"b", b"c"] {
@@ -315,7 +315,7 @@ fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, _: &str) -> Value<'m> {
 
 /// More bodies come back at once than one step of a view looks into.
 #[test]
-fn a_view_goes_on_with_bodies_that_came_at_once() {
+fn view_resumes_with_many_restored_bodies() {
     let formats = Formats { property, ..Formats::RAW };
     let mut store = Store::with(EngineOptions {
         formats,
@@ -351,7 +351,7 @@ fn a_view_goes_on_with_bodies_that_came_at_once() {
 /// Time passes for others while several commands wait for bodies, and no work is done for these
 /// meanwhile.
 #[test]
-fn timers_fire_while_commands_wait_for_bodies() {
+fn timers_fire_while_commands_await_bodies() {
     let mut store = Store::bare();
     for list in ["l", "m", "n"] {
         (0..3).for_each(|_| store.push(list, &[b"x"]));
@@ -389,7 +389,7 @@ fn timers_fire_while_commands_wait_for_bodies() {
 
 /// Each may keep as much as one reply holds; together they keep no more than one does.
 #[test]
-fn commands_that_wait_keep_no_more_than_one_does() {
+fn body_waits_share_one_reply_budget() {
     const ELEMENT_BYTES: usize = 10_000;
     // With the element that it looks for.
     const COMMAND_BYTES: u64 = 512 + ELEMENT_BYTES as u64 + 32;
@@ -423,7 +423,7 @@ fn commands_that_wait_keep_no_more_than_one_does() {
 
 /// All elements moved to a queue that journals nothing have to be in memory, not only the first.
 #[test]
-fn a_batch_moves_elements_that_were_away_into_memory() {
+fn batch_moves_paged_out_elements() {
     let mut store = Store::bare();
     for element in [b"a", b"b", b"c", b"d"] {
         store.push("l", &[element]);
@@ -449,7 +449,7 @@ fn a_batch_moves_elements_that_were_away_into_memory() {
 
 /// The log moves records about while a command waits for the body of one.
 #[test]
-fn a_body_that_is_stored_anew_has_come() {
+fn restated_body_ends_its_wait() {
     let mut store = Store::bare();
     store.push("l", &[b"x"]);
     store.push("l", &[b"y"]);
@@ -465,7 +465,7 @@ fn a_body_that_is_stored_anew_has_come() {
 
 /// A session's next command says that the element it popped has arrived, though the command waits.
 #[test]
-fn who_waits_for_bodies_has_said_that_the_last_has_arrived() {
+fn body_wait_confirms_last_protected_pop() {
     let mut store = Store::bare();
     store.push("protected", &[b"taken"]);
     store.push("list", &[b"one", b"other"]);
@@ -481,7 +481,7 @@ fn who_waits_for_bodies_has_said_that_the_last_has_arrived() {
 }
 
 #[test]
-fn a_batch_refused_for_too_many_bodies_observes_nothing_more() {
+fn batch_over_body_limit_clears_watch() {
     let mut store = Store::bare();
     for _ in 0..70 {
         store.push("l", &[&[b'x'; 1_000_000]]);
@@ -500,7 +500,7 @@ fn a_batch_refused_for_too_many_bodies_observes_nothing_more() {
 
 /// As for a batch that fits: after a look at the changes, the client's next batch may fit.
 #[test]
-fn a_batch_of_too_many_bodies_hears_first_that_what_it_observes_has_changed() {
+fn batch_over_body_limit_stale_first() {
     let mut store = Store::bare();
     for _ in 0..70 {
         store.push("l", &[&[b'x'; 1_000_000]]);

@@ -66,7 +66,7 @@ struct World {
 }
 
 #[test]
-fn everybody_who_waits_for_bodies_is_answered() {
+fn body_waits_are_always_answered() {
     let mut seen = BTreeMap::new();
     for seed in 0..seeds() {
         eprintln!("seed {seed}");

@@ -62,7 +62,7 @@ impl Sessions {
 }
 
 #[test]
-fn what_a_rename_brings_counts_for_the_next() {
+fn renamed_elements_count_for_next_rename() {
     let mut sessions = Sessions::new();
     sessions.run(push("l0", 5_000, 1));
     let names: Vec<_> = (0..60).map(|number| format!("l{number}")).collect();
@@ -84,7 +84,7 @@ fn what_a_rename_brings_counts_for_the_next() {
 }
 
 #[test]
-fn lists_that_are_to_go_at_once_add_up() {
+fn immediate_expiries_of_batch_add_up() {
     let mut sessions = Sessions::new();
     let names: Vec<_> = (0..30).map(|number| format!("l{number}")).collect();
     for name in &names {
@@ -101,7 +101,7 @@ fn lists_that_are_to_go_at_once_add_up() {
 }
 
 #[test]
-fn what_a_batch_leases_is_settled_as_one_frame() {
+fn batch_leases_settle_in_one_frame() {
     let pop_lease = Some(Nanos::from_secs(60));
     let mut sessions = Sessions::with(QueuePolicy { pop_lease, ..QueuePolicy::default() });
     let most = limits::FRAME_RECORDS_MAX;
@@ -117,7 +117,7 @@ fn what_a_batch_leases_is_settled_as_one_frame() {
 }
 
 #[test]
-fn what_subscriptions_of_patterns_take_counts() {
+fn pattern_subscription_copies_count() {
     let mut sessions = Sessions::new();
     for number in 0..1_000 {
         let pattern = name("n?ws");
@@ -134,7 +134,7 @@ fn what_subscriptions_of_patterns_take_counts() {
 
 /// Stored and settled messages are one frame, so the room is to hold both.
 #[test]
-fn room_is_for_the_whole_frame_of_a_batch() {
+fn room_covers_whole_frame_of_batch() {
     let mut sessions = Sessions::new();
     sessions.run(push("l", 1_000, 1));
     let both = || vec![push("m", 1, 10_000), pop("l", 100)];
@@ -150,7 +150,7 @@ fn room_is_for_the_whole_frame_of_a_batch() {
 }
 
 #[test]
-fn room_is_for_the_whole_frame_of_a_transaction() {
+fn room_covers_whole_frame_of_transaction() {
     for (room, expected) in [(11_000, FULL), (13_000, Reply::Done)] {
         let mut sessions = Sessions::new();
         let (queue, selector, mode) = (name("l"), None, ConsumerMode::Take);
@@ -175,7 +175,7 @@ fn room_is_for_the_whole_frame_of_a_transaction() {
 }
 
 #[test]
-fn what_is_over_is_passed_by_once_and_counts() {
+fn expired_messages_are_skipped_and_counted() {
     let mut sessions = Sessions::new();
     for _ in 0..2_000 {
         let to = Destination::Queue(name("l"));
@@ -196,7 +196,7 @@ fn what_is_over_is_passed_by_once_and_counts() {
 /// A list that begins anew has no deadline, and a crash must not give it that of the one before. So
 /// the log is told in the frame of its first message, however much waiting consumers take then.
 #[test]
-fn a_list_and_its_deadline_are_one_frame() {
+fn list_and_deadline_are_one_frame() {
     let mut sessions = Sessions::new();
     sessions.run(push("l", 1, 1));
     sessions.run(end_at("l", Nanos::from_secs(100).0));
@@ -216,7 +216,7 @@ fn a_list_and_its_deadline_are_one_frame() {
 /// A full device keeps room for the messages that one command settles. Lists that end by the
 /// command need more records than the ends of their messages.
 #[test]
-fn lists_that_end_on_a_full_device_need_no_more_room_than_there_is() {
+fn list_deletion_fits_a_full_device() {
     let mut sessions = Sessions::new();
     let names: Vec<_> = (0..9_000).map(|number| format!("{number:0>250}")).collect();
     for name in &names {

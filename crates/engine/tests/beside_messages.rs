@@ -59,7 +59,7 @@ fn set(number: usize, bytes: usize) -> Command {
 }
 
 #[test]
-fn values_count_and_may_take_an_eighth() {
+fn values_may_take_eighth_of_memory() {
     for bytes in [10, 60_000] {
         let mut world = World::new();
         let (count, refusal) = world.done_until_refused(|number| set(number, bytes));
@@ -78,7 +78,7 @@ fn values_count_and_may_take_an_eighth() {
 }
 
 #[test]
-fn names_of_messages_count_and_the_oldest_make_room() {
+fn send_ids_count_and_oldest_go() {
     let mut world = World::new();
     let send = |number: u64| {
         let send_id = Some(format!("{number:0200}").into());
@@ -102,7 +102,7 @@ fn names_of_messages_count_and_the_oldest_make_room() {
 }
 
 #[test]
-fn selectors_of_subscriptions_count_and_are_bounded() {
+fn subscription_selectors_count_and_are_bounded() {
     let mut world = World::new();
     let subscribe = |number: usize, bytes: usize| Command::Subscribe {
         link: LinkId(number as u32),

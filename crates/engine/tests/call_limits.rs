@@ -97,7 +97,7 @@ fn who(heard: &[Output]) -> Vec<u64> {
 /// Sends that go on by themselves append no more in one call than settlements may, but for the
 /// first. A log that has room for the largest frame has none for others before it.
 #[test]
-fn who_waits_for_a_place_goes_on_call_by_call() {
+fn blocked_sends_resume_call_by_call() {
     let bounds = QueueBounds { messages_max: Some(1), ..QueueBounds::default() };
     let mut world = World::new(QueuePolicy { bounds, ..QueuePolicy::default() });
     assert_eq!(world.push("q", 1, 1), Reply::Count(1));
@@ -124,7 +124,7 @@ fn who_waits_for_a_place_goes_on_call_by_call() {
 
 /// Each of them needed a frame of its own, which was held against all of the room.
 #[test]
-fn who_waits_for_many_elements_has_them_call_by_call() {
+fn waiting_pops_go_call_by_call() {
     let mut world = World::new(QueuePolicy::default());
     world.push("l", 1_000 * WAITING as usize, 1);
     world.pause(Nanos::from_secs(1_000));
@@ -145,7 +145,7 @@ fn who_waits_for_many_elements_has_them_call_by_call() {
 /// Each move leaves as much room for the message's own record. A move that found no room was
 /// refused, though all of it was there again for the next call.
 #[test]
-fn who_waits_for_moves_has_them_call_by_call() {
+fn waiting_moves_go_call_by_call() {
     const MOVES: u64 = 100;
     let mut world = World::new(QueuePolicy::default());
     world.push("l", MOVES as usize, 1);
@@ -165,7 +165,7 @@ fn who_waits_for_moves_has_them_call_by_call() {
 
 /// The deletions were a frame before the command, and not held against its room.
 #[test]
-fn what_was_popped_before_takes_of_the_room_of_a_push() {
+fn confirmed_pops_count_against_push_room() {
     let pop_lease = Some(Nanos::from_secs(60));
     let mut world = World::new(QueuePolicy { pop_lease, ..QueuePolicy::default() });
     world.push("l", 1_000, 1);
@@ -177,7 +177,7 @@ fn what_was_popped_before_takes_of_the_room_of_a_push() {
 
 /// An element that replaces another is stored behind the other's deletion, in the same frame.
 #[test]
-fn what_replaces_an_element_leaves_room_for_its_deletion() {
+fn replacement_leaves_room_for_deletion() {
     let mut world = World::new(QueuePolicy::default());
     world.push("l", 1, 1);
     let mut done = 0;

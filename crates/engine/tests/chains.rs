@@ -39,7 +39,7 @@ struct World {
 }
 
 #[test]
-fn any_part_of_the_log_is_all_or_nothing_of_each_commit() {
+fn commit_chain_is_all_or_nothing() {
     let mut seen = BTreeMap::new();
     for seed in 0..SEEDS {
         eprintln!("seed {seed}");

@@ -14,7 +14,7 @@ const STEP: u64 = limits::SCAN_MESSAGES_MAX as u64;
 const NOW: Nanos = Nanos::SECOND;
 
 #[test]
-fn a_consumer_that_asks_for_everything_gets_it_in_steps() {
+fn consumer_credit_is_served_in_steps() {
     let mut pair = Pair::new();
     let each = limits::DELIVERIES_PER_STEP_MAX;
     pair.put_many(2 * each as u64 + 1, "n:1");
@@ -29,7 +29,7 @@ fn a_consumer_that_asks_for_everything_gets_it_in_steps() {
 }
 
 #[test]
-fn a_consumer_has_no_more_bytes_than_it_may() {
+fn consumer_byte_credit_bounds_deliveries() {
     let mut pair = Pair::new();
     pair.put_many(5, "12345678");
     pair.open(1, None, ConsumerMode::Take);
@@ -56,7 +56,7 @@ fn a_consumer_has_no_more_bytes_than_it_may() {
 }
 
 #[test]
-fn of_many_who_are_gone_none_is_given_what_another_had() {
+fn closed_sessions_receive_no_returned_messages() {
     let mut pair = Pair::new();
     let mut effects = Effects::default();
     pair.put("n:1");
@@ -81,7 +81,7 @@ fn of_many_who_are_gone_none_is_given_what_another_had() {
 }
 
 #[test]
-fn who_is_gone_pops_nothing() {
+fn closed_session_pops_nothing() {
     let mut pair = Pair::new();
     let mut effects = Effects::default();
     let gone = SessionId(2);
@@ -98,7 +98,7 @@ fn who_is_gone_pops_nothing() {
 }
 
 #[test]
-fn a_view_is_made_in_steps_and_gives_nothing_out_of_order() {
+fn view_is_built_in_steps() {
     let mut pair = Pair::new();
     pair.put_many(2 * STEP, "n:0");
     let first = pair.put("n:1");
@@ -114,7 +114,7 @@ fn a_view_is_made_in_steps_and_gives_nothing_out_of_order() {
 }
 
 #[test]
-fn what_does_not_match_is_looked_at_once() {
+fn nonmatching_messages_are_checked_once() {
     let mut pair = Pair::new();
     pair.put_many(20 * STEP, "n:0");
     pair.open(1, Some("n = 1"), ConsumerMode::Take);
@@ -134,7 +134,7 @@ fn what_does_not_match_is_looked_at_once() {
 }
 
 #[test]
-fn who_browses_looks_in_steps() {
+fn browser_scans_in_steps() {
     let mut pair = Pair::new();
     pair.put_many(2 * STEP, "n:0");
     let wanted = pair.put("n:1");
@@ -150,7 +150,7 @@ fn who_browses_looks_in_steps() {
 }
 
 #[test]
-fn who_is_gone_is_not_looked_for() {
+fn closed_consumer_ends_its_scan() {
     for mode in [ConsumerMode::Take, ConsumerMode::Browse] {
         let mut pair = Pair::new();
         pair.put_many(3 * STEP, "n:0");
@@ -163,7 +163,7 @@ fn who_is_gone_is_not_looked_for() {
 }
 
 #[test]
-fn one_selector_too_many_is_refused() {
+fn selector_over_limit_is_refused() {
     let mut pair = Pair::new();
     for number in 0..limits::QUEUE_SELECTORS_MAX {
         let text = format!("n = {number}");
@@ -179,7 +179,7 @@ fn one_selector_too_many_is_refused() {
 }
 
 #[test]
-fn messages_that_are_over_at_once_go_in_turns() {
+fn expired_messages_go_in_turns() {
     let mut pair = Pair::new();
     let in_one_turn = limits::TIMERS_PER_TURN_MAX as u64;
     for _ in 0..in_one_turn + 1 {
@@ -200,7 +200,7 @@ fn messages_that_are_over_at_once_go_in_turns() {
 }
 
 #[test]
-fn a_lost_session_fails_what_it_held_in_turns() {
+fn lost_session_fails_deliveries_in_turns() {
     let mut pair = Pair::new();
     let in_one_turn = limits::TIMERS_PER_TURN_MAX as u64;
     pair.put_many(in_one_turn + 1, "n:0");
@@ -220,7 +220,7 @@ fn a_lost_session_fails_what_it_held_in_turns() {
 }
 
 #[test]
-fn settling_costs_what_it_moves() {
+fn settling_costs_moved_messages() {
     let mut pair = Pair::new();
     pair.put_many(1_000, "n:0");
     pair.open(1, None, ConsumerMode::Take);

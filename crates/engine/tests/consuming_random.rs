@@ -87,7 +87,7 @@ struct World {
 }
 
 #[test]
-fn everybody_gets_what_is_theirs() {
+fn consumers_get_their_messages() {
     let mut seen = BTreeMap::new();
     for seed in 0..SEEDS {
         eprintln!("seed {seed}");

@@ -70,7 +70,7 @@ struct Harness {
 }
 
 #[test]
-fn groups_go_to_one_consumer_in_order() {
+fn groups_reach_one_consumer_in_order() {
     let mut seen = BTreeMap::<_, u64>::new();
     for seed in 0..SEEDS {
         eprintln!("seed {seed}");

@@ -78,7 +78,7 @@ impl Session {
 }
 
 #[test]
-fn values_are_small() {
+fn value_size_is_limited() {
     let mut session = Session::new(StorePolicy::Always);
     let set = Reply::Replaced { set: true, old: None };
     assert_eq!(session.set("a", limits::VALUE_BYTES_MAX), set);
@@ -90,7 +90,7 @@ fn values_are_small() {
 }
 
 #[test]
-fn all_values_together_are_bounded() {
+fn values_are_bounded_in_total() {
     let mut session = Session::new(StorePolicy::Memory);
     let fit = limits::VALUES_BYTES_MAX / (limits::VALUE_BYTES_MAX + 4);
     for number in 0..fit {
@@ -108,7 +108,7 @@ fn all_values_together_are_bounded() {
 }
 
 #[test]
-fn there_are_so_many_values() {
+fn values_have_a_count_limit() {
     let mut session = Session::new(StorePolicy::Memory);
     let set = Reply::Replaced { set: true, old: None };
     for number in 0..limits::VALUES_MAX {
@@ -127,7 +127,7 @@ fn there_are_so_many_values() {
 }
 
 #[test]
-fn a_long_list_is_deleted_in_steps_and_not_replaced() {
+fn long_list_is_deleted_in_steps() {
     let mut session = Session::new(StorePolicy::Always);
     session.put("l", limits::FRAME_RECORDS_MAX + 1);
     let too_long = Reply::Refused(Refusal::ListTooLong);
@@ -145,7 +145,7 @@ fn a_long_list_is_deleted_in_steps_and_not_replaced() {
 }
 
 #[test]
-fn a_batch_deletes_a_list_whole_or_is_refused() {
+fn batch_deletes_whole_list_or_fails() {
     let mut session = Session::new(StorePolicy::Always);
     session.put("l", limits::FRAME_RECORDS_MAX);
     let names = vec![name("l")];
@@ -165,7 +165,7 @@ fn a_batch_deletes_a_list_whole_or_is_refused() {
 }
 
 #[test]
-fn a_list_of_any_length_is_over_at_once_and_deleted_in_steps() {
+fn list_expires_at_once_deletes_stepwise() {
     let mut session = Session::new(StorePolicy::Always);
     let count = 3 * limits::TIMERS_PER_TURN_MAX;
     session.put("l", count);
@@ -187,7 +187,7 @@ fn a_list_of_any_length_is_over_at_once_and_deleted_in_steps() {
 }
 
 #[test]
-fn a_long_list_that_is_to_go_now_goes_at_the_next_moment() {
+fn long_list_expiring_now_is_gone() {
     let mut session = Session::new(StorePolicy::Always);
     session.put("l", limits::FRAME_RECORDS_MAX);
     assert_eq!(session.end_at("l", 1), Reply::Count(1));
@@ -197,7 +197,7 @@ fn a_long_list_that_is_to_go_now_goes_at_the_next_moment() {
 }
 
 #[test]
-fn on_a_full_device_keys_can_be_deleted_and_not_set() {
+fn keys_on_full_device_only_delete() {
     let mut session = Session::new(StorePolicy::Always);
     session.set("a", 10);
     session.put("l", 2);
@@ -219,7 +219,7 @@ fn on_a_full_device_keys_can_be_deleted_and_not_set() {
 }
 
 #[test]
-fn what_is_published_finds_room_or_is_refused_whole() {
+fn publish_on_full_device_refused_whole() {
     let mut session = Session::new(StorePolicy::Always);
     let pattern = name("*");
     let reply = session.run(Command::SubscribePattern { link: LinkId(1), pattern });
@@ -243,7 +243,7 @@ fn what_is_published_finds_room_or_is_refused_whole() {
 }
 
 #[test]
-fn there_are_so_many_patterns() {
+fn pattern_subscriptions_have_a_limit() {
     let mut session = Session::new(StorePolicy::Memory);
     let subscribe = |number: usize| Command::SubscribePattern {
         link: LinkId(number as u32),

@@ -47,7 +47,7 @@ struct World {
 }
 
 #[test]
-fn keys_are_what_the_naive_model_says() {
+fn keys_match_the_naive_model() {
     let mut seen = BTreeMap::new();
     for seed in 0..seeds() {
         eprintln!("seed {seed}");

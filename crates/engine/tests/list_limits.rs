@@ -88,7 +88,7 @@ impl Lists {
 }
 
 #[test]
-fn a_push_is_one_frame_or_nothing() {
+fn push_is_one_frame_or_nothing() {
     let mut lists = Lists::new();
     let too_many = limits::TRANSACTION_RECORDS_MAX + 1;
     assert_eq!(lists.push(too_many, b"x"), Reply::Refused(Refusal::BatchTooLarge));
@@ -106,7 +106,7 @@ fn a_push_is_one_frame_or_nothing() {
 }
 
 #[test]
-fn a_full_device_refuses_what_is_new_and_gives_what_is_there() {
+fn full_device_refuses_pushes_allows_pops() {
     let mut lists = Lists::new();
     assert_eq!(lists.push(20_000, b"x"), Reply::Count(20_000));
     lists.engine.set_room(100);
@@ -132,7 +132,7 @@ fn a_full_device_refuses_what_is_new_and_gives_what_is_there() {
 }
 
 #[test]
-fn what_would_be_looked_at_for_too_long_is_refused() {
+fn list_scan_over_limit_is_refused() {
     let mut lists = Lists::new();
     let half = limits::LIST_SCAN_MAX / 2 + 1;
     lists.push(half, b"x");
@@ -177,7 +177,7 @@ fn what_would_be_looked_at_for_too_long_is_refused() {
 /// Elements that move aside for another go into its frame. They do not use the room that is kept
 /// for commands that only settle.
 #[test]
-fn an_element_between_others_needs_room_for_all_that_moves() {
+fn insertion_needs_room_for_moved_elements() {
     let mut lists = Lists::new();
     lists.push(50, b"x");
     lists.push(1, b"pivot");
@@ -193,7 +193,7 @@ fn an_element_between_others_needs_room_for_all_that_moves() {
 }
 
 #[test]
-fn a_range_is_not_larger_than_one_reply() {
+fn range_is_bounded_by_one_reply() {
     let mut lists = Lists::new();
     let element = vec![0; 8 * 1024 * 1024 - limits::BESIDE_ELEMENT_BYTES];
     for _ in 0..9 {
@@ -213,7 +213,7 @@ fn a_range_is_not_larger_than_one_reply() {
 }
 
 #[test]
-fn a_part_is_kept_in_steps_where_they_come_to_the_same() {
+fn trim_goes_in_equivalent_steps() {
     let step = limits::FRAME_RECORDS_MAX as u64;
     for (first, last, kept) in [(0, 99, 100), (-100, -1, 100), (5, 3, 0)] {
         let mut lists = Lists::new();
@@ -236,7 +236,7 @@ fn a_part_is_kept_in_steps_where_they_come_to_the_same() {
 }
 
 #[test]
-fn a_batch_has_limits() {
+fn batch_has_limits() {
     let mut lists = Lists::new();
     let length = || Command::List(ListCommand::Length { queue: name("l") });
     let batch = |count| Command::Batch { commands: (0..count).map(|_| length()).collect() };
@@ -275,7 +275,7 @@ fn a_batch_has_limits() {
 }
 
 #[test]
-fn nobody_waits_in_or_observes_too_many() {
+fn waits_and_watches_are_bounded() {
     let mut lists = Lists::new();
     let names = |count| (0..count).map(|number| name(&format!("q{number}"))).collect::<Vec<_>>();
     let pop = |count| {
@@ -299,7 +299,7 @@ fn nobody_waits_in_or_observes_too_many() {
 
 /// Steps bound how long one client keeps the others waiting.
 #[test]
-fn what_takes_long_counts_for_as_much() {
+fn list_commands_count_their_steps() {
     let mut lists = Lists::new();
     lists.push(100_000, b"x");
     let before = lists.engine.steps();

@@ -41,7 +41,7 @@ struct World {
 }
 
 #[test]
-fn lists_are_what_plain_vectors_are() {
+fn lists_match_plain_vectors() {
     let mut seen = BTreeMap::new();
     for seed in 0..seeds() {
         eprintln!("seed {seed}");

@@ -15,7 +15,7 @@ const MESSAGES: u64 = 1_000_000;
 const BYTES_EACH_MAX: u64 = 250;
 
 #[test]
-fn a_million_ready_messages_of_100_bytes_fit() {
+fn million_small_ready_messages_fit() {
     let queue_policies = QueuePolicies::default();
     let mut engine =
         Engine::new(EngineOptions { queue_policies, ..EngineOptions::new(StorePolicy::Always) });

@@ -138,7 +138,7 @@ fn refused() -> Reply {
 /// The messages just before a command are not written yet. They are the newest of the queue with
 /// the most bodies, the first in line to leave.
 #[test]
-fn what_is_not_written_yet_is_in_nobodys_way() {
+fn unwritten_bodies_do_not_block_eviction() {
     for queues in [1, 3] {
         let mut world = World::new(QueuePolicy::default());
         for number in 0..1_000 {
@@ -155,7 +155,7 @@ fn what_is_not_written_yet_is_in_nobodys_way() {
 /// Twelve times as much as there may be, had each subscription a body of its own. No client waits
 /// for the disk, and nothing leaves. The bodies that a start finds count the same.
 #[test]
-fn what_was_published_takes_memory_once_whoever_keeps_it() {
+fn published_body_takes_memory_once() {
     let memory_limit = 16 * LIMIT;
     let options = EngineOptions { memory_limit, ..EngineOptions::new(StorePolicy::Always) };
     let mut world = World::of(options.clone());
@@ -176,7 +176,7 @@ fn what_was_published_takes_memory_once_whoever_keeps_it() {
 }
 
 #[test]
-fn who_stores_waits_for_the_disk_where_nothing_is_written() {
+fn sends_wait_until_log_is_written() {
     let mut world = World::new(QueuePolicy::default());
     let mut stored = 0;
     while matches!(world.put("jobs", Persistence::Persistent), Reply::Stored { .. }) {
@@ -214,7 +214,7 @@ fn bodies_leave_in_steps() {
 /// The spill takes nothing more. A command that brings much waits until others' bytes have room
 /// beside those that are always kept: its own bytes are not in its way.
 #[test]
-fn who_waits_with_much_does_not_wait_for_itself() {
+fn blocked_push_ignores_its_own_bytes() {
     let options = EngineOptions::new(StorePolicy::Always);
     let mut world = World::of(EngineOptions { memory_limit: LIMIT, spills: true, ..options });
     world.engine.handle_unspilled([]);
@@ -236,7 +236,7 @@ fn who_waits_with_much_does_not_wait_for_itself() {
 /// A session's next command says that the element it popped has arrived, even if the command is
 /// refused.
 #[test]
-fn what_is_refused_says_all_the_same_that_the_last_has_arrived() {
+fn refused_command_confirms_last_protected_pop() {
     let pop_lease = Some(Nanos::from_secs(60));
     let mut world = World::new(QueuePolicy { pop_lease, ..QueuePolicy::default() });
     // One stays, and so the queue, which takes memory too.
@@ -256,7 +256,7 @@ fn what_is_refused_says_all_the_same_that_the_last_has_arrived() {
 
 /// The bytes of a command count while it waits for the body that it looks into.
 #[test]
-fn what_waits_for_bodies_counts() {
+fn body_waits_count_as_memory() {
     let options = EngineOptions { log_bodies_max: 0, ..EngineOptions::new(StorePolicy::Always) };
     let mut world = World::of(options);
     world.push("list", 1);
@@ -289,7 +289,7 @@ fn what_waits_for_bodies_counts() {
 
 /// Messages that wait for a place in a queue take memory like those in one.
 #[test]
-fn bodies_that_wait_for_a_place_count() {
+fn blocked_sends_count_as_memory() {
     let bounds =
         QueueBounds { messages_max: Some(1), when_full: WhenFull::Block, ..QueueBounds::default() };
     let mut world = World::new(QueuePolicy { bounds, ..QueuePolicy::default() });

@@ -52,7 +52,7 @@ struct World {
 }
 
 #[test]
-fn senders_wait_in_order_and_are_never_forgotten() {
+fn blocked_sends_resume_in_order() {
     let mut seen = BTreeMap::new();
     for seed in 0..40 {
         eprintln!("seed {seed}");

@@ -98,7 +98,7 @@ fn waits(reply: &Reply) -> bool {
 
 /// A worker took it and works on it: nothing waits any more.
 #[test]
-fn who_waits_goes_on_when_the_oldest_was_taken() {
+fn blocked_send_resumes_after_oldest_leased() {
     let mut world = World::new(aged());
     assert!(is_stored(&world.put(SENDER, "jobs", Nanos::ZERO)));
     world.pass(AGE + AGE);
@@ -110,7 +110,7 @@ fn who_waits_goes_on_when_the_oldest_was_taken() {
 }
 
 #[test]
-fn who_waits_goes_on_when_there_are_fewer_or_nobody_to_wait_for() {
+fn bury_or_unwatch_resumes_blocked_send() {
     let full = || {
         let mut world = World::new(aged());
         world.watch("jobs");
@@ -134,7 +134,7 @@ fn who_waits_goes_on_when_there_are_fewer_or_nobody_to_wait_for() {
 
 /// It was not to be had before its delay was over, so no consumer was late with it.
 #[test]
-fn a_delay_is_no_waiting() {
+fn delay_is_no_waiting() {
     let mut world = World::new(aged());
     let delay = Nanos::from_secs(60);
     assert!(is_stored(&world.put(SENDER, "jobs", delay)));
@@ -160,7 +160,7 @@ fn a_delay_is_no_waiting() {
 
 /// The time that it waited in one line, which went on, is no reason to give up in the next.
 #[test]
-fn who_comes_into_another_line_begins_to_wait_there() {
+fn blocked_commit_restarts_wait_per_queue() {
     let mut world = World::new(narrow());
     let (transaction, step) = (TransactionId(1), Nanos::from_secs(10));
     world.watch("a");
@@ -195,7 +195,7 @@ fn who_comes_into_another_line_begins_to_wait_there() {
 
 /// The takers of a message are found twice: for its places, and when it is stored.
 #[test]
-fn what_is_looked_at_for_places_is_counted() {
+fn publish_counts_subscriptions_checked_for_places() {
     const SUBSCRIBERS: u32 = 500;
     let mut world = World::new(narrow());
     for link in 1..=SUBSCRIBERS {

@@ -36,7 +36,7 @@ struct World {
 }
 
 #[test]
-fn rules_are_those_of_the_frames_that_a_crash_leaves() {
+fn policies_match_frames_left_by_crash() {
     let mut seen = BTreeMap::new();
     for seed in 0..60 {
         eprintln!("seed {seed}");

@@ -48,7 +48,7 @@ struct World {
 }
 
 #[test]
-fn every_end_of_the_log_is_a_state_between_commands() {
+fn publish_is_atomic_at_log_ends() {
     let mut seen = BTreeMap::new();
     for seed in 0..SEEDS {
         eprintln!("seed {seed}");

@@ -41,7 +41,7 @@ struct World {
 }
 
 #[test]
-fn the_engine_does_what_the_naive_model_does() {
+fn engine_matches_the_naive_model() {
     let mut seen = BTreeMap::new();
     for seed in 0..seeds() {
         let policies = [

@@ -89,7 +89,7 @@ fn heavy(number: u32) -> String {
 }
 
 #[test]
-fn selectors_of_a_queue_weigh_so_much_together() {
+fn queue_selectors_have_a_total_weight() {
     let mut house = Harness::new();
     let weight = Selector::parse(&heavy(0)).unwrap().weight();
     let most = limits::SELECTORS_WEIGHT_MAX / weight;
@@ -106,7 +106,7 @@ fn selectors_of_a_queue_weigh_so_much_together() {
 }
 
 #[test]
-fn selectors_of_a_topic_weigh_so_much_together() {
+fn topic_selectors_have_a_total_weight() {
     let mut house = Harness::new();
     let weight = Selector::parse(&heavy(0)).unwrap().weight();
     let most = u32::try_from(limits::SELECTORS_WEIGHT_MAX / weight).unwrap();

@@ -74,7 +74,7 @@ struct World {
 }
 
 #[test]
-fn what_is_sent_again_is_stored_once() {
+fn repeated_send_id_is_stored_once() {
     let mut seen: BTreeMap<&'static str, u64> = BTreeMap::new();
     for seed in 0..std::env::var("SEEDS").map_or(SEEDS, |seeds| seeds.parse().unwrap()) {
         eprintln!("seed {seed}");

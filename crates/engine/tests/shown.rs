@@ -118,7 +118,7 @@ fn elements_of(reply: &Reply) -> usize {
 }
 
 #[test]
-fn a_pop_takes_as_much_as_is_shown() {
+fn pop_takes_only_what_reply_holds() {
     let mut house = Harness::with_elements(6, ELEMENT_BYTES);
     assert_eq!(house.run(range()), REFUSED);
     assert_eq!(elements_of(&house.run(pop(100))), 4);
@@ -129,7 +129,7 @@ fn a_pop_takes_as_much_as_is_shown() {
 
 /// Without this a transaction of some KiB is answered with as many GiB as it likes.
 #[test]
-fn what_a_batch_shows_counts_together() {
+fn batch_replies_share_one_budget() {
     let mut house = Harness::with_elements(3, ELEMENT_BYTES);
     let wait = Some(Nanos::ZERO);
     let replies = house.batch((0..7).map(|_| shift("l", wait)).collect());
@@ -151,7 +151,7 @@ fn what_a_batch_shows_counts_together() {
 }
 
 #[test]
-fn what_a_batch_cannot_show_stays() {
+fn batch_elements_over_budget_stay() {
     let mut house = Harness::with_elements(6, ELEMENT_BYTES);
     let replies = house.batch(vec![pop(3), pop(3), pop(3), push("l", 1), pop(1)]);
     assert_eq!((elements_of(&replies[0]), elements_of(&replies[1])), (3, 1));
@@ -163,7 +163,7 @@ fn what_a_batch_cannot_show_stays() {
 
 /// From a time with more memory, or by a protocol that shows it piece by piece.
 #[test]
-fn an_element_too_large_to_be_shown_stays() {
+fn element_over_reply_budget_stays() {
     let mut house = Harness::with_elements(1, SHOWN_MAX);
     let wait = Some(Nanos::ZERO);
     for command in [pop(1), pop(100), range(), shift("l", wait)] {
@@ -177,7 +177,7 @@ fn an_element_too_large_to_be_shown_stays() {
 }
 
 #[test]
-fn who_waits_for_an_element_too_large_is_told_and_it_stays() {
+fn waiting_pop_of_oversized_element_refused() {
     let mut house = Harness::new();
     let queues = vec![name("l")];
     let command = ListCommand::PopFirst { queues, end: End::Head, max: 1, wait: None };

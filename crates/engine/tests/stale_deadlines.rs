@@ -106,7 +106,7 @@ fn name(text: &str) -> QueueName {
 
 /// As large as a frame takes, and a little smaller.
 #[test]
-fn a_frame_full_of_elements_is_not_without_the_deadline() {
+fn push_frame_includes_the_deadline() {
     let mut stored = 0;
     for bytes in (FRAME_BYTES - 400)..FRAME_BYTES {
         let mut world = World::new();
@@ -119,7 +119,7 @@ fn a_frame_full_of_elements_is_not_without_the_deadline() {
 }
 
 #[test]
-fn a_frame_full_of_a_message_is_not_without_the_deadline() {
+fn put_frame_includes_the_deadline() {
     let mut stored = 0;
     for bytes in (FRAME_BYTES - 400)..FRAME_BYTES {
         let mut world = World::new();
@@ -133,7 +133,7 @@ fn a_frame_full_of_a_message_is_not_without_the_deadline() {
 
 /// Of any size: as one frame, or as a chain of them.
 #[test]
-fn a_commit_is_not_without_the_deadline() {
+fn commit_includes_the_deadline() {
     let mut chains = 0;
     for bytes in (1..FRAME_BYTES).step_by(50) {
         let mut world = World::new();

@@ -68,7 +68,7 @@ const TOO_LARGE: Reply = Reply::Refused(Refusal::TransactionTooLarge);
 const FAILED: Reply = Reply::Refused(Refusal::TransactionFailed);
 
 #[test]
-fn bytes_are_bounded_whether_they_go_to_the_log_or_not() {
+fn transaction_bytes_bounded_with_any_persistence() {
     for persistence in [Persistence::Persistent, Persistence::NonPersistent] {
         let mut session = Session::new(limits::MESSAGE_BYTES_MAX);
         let fits = limits::TRANSACTION_BYTES_MAX / limits::MESSAGE_BYTES_MAX - 1;
@@ -85,7 +85,7 @@ fn bytes_are_bounded_whether_they_go_to_the_log_or_not() {
 }
 
 #[test]
-fn all_open_transactions_together_are_bounded() {
+fn open_transactions_are_bounded_in_total() {
     let mut session = Session::new(limits::MESSAGE_BYTES_MAX);
     let each = limits::TRANSACTION_BYTES_MAX / limits::MESSAGE_BYTES_MAX - 1;
     let all = limits::UNCOMMITTED_BYTES_MAX / limits::MESSAGE_BYTES_MAX - 1;
@@ -114,7 +114,7 @@ fn all_open_transactions_together_are_bounded() {
 }
 
 #[test]
-fn messages_are_bounded_and_those_in_memory_by_nothing_else() {
+fn transaction_messages_are_bounded() {
     let mut session = Session::new(10);
     session.fill(&queue(), 1, limits::TRANSACTION_RECORDS_MAX);
     assert_eq!(session.commit(1), Reply::Done);
@@ -128,7 +128,7 @@ fn messages_are_bounded_and_those_in_memory_by_nothing_else() {
 
 /// A sender's name for a message is a record of its own.
 #[test]
-fn a_message_with_a_name_counts_twice() {
+fn message_with_send_id_counts_twice() {
     let frame_bytes_max = limits::TRANSACTION_BYTES_MAX;
     let options = EngineOptions::new(StorePolicy::Always);
     let mut engine = Engine::new(EngineOptions { frame_bytes_max, ..options });
@@ -150,7 +150,7 @@ fn a_message_with_a_name_counts_twice() {
 }
 
 #[test]
-fn the_most_names_of_a_transaction_are_one_frame() {
+fn largest_transaction_of_send_ids_fits() {
     let frame_bytes_max = limits::TRANSACTION_BYTES_MAX;
     let options = EngineOptions::new(StorePolicy::Always);
     let mut engine = Engine::new(EngineOptions { frame_bytes_max, ..options });
@@ -171,7 +171,7 @@ fn the_most_names_of_a_transaction_are_one_frame() {
 }
 
 #[test]
-fn what_topics_make_of_a_transaction_is_bounded() {
+fn topic_copies_of_transaction_are_bounded() {
     let mut session = Session::new(10);
     let news = QueueName::new("news").unwrap();
     let copies = limits::TRANSACTION_COPIES_MAX / limits::TRANSACTION_RECORDS_MAX + 1;

@@ -71,7 +71,7 @@ struct World {
 }
 
 #[test]
-fn senders_wait_for_memory_in_order_and_are_never_forgotten() {
+fn sends_wait_for_memory_in_order() {
     let mut seen = BTreeMap::new();
     for seed in 0..40 {
         eprintln!("seed {seed}");
@@ -361,7 +361,7 @@ fn destination() -> Destination {
 }
 
 #[test]
-fn a_number_is_given_to_what_is_stored_and_not_to_what_waits() {
+fn message_number_is_given_on_storing() {
     let mut world = World::new(Rng(1));
     world.engine.open_session(SessionId(1));
     let put = |bytes: usize| {

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_left_counts_for_as_long_as_messages_may_wait() {
+    fn departures_count_within_age() {
         let age = Nanos::from_secs(8);
         let at = Nanos::from_millis;
         let mut drain = Drain::default();

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_ends_with_its_last_copy() {
+    fn group_ends_with_last_copy() {
         let placed = Placed { lsn: Lsn(3), bytes: 100 };
         let mut groups = Groups::default();
         groups.join(7, placed);

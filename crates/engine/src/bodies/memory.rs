@@ -683,7 +683,7 @@ mod tests {
 
     /// Taking messages from an end empties that end of the line, and in time returns its memory.
     #[test]
-    fn what_leaves_in_order_leaves_nothing_in_line() {
+    fn residents_leave_line_in_order() {
         let mut residents = ResidentBodies::default();
         residents.line.extend((1..=10_000).map(MessageId));
         for id in 1..=4_000 {

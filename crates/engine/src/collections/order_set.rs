@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_smallest_priority_and_order_is_first() {
+    fn order_set_smallest_is_first() {
         let mut set = OrderSet::default();
         assert_eq!(set.first(), None);
         for (priority, order) in [(5, 64), (5, 63), (5, 1000), (4, 2000)] {

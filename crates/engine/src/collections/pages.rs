@@ -183,7 +183,7 @@ mod tests {
     /// Against a plain map, with pages that share an entry among those found lately, and pages that
     /// come again in another's place.
     #[test]
-    fn a_page_is_found_where_it_lies_now() {
+    fn pages_match_a_plain_map() {
         let mut pages = Pages::new();
         let mut plain = BTreeMap::new();
         let mut state = 1_u64;

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn every_short_pattern_matches_by_definition() {
+    fn short_patterns_match_by_definition() {
         let patterns: Vec<String> = all(&["a", "b", "*", "#", ">"], 4)
             .into_iter()
             .filter(|pattern| words::parts(pattern).is_some())

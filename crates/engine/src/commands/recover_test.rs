@@ -8,7 +8,7 @@ use super::*;
 use crate::{EngineOptions, QueuePolicies};
 
 #[test]
-fn a_change_of_what_is_not_there_is_refused_unless_fuzzy() {
+fn change_of_unknown_message_needs_fuzziness() {
     let unknown = Err(RecordError::UnknownMessage(MessageId(7)));
     for record in [changed(7), deleted(7)] {
         let mut engine = empty();
@@ -18,7 +18,7 @@ fn a_change_of_what_is_not_there_is_refused_unless_fuzzy() {
 }
 
 #[test]
-fn what_follows_a_fuzzy_record_is_replayed() {
+fn record_after_fuzzy_one_is_replayed() {
     let mut engine = empty();
     let frame = bytes(&[deleted(7), message(8, b"body")]);
     assert_eq!(engine.replay(Lsn(1), &frame, true), Ok(()));
@@ -51,13 +51,13 @@ fn frames_and_snapshots_are_not_mistaken() {
 }
 
 #[test]
-fn a_snapshot_holds_a_message_once() {
+fn snapshot_holds_a_message_once() {
     let twice = bytes(&[located(1, 30), located(1, 30)]);
     assert_eq!(empty().load(&twice), Err(RecordError::DuplicateMessage(MessageId(1))));
 }
 
 #[test]
-fn every_message_needs_its_own_body() {
+fn messages_need_their_own_body() {
     let record = message(1, b"body");
     let mut engine = empty();
     engine.load(&bytes(&[located(1, size(&record) as u32)])).unwrap();
@@ -75,7 +75,7 @@ fn every_message_needs_its_own_body() {
 }
 
 #[test]
-fn a_deleted_message_needs_no_body() {
+fn deleted_message_needs_no_body() {
     let mut engine = empty();
     engine.load(&bytes(&[located(1, 30)])).unwrap();
     engine.replay(Lsn(20), &bytes(&[deleted(1)]), false).unwrap();
@@ -85,7 +85,7 @@ fn a_deleted_message_needs_no_body() {
 }
 
 #[test]
-fn a_place_is_taken_once() {
+fn place_is_taken_once() {
     let buried = Standing { state: StoredState::Buried { order: 3 }, ..standing(1) };
     let first = RecordView::Changed { message: MessageId(1), standing: buried, moved: None };
     let second = Standing { order: 2, ..buried };

@@ -28,14 +28,14 @@ const SESSION: SessionId = SessionId(1);
 const ROUNDS: usize = 20_000;
 
 #[test]
-fn what_the_fuzzer_kept_breaks_nothing() {
+fn fuzz_corpus_breaks_nothing() {
     replay::replay("engine_records", |bytes| {
         hostile::recovery(bytes);
     });
 }
 
 #[test]
-fn seeds_and_what_damage_makes_of_them_break_nothing() {
+fn seeds_and_damaged_seeds_break_nothing() {
     let seeds: Vec<Vec<u8>> = (0..COMMANDS).step_by(4).map(seed).collect();
     write(&seeds);
     let mut rng = Rng(0x5eed);

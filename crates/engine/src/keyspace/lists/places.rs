@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_cut_to_what_is_there() {
+    fn spans_are_cut_to_list_length() {
         let origin = End::Head;
         for ((first, last), count, expected) in [
             ((0, -1), 3, 0..3),
