@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn half_sent_head_has_its_own_time() {
+    fn half_sent_head_has_own_timeout() {
         run(async {
             let activity = Arc::new(Activity::new());
             let ask = async {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn no_limit_means_for_ever() {
+    fn unlimited_time_is_for_ever() {
         run(async {
             let activity = Activity::new();
             tokio::select! {

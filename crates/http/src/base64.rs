@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_examples_of_the_rfc_hold() {
+    fn examples_of_the_rfc_hold() {
         let examples = [
             ("", ""),
             ("f", "Zg=="),

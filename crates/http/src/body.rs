@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_sent_is_undone() {
+    fn unsent_body_is_undone() {
         let undone = Arc::new(AtomicBool::new(false));
         drop(body(&undone));
         assert!(undone.swap(false, Ordering::Relaxed));

@@ -207,7 +207,7 @@ mod tests {
     const LARGE: usize = 10 * PERMIT_BYTES;
 
     #[test]
-    fn one_permit_goes_beyond_the_budget() {
+    fn budget_lets_one_permit_exceed_it() {
         let budget = budget(LARGE);
         let mut first = budget.take(8 * PERMIT_BYTES - 1).unwrap();
         assert_eq!(first.bytes(), 8 * PERMIT_BYTES);

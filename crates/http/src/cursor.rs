@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_comes_back_as_it_went() {
+    fn cursor_text_round_trips() {
         for state in ["ready", "delayed", "leased", "buried"] {
             let text = format!("{state}-4294967295-18446744073709551615-7");
             assert_eq!(text.parse::<Cursor>().unwrap().to_string(), text);

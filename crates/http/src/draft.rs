@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_properties_keep_their_case_in_one_header_of_all() {
+    fn properties_header_keeps_case_of_names() {
         let both = of(&[
             ("dunlin-properties", r#"{"Color":"red","n":5,"text":"5","\u00fc":null}"#),
             ("dunlin-property-size", "7"),
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_makes_no_envelope() {
+    fn draft_without_facts_has_no_envelope() {
         for quiet in ["application/octet-stream", "Application/X-WWW-Form-URLencoded; a=b"] {
             let draft = of(&[("content-type", quiet)]).unwrap();
             let message = draft.message(b"b", (Nanos::ZERO, Nanos::ZERO), &PLAIN, 10).unwrap();
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_named() {
+    fn senseless_draft_headers_are_refused() {
         let wrong = [
             ("dunlin-persistence", "yes"),
             ("dunlin-priority", "10"),
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_no_larger_than_it_may_be() {
+    fn message_over_limit_is_refused() {
         let draft = Draft::default();
         assert!(draft.message(b"12345", (Nanos::ZERO, Nanos::ZERO), &PLAIN, 5).is_ok());
         let problem = draft.message(b"123456", (Nanos::ZERO, Nanos::ZERO), &PLAIN, 5).unwrap_err();

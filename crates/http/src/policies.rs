@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_can_be_given() {
+    fn shown_policy_can_be_set() {
         let text = r#"{"release_order":"back","max_delivery_attempts":0,"dead_letters":"drop",
             "pop_lease":"90s","max_messages":9223372036854775807,"max_bytes":null,
             "when_full":"reject","target_age":"250ms","redelivery_delay":"1s",
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn some_change_and_others_go() {
+    fn patch_sets_and_removes_rules() {
         let asked = of(true, r#"{"max_messages":7,"when-full":null}"#).unwrap();
         assert_eq!(asked.forget, [RuleKey::WhenFull]);
         assert_eq!(asked.set.iter().collect::<Vec<_>>(), [QueueRule::MessagesMax(Some(7))]);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_named_with_what_would() {
+    fn wrong_policy_names_valid_values() {
         for (text, what) in [
             (r#"{"max_mesages":1}"#, "\"max_mesages\" is no rule of a queue, which are: release_"),
             (r#"{"max_messages":"7"}"#, "max_messages is \"7\" and has to be a number, 0 for any"),

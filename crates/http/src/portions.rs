@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_goes_in_the_middle_had_no_more() {
+    fn queue_gone_between_portions_ends_answer() {
         let mut moved = Portions::of("moved");
         assert!(moved.take(until(90_000), missing).unwrap().is_none());
         let answer = moved.take(Ok(Reply::NotFound), missing).unwrap().expect("the last");
@@ -72,14 +72,14 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_was_never_there_is_missing() {
+    fn queue_that_never_existed_is_missing() {
         let problem =
             Portions::of("moved").take(Ok(Reply::NotFound), missing).err().expect("a refusal");
         assert_eq!(problem, missing());
     }
 
     #[test]
-    fn what_was_done_before_a_refusal_is_told() {
+    fn refusal_tells_what_was_done_before() {
         let mut deleted = Portions::of("deleted");
         let refused = || Err(Problem::from(Refusal::StoreFull));
         let first = deleted.take(refused(), missing).err().expect("a refusal");

@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_finds_a_queue_full_is_told_which_and_when_to_come_back() {
+    fn full_queue_problem_has_retry_after() {
         let queue = model::QueueName::new("jobs").unwrap();
         let full = QueueFull { queue, bound: model::Bound::Bytes(9) };
         let problem = Problem::from(Refusal::QueueFull(Box::new(full)));
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn every_trouble_says_what_to_do() {
+    fn problems_say_what_to_do() {
         let token = "7-00000000000000ff".parse().unwrap();
         let cases = [
             (GatewayError::LeaseOver(token), 410, "receive again"),

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_a_number_a_truth_or_a_text() {
+    fn header_value_is_number_boolean_text() {
         assert_eq!(read("5"), Owned::Integer(5));
         assert_eq!(read("-2.5"), Owned::Float(-2.5));
         assert_eq!(read("true"), Owned::Boolean(true));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_values_are_read_back() {
         for text in [
             "EU",
             "5",

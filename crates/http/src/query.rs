@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_says_what_is_asked_and_nothing_else() {
+    fn query_parameters_unknown_or_repeated_refused() {
         let mut query = Query::parse(Some("max=5&wait=20s&browse&selector=a+%3D+1")).unwrap();
         assert_eq!(query.number("max", 1, 10).unwrap(), Some(5));
         assert_eq!(query.duration("wait", Nanos::MAX).unwrap(), Some(Nanos::from_secs(20)));

@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_the_same_however_they_come() {
+    fn lines_are_same_in_any_pieces() {
         let text = b"one\n\ntwo\r\nthree\nfour";
         for pieces in 1..=text.len() {
             let to = Destination::Queue(QueueName::new("q").unwrap());

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn body_waits_until_all_pieces_are_read() {
+    fn body_waits_until_pieces_are_read() {
         let untaken = Arc::new(SendTimeout::default());
         let bytes = Bytes::from(vec![b'x'; 2 * PIECE_BYTES + 1]);
         let mut pieces = Pieces::new(bytes.clone().into(), Some(Arc::clone(&untaken)), open());
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn body_without_data_waits_for_no_peer() {
+    fn body_without_data_never_waits() {
         let untaken = Arc::new(SendTimeout::default());
         let empty = Pieces::new(Body::Sent, Some(Arc::clone(&untaken)), open());
         let (_to, stream) = tokio::sync::mpsc::channel(1);

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_has_one_spelling() {
+    fn token_has_one_spelling() {
         let token = Token { message: MessageId(17), nonce: 0xab };
         assert_eq!(token.to_string(), "17-00000000000000ab");
         assert_eq!(token.to_string().parse(), Ok(token));

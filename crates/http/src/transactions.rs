@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_small_as_text_is_weighed_as_what_it_becomes() {
+    fn json_weighs_as_parsed_values() {
         assert_eq!(json_bytes(b"12345"), 5);
         assert_eq!(json_bytes(br#""a{[,\"{\\""#), 11, "a text is itself");
         let objects = format!("[{}]", vec![r#"{"a":0}"#; 1_000].join(","));

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_names_all_once_is_what_it_was() {
+    fn unique_object_equals_plain_json() {
         let text = r#"{"a":[null,true,-1,18446744073709551615,1.5,1e300,"x\"ü",{"b":{}}],"c":""}"#;
         assert_eq!(Json::Object(object(text.as_bytes()).unwrap()).to_string(), {
             let plain: Json = serde_json::from_str(text).unwrap();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_given_twice_is_refused_wherever_it_is() {
+    fn repeated_name_is_refused_anywhere() {
         for text in [r#"{"a":1,"a":1}"#, r#"{"a":[{"b":1,"c":{},"b":2}]}"#, r#"{"é":1,"\u00e9":2}"#]
         {
             let error = object(text.as_bytes()).unwrap_err().to_string();

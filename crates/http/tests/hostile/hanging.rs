@@ -85,7 +85,7 @@ fn operators_see_the_latest_figures() {
 }
 
 #[test]
-fn the_journal_tells_what_was_durable() {
+fn journal_shows_age_while_hanging() {
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let ours = Ours::new();

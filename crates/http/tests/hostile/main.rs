@@ -14,12 +14,12 @@ use std::{env, fs};
 use requests::RAW;
 
 #[test]
-fn what_the_fuzzer_kept_does_no_harm() {
+fn fuzz_corpus_does_no_harm() {
     replay::replay("http", requests::connection);
 }
 
 #[test]
-fn requests_and_what_damage_makes_of_them_do_no_harm() {
+fn damaged_requests_do_no_harm() {
     let seeds = seeds();
     write(&seeds);
     seeds.iter().for_each(|seed| requests::connection(seed));
