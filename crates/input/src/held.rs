@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn each_waits_for_its_own_and_equals_keep_their_order() {
+    fn held_answers_wait_for_their_position() {
         let mut held = Held::new();
         held.push(after(2, Durability::Synced), 'c');
         held.push(after(1, Durability::Synced), 'a');
@@ -161,7 +161,7 @@ mod tests {
 
     /// Against a plain list, sorted by the position that each waits for.
     #[test]
-    fn however_they_come_they_go_by_what_they_wait_for() {
+    fn held_answers_match_a_sorted_list() {
         let mut held = Held::new();
         let mut plain: Vec<(u64, u64)> = Vec::new();
         let mut state = 1_u64;

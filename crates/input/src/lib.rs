@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_come_out_as_they_went_in() {
+    fn input_buffer_returns_bytes_in_order() {
         let mut input = InputBuffer::new();
         let mut expected = 0_u8;
         for round in 0..100_u8 {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drained_buffer_gives_its_memory_back() {
+    fn drained_buffer_gives_memory_back() {
         let mut input = InputBuffer::new();
         input.append(&[0; 1_000_000]);
         input.consume(1_000_000);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_stream_in_small_bites_keeps_the_buffer_small() {
+    fn input_buffer_stays_small() {
         let mut input = InputBuffer::new();
         input.append(&[0; 10]);
         for _ in 0..100_000 {
