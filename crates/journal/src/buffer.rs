@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_frame_takes_what_it_needs_and_leaves_nothing() {
+    fn buffers_for_large_frames_are_dropped() {
         const BATCH_BYTES: usize = 1024 * 1024;
         let mut buffers = Buffers::new(BATCH_BYTES, 2);
         let taken = |buffers: &mut Buffers, bytes| buffers.take(bytes).capacity();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn stays_aligned_while_it_grows() {
+    fn buffer_stays_aligned_while_growing() {
         let mut buffer = AlignedBuffer::with_capacity(8);
         let mut expected = Vec::new();
         for round in 0..200_u8 {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_clears_what_an_earlier_use_left() {
+    fn padding_clears_leftovers_of_earlier_use() {
         let mut buffer = AlignedBuffer::with_capacity(BLOCK_BYTES);
         buffer.extend(&[7; BLOCK_BYTES]);
         buffer.clear();

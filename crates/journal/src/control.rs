@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_comes_back_and_every_flipped_bit_is_seen() {
+    fn control_round_trips_and_detects_flips() {
         let control = Control {
             epoch: Epoch(3),
             directory: DirectoryId(0xD1),

@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_of_a_header_is_seen() {
+    fn segment_header_detects_every_flipped_bit() {
         let header = SegmentHeader::new(SegmentNumber(12), OPENING);
         let mut block = [0; SEGMENT_CRC_WHOLE_AT + 4];
         header.encode(&mut block);
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_of_a_mark_is_seen() {
+    fn mark_detects_every_flipped_bit() {
         let mut batch = [0; 8192];
         mark().encode(life(), &mut batch);
         assert_eq!(Mark::decode(&batch, life(), 8192), Some(mark()));
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_of_another_life_or_beyond_the_end_is_none() {
+    fn mark_of_another_life_is_none() {
         let mut batch = [0; 8192];
         mark().encode(life(), &mut batch);
         let number = SegmentNumber(9);
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn any_cut_of_a_frame_is_none() {
+    fn cut_frame_is_none() {
         let frame = Frame { lsn: Lsn(5), epoch: Epoch(1), kind: KIND_CHANGES, payload: b"abcdef" };
         let mut bytes = frame.header(life()).to_vec();
         bytes.extend_from_slice(frame.payload);

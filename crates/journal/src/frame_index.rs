@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_sparse_and_finds_the_last_place_before() {
+    fn frame_index_is_sparse_and_near() {
         let mut index = FrameIndex::new(Lsn(10));
         let offset = |lsn: u64| 4096 + 64 + (lsn - 10) * 1000;
         for lsn in 10..33_000 {
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn noting_the_same_again_changes_nothing() {
+    fn frame_index_ignores_repeated_notes() {
         let mut index = FrameIndex::new(Lsn(1));
         for _ in 0..2 {
             for lsn in 1..1000_u64 {

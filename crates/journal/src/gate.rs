@@ -57,14 +57,14 @@ mod tests {
     }
 
     #[test]
-    fn what_depends_on_nothing_leaves_at_once() {
+    fn output_without_dependency_leaves_at_once() {
         let mut gate = Gate::default();
         gate.push(DependsOn::NOTHING, 10);
         assert_eq!(gate.released(durable(0, 0)), 10);
     }
 
     #[test]
-    fn each_level_waits_for_its_own_position() {
+    fn gate_levels_wait_for_own_positions() {
         let mut gate = Gate::default();
         gate.push(DependsOn::new(Lsn(5), Durability::Written), 10);
         gate.push(DependsOn::new(Lsn(5), Durability::Synced), 20);
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_overtakes_on_one_connection() {
+    fn gate_keeps_order_of_outputs() {
         let mut gate = Gate::default();
         gate.push(DependsOn::new(Lsn(9), Durability::Synced), 10);
         gate.push(DependsOn::NOTHING, 20);

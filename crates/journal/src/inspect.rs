@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_journal_is_told_by_the_names_of_its_files() {
+    fn journal_is_known_by_file_names() {
         for name in ["epoch", "snapshot-a", "snapshot-b", "0000000000000042.segment"] {
             assert!(is_journal_name(name), "{name}");
         }

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_grow_with_segments_up_to_a_bound() {
+    fn frame_size_grows_with_segments_bounded() {
         let options = JournalOptions::new(StorePolicy::Always);
         let largest = |bytes| options.clone().with_segment_bytes(bytes).with_transactions();
         let default = largest(options.segment_bytes).frame_payload_bytes_max;
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn any_wish_becomes_valid_options() {
+    fn options_are_valid_for_any_sizes() {
         for message_bytes in [0, 1, 65_535, limits::MESSAGE_BYTES_MAX] {
             for segment_bytes in [0, 1, 4097, 1 << 20, 1 << 24, u64::MAX] {
                 let options = JournalOptions::new(StorePolicy::Always)

@@ -332,7 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn header_comes_back_and_every_flipped_bit_is_seen() {
+    fn snapshot_header_round_trips_detects_flips() {
         let header = SnapshotHeader {
             epoch: Epoch(2),
             number: 5,
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_of_another_snapshot_is_none() {
+    fn chunk_of_another_snapshot_is_none() {
         let chunk = encode_chunk(4, b"hello");
         assert_eq!(decode_chunk(4, &chunk), Some(&b"hello"[..]));
         assert_eq!(decode_chunk(5, &chunk), None);
@@ -362,7 +362,7 @@ mod tests {
     /// For any size of a piece, and any begin of chunks in it. A chunk that claims to be longer
     /// than the body allocates no memory for itself.
     #[test]
-    fn chunks_come_in_order_piece_by_piece() {
+    fn chunks_come_piece_by_piece() {
         let chunks: Vec<_> = (0..9_u8).map(|of| vec![of; usize::from(of) * 7]).collect();
         let whole: Vec<u8> = chunks.iter().flat_map(|chunk| encode_chunk(3, chunk)).collect();
         for piece_bytes in 1..whole.len() + 2 {
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_ends_early_has_no_chunk_there() {
+    fn chunk_beyond_file_end_is_none() {
         let whole = encode_chunk(3, &[7; 100]);
         let mut body = Body::new(whole.len() as u64, 64, |offset, piece| {
             let there = whole[offset as usize..].len().min(piece.len()).min(50);

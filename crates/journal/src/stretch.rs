@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_follow_each_other_over_marks_and_padding_in_both_versions() {
+    fn frames_continue_over_marks_and_padding() {
         for version in [1, 2] {
             let life = life(version);
             let bytes = batches(life);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_bit_is_never_a_frame() {
+    fn flipped_bit_is_never_a_frame() {
         let life = life(2);
         let bytes = batches(life);
         let whole = payloads(Stretch { bytes: &bytes, life });
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_cut_says_where_to_read_on() {
+    fn cut_frame_says_where_to_read() {
         let life = life(2);
         let bytes = batches(life);
         for cut in 0..bytes.len() {

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn watermark_comes_back_for_its_own_life() {
+    fn watermark_decodes_only_for_its_life() {
         let stamp = Stamp { sequence: 5, salt: 0x5A18 };
         let watermark = Watermark { stamp, epoch: Epoch(8), made: 65_536, reach: 32_768 };
         let mut block = [0; BLOCK_BYTES];

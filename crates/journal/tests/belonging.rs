@@ -134,7 +134,7 @@ fn missing_active_segment_is_named() {
 }
 
 #[test]
-fn missing_or_empty_control_file_is_named() {
+fn control_file_missing_is_named() {
     for history in histories() {
         for (image, truth) in &history[1..] {
             for bytes in [None, Some(0), Some(8), Some(4096)] {
@@ -151,7 +151,7 @@ fn missing_or_empty_control_file_is_named() {
 }
 
 #[test]
-fn short_file_is_refused_by_its_length() {
+fn short_file_is_refused_by_length() {
     for history in histories() {
         let (last, truth) = history.last().unwrap();
         for name in names(last) {
@@ -172,7 +172,7 @@ fn short_file_is_refused_by_its_length() {
 }
 
 #[test]
-fn older_copy_of_a_file_is_refused_or_harmless() {
+fn older_file_copy_refused_or_harmless() {
     let (mut refused, mut harmless) = (0, 0);
     for history in histories() {
         let (last, truth) = history.last().unwrap();
@@ -228,7 +228,7 @@ fn file_of_another_directory_is_named() {
 }
 
 #[test]
-fn segment_under_another_name_is_refused_or_harmless() {
+fn renamed_segment_refused_or_harmless() {
     let mut refused = 0;
     for history in histories() {
         let (last, truth) = history.last().unwrap();
@@ -253,7 +253,7 @@ fn segment_under_another_name_is_refused_or_harmless() {
 }
 
 #[test]
-fn older_copy_restored_over_a_newer_directory_is_no_mixture() {
+fn older_copy_over_newer_never_mixes() {
     for history in histories() {
         let (last, _) = history.last().unwrap();
         for (older, truth) in &history[1..history.len() - 1] {
@@ -296,7 +296,7 @@ fn older_control_file_costs_nothing() {
 /// The control file knows the position of the log at the last start, though all batches behind are
 /// gone with the marks that tell of them.
 #[test]
-fn control_file_tells_of_frames_that_are_gone() {
+fn control_file_tells_of_missing_frames() {
     let history = lives(0x5A17, 3, 4);
     let (last, truth) = history.last().unwrap();
     let name = "0000000000000001.segment";

@@ -37,7 +37,7 @@ fn opened() -> Store {
 }
 
 #[test]
-fn a_chain_waits_until_there_is_room_for_all_of_it() {
+fn chain_waits_for_all_its_room() {
     // From less than a segment to ten of them.
     for frames in [2, 10, 20, 40, 150] {
         let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
@@ -69,7 +69,7 @@ fn a_chain_waits_until_there_is_room_for_all_of_it() {
 }
 
 #[test]
-fn a_chain_for_which_the_device_has_no_room_is_told_so_and_leaves_none_taken() {
+fn chain_without_room_leaves_none_taken() {
     let mut store = opened();
     let before = store.disk.bytes();
     store.disk.directory().quota = Some(before + 300_000);
@@ -87,7 +87,7 @@ fn a_chain_for_which_the_device_has_no_room_is_told_so_and_leaves_none_taken() {
 }
 
 #[test]
-fn others_who_use_up_what_is_made_for_a_chain_wait_at_last() {
+fn appends_beside_chain_wait_at_last() {
     let mut store = opened();
     let room = room_of(1_000, VALUE_BYTES);
     store.journal.want_room(Some(room));
@@ -115,7 +115,7 @@ fn others_who_use_up_what_is_made_for_a_chain_wait_at_last() {
 }
 
 #[test]
-fn what_waits_to_be_written_because_of_a_chain_holds_up_nobody() {
+fn unwritten_chain_stalls_no_others() {
     const FRAMES: u64 = 44;
     const BYTES: usize = 1024 * 1024 - 100;
     let options = JournalOptions {

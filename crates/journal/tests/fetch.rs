@@ -42,7 +42,7 @@ fn churn(store: &mut Store, rounds: u64) {
 }
 
 #[test]
-fn a_pinned_segment_is_not_used_again_and_goes_once_it_is_let_go() {
+fn pinned_segment_stays_until_unpinned() {
     let mut store = opened();
     assert!(store.put(1, b"one"));
     let name = oldest(&store);
@@ -64,7 +64,7 @@ fn a_pinned_segment_is_not_used_again_and_goes_once_it_is_let_go() {
 }
 
 #[test]
-fn without_a_pin_it_would_have_gone() {
+fn unpinned_segment_is_recycled() {
     let mut store = opened();
     assert!(store.put(1, b"one"));
     let name = oldest(&store);
@@ -74,7 +74,7 @@ fn without_a_pin_it_would_have_gone() {
 }
 
 #[test]
-fn a_pin_on_what_still_lives_lets_go_without_harm() {
+fn pin_of_living_segment_is_harmless() {
     let mut store = opened();
     assert!(store.put(1, b"one"));
     store.journal.pin(Lsn(1));
@@ -143,7 +143,7 @@ fn check_all(store: &mut Store, dice: &mut Dice) {
 }
 
 #[test]
-fn every_frame_comes_back_however_large_over_rolls_compactions_and_restarts() {
+fn fetch_returns_frames_of_any_size() {
     let mut dice = Dice(0x5EED);
     let mut store = Store::open(&MemoryDisk::default(), roomy()).unwrap();
     let mut key = 0;
@@ -193,7 +193,7 @@ fn compactions_come_into_it() {
 }
 
 #[test]
-fn a_sequential_reader_needs_few_calls() {
+fn sequential_reader_needs_few_calls() {
     let mut store = Store::open(&MemoryDisk::default(), roomy()).unwrap();
     for key in 0..31 {
         store.settle();
@@ -215,7 +215,7 @@ fn a_sequential_reader_needs_few_calls() {
 }
 
 #[test]
-fn what_is_written_comes_back_while_more_is_being_written_behind_it() {
+fn fetch_returns_frames_beside_open_writes() {
     let mut store = opened();
     for key in 0..50_u64 {
         store.append_put(2 * key, &value(2 * key, 3000));
@@ -235,7 +235,7 @@ fn what_is_written_comes_back_while_more_is_being_written_behind_it() {
 }
 
 #[test]
-fn blocks_that_are_not_written_are_not_read() {
+fn fetch_reads_no_unwritten_blocks() {
     let mut store = opened();
     assert!(store.put(1, b"one"));
     store.append_put(2, b"two");
@@ -249,7 +249,7 @@ fn blocks_that_are_not_written_are_not_read() {
 }
 
 #[test]
-fn frames_of_a_chain_come_back_as_they_lie() {
+fn fetch_returns_frames_of_chain() {
     let mut store = opened();
     for key in 0..3 {
         store.append_put(key, &value(key, 4000));
@@ -262,7 +262,7 @@ fn frames_of_a_chain_come_back_as_they_lie() {
 }
 
 #[test]
-fn what_is_out_keeps_its_segment_while_it_is_compacted_recycled_and_settled() {
+fn fetch_keeps_its_segment_until_handled() {
     // With its frame: two blocks each would be copied before anything is removed.
     const A_BLOCK: usize = 3900;
     let mut store = opened();
@@ -290,7 +290,7 @@ fn what_is_out_keeps_its_segment_while_it_is_compacted_recycled_and_settled() {
 }
 
 #[test]
-fn a_fault_fails_the_journal_or_does_no_harm() {
+fn fetch_fault_fails_or_is_harmless() {
     let mut dice = Dice(0xFA);
     let (mut failed, mut harmless) = (0, 0);
     let mut store = Store::open(&MemoryDisk::default(), roomy()).unwrap();
@@ -331,7 +331,7 @@ fn a_fault_fails_the_journal_or_does_no_harm() {
 }
 
 #[test]
-fn a_bit_that_flips_in_the_frame_that_is_asked_for_is_always_seen() {
+fn fetch_detects_every_flipped_bit() {
     let mut store = opened();
     for key in 0..4 {
         store.append_put(key, &value(key, 40));
@@ -351,7 +351,7 @@ fn a_bit_that_flips_in_the_frame_that_is_asked_for_is_always_seen() {
 
 /// The device still has the earlier bytes: a frame of the same position that was cut off.
 #[test]
-fn what_was_cut_off_is_not_taken_for_what_was_written_over_it() {
+fn fetch_rejects_overwritten_cut_off_frame() {
     let disk = MemoryDisk::default();
     let mut store = Store::open(&disk, always()).unwrap();
     assert!(store.put(1, b"one"));
@@ -374,7 +374,7 @@ fn what_was_cut_off_is_not_taken_for_what_was_written_over_it() {
 
 /// The first frame of a torn batch that recovery cut off, if the log left a segment early.
 #[test]
-fn what_was_cut_off_is_not_taken_for_what_follows_in_the_next_segment() {
+fn fetch_skips_cut_off_segment_end() {
     let disk = MemoryDisk::default();
     let mut store = Store::open(&disk, always()).unwrap();
     for key in 0..13 {
@@ -403,7 +403,7 @@ fn what_was_cut_off_is_not_taken_for_what_follows_in_the_next_segment() {
 /// The same if a whole segment is read in pieces, one of which begins with the frame that was cut
 /// off.
 #[test]
-fn what_was_cut_off_is_not_copied_forward_for_what_follows_in_the_next_segment() {
+fn compaction_skips_cut_off_segment_end() {
     let frame_payload_bytes_max = 4 * 4096;
     let options = || JournalOptions { frame_payload_bytes_max, ..tiny(StorePolicy::Never) };
     let disk = MemoryDisk::default();
@@ -448,7 +448,7 @@ fn holds(disk: &MemoryDisk, name: &str, number: usize, text: &[u8]) -> bool {
 }
 
 #[test]
-fn after_a_failure_what_was_out_comes_back_to_no_avail() {
+fn fetch_after_failure_is_rejected() {
     let mut store = opened();
     assert!(store.put(1, b"one"));
     let out = store.journal.fetch(Lsn(1), 0);

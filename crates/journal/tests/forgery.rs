@@ -72,7 +72,7 @@ fn value_with(mark: Forged) -> Vec<u8> {
 }
 
 #[test]
-fn a_body_in_a_recycled_segment_claims_nothing() {
+fn forged_mark_in_recycled_segment_ignored() {
     for (segment, salt) in (2..30).flat_map(|number| [(number, None), (number, Some(GUESS))]) {
         let mark = Forged { lsn: 1 << 40, epoch: 1, segment, synced: 1 << 40, salt };
         let mut store = Store::open(&salted_disk(), options()).unwrap();
@@ -100,7 +100,7 @@ fn opened_with(behind: Forged) -> Result<Store, OpenError> {
 }
 
 #[test]
-fn a_body_behind_the_end_does_not_continue_the_log() {
+fn forged_body_behind_end_is_ignored() {
     for salt in [None, Some(GUESS), Some(0)] {
         let forged = Forged { lsn: 2, epoch: u32::MAX, segment: 1, synced: 1, salt };
         let mut again = opened_with(forged).unwrap();
@@ -112,7 +112,7 @@ fn a_body_behind_the_end_does_not_continue_the_log() {
 
 /// Proves that the tests above can fail: a mark with the salt is believed.
 #[test]
-fn a_mark_with_the_salt_counts() {
+fn mark_with_the_salt_counts() {
     let claim = Forged { lsn: 9, epoch: 1, segment: 1, synced: 9, salt: Some(SALT) };
     assert!(matches!(opened_with(claim), Err(OpenError::Corrupt { .. })));
     let batch = Forged { lsn: 2, epoch: u32::MAX, segment: 1, synced: 1, salt: Some(SALT) };

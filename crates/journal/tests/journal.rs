@@ -22,7 +22,7 @@ fn reopened(store: &Store) -> Store {
 }
 
 #[test]
-fn what_was_settled_is_there_again() {
+fn settled_values_survive_reopening() {
     let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
     for key in 0..300 {
         assert!(store.put(key, &value(key, 100)));
@@ -36,7 +36,7 @@ fn what_was_settled_is_there_again() {
 }
 
 #[test]
-fn everything_that_waited_goes_with_one_write() {
+fn waiting_frames_go_in_one_write() {
     let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
     store.settle();
     for key in 0..50 {
@@ -51,7 +51,7 @@ fn everything_that_waited_goes_with_one_write() {
 }
 
 #[test]
-fn the_position_moves_in_order_whichever_write_completes_first() {
+fn durable_position_moves_in_order() {
     let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
     store.settle();
     store.append_put(1, b"one");
@@ -67,7 +67,7 @@ fn the_position_moves_in_order_whichever_write_completes_first() {
 }
 
 #[test]
-fn a_batch_that_came_whole_without_the_one_before_is_cut_off_for_good() {
+fn batch_behind_lost_one_is_discarded() {
     let disk = MemoryDisk::default();
     let mut store = Store::open(&disk, always()).unwrap();
     assert!(store.put(1, b"one"));
@@ -86,7 +86,7 @@ fn a_batch_that_came_whole_without_the_one_before_is_cut_off_for_good() {
 }
 
 #[test]
-fn a_torn_last_batch_is_the_end_of_the_log() {
+fn torn_last_batch_ends_the_log() {
     let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
     store.put(1, b"one");
     store.put(2, &value(2, 3000));
@@ -101,7 +101,7 @@ fn a_torn_last_batch_is_the_end_of_the_log() {
 
 /// Empty segments, too, are refused: the copy that cut them may have cut others.
 #[test]
-fn cut_segment_is_refused_by_its_length() {
+fn cut_segment_is_refused_by_length() {
     let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
     (1..20).for_each(|key| assert!(store.put(key, &value(key, 3_000))));
     for name in store.disk.segments() {
@@ -122,7 +122,7 @@ fn cut_segment_is_refused_by_its_length() {
 
 /// Found by the fuzzer: a count that no journal lives to reach, but a file may claim.
 #[test]
-fn who_was_opened_as_often_as_can_be_counted_is_not_opened_again() {
+fn last_epoch_refuses_another_opening() {
     let disk = MemoryDisk::default();
     drop(Store::open(&disk, always()).unwrap());
     let number = u32::MAX.to_le_bytes();
@@ -135,7 +135,7 @@ fn who_was_opened_as_often_as_can_be_counted_is_not_opened_again() {
 }
 
 #[test]
-fn rot_before_the_end_is_refused_with_file_and_offset() {
+fn rot_names_its_file_and_offset() {
     let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
     for key in 0..5 {
         store.put(key, &value(key, 100));
@@ -153,7 +153,7 @@ fn rot_before_the_end_is_refused_with_file_and_offset() {
 }
 
 #[test]
-fn a_lost_segment_is_noticed() {
+fn lost_segment_is_noticed() {
     let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
     for key in 0..40 {
         store.put(key, &value(key, 2000));
@@ -191,7 +191,7 @@ fn space_stays_bounded_by_what_lives() {
 }
 
 #[test]
-fn one_old_value_does_not_pin_the_log() {
+fn old_value_does_not_pin_log() {
     let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
     let segment = always().segment_bytes;
     for key in 0..2000 {
@@ -210,7 +210,7 @@ fn one_old_value_does_not_pin_the_log() {
 
 /// So copies make no batch of others much larger.
 #[test]
-fn copying_goes_on_when_what_it_appended_is_written() {
+fn compaction_continues_after_its_appends_written() {
     const VALUE_BYTES: u64 = 1000;
     let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
     store.settle();
@@ -243,7 +243,7 @@ fn copying_goes_on_when_what_it_appended_is_written() {
 }
 
 #[test]
-fn a_full_device_refuses_puts_takes_removals_and_recovers() {
+fn full_device_refuses_puts_takes_removals() {
     let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
     store.settle();
     let quota = store.disk.bytes() + 5 * always().segment_bytes;
@@ -268,7 +268,7 @@ fn a_full_device_refuses_puts_takes_removals_and_recovers() {
 /// The rest of a segment is copied into the reserve only if all of it fits there, also if the copy
 /// was begun before the device was full.
 #[test]
-fn a_device_that_becomes_full_at_any_moment_is_drained() {
+fn full_device_drains_at_any_moment() {
     // Written when segments were larger: the rest of one is more than the reserve has.
     let large = JournalOptions { segment_bytes: 1024 * 1024, ..always() };
     let (reserve_bytes, frame_payload_bytes_max) = (48 * 1024, 24 * 1024);
@@ -305,7 +305,7 @@ fn a_device_that_becomes_full_at_any_moment_is_drained() {
 }
 
 #[test]
-fn periodic_confirms_what_is_written_and_syncs_by_the_timer() {
+fn periodic_policy_confirms_writes_syncs_later() {
     let period = Nanos::from_millis(25);
     let options = tiny(StorePolicy::Periodic(period));
     let mut store = Store::open(&MemoryDisk::default(), options).unwrap();
@@ -330,7 +330,7 @@ fn periodic_confirms_what_is_written_and_syncs_by_the_timer() {
 }
 
 #[test]
-fn a_synced_frame_behind_a_written_one_flushes_both() {
+fn synced_frame_flushes_written_one_before() {
     let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
     store.settle();
     let syncs = store.disk.directory().syncs;
@@ -351,7 +351,7 @@ fn a_synced_frame_behind_a_written_one_flushes_both() {
 }
 
 #[test]
-fn a_failed_sync_ends_confirming_for_good() {
+fn failed_sync_ends_confirming_for_good() {
     let mut store =
         Store::open(&MemoryDisk::default(), tiny(StorePolicy::Periodic(Nanos(1)))).unwrap();
     store.settle();
@@ -370,7 +370,7 @@ fn a_failed_sync_ends_confirming_for_good() {
 }
 
 #[test]
-fn a_shutdown_leaves_a_snapshot_and_nothing_to_replay() {
+fn shutdown_leaves_nothing_to_replay() {
     let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
     for key in 0..100 {
         store.put(key, &value(key, 200));
@@ -386,7 +386,7 @@ fn a_shutdown_leaves_a_snapshot_and_nothing_to_replay() {
 
 /// No client needs the room any more, and on a slow disk the end would wait for it.
 #[test]
-fn a_stop_prepares_no_room() {
+fn stop_prepares_no_room() {
     let disk = MemoryDisk::default();
     let mut store = Store::open(&disk, always()).unwrap();
     while !store.journal.stalled() {
@@ -409,7 +409,7 @@ fn a_stop_prepares_no_room() {
 }
 
 #[test]
-fn every_flipped_bit_is_detected_or_harmless() {
+fn flipped_bit_is_detected_or_harmless() {
     let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
     for key in 0..12 {
         store.put(key, &value(key, 40));
@@ -438,7 +438,7 @@ fn every_flipped_bit_is_detected_or_harmless() {
 }
 
 #[test]
-fn rot_in_the_first_batch_of_the_last_segment_is_refused() {
+fn rot_in_first_batch_is_refused() {
     let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
     for key in 0..60 {
         assert!(store.put(key, &value(key, 100)));
@@ -458,7 +458,7 @@ fn rot_in_the_first_batch_of_the_last_segment_is_refused() {
 
 /// The bytes behind tell if the log ends, also if each segment's first mark is gone.
 #[test]
-fn a_mark_in_the_midst_of_any_later_segment_tells_of_what_is_lost() {
+fn mark_inside_later_segment_shows_loss() {
     let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
     for key in 0..60 {
         assert!(store.put(key, &value(key, 100)));
@@ -500,7 +500,7 @@ fn start_without_snapshot_reads_segments_once() {
 }
 
 #[test]
-fn a_segment_is_not_used_again_before_the_log_goes_on_behind_it() {
+fn segment_recycled_only_after_log_continues() {
     for rounds in 0..260 {
         for chores in 1..8 {
             recycle_around_a_roll(rounds, chores);
@@ -540,7 +540,7 @@ fn recycle_around_a_roll(rounds: u64, chores: u64) {
 }
 
 #[test]
-fn a_written_batch_that_overtakes_a_synced_one_is_synced_in_its_turn() {
+fn written_batch_overtaking_is_synced_later() {
     let options = tiny(StorePolicy::Periodic(Nanos::from_millis(25)));
     let mut store = Store::open(&MemoryDisk::default(), options).unwrap();
     store.settle();
@@ -566,7 +566,7 @@ fn a_written_batch_that_overtakes_a_synced_one_is_synced_in_its_turn() {
 }
 
 #[test]
-fn a_full_device_is_forgotten_when_nothing_more_is_needed() {
+fn full_device_is_forgotten_when_idle() {
     let disk = MemoryDisk::default();
     let mut store = Store::open(&disk, always()).unwrap();
     store.settle();
@@ -583,7 +583,7 @@ fn a_full_device_is_forgotten_when_nothing_more_is_needed() {
 }
 
 #[test]
-fn a_value_too_large_for_segments_of_today_does_not_stop_compaction() {
+fn oversized_value_does_not_stop_compaction() {
     let once = JournalOptions {
         segment_bytes: 512 * 1024,
         frame_payload_bytes_max: 110_000,
@@ -623,7 +623,7 @@ fn a_value_too_large_for_segments_of_today_does_not_stop_compaction() {
 /// A stop comes while a snapshot waits for a part of the log to be synced. The log behind that part
 /// is synced too, although the device has no room for another snapshot.
 #[test]
-fn a_stop_syncs_everything_although_a_snapshot_waits_for_less() {
+fn shutdown_syncs_beyond_the_snapshot() {
     let disk = MemoryDisk::default();
     let mut store = Store::open(&disk, tiny(StorePolicy::Never)).unwrap();
     store.settle();
@@ -665,7 +665,7 @@ fn a_stop_syncs_everything_although_a_snapshot_waits_for_less() {
 }
 
 #[test]
-fn no_more_waits_to_be_written_than_was_chosen() {
+fn unwritten_bytes_are_bounded_by_option() {
     const CHOSEN: usize = 100_000;
     const FRAME: usize = 200;
     let options =

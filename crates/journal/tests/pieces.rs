@@ -79,7 +79,7 @@ fn large_thing_is_one_piece() {
 }
 
 #[test]
-fn claimed_length_beyond_the_part_takes_no_memory() {
+fn claimed_length_takes_no_memory() {
     let disk = MemoryDisk::default();
     let file = file_of(&disk, "a", &[3 * MIB, 8]);
     disk.write(&file, 0, &(1_u64 << 60).to_le_bytes(), WriteMode::Written).unwrap();
@@ -94,7 +94,7 @@ fn claimed_length_beyond_the_part_takes_no_memory() {
 }
 
 #[test]
-fn what_is_not_whole_is_read_to_the_end() {
+fn incomplete_records_are_read_to_end() {
     let disk = MemoryDisk::default();
     let file = file_of(&disk, "a", &[MIB, 0]);
     disk.write(&file, 5 * MIB as u64 - 8, &[0; 8], WriteMode::Written).unwrap();

@@ -208,7 +208,7 @@ impl Model {
 }
 
 #[test]
-fn whatever_is_put_comes_back_until_it_is_freed() {
+fn spilled_bodies_return_until_freed() {
     for seed in 1..20 {
         let mut model = Model::new(seed, 1 << 30);
         (0..500).for_each(|_| model.step());
@@ -218,7 +218,7 @@ fn whatever_is_put_comes_back_until_it_is_freed() {
 }
 
 #[test]
-fn so_it_does_where_room_is_scarce() {
+fn spilled_bodies_return_in_scarce_room() {
     let (mut full, mut moved) = (0, 0);
     for seed in 1..25 {
         let mut model = Model::new(seed, 2_000_000);
@@ -234,7 +234,7 @@ fn so_it_does_where_room_is_scarce() {
 }
 
 #[test]
-fn a_full_device_takes_nothing_and_leaves_no_file_and_is_tried_again_later() {
+fn spill_on_full_device_retries_later() {
     let (mut spill, disk) = (spill(), MemoryDisk::default());
     let first = body(1, 1000);
     let place = put(&mut spill, &disk, &first);
@@ -271,7 +271,7 @@ fn files_stay_below_their_limit() {
 /// However few bodies live in each file, the files have little more than twice the live bytes, and
 /// two files.
 #[test]
-fn what_lives_of_files_that_are_mostly_dead_is_put_elsewhere() {
+fn spill_moves_bodies_of_sparse_files() {
     let mut model = Model::new(1, 1 << 30);
     for _ in 0..200 {
         model.put();
@@ -295,7 +295,7 @@ fn what_lives_of_files_that_are_mostly_dead_is_put_elsewhere() {
 }
 
 #[test]
-fn one_file_is_filled_before_the_next_is_begun() {
+fn spill_fills_files_in_turn() {
     let (mut spill, disk) = (spill(), MemoryDisk::default());
     for key in 0..64 {
         put(&mut spill, &disk, &body(key, 1024 - 8));
@@ -306,7 +306,7 @@ fn one_file_is_filled_before_the_next_is_begun() {
 }
 
 #[test]
-fn a_body_of_any_length_comes_back() {
+fn spill_returns_bodies_of_any_length() {
     let (mut spill, disk) = (spill(), MemoryDisk::default());
     for bytes in [0, 1, 55, 56, 57, 4023, 4024, 4025, 4096, 65_536, 16 * 1024 * 1024] {
         let body = body(7, bytes);
@@ -316,7 +316,7 @@ fn a_body_of_any_length_comes_back() {
 }
 
 #[test]
-fn every_flipped_bit_of_a_record_is_seen() {
+fn spill_record_detects_every_flip() {
     let (mut spill, disk) = (spill(), MemoryDisk::default());
     for bytes in [40, 5000] {
         let place = put(&mut spill, &disk, &body(1, bytes));
@@ -331,7 +331,7 @@ fn every_flipped_bit_of_a_record_is_seen() {
 }
 
 #[test]
-fn what_cannot_be_read_whole_is_an_error() {
+fn spill_short_read_is_an_error() {
     let (mut spill, disk) = (spill(), MemoryDisk::default());
     let body = body(1, 9000);
     let place = put(&mut spill, &disk, &body);
@@ -345,7 +345,7 @@ fn what_cannot_be_read_whole_is_an_error() {
 }
 
 #[test]
-fn a_body_is_not_taken_for_another() {
+fn spill_body_of_another_is_rejected() {
     let (mut spill, disk) = (spill(), MemoryDisk::default());
     let one = put(&mut spill, &disk, &body(1, 40));
     put(&mut spill, &disk, &body(2, 40));
@@ -357,7 +357,7 @@ fn a_body_is_not_taken_for_another() {
 }
 
 #[test]
-fn a_failed_write_takes_nothing_and_what_lies_in_its_file_stays() {
+fn spill_survives_a_failed_write() {
     let (mut spill, disk) = (spill(), MemoryDisk::default());
     let first = body(1, 100);
     let place = put(&mut spill, &disk, &first);
@@ -375,7 +375,7 @@ fn a_failed_write_takes_nothing_and_what_lies_in_its_file_stays() {
 }
 
 #[test]
-fn writes_to_a_file_that_is_being_made_go_to_another() {
+fn spill_write_avoids_file_being_made() {
     let (mut spill, disk) = (spill(), MemoryDisk::default());
     let one = spill.put(Nanos::ZERO, &[body(1, 10)]).unwrap();
     let two = spill.put(Nanos::ZERO, &[body(2, 10)]).unwrap();
@@ -391,7 +391,7 @@ fn writes_to_a_file_that_is_being_made_go_to_another() {
 }
 
 #[test]
-fn recovery_removes_what_another_process_left_and_nothing_else() {
+fn recovery_removes_leftover_spill_files() {
     let (mut spill, disk) = (spill(), MemoryDisk::default());
     let mut store = Store::open(&disk, tiny(StorePolicy::Always)).unwrap();
     assert!(store.put(1, b"one"));

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_tells_its_file_and_offset() {
+    fn spill_place_holds_file_and_offset() {
         for number in [1, 2, (1 << 40) - 1].map(FileNumber) {
             for offset in [0, 64, 6400, (1 << 30) - 64] {
                 let place = SpillPlace::from(NonZeroU64::from(SpillPlace::new(number, offset)));
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn only_its_own_names_are_the_spills() {
+    fn spill_names_are_only_its_own() {
         assert!(is_spill_name(&FileNumber(42).file_name()));
         for name in ["42.spill", "0000000000000042.segment", "000000000000004x.spill", "my.spill"] {
             assert!(!is_spill_name(name), "{name}");

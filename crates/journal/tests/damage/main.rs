@@ -15,13 +15,13 @@ mod store;
 use hostile::{CHANGE_BYTES, MENDED};
 
 #[test]
-fn what_the_fuzzer_kept_breaks_nothing() {
+fn fuzz_corpus_breaks_nothing() {
     replay::replay("journal_files", hostile::files);
     replay::replay("journal_segment", hostile::segment);
 }
 
 #[test]
-fn what_was_not_damaged_is_sound() {
+fn undamaged_files_are_sound() {
     hostile::files(&[0]);
     hostile::files(&[MENDED]);
     hostile::segment(&[]);
