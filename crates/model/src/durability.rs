@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_asks_more_of_a_frame_than_its_own_durability() {
+    fn depends_on_keeps_the_later_frame() {
         let synced = DependsOn::new(Lsn(3), Durability::Synced);
         let written = DependsOn::new(Lsn(5), Durability::Written);
         assert_eq!(synced.and(written), written);

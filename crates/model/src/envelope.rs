@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn priorities_of_jms_are_reversed_and_come_back() {
+    fn jms_priorities_reverse_and_round_trip() {
         assert_eq!((priority_of_jms(9), priority_of_jms(0)), (0, 9 * PRIORITY_STEP));
         assert_eq!(priority_of_jms(200), 0);
         for priority in 0..=JMS_PRIORITY_MAX {

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_number_comes_back_in_order() {
+    fn collected_items_keep_their_order() {
         for count in 0..5_u8 {
             let plain: Vec<u8> = (0..count).collect();
             let collected: OneOrMany<u8> = plain.iter().copied().collect();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn one_takes_no_memory_of_its_own() {
+    fn single_item_takes_no_own_memory() {
         let one: OneOrMany<u8> = [7].into_iter().collect();
         assert!(matches!(one, OneOrMany::One(7)));
         let mut pushed = OneOrMany::new();

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_are_read_as_they_are_shown() {
+    fn thousandths_text_round_trips() {
         for text in ["0", "1", "1.5", "0.25", "2.001", "0.01", "4294967.295"] {
             assert_eq!(Thousandths::of_text(text).unwrap().to_string(), text);
         }

@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_told_with_their_numbers_and_what_to_do() {
+    fn refusals_name_limit_and_mend() {
         let full = QueueFull { queue: QueueName::new("jobs").unwrap(), bound: Bound::Bytes(9) };
         let cases = [
             (Refusal::StoreFull, "--disk-limit", "settle or delete"),

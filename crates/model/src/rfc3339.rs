@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn every_day_comes_back() {
+    fn days_round_trip() {
         for day in 0..213_000 {
             let (year, month, of_month) = date_of(day);
             assert_eq!(days_of(year, month, of_month), Some(day), "{year}-{month}-{of_month}");

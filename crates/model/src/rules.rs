@@ -403,7 +403,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_are_read_as_they_are_shown() {
+    fn queue_rules_text_round_trips() {
         let texts = [
             (RuleKey::ReleaseOrder, ["front", "back"]),
             (RuleKey::MaxDeliveryAttempts, ["0", "4294967295"]),
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn own_rules_go_before_the_configured_ones() {
+    fn own_rules_precede_configured_ones() {
         let configured = QueuePolicy { max_delivery_attempts: 3, ..QueuePolicy::default() };
         let mut own = OwnPolicy::default();
         assert!(own.is_empty());
