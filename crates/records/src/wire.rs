@@ -120,7 +120,7 @@ mod tests {
 
     /// Bytes behind a number are left, and each cut of it is told from a number too large.
     #[test]
-    fn any_cut_of_a_number_is_truncated() {
+    fn cut_varint_is_truncated() {
         for bits in 0..u64::BITS {
             let mut out = Vec::new();
             put_varint(&mut out, 1 << bits);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claimed_length_is_checked_against_what_is_there() {
+    fn claimed_length_is_checked() {
         let mut out = Vec::new();
         put_varint(&mut out, u64::MAX);
         assert_eq!(Reader::new(&out).bytes(), Err(RecordError::Truncated));

@@ -13,7 +13,7 @@ use records::{
 };
 
 #[test]
-fn every_kind_comes_back() {
+fn record_kinds_round_trip() {
     for record in samples() {
         let mut bytes = Vec::new();
         encode(&record, &mut bytes);
@@ -23,7 +23,7 @@ fn every_kind_comes_back() {
 }
 
 #[test]
-fn a_record_cut_short_is_refused() {
+fn record_cut_short_is_refused() {
     for record in samples() {
         let mut bytes = Vec::new();
         encode(&record, &mut bytes);
@@ -35,7 +35,7 @@ fn a_record_cut_short_is_refused() {
 }
 
 #[test]
-fn a_small_put_is_compact() {
+fn small_put_is_compact() {
     let mut bytes = Vec::new();
     let standing = Standing { counters: Counters::default(), ..standing(StoredState::Ready, 1000) };
     let envelope = Envelope { message: MessageId(1000), standing, ..envelope("default", standing) };
@@ -99,7 +99,7 @@ fn keys_are_as_the_table_says() {
 }
 
 #[test]
-fn a_place_in_front_is_its_distance_from_zero() {
+fn negative_order_encodes_as_distance() {
     let changed = RecordView::Changed {
         message: MessageId(7),
         standing: Standing { counters: Counters::default(), ..standing(StoredState::Ready, -300) },
@@ -113,7 +113,7 @@ fn a_place_in_front_is_its_distance_from_zero() {
 }
 
 #[test]
-fn an_extension_says_where_to_once_and_whose_a_dead_letter_was() {
+fn extension_names_one_target() {
     let change = |extension: &[u8]| [&[2, 0b0100_0000, 7, 0, 0][..], extension].concat();
     let moved = change(&[0b0100_0000, 9]);
     let RecordView::Changed { moved, .. } = describe(&moved).next().unwrap().unwrap() else {
@@ -128,7 +128,7 @@ fn an_extension_says_where_to_once_and_whose_a_dead_letter_was() {
 }
 
 #[test]
-fn the_largest_change_is_no_larger_than_reckoned() {
+fn largest_change_fits_its_bound() {
     let (name, largest) = ("q".repeat(limits::QUEUE_NAME_BYTES_MAX), (1 << 62) - 1);
     let all = u32::MAX;
     let reason = model::DeadReason::Attempts;
@@ -163,7 +163,7 @@ fn the_largest_change_is_no_larger_than_reckoned() {
 }
 
 #[test]
-fn send_ids_are_as_the_table_says() {
+fn send_id_records_match_the_format() {
     let mut bytes = Vec::new();
     encode(&RecordView::SendId(send_id(true)), &mut bytes);
     let expected = b"\x14\x01\x04mail\x04once\xc8\x01\x03\x02\x01\0\0\0\0\0\0";
@@ -193,7 +193,7 @@ fn send_ids_are_as_the_table_says() {
 }
 
 #[test]
-fn own_rules_are_as_the_table_says() {
+fn own_policy_records_match_the_format() {
     let mut bytes = Vec::new();
     encode(&samples()[19], &mut bytes);
     assert_eq!(bytes, b"\x15\x04mail\x90\x01\xac\x02\x00");
@@ -209,7 +209,7 @@ fn own_rules_are_as_the_table_says() {
 
 /// Any rules, with values drawn at random, small ones and large ones.
 #[test]
-fn any_own_rules_come_back() {
+fn own_policies_round_trip() {
     let mut random = 1_u64;
     let mut next = || {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -320,7 +320,7 @@ fn records_read_well() {
 
 /// Damage that a checksum missed, or a foreign file, must be refused, not crash the server.
 #[test]
-fn any_bytes_are_taken_or_refused() {
+fn arbitrary_bytes_are_taken_or_refused() {
     let mut random = 1_u64;
     let (mut taken, mut refused) = (0, 0);
     for round in 0..20_000 {
