@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn both_versions_have_their_forms() {
+    fn answers_have_forms_of_both_versions() {
         type Say = fn(&mut Answer<'_>);
         let cases: [(Say, &[u8], &[u8]); 9] = [
             (|it| it.null(), b"$-1\r\n", b"_\r\n"),

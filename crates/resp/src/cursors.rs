@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_are_known() {
+    fn latest_cursors_are_known() {
         let mut cursors = Cursors::default();
         let name = |number: usize| QueueName::new(&format!("q{number}")).unwrap();
         for number in 1..=CURSORS_MAX + 10 {

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_that_clients_know_have_their_codes() {
+    fn refusals_have_known_redis_codes() {
         let starts = |refusal: Refusal, code: &str| {
             assert!(Fault::refused(&refusal).0.starts_with(code.as_bytes()), "{refusal:?}");
         };

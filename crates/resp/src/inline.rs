@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_ends_and_its_word_with_it() {
+    fn quote_ends_with_its_word() {
         for line in [&b"\"a"[..], b"'a", b"\"a\"b", b"'a'b", b"\"a\\\"", b"\""] {
             assert_eq!(split_words(line), Err(Unbalanced), "{}", line.escape_ascii());
         }

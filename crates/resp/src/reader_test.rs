@@ -53,7 +53,7 @@ fn lines_are_commands() {
 }
 
 #[test]
-fn what_is_no_command_is_told_apart() {
+fn malformed_commands_are_told_apart() {
     use ProtocolError::*;
     let cases: [(&[u8], ProtocolError); 13] = [
         (b"*x\r\n", InvalidCount),
@@ -78,7 +78,7 @@ fn what_is_no_command_is_told_apart() {
 }
 
 #[test]
-fn memory_follows_what_arrived_and_not_what_was_claimed() {
+fn memory_follows_received_bytes() {
     let mut reader = Reader::new(usize::MAX, COMMAND_BYTES_MAX);
     let mut input = InputBuffer::new();
     input.append(b"*1000000\r\n$1000000000\r\nxyz");
@@ -88,7 +88,7 @@ fn memory_follows_what_arrived_and_not_what_was_claimed() {
 }
 
 #[test]
-fn a_command_has_a_limit_as_a_whole() {
+fn command_has_a_total_limit() {
     let mut reader = Reader::new(COMMAND_BYTES_MAX, COMMAND_BYTES_MAX);
     let mut input = InputBuffer::new();
     let word = vec![b'x'; COMMAND_BYTES_MAX / 4];
@@ -103,7 +103,7 @@ fn a_command_has_a_limit_as_a_whole() {
 }
 
 #[test]
-fn what_follows_is_alike_but_for_its_last_word() {
+fn take_alike_accepts_another_last_word() {
     let one = b"*3\r\n$5\r\nLPUSH\r\n$1\r\nl\r\n$1\r\na\r\n";
     let cases: [(&[u8], Option<&[u8]>); 8] = [
         (b"*3\r\n$5\r\nLPUSH\r\n$1\r\nl\r\n$2\r\nbc\r\n", Some(b"bc")),
@@ -128,7 +128,7 @@ fn what_follows_is_alike_but_for_its_last_word() {
 }
 
 #[test]
-fn what_is_not_wanted_is_left() {
+fn take_alike_leaves_unwanted_command() {
     let (mut reader, mut input) = (Reader::new(1_000, COMMAND_BYTES_MAX), InputBuffer::new());
     input.append(&b"*2\r\n$4\r\nRPOP\r\n$1\r\nl\r\n".repeat(2));
     assert_eq!(reader.read(&mut input), Ok(Progress::Whole));

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_key_is_known_again_and_no_other() {
+    fn familiar_key_is_only_the_last() {
         let familiar = Familiar::default();
         for word in ["a", "a", "b", "ab", "a"] {
             assert_eq!(familiar.key(word.as_bytes()).unwrap().as_str(), word);

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_begin_anew_and_pass_over_those_in_use() {
+    fn link_numbers_wrap_skipping_used_ones() {
         let mut subscriptions = Subscriptions { next: u32::MAX - 2, ..Subscriptions::default() };
         let target = Target { pattern: false, name: QueueName::new("a").unwrap() };
         subscriptions.insert(LinkId(0), target);

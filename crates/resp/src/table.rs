@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_repeated_is_found_as_it_would_be_alone() {
+    fn repeated_command_finds_the_same_spec() {
         let lines = ["LPUSH l e", "LPUSH l f", "lpush l e", "LPUSH l", "LPUSHX l e", "client id"];
         let more = ["client list", "CLIENT", "command", "command count", "x", "LPUSH l e", "ping"];
         let mut last = None;
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_in_order() {
+    fn command_table_is_in_order() {
         assert!(SPECS.is_sorted_by(|one, next| one.name < next.name));
         assert!(all().all(|spec| lookup(spec.name).is_some()));
     }

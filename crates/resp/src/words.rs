@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_come_back_as_they_were_put_in() {
+    fn words_come_back_unchanged() {
         let mut words = Words::new();
         for word in [&b"SET"[..], b"", b"a b"] {
             words.extend(word);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_command_leaves_no_memory_behind() {
+    fn words_of_large_command_free_memory() {
         let mut words = Words::new();
         for _ in 0..10_000 {
             words.extend(&[b'x'; 1_000]);

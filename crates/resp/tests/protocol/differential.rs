@@ -68,7 +68,7 @@ fn bursts_are_answered_as_in_redis() {
 }
 
 #[test]
-fn keys_and_values_answer_as_in_redis() {
+fn keys_and_values_match_redis() {
     both_sides(|redis, options| {
         for seed in 0..20 {
             let mut random = Random::new(1_000 + seed);
@@ -107,7 +107,7 @@ fn transactions_answer_as_in_redis() {
 }
 
 #[test]
-fn waiting_clients_are_served_as_in_redis() {
+fn waiting_clients_served_as_in_redis() {
     const CONNECTIONS: usize = 5;
     both_sides(|redis, options| {
         for seed in 0..20 {
@@ -154,7 +154,7 @@ fn waiting_clients_are_served_as_in_redis() {
 
 /// One command brings a client several messages: their order is not promised.
 #[test]
-fn subscribers_hear_what_they_hear_from_redis() {
+fn subscribers_hear_the_same_as_redis() {
     const CONNECTIONS: usize = 5;
     let Some(redis) = Redis::start() else { return };
     for seed in 0..20 {
@@ -193,7 +193,7 @@ fn topic_command(random: &mut Random) -> String {
 const CHANNELS: [&str; 5] = ["a", "b", "ab", "ä:1", "*"];
 
 #[test]
-fn what_is_no_command_is_answered_as_in_redis() {
+fn malformed_commands_answered_as_in_redis() {
     let Some(redis) = Redis::start() else { return };
     let cases: [&[u8]; 11] = [
         b"*x\r\n",

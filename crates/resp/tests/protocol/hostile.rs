@@ -294,7 +294,7 @@ const WORDS: [&str; 75] = [
 mod corpus;
 
 #[test]
-fn what_the_fuzzer_kept_does_no_harm() {
+fn fuzz_corpus_does_no_harm() {
     corpus::replay("resp_codec", bytes);
     corpus::replay("resp_codec", alone);
     corpus::replay("resp_commands", commands);
@@ -322,7 +322,7 @@ fn random_commands_do_no_harm() {
 }
 
 #[test]
-fn what_is_claimed_and_not_sent_costs_nothing() {
+fn claimed_unsent_bytes_cost_nothing() {
     let mut ours = Ours::new(Options::default());
     let client = ours.connect();
     ours.send(client, b"*1000000\r\n$16000000\r\nx");
@@ -335,7 +335,7 @@ fn what_is_claimed_and_not_sent_costs_nothing() {
 }
 
 #[test]
-fn what_is_watched_counts_but_for_the_usual() {
+fn watched_keys_count_as_memory() {
     let mut ours = Ours::new(Options::default());
     let client = ours.connect();
     let watch = |from: u32, to: u32| {
@@ -360,7 +360,7 @@ fn what_is_watched_counts_but_for_the_usual() {
 }
 
 #[test]
-fn what_is_waited_for_counts_but_for_the_usual() {
+fn keys_waited_for_count_as_memory() {
     let mut ours = Ours::new(Options::default());
     let (client, other) = (ours.connect(), ours.connect());
     let keys = |count: u32| (0..count).map(|number| format!(" {number:0200}")).collect::<String>();
@@ -374,7 +374,7 @@ fn what_is_waited_for_counts_but_for_the_usual() {
 }
 
 #[test]
-fn commands_that_wait_for_exec_are_counted_and_bounded() {
+fn queued_commands_are_counted_and_bounded() {
     let mut ours = Ours::new(Options::default());
     let client = ours.connect();
     ours.send(client, b"MULTI\r\n");
@@ -391,7 +391,7 @@ fn commands_that_wait_for_exec_are_counted_and_bounded() {
 }
 
 #[test]
-fn many_names_are_deleted_a_part_at_a_time() {
+fn delete_of_many_names_in_parts() {
     let mut ours = Ours::new(Options::default());
     let client = ours.connect();
     let names: Vec<String> = (0..2_500).map(|number| format!("k{number}")).collect();

@@ -29,7 +29,7 @@ fn asked(line: &str) -> Command {
 }
 
 #[test]
-fn patterns_are_not_so_long_that_names_cannot_be_held_against_them() {
+fn pattern_length_is_bounded() {
     let long = "a".repeat(1_025);
     for command in ["KEYS", "SCAN 0 MATCH", "PUBSUB CHANNELS", "CONFIG GET x"] {
         let refusal = "-ERR a pattern has 1024 bytes at most here\r\n";
@@ -41,7 +41,7 @@ fn patterns_are_not_so_long_that_names_cannot_be_held_against_them() {
 }
 
 #[test]
-fn the_longer_the_pattern_the_fewer_names_are_looked_at_in_one_step() {
+fn longer_patterns_scan_fewer_names() {
     let names = |line: String| match asked(&line) {
         Command::Key(command) => match command {
             KeyCommand::Names { max, .. } => max,
@@ -56,7 +56,7 @@ fn the_longer_the_pattern_the_fewer_names_are_looked_at_in_one_step() {
 }
 
 #[test]
-fn an_answer_about_commands_is_not_longer_than_all_of_them() {
+fn command_info_of_many_names_refused() {
     for command in ["COMMAND INFO", "COMMAND DOCS"] {
         let answer = heard(&format!("{command} {}", "get ".repeat(1_000)));
         assert!(answer.starts_with("-ERR too many names"), "{answer}");
@@ -64,7 +64,7 @@ fn an_answer_about_commands_is_not_longer_than_all_of_them() {
 }
 
 #[test]
-fn what_is_published_is_as_urgent_as_what_names_no_priority() {
+fn publish_uses_default_priority() {
     let Command::Publish { message, .. } = asked("PUBLISH topic message") else { panic!() };
     assert_eq!(message.priority, PRIORITY_DEFAULT);
 }
@@ -85,7 +85,7 @@ fn answered(lines: &str, reply: Reply) -> (usize, usize) {
 }
 
 #[test]
-fn values_that_are_still_to_be_looked_at_count_as_held() {
+fn names_of_pending_values_are_held() {
     let mut shared = facts::shared(Options::default());
     let mut connection = Connection::new(1, Nanos::ZERO, &mut shared);
     for number in 0..64 {
@@ -107,7 +107,7 @@ fn values_that_are_still_to_be_looked_at_count_as_held() {
 
 /// Grown by and by they would take up to twice their bytes.
 #[test]
-fn answers_of_many_parts_take_no_more_memory_than_they_have_bytes() {
+fn answers_reserve_exactly_their_bytes() {
     let elements = |count: usize, bytes: usize| {
         let element = |_| Element::raw(vec![b'x'; bytes].into());
         (0..count).map(element).collect::<Vec<_>>()

@@ -22,7 +22,7 @@ fn left_after(sent: &str) -> Vec<u8> {
 }
 
 #[test]
-fn who_is_gone_has_not_taken_it() {
+fn protected_pop_returns_after_hangup() {
     assert_eq!(left_after(""), b"$1\r\nx\r\n");
     assert_eq!(left_after("LLE"), b"$1\r\nx\r\n", "half a command is none");
     for nothing in ["\r\n", "  \r\n\r\n", "*0\r\n", "*-1\r\n"] {
@@ -31,7 +31,7 @@ fn who_is_gone_has_not_taken_it() {
 }
 
 #[test]
-fn the_next_command_of_any_kind_is_done_with_it() {
+fn protected_pop_ends_with_next_command() {
     for command in [
         "LLEN l",
         "PING",
@@ -51,7 +51,7 @@ fn the_next_command_of_any_kind_is_done_with_it() {
 }
 
 #[test]
-fn a_command_that_had_to_wait_is_answered_once_and_in_its_turn() {
+fn command_after_pop_answers_in_turn() {
     let mut ours = Ours::new(Options::default());
     let client = ours.connect();
     ours.send(client, b"RPUSH l x\r\nLPOP l\r\nPING\r\nECHO a\r\nLLEN l\r\nPING b\r\n");

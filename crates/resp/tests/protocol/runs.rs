@@ -123,7 +123,7 @@ fn bounded(when_full: WhenFull) -> QueuePolicy {
 }
 
 #[test]
-fn each_is_answered_as_if_it_had_come_alone() {
+fn pipelined_commands_answer_as_if_alone() {
     for seed in 0..12 {
         let mut twins = Twins::new(&options(QueuePolicy::default()));
         twins.play(seed, false);
@@ -133,7 +133,7 @@ fn each_is_answered_as_if_it_had_come_alone() {
 }
 
 #[test]
-fn who_waits_for_elements_gets_them_in_between() {
+fn waiting_client_is_served_mid_pipeline() {
     for seed in 0..12 {
         Twins::new(&options(QueuePolicy::default())).play(1_000 + seed, true);
     }
@@ -149,7 +149,7 @@ fn lists_with_bounds_keep_them() {
 }
 
 #[test]
-fn what_is_protected_is_held_one_by_one() {
+fn protected_pops_are_held_singly() {
     let pop_lease = Some(Nanos::from_secs(5));
     for seed in 0..12 {
         let policy = QueuePolicy { pop_lease, ..QueuePolicy::default() };
@@ -169,7 +169,7 @@ fn what_is_protected_is_held_one_by_one() {
 }
 
 #[test]
-fn who_finds_memory_full_waits_alone() {
+fn pipelined_push_waits_for_memory_alone() {
     for seed in 0..10 {
         let memory_limit = 1 << 20;
         let engine = EngineOptions { memory_limit, ..options(QueuePolicy::default()) };
@@ -189,7 +189,7 @@ fn who_finds_memory_full_waits_alone() {
 }
 
 #[test]
-fn a_run_ends_where_its_bytes_end() {
+fn pipeline_cut_anywhere_answers_alike() {
     let push = encoded(&["RPUSH", "a", "x"]);
     let pop = encoded(&["LPOP", "a"]);
     let whole = [push.repeat(3), pop.repeat(4), push.clone()].concat();
@@ -205,7 +205,7 @@ fn a_run_ends_where_its_bytes_end() {
 }
 
 #[test]
-fn large_elements_come_in_several_answers_of_the_engine() {
+fn large_elements_come_in_several_answers() {
     let mut ours = Ours::new(Options::default());
     let client = ours.connect();
     let body = "x".repeat(50_000);
@@ -218,7 +218,7 @@ fn large_elements_come_in_several_answers_of_the_engine() {
 }
 
 #[test]
-fn large_values_come_in_several_answers_of_the_engine() {
+fn large_values_come_in_several_answers() {
     let mut ours = Ours::new(Options::default());
     let client = ours.connect();
     let value = "x".repeat(50_000);
@@ -237,7 +237,7 @@ fn large_values_come_in_several_answers_of_the_engine() {
 }
 
 #[test]
-fn what_is_asked_apart_counts_as_held() {
+fn pipelined_commands_behind_wait_are_held() {
     let mut ours = Ours::with_engine(Options::default(), options(bounded(WhenFull::Block)));
     let client = ours.connect();
     let body = "x".repeat(1_000);

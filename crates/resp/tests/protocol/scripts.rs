@@ -15,7 +15,7 @@ use crate::escape;
 use crate::ours::Ours;
 
 #[test]
-fn every_script_holds() {
+fn scripts_hold() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/scripts");
     let mut count = 0;
     for entry in fs::read_dir(folder).unwrap() {

@@ -45,14 +45,14 @@ fn heard(ours: &mut Ours, sender: u64, unblocked: u64) -> Vec<u8> {
 }
 
 #[test]
-fn who_is_answered_waits_no_longer() {
+fn unblock_misses_an_answered_client() {
     let mut ours = full();
     let sender = ours.connect();
     assert_eq!(heard(&mut ours, sender, sender), b"*2\r\n:1\r\n:0\r\n+PONG\r\n");
 }
 
 #[test]
-fn who_is_unblocked_hears_so_at_once() {
+fn unblocked_client_hears_at_once() {
     let mut ours = full();
     let (sender, waiting) = (ours.connect(), ours.connect());
     ours.send(waiting, b"BLPOP m 0\r\n");
