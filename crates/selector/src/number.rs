@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_says_why() {
+    fn malformed_number_says_why() {
         for (text, reason) in [
             ("0x", Reason::NoDigits),
             ("0xG", Reason::NoDigits),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_ends_where_another_token_begins() {
+    fn number_ends_before_next_token() {
         assert_eq!(scan("5+6"), Ok((Number::Exact(5), 1)));
         assert_eq!(scan("1.2.3"), Ok((Number::Approximate(1.2), 3)));
     }

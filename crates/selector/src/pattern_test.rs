@@ -36,7 +36,7 @@ fn word(mut index: usize, alphabet: &[char]) -> Vec<char> {
 }
 
 #[test]
-fn every_short_pattern_matches_what_the_definition_says() {
+fn short_patterns_match_the_definition() {
     let mut matched = 0;
     for pattern in (0..3_000).map(|index| word(index, &['a', 'ß', '_', '%'])) {
         let compiled = Pattern::new(&pattern.iter().collect::<String>(), None).unwrap();
@@ -51,7 +51,7 @@ fn every_short_pattern_matches_what_the_definition_says() {
 }
 
 #[test]
-fn every_short_pattern_with_escapes_matches_what_the_definition_says() {
+fn short_patterns_with_escapes_match_definition() {
     for pattern in (0..3_000).map(|index| word(index, &['%', '!', '_', 'a'])) {
         let text: String = pattern.iter().collect();
         let escapes_at_end = pattern.iter().rev().take_while(|c| **c == '!').count();
@@ -68,7 +68,7 @@ fn every_short_pattern_with_escapes_matches_what_the_definition_says() {
 }
 
 #[test]
-fn long_wild_runs_are_found_and_longer_ones_refused() {
+fn wild_runs_over_limit_are_refused() {
     let most = limits::WILD_RUN_CHARS_MAX;
     let run = format!("{}_b", "a".repeat(most - 2));
     let pattern = Pattern::new(&format!("%{run}%"), None).unwrap();
@@ -84,7 +84,7 @@ fn long_wild_runs_are_found_and_longer_ones_refused() {
 /// A search that starts again at each place would take a million times sixty steps here, and one
 /// that takes choices back would not end.
 #[test]
-fn each_character_is_looked_at_once() {
+fn characters_are_visited_once() {
     let text = "a".repeat(1_000_000);
     let run: Vec<Wanted> = "a".repeat(60).chars().map(Some).chain([None, Some('b')]).collect();
     let mut looked = 0;
@@ -106,7 +106,7 @@ fn each_character_is_looked_at_once() {
 }
 
 #[test]
-fn any_character_may_escape() {
+fn escape_may_be_any_character() {
     let escaped = |pattern: &str, escape: char, text: &str| {
         Pattern::new(pattern, Some(escape)).unwrap().matches(text)
     };

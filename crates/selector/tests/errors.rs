@@ -8,7 +8,7 @@ use selector::{ParseError, Properties, Reason, Selector, Value, limits};
 const TABLE: &str = include_str!("errors.txt");
 
 #[test]
-fn errors_say_what_is_wrong_and_where() {
+fn errors_say_cause_and_position() {
     let mut written = String::new();
     for line in TABLE.lines().filter(|line| !line.starts_with("  ")) {
         writeln!(written, "{line}").unwrap();
@@ -27,14 +27,14 @@ fn errors_say_what_is_wrong_and_where() {
 }
 
 #[test]
-fn a_text_of_the_longest_length_is_read_and_a_longer_one_is_not() {
+fn selector_text_over_limit_is_refused() {
     let longest = format!("a = '{}'", "x".repeat(limits::TEXT_BYTES_MAX - 6));
     assert!(Selector::parse(&longest).is_ok());
     assert_eq!(refusal(&(longest + " ")).reason, Reason::TextTooLong);
 }
 
 #[test]
-fn what_nests_is_read_to_its_limit() {
+fn nesting_over_limit_is_refused() {
     let most = limits::DEPTH_MAX;
     let parentheses = |depth: usize| format!("{}TRUE{}", "(".repeat(depth), ")".repeat(depth));
     let nots = |depth: usize| format!("{}TRUE", "NOT ".repeat(depth));
@@ -49,7 +49,7 @@ fn what_nests_is_read_to_its_limit() {
 }
 
 #[test]
-fn what_stands_side_by_side_does_not_nest() {
+fn parallel_terms_do_not_nest() {
     let many = vec!["(NOT (- - a > 1))"; 2 * limits::DEPTH_MAX].join(" OR ");
     assert!(Selector::parse(&many).is_ok());
 }
@@ -78,14 +78,14 @@ fn steps_are_counted() {
 }
 
 #[test]
-fn a_long_list_is_one_step() {
+fn long_list_is_one_step() {
     let list: Vec<_> = (0..8_000).map(|n| format!("'{n}'")).collect();
     let selector = Selector::parse(&format!("'7999' IN ({})", list.join(","))).unwrap();
     assert!(selector.matches(&Nothing));
 }
 
 #[test]
-fn a_wild_run_has_a_length() {
+fn wild_run_length_is_limited() {
     let run = |count: usize| format!("a LIKE '%_{}%'", "x".repeat(count));
     let most = limits::WILD_RUN_CHARS_MAX - 1;
     assert!(Selector::parse(&run(most)).is_ok());

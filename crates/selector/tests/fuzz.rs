@@ -82,7 +82,7 @@ fn check(seed: u64, text: &[u8]) {
 }
 
 #[test]
-fn what_the_fuzzer_kept_breaks_nothing() {
+fn fuzz_corpus_breaks_nothing() {
     replay::replay("selector", body::run);
 }
 

@@ -9,7 +9,7 @@ use support::rng::Rng;
 use support::{Owned, truth};
 
 #[test]
-fn selectors_are_what_their_trees_are() {
+fn selectors_match_their_trees() {
     let mut seen = [0; 3];
     for seed in 0..4_000 {
         let mut rng = Rng(seed);
@@ -32,7 +32,7 @@ fn selectors_are_what_their_trees_are() {
 }
 
 #[test]
-fn the_laws_of_logic_hold_as_far_as_they_are_three_valued() {
+fn three_valued_logic_laws_hold() {
     for seed in 0..1_000 {
         let mut rng = Rng(seed);
         let message = oracle::message(&mut rng);
@@ -58,7 +58,7 @@ fn the_laws_of_logic_hold_as_far_as_they_are_three_valued() {
 }
 
 #[test]
-fn abbreviations_are_what_they_abbreviate() {
+fn abbreviations_equal_their_long_forms() {
     for seed in 0..200 {
         let mut rng = Rng(seed);
         let message = oracle::message(&mut rng);

@@ -38,12 +38,12 @@ fn selectors_say_what_the_specification_says() {
 }
 
 #[test]
-fn white_space_alone_is_no_selector_and_matches() {
+fn blank_selector_matches_any_message() {
     assert!(parse(" \t\r\n\x0c").matches(&Message::default()));
 }
 
 #[test]
-fn a_selector_knows_its_text_and_its_names() {
+fn selector_knows_its_text_and_names() {
     let text = "b = 1 AND a IN ('b') OR NOT b > -a + JMSPriority";
     let selector = parse(text);
     assert_eq!(selector.text(), text);
