@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn one_place_has_one_listener() {
+    fn listener_address_is_unique() {
         let amqp = Listen::loopback(Protocol::Amqp, 7);
         assert_eq!(listed_twice(&[amqp.clone(), tcp("127.0.0.1:8")]), None);
         assert_eq!(listed_twice(&[tcp("127.0.0.1:0"), tcp("127.0.0.1:0")]), None);

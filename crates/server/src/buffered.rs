@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fuller_the_whole_the_less_for_each() {
+    fn buffered_allowance_shrinks_as_total_grows() {
         let buffered = Buffered::new(1_600_000);
         assert_eq!(buffered.allowance(50_000), 50_000);
         assert_eq!(buffered.allowance(1_000_000), 100_000);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn one_answer_larger_than_any_of_today_goes_beyond() {
+    fn buffered_budget_lets_one_answer_exceed() {
         let buffered = Buffered::new(1_000);
         let mut all = [Held::default(), Held::default(), Held::default()];
         let [first, second, third] = &mut all;

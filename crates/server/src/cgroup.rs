@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn containers_see_their_group_as_the_root() {
+    fn cgroup_of_container_is_root() {
         let limit = ("/sys/fs/cgroup/memory.max", "134217728");
         let expected = in_file(128, "/sys/fs/cgroup/memory.max");
         assert_eq!(found("0::/\n", V2, &[limit]), expected);

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_from_the_future_pulls_the_clock_forward_only() {
+    fn clock_only_moves_forward_to_store() {
         let clock = Clock::new();
         let same = clock.not_before(Nanos::ZERO);
         assert!(same.base == clock.base && same.ahead() == Nanos::ZERO);

@@ -601,7 +601,7 @@ mod tests {
     /// Like an element with a body that has to come back from the log: it is deleted when it is
     /// read.
     #[test]
-    fn an_answer_that_comes_later_reaches_who_half_closes() {
+    fn late_answer_reaches_half_closed_client() {
         let mut line = Line::new(Protocol::Redis);
         assert!(line.say("LPOP l\r\nPING\r\n").is_some());
         line.half_close();
@@ -618,7 +618,7 @@ mod tests {
 
     /// They would be popped without a receiver.
     #[test]
-    fn what_stands_behind_a_wait_is_dropped_when_its_client_hangs_up() {
+    fn commands_behind_wait_dropped_on_hangup() {
         let mut line = Line::new(Protocol::Redis);
         assert!(line.say("BLPOP a 0\r\nLPOP b\r\n").is_some());
         line.half_close();
@@ -630,7 +630,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_have_waited_was_the_last_of_who_has_hung_up() {
+    fn wait_ends_at_once_after_hangup() {
         let mut line = Line::new(Protocol::Redis);
         assert!(line.say("LPOP l\r\nBLPOP a 0\r\nLPOP b\r\n").is_some());
         line.half_close();
@@ -644,7 +644,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_behind_a_wait_that_was_worth_it_is_carried_out() {
+    fn commands_behind_fulfilled_wait_are_done() {
         let mut line = Line::new(Protocol::Redis);
         assert!(line.say("BLPOP a 0\r\nPING\r\n").is_some());
         line.half_close();
@@ -661,7 +661,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_comes_later_is_given_before_the_server_stops() {
+    fn late_answer_is_given_before_stop() {
         let mut line = Line::new(Protocol::Redis);
         assert!(line.say("LPOP l\r\n").is_some());
         line.connection.abandon_input();
@@ -675,7 +675,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_stops_ends_waits_and_says_nothing_of_it() {
+    fn stopping_server_ends_waits_silently() {
         let timed_out = Reply::TimedOut { link: None };
         let late = Reply::Late { ticket: 1, reply: Box::new(Reply::Refused(Refusal::StoreFull)) };
         for (protocol, asked, answer) in [
@@ -699,7 +699,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_listened_to_is_not_silent() {
+    fn postponed_client_is_not_silent() {
         let mut line = Line::new(Protocol::Amqp);
         line.peer.write_all(&opening()).unwrap();
         line.receive();
@@ -732,7 +732,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_the_server_is_not_silent() {
+    fn waiting_client_is_not_idle() {
         let idle = Duration::from_secs(1);
         let limits = Limits { idle: Some(idle), ..Limits::default() };
         let waiting = [
@@ -758,7 +758,7 @@ mod tests {
     }
 
     #[test]
-    fn each_command_has_the_whole_time_to_be_sent() {
+    fn half_sent_timeout_restarts_per_command() {
         let (mut peer, socket) = UnixStream::pair().unwrap();
         socket.set_nonblocking(true).unwrap();
         let mut commons = ProtocolState::idle();

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_used_again_and_an_id_is_not() {
+    fn connection_place_is_reused_id_never() {
         let mut connections = Connections::new(3);
         let first = insert(&mut connections);
         let second = insert(&mut connections);

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_log_shows_where_the_time_goes() {
+    fn counters_show_write_latencies() {
         let mut latencies = Latencies::new();
         let span = |millis, syncs| Span {
             queued: Nanos::from_millis(1),

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_nearer_deadline_moves() {
+    fn deadline_moves_only_nearer() {
         let mut deadlines = Deadlines::default();
         let (session, mut watched) = (SessionId(1), None);
         deadlines.watch(session, &mut watched, None);
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_gone_is_forgotten() {
+    fn deadline_of_closed_session_is_forgotten() {
         let mut deadlines = Deadlines::default();
         let mut watched = None;
         deadlines.watch(SessionId(1), &mut watched, Some(Nanos(10)));

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn who_connects_and_what_is_stored_leave_each_other_something() {
+    fn descriptors_are_shared_with_the_store() {
         for (allowed, connections, files) in [
             (60, 1, 23),
             (270, 14, 220),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_of_the_log_and_of_the_spill() {
+    fn log_and_spill_share_files() {
         let journal = || JournalOptions {
             spill_bytes_max: 64 * SPILL_FILE_BYTES,
             ..JournalOptions::new(StorePolicy::Always)

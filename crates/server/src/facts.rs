@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processor_time_is_found_behind_any_name() {
+    fn processor_time_parses_behind_any_name() {
         let stat = "12 (a ) b) S 1 12 12 0 -1 4194304 1 0 0 0 250 13 0 0 20 0 1 0 5";
         let times =
             ProcessorTimes { user: Nanos::from_millis(2_500), system: Nanos::from_millis(130) };
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn processor_time_is_read_once_a_tick() {
+    fn processor_time_read_once_a_tick() {
         let lately = Lately::default();
         let reads = Cell::new(0);
         let user = |now| {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_facts_are_those_of_this_process() {
+    fn facts_describe_this_process() {
         let facts = ProcessFacts::new(Clock::new(), Arc::default());
         assert_eq!(beanstalk::Facts::pid(&facts), std::process::id());
         assert!(beanstalk::Facts::version(&facts).starts_with("dunlin "));

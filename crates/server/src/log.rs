@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_that_nobody_reads_costs_lines_and_no_time() {
+    fn log_drops_lines_of_unread_pipe() {
         let (mut reader, writer) = std::io::pipe().unwrap();
         let outlet = Outlet { lost: Mutex::new(0) };
         let mut written = 0;
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_nobody_can_read_is_not_missed() {
+    fn log_without_reader_loses_no_lines() {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let outlet = Outlet { lost: Mutex::new(0) };

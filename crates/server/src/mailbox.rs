@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn sleeper_is_woken_once_by_awaited_events() {
+    fn sleeper_wakes_once_by_awaited_events() {
         let mailbox = Mailbox::new().unwrap();
         assert!(mailbox.sleep(Sleep::ForMail));
         mailbox.notify_write();

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn with_little_memory_fewer_receives_wait() {
+    fn waiting_receives_shrink_with_memory() {
         let counts = [64 << 20, 256 << 20, 1 << 30, u64::MAX].map(receives_max);
         assert_eq!(counts, [2_340, 9_362, RECEIVES_MAX, RECEIVES_MAX]);
     }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_it_is_shared_out() {
+    fn memory_shares_fit_the_limit() {
         for limit in [None, Some(0), Some(256 << 20), Some(u64::MAX)] {
             let shares = MemoryShares::of(&Config { memory_limit: limit, ..Config::default() });
             assert!(shares.limit >= MEMORY_LIMIT_MIN, "{shares:?}");

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_leave_in_order_as_the_log_becomes_durable() {
+    fn outgoing_bytes_leave_as_log_syncs() {
         let mut outgoing = Outgoing::default();
         outgoing.say(DependsOn::NOTHING, |out| out.extend_from_slice(b"free "));
         outgoing
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_adds_nothing_holds_back_the_next() {
+    fn outgoing_empty_part_holds_next_back() {
         let mut outgoing = Outgoing::default();
         outgoing.say(DependsOn::NOTHING, |out| out.extend_from_slice(b"free "));
         outgoing.say_in_parts(DependsOn::new(Lsn(3), Durability::Synced), |_| {});
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_peer_does_not_keep_what_was_sent() {
+    fn outgoing_drops_bytes_already_sent() {
         let mut outgoing = Outgoing::default();
         let mut next = 0_u8;
         for round in 0..100_u8 {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_takes_is_what_was_allocated() {
+    fn outgoing_held_bytes_count_allocation() {
         let mut outgoing = Outgoing::default();
         outgoing.say(DependsOn::NOTHING, |out| out.extend_from_slice(b"short"));
         assert_eq!(outgoing.held_bytes(), 5);

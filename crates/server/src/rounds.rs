@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_write_ends_idleness() {
+    fn write_ends_idleness() {
         let mut idle = Idleness::default();
         (0..3).for_each(|_| idle.note(7));
         assert_eq!(idle.rounds, 2);

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn managers_are_told_at_paths_and_names() {
+    fn service_managers_are_notified() {
         let path = std::env::temp_dir().join(format!("dunlin-notify-{}", std::process::id()));
         let name = format!("dunlin-notify-{}", std::process::id());
         let named = SocketAddr::from_abstract_name(&name).unwrap();

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_stay() {
+    fn path_of_other_file_is_refused() {
         let directory = Directory::new("file");
         let wanted = directory.socket("s");
         fs::write(&wanted.path, "kept").unwrap();

@@ -126,7 +126,7 @@ impl Client {
 const PUT: &str = "put 0 0 60 1\r\nx\r\n";
 
 #[test]
-fn who_watches_ten_thousand_tubes_does_not_keep_others_waiting() {
+fn reserve_from_many_tubes_stays_fair() {
     const WATCHED: usize = 9_999;
     let hub = hub();
     let mut turns = Turns::new(&hub);
@@ -145,7 +145,7 @@ fn who_watches_ten_thousand_tubes_does_not_keep_others_waiting() {
 }
 
 #[test]
-fn who_was_not_reached_comes_first_in_the_next_turn() {
+fn skipped_connections_come_first_next_turn() {
     const CLIENTS: usize = 60;
     let per_turn = (STEPS_PER_TURN / STEPS_PER_CONNECTION) as usize;
     let hub = hub();
@@ -168,7 +168,7 @@ fn who_was_not_reached_comes_first_in_the_next_turn() {
 }
 
 #[test]
-fn those_who_leave_do_not_keep_waiting_those_who_stay() {
+fn closing_connections_do_not_delay_others() {
     const LEAVING: usize = 40;
     const WATCHED: usize = 2_000;
     let hub = hub();
@@ -192,7 +192,7 @@ fn those_who_leave_do_not_keep_waiting_those_who_stay() {
 }
 
 #[test]
-fn many_who_go_at_once_fail_a_message_once() {
+fn connections_closing_together_fail_message_once() {
     const GONE: usize = 40;
     let default = QueuePolicy { max_delivery_attempts: 2, ..QueuePolicy::default() };
     let queues = QueuePolicies { default, ..QueuePolicies::default() };
@@ -240,7 +240,7 @@ fn blocking_pops_queue_in_arrival_order() {
 }
 
 #[test]
-fn consumers_by_amqp_queue_in_arrival_order() {
+fn amqp_consumers_queue_in_arrival_order() {
     let hub = hub();
     let mut turns = Turns::new(&hub);
     let mut clients: Vec<_> = (0..6).map(|_| turns.connect_by(Protocol::Amqp)).collect();
@@ -356,7 +356,7 @@ fn acceptance(delivery: u32) -> Vec<u8> {
 }
 
 #[test]
-fn what_nobody_waits_for_shares_the_sync_of_what_somebody_does() {
+fn unawaited_frames_share_the_next_sync() {
     let (data, hub) = journal_hub("unheard");
     let mut turns = Turns::new(&hub);
     let mut taker = turns.connect_by(Protocol::Amqp);
@@ -450,7 +450,7 @@ fn write_behind_watermark_waits_for_chore() {
 }
 
 #[test]
-fn what_a_session_answers_by_itself_is_paid_for() {
+fn session_answers_are_charged_steps() {
     let hub = hub();
     let mut turns = Turns::new(&hub);
     let mut client = turns.connect();
@@ -463,7 +463,7 @@ fn what_a_session_answers_by_itself_is_paid_for() {
 }
 
 #[test]
-fn slow_readers_are_held_back_before_anybody_is_closed() {
+fn slow_readers_pause_before_any_closes() {
     const CLIENTS: usize = 20;
     const BODY: usize = 2_000;
     const PEEKS: usize = 600;
@@ -497,7 +497,7 @@ fn slow_readers_are_held_back_before_anybody_is_closed() {
 }
 
 #[test]
-fn of_those_who_send_half_bodies_who_holds_the_most_is_closed() {
+fn partial_body_over_budget_closes_largest() {
     const BYTES_MAX: usize = 256 * 1024;
     let hub = hub_with(Limits { buffered_bytes: BYTES_MAX, ..Limits::default() });
     let mut turns = Turns::new(&hub);
@@ -524,7 +524,7 @@ fn of_those_who_send_half_bodies_who_holds_the_most_is_closed() {
 
 /// Each turn closes as many as it takes, however many have come in together.
 #[test]
-fn of_those_who_send_half_bodies_at_once_so_many_are_closed_that_the_rest_fits() {
+fn partial_bodies_over_budget_close_largest_connections() {
     const BYTES_MAX: usize = 1 << 20;
     let hub = hub_with(Limits { buffered_bytes: BYTES_MAX, ..Limits::default() });
     let mut turns = Turns::new(&hub);
@@ -545,7 +545,7 @@ fn of_those_who_send_half_bodies_at_once_so_many_are_closed_that_the_rest_fits()
 }
 
 #[test]
-fn a_turn_reads_so_much_and_who_was_not_reached_is_first_in_the_next() {
+fn turn_reads_bounded_bytes_then_rest() {
     const EACH: usize = 60_000;
     const CLIENTS: usize = 200;
     let hub = hub_with(Limits { buffered_bytes: 64 << 20, ..Limits::default() });
@@ -565,7 +565,7 @@ fn a_turn_reads_so_much_and_who_was_not_reached_is_first_in_the_next() {
 
 /// Bytes sent before are read, and answered, though they are more than a turn reads.
 #[test]
-fn who_stops_reads_for_the_last_time_in_turns() {
+fn stopping_server_reads_rest_in_turns() {
     const EACH: usize = 60_000;
     const CLIENTS: usize = 200;
     let hub = hub_with(Limits { buffered_bytes: 64 << 20, ..Limits::default() });
@@ -590,7 +590,7 @@ fn who_stops_reads_for_the_last_time_in_turns() {
 
 /// A turn answers more of them than one, and all answers are there before any client reads.
 #[test]
-fn of_those_who_are_answered_at_once_so_many_are_closed_that_the_rest_fits() {
+fn unread_answers_over_budget_close_clients() {
     const BODY: usize = 6 << 20;
     const BYTES_MAX: usize = 20 << 20;
     let (message_bytes, buffered_bytes) = (Some(BODY), BYTES_MAX);
@@ -620,7 +620,7 @@ fn of_those_who_are_answered_at_once_so_many_are_closed_that_the_rest_fits() {
 
 /// One command speaks to all of them.
 #[test]
-fn what_is_published_to_many_is_told_so_many_in_a_turn() {
+fn publish_deliveries_are_bounded_per_turn() {
     const BODY: usize = 1 << 20;
     const BYTES_MAX: usize = 24 << 20;
     let hub = hub_with(Limits { buffered_bytes: BYTES_MAX, ..Limits::default() });
@@ -653,7 +653,7 @@ fn what_is_published_to_many_is_told_so_many_in_a_turn() {
 /// A queue may be empty by a delete that a crash undoes: no client hears of it before that delete
 /// is durable. Only the test writes here.
 #[test]
-fn that_nothing_is_there_waits_for_what_took_it_away() {
+fn empty_reply_waits_for_durable_delete() {
     let (data, hub) = journal_hub("nothing");
     let mut turns = Turns::new(&hub);
     let (mut worker, mut other) = (turns.connect(), turns.connect());
@@ -674,7 +674,7 @@ fn that_nothing_is_there_waits_for_what_took_it_away() {
 
 /// Otherwise even commands that need no disk would wait for it, on a slow one for long.
 #[test]
-fn who_comes_first_finds_room() {
+fn fresh_log_has_room_without_chores() {
     let (data, hub) = fresh_hub("first", None);
     let mut turns = Turns::new(&hub);
     let mut client = turns.connect();
@@ -689,7 +689,7 @@ fn who_comes_first_finds_room() {
 /// As when a disk stands still: commands that settle go ahead of those that add, in other
 /// connections.
 #[test]
-fn while_the_log_is_behind_only_what_adds_to_it_waits() {
+fn lagging_log_delays_only_adding_commands() {
     const SENDERS: usize = 4;
     let (data, hub) = journal_hub("behind");
     let mut turns = Turns::new(&hub);
@@ -771,7 +771,7 @@ fn postponed_puts_precede_later_ones() {
 /// A lone client's put takes no needless wakes: a reactor that writes for it need not be woken by
 /// it.
 #[test]
-fn who_writes_itself_is_not_rung() {
+fn writing_reactor_is_not_woken() {
     const PUTS: usize = 20;
     let (data, hub) = journal_hub("rung");
     let mut turns = Turns::new(&hub);
@@ -800,7 +800,7 @@ fn who_writes_itself_is_not_rung() {
 
 /// However busy the log is: the turn in which a write ends may be the one that answers.
 #[test]
-fn who_is_answered_without_the_log_is_noticed_also_while_writes_end() {
+fn logless_answer_is_noted_beside_writes() {
     let (data, hub) = journal_hub("mixed");
     let mut turns = Turns::new(&hub);
     let (mut client, mut other) = (turns.connect(), turns.connect());
@@ -827,7 +827,7 @@ fn who_is_answered_without_the_log_is_noticed_also_while_writes_end() {
 /// Each of a crowd waits for its own frame: no client is served sooner when another thread writes.
 /// But a client that need not wait must not find the reactor at the disk.
 #[test]
-fn a_reactor_writes_itself_only_where_all_wait() {
+fn reactor_writes_only_if_all_wait() {
     let (data, hub) = journal_hub("crowd");
     let mut turns = Turns::new(&hub);
     let mut crowd: Vec<_> = (0..4).map(|_| turns.connect()).collect();

@@ -13,13 +13,13 @@ const JOBS: usize = 320;
 const BODY_BYTES: usize = 64_000;
 
 #[test]
-fn a_peer_with_much_credit_gets_more_than_the_buffers_may_hold() {
+fn consumer_receives_more_than_buffers_hold() {
     read_all(&Wish { queue: "default", topic: false, copies: false, credit: 1_000 });
 }
 
 /// Its copies count as its own, and it gets them as it reads.
 #[test]
-fn a_browser_gets_more_than_the_buffers_may_hold() {
+fn browser_receives_more_than_buffers_hold() {
     read_all(&Wish { queue: "default", topic: false, copies: true, credit: 1_000 });
 }
 
@@ -41,7 +41,7 @@ fn read_all(wish: &Wish) {
 
 /// Each could be sent a megabyte before it has read a byte of it, and all together not.
 #[test]
-fn many_subscribers_who_do_not_read_are_held_back_and_not_closed() {
+fn unread_subscribers_are_paused_not_closed() {
     const SUBSCRIBERS: usize = 12;
     const MESSAGES: u32 = 8;
     let limits = Limits { buffered_bytes: 4 << 20, ..Limits::default() };

@@ -54,7 +54,7 @@ fn silent_connections_give_way() {
 
 /// Bytes that are no command do not count.
 #[test]
-fn half_a_command_keeps_no_permit() {
+fn half_command_keeps_no_permit() {
     let (server, addresses) = crowded();
     let half = |index: usize| {
         let mut socket = TcpStream::connect(addresses[index]).unwrap();

@@ -47,7 +47,7 @@ fn restarts_count_no_attempts() {
 }
 
 #[test]
-fn a_peer_that_is_lost_counts_one() {
+fn lost_peer_counts_one_failure() {
     let server = start(amqp_too(memory()));
     assert_eq!(connect(&server).put("x"), "INSERTED 1");
     for count in 0..3 {
@@ -57,7 +57,7 @@ fn a_peer_that_is_lost_counts_one() {
 }
 
 #[test]
-fn who_is_closed_for_want_of_memory_failed_at_nothing() {
+fn closing_for_memory_counts_no_failure() {
     let limits = Limits { buffered_bytes: 32 * 1024, ..Limits::default() };
     let server = start(amqp_too(Config { limits, ..memory() }));
     assert_eq!(connect(&server).put("x"), "INSERTED 1");

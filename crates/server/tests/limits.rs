@@ -26,7 +26,7 @@ fn admitted(server: &Running) -> Client {
 }
 
 #[test]
-fn one_connection_too_many_is_closed_and_its_place_can_be_had_later() {
+fn connection_over_limit_is_closed() {
     let server = start(limited(|limits| limits.connections = 2));
     let (mut first, second) = (admitted(&server), admitted(&server));
     assert!(connect(&server).is_closed());
@@ -36,7 +36,7 @@ fn one_connection_too_many_is_closed_and_its_place_can_be_had_later() {
 }
 
 #[test]
-fn a_message_too_large_is_refused_and_the_connection_stays_in_step() {
+fn oversized_put_keeps_connection_in_step() {
     let server = start(limited(|limits| limits.message_bytes = Some(10)));
     let mut client = connect(&server);
     assert_eq!(client.put("0123456789"), "INSERTED 1");
@@ -45,7 +45,7 @@ fn a_message_too_large_is_refused_and_the_connection_stays_in_step() {
 }
 
 #[test]
-fn a_half_sent_command_ends_its_connection_and_no_other() {
+fn half_sent_command_ends_its_connection() {
     let server = start(limited(|limits| limits.half_sent = Some(Duration::from_millis(30))));
     let mut waiting = connect(&server);
     waiting.send("reserve\r\n");
@@ -60,7 +60,7 @@ fn a_half_sent_command_ends_its_connection_and_no_other() {
 }
 
 #[test]
-fn silence_ends_a_connection_only_where_it_is_limited() {
+fn idle_limit_ends_silent_connection() {
     let server = start(limited(|limits| limits.idle = Some(Duration::from_millis(1))));
     let mut client = connect(&server);
     assert_eq!(client.ask("list-tube-used"), "USING default");
@@ -68,7 +68,7 @@ fn silence_ends_a_connection_only_where_it_is_limited() {
 }
 
 #[test]
-fn who_does_not_read_costs_little_and_stalls_nobody() {
+fn unread_answers_cost_little_stall_none() {
     const BODY_BYTES: usize = 60_000;
     const PEEKS: usize = 2_000;
     let server = start(limited(|limits| limits.output_bytes = 256 * 1024));
@@ -92,7 +92,7 @@ fn who_does_not_read_costs_little_and_stalls_nobody() {
 }
 
 #[test]
-fn who_does_not_read_cannot_hold_up_the_end() {
+fn unread_answers_do_not_delay_stop() {
     let server = start(limited(|limits| {
         limits.output_bytes = 256 * 1024;
         limits.stop = Duration::from_millis(50);
@@ -107,7 +107,7 @@ fn who_does_not_read_cannot_hold_up_the_end() {
 }
 
 #[test]
-fn input_behind_a_waiting_reserve_is_bounded() {
+fn input_behind_waiting_reserve_is_bounded() {
     let server = start(memory());
     let mut client = connect(&server);
     client.send("reserve\r\n");

@@ -49,7 +49,7 @@ fn exposed_listeners_need_a_word() {
 }
 
 #[test]
-fn localhost_is_both_addresses_with_one_port() {
+fn localhost_listens_on_both_addresses() {
     let server = start(listening(vec![Listen::loopback(Protocol::Redis, 0)]));
     let addresses: Vec<_> = server.addresses().iter().filter_map(|it| it.tcp()).collect();
     for address in &addresses {
@@ -71,7 +71,7 @@ fn ping(mut socket: impl std::io::Read + std::io::Write) -> String {
 }
 
 #[test]
-fn addresses_of_other_machines_are_left_out() {
+fn foreign_addresses_are_left_out() {
     let here = "127.0.0.1:0".parse().unwrap();
     let elsewhere = "192.0.2.1:0".parse().unwrap();
     let name = |addresses: Vec<SocketAddr>| {
@@ -85,7 +85,7 @@ fn addresses_of_other_machines_are_left_out() {
 }
 
 #[test]
-fn wildcards_of_both_families_share_a_port() {
+fn wildcard_addresses_share_a_port() {
     if !has_ipv6() {
         return;
     }
@@ -103,7 +103,7 @@ fn wildcards_of_both_families_share_a_port() {
 }
 
 #[test]
-fn sockets_in_the_file_system_are_served() {
+fn unix_sockets_are_served() {
     let directory = Directory::new("sockets");
     std::fs::create_dir(&directory.0).unwrap();
     let listen: Vec<_> =

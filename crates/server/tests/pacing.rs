@@ -35,7 +35,7 @@ fn senders(server: &Running) -> (Client, Client) {
 }
 
 #[test]
-fn a_put_and_a_push_wait_in_the_order_of_coming() {
+fn put_and_push_wait_in_order() {
     let server = start(narrow());
     let (mut first, mut second) = senders(&server);
     let mut worker = connect(&server);
@@ -54,7 +54,7 @@ fn a_put_and_a_push_wait_in_the_order_of_coming() {
 }
 
 #[test]
-fn who_goes_takes_what_waits_along() {
+fn closed_sender_cancels_its_blocked_send() {
     let server = start(narrow());
     let mut worker = connect(&server);
     let (mut first, mut second) = senders(&server);
@@ -75,7 +75,7 @@ const FULL: &str = "-OOM queue default is full: max-messages=1; receive and sett
                     or let it hold more";
 
 #[test]
-fn who_waits_too_long_is_refused_by_name() {
+fn send_past_pace_max_is_refused() {
     let server = start(Config { block_timeout: Some(Duration::from_millis(1)), ..narrow() });
     let (mut first, mut second) = senders(&server);
     assert_eq!(first.put("a"), "INSERTED 1");
@@ -88,7 +88,7 @@ fn who_waits_too_long_is_refused_by_name() {
 }
 
 #[test]
-fn who_sends_no_more_waits_for_no_place_and_hears_all_the_rest() {
+fn half_closed_sender_does_not_wait() {
     let server = start(narrow());
     let (mut first, mut second) = senders(&server);
     assert_eq!(first.put("a"), "INSERTED 1");
@@ -100,7 +100,7 @@ fn who_sends_no_more_waits_for_no_place_and_hears_all_the_rest() {
 }
 
 #[test]
-fn a_push_that_waits_can_be_unblocked() {
+fn blocked_push_can_be_unblocked() {
     let server = start(narrow());
     let (mut first, mut second) = senders(&server);
     assert_eq!(first.put("a"), "INSERTED 1");
@@ -120,7 +120,7 @@ fn a_push_that_waits_can_be_unblocked() {
 }
 
 #[test]
-fn draining_refuses_those_who_wait() {
+fn draining_refuses_blocked_sends() {
     let server = start(narrow());
     let mut worker = connect(&server);
     let (mut first, mut second) = senders(&server);
@@ -139,7 +139,7 @@ fn draining_refuses_those_who_wait() {
 }
 
 #[test]
-fn a_server_stops_though_somebody_waits() {
+fn stop_ends_blocked_sends() {
     let server = start(narrow());
     let (mut first, _) = senders(&server);
     assert_eq!(first.put("a"), "INSERTED 1");
@@ -150,7 +150,7 @@ fn a_server_stops_though_somebody_waits() {
 }
 
 #[test]
-fn a_server_does_not_start_where_an_age_is_asked_for_and_nobody_held_off() {
+fn target_age_needs_pace_or_reject() {
     let age_with = |when_full, name: Option<&str>| {
         let target_age = Some(Nanos::from_secs(2));
         let bounds = QueueBounds { when_full, target_age, ..QueueBounds::default() };
@@ -171,7 +171,7 @@ fn a_server_does_not_start_where_an_age_is_asked_for_and_nobody_held_off() {
 }
 
 #[test]
-fn a_request_waits_while_others_are_answered() {
+fn http_send_waits_beside_other_answers() {
     let server = start(narrow());
     let mut worker = connect(&server);
     let (mut first, mut second) = (http(&server), http(&server));

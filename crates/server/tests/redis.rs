@@ -16,7 +16,7 @@ fn answer(client: &mut Client, command: &str, lines: usize) -> Vec<String> {
 }
 
 #[test]
-fn a_list_is_the_queue_of_that_name() {
+fn list_is_queue_of_that_name() {
     let server = start(redis_too(memory()));
     let (mut worker, mut redis) = (connect(&server), connect_second(&server));
     assert_eq!(redis.ask("LPUSH mail first second"), ":2");
@@ -31,7 +31,7 @@ fn a_list_is_the_queue_of_that_name() {
 }
 
 #[test]
-fn the_other_side_may_be_the_head() {
+fn list_head_may_be_left() {
     let server = start(redis_too(Config { list_head: Side::Left, ..memory() }));
     let (mut worker, mut redis) = (connect(&server), connect_second(&server));
     assert_eq!(redis.ask("RPUSH mail first second"), ":2");
@@ -41,7 +41,7 @@ fn the_other_side_may_be_the_head() {
 }
 
 #[test]
-fn waiting_clients_of_all_reactors_are_served() {
+fn waiting_clients_of_reactors_are_served() {
     let server = start(redis_too(memory()));
     let mut workers: Vec<_> = (0..8).map(|_| connect_second(&server)).collect();
     for worker in &mut workers {
@@ -60,7 +60,7 @@ fn waiting_clients_of_all_reactors_are_served() {
 
 /// Clients of two reactors, the one that ends the waits with nothing else to do.
 #[test]
-fn somebody_else_ends_a_wait() {
+fn client_unblock_ends_a_wait() {
     let server = start(redis_too(memory()));
     let mut workers: Vec<_> = (0..4).map(|_| connect_second(&server)).collect();
     let ids: Vec<_> = workers.iter_mut().map(|worker| worker.ask("CLIENT ID")).collect();
@@ -105,7 +105,7 @@ fn messages_reach_subscribers_of_all_reactors() {
 }
 
 #[test]
-fn what_was_answered_is_there_after_a_restart() {
+fn answered_writes_survive_a_restart() {
     let directory = Directory::new("redis-restart");
     let config = || redis_too(journal(&directory, StorePolicy::Always));
     let server = start(config());
@@ -146,7 +146,7 @@ fn pipelined_commands_are_answered_in_order() {
 }
 
 #[test]
-fn who_says_no_more_waits_no_more() {
+fn half_closed_client_waits_no_more() {
     let server = start(redis_too(memory()));
     let mut client = connect_second(&server);
     client.send("RPUSH l a\r\nBLPOP nothing 0\r\nLPOP l\r\n").half_close();
@@ -156,7 +156,7 @@ fn who_says_no_more_waits_no_more() {
 }
 
 #[test]
-fn draining_refuses_what_stores() {
+fn draining_refuses_stores() {
     let server = start(redis_too(memory()));
     let mut client = connect_second(&server);
     assert_eq!(client.ask("RPUSH l a"), ":1");

@@ -11,7 +11,7 @@ use model::{Nanos, StorePolicy};
 use server::{Config, Listen, Protocol, Server};
 
 #[test]
-fn a_job_goes_round() {
+fn job_goes_round() {
     let server = start(memory());
     let (mut producer, mut worker) = (connect(&server), connect(&server));
     assert_eq!(producer.put("hello"), "INSERTED 1");
@@ -23,7 +23,7 @@ fn a_job_goes_round() {
 }
 
 #[test]
-fn the_default_tube_is_kept_on_a_fresh_server_and_after_its_last_user() {
+fn default_tube_is_always_kept() {
     let server = start(memory());
     let mut client = connect(&server);
     assert_eq!(client.ask("use a"), "USING a");
@@ -41,7 +41,7 @@ fn the_default_tube_is_kept_on_a_fresh_server_and_after_its_last_user() {
 }
 
 #[test]
-fn a_waiting_worker_of_another_reactor_is_served() {
+fn waiting_workers_across_reactors_are_served() {
     let server = start(memory());
     let mut workers: Vec<_> = (0..8).map(|_| connect(&server)).collect();
     for worker in &mut workers {
@@ -86,7 +86,7 @@ fn pipelined_commands_are_answered_in_order() {
 }
 
 #[test]
-fn what_was_confirmed_is_there_after_a_restart() {
+fn confirmed_jobs_survive_a_restart() {
     for policy in [StorePolicy::Always, StorePolicy::Periodic(Nanos::from_millis(5))] {
         let directory = Directory::new("restart");
         let server = start(journal(&directory, policy));
@@ -109,7 +109,7 @@ fn what_was_confirmed_is_there_after_a_restart() {
 }
 
 #[test]
-fn what_a_half_closing_client_asked_before_is_answered() {
+fn half_closed_client_gets_its_answers() {
     for policy in [StorePolicy::Memory, StorePolicy::Always] {
         let directory = Directory::new("half-close");
         let server = start(journal(&directory, policy));
@@ -123,7 +123,7 @@ fn what_a_half_closing_client_asked_before_is_answered() {
 }
 
 #[test]
-fn a_client_that_vanishes_gives_its_jobs_back() {
+fn vanished_client_gives_jobs_back() {
     let server = start(memory());
     let mut first = connect(&server);
     assert_eq!(first.put("x"), "INSERTED 1");
@@ -135,7 +135,7 @@ fn a_client_that_vanishes_gives_its_jobs_back() {
 }
 
 #[test]
-fn quit_closes_behind_the_answers_before_it() {
+fn quit_closes_behind_earlier_answers() {
     let directory = Directory::new("quit");
     let server = start(journal(&directory, StorePolicy::Always));
     let mut client = connect(&server);
@@ -158,7 +158,7 @@ fn draining_refuses_puts_and_nothing_else() {
 }
 
 #[test]
-fn draining_rejects_messages_of_amqp_at_once() {
+fn draining_rejects_amqp_messages_at_once() {
     let server = start(amqp_too(memory()));
     assert_eq!(connect(&server).put("x"), "INSERTED 1");
     let wish = Wish { queue: "default", topic: false, copies: false, credit: 10 };
@@ -192,7 +192,7 @@ fn delays_and_leases_end_by_themselves() {
 }
 
 #[test]
-fn stopping_answers_what_has_come_in_and_keeps_what_it_confirmed() {
+fn stopping_keeps_confirmed_jobs() {
     const PUTS: usize = 3_000;
     let directory = Directory::new("stopping");
     let server = start(journal(&directory, StorePolicy::Always));
@@ -224,7 +224,7 @@ fn stopping_answers_what_has_come_in_and_keeps_what_it_confirmed() {
 }
 
 #[test]
-fn stopping_two_reactors_keeps_what_either_confirmed() {
+fn stopping_two_reactors_keeps_confirmed_jobs() {
     const CLIENTS: usize = 6;
     let directory = Directory::new("stopping-two");
     let server = start(Config { threads: 2, ..journal(&directory, StorePolicy::Always) });
@@ -255,7 +255,7 @@ fn stopping_two_reactors_keeps_what_either_confirmed() {
 }
 
 #[test]
-fn a_directory_in_use_is_refused_by_name() {
+fn directory_in_use_is_refused() {
     let directory = Directory::new("in-use");
     let _server = start(journal(&directory, StorePolicy::Always));
     let error = Server::start(journal(&directory, StorePolicy::Always)).map(drop).unwrap_err();
@@ -268,7 +268,7 @@ fn a_directory_in_use_is_refused_by_name() {
 }
 
 #[test]
-fn an_address_in_use_is_refused_by_name() {
+fn address_in_use_is_refused() {
     let server = start(memory());
     let address = server.addresses()[0].tcp().unwrap();
     let listen = vec![Listen::tcp(Protocol::Redis, address)];
@@ -278,7 +278,7 @@ fn an_address_in_use_is_refused_by_name() {
 }
 
 #[test]
-fn counters_tell_what_was_confirmed_by_which_means() {
+fn counters_distinguish_synced_and_written() {
     let directory = Directory::new("counters");
     let server = start(journal(&directory, StorePolicy::Always));
     let mut client = connect(&server);
@@ -305,7 +305,7 @@ fn counters_tell_what_was_confirmed_by_which_means() {
 }
 
 #[test]
-fn a_periodic_store_syncs_although_traffic_stops() {
+fn periodic_store_syncs_without_traffic() {
     let directory = Directory::new("periodic");
     let policy = StorePolicy::Periodic(Nanos::from_millis(10));
     let server = start(journal(&directory, policy));
@@ -317,7 +317,7 @@ fn a_periodic_store_syncs_although_traffic_stops() {
 }
 
 #[test]
-fn one_thread_is_enough() {
+fn single_thread_serves_all() {
     let server = start(Config { threads: 1, ..memory() });
     let (mut producer, mut worker) = (connect(&server), connect(&server));
     worker.send("reserve\r\n");
@@ -326,7 +326,7 @@ fn one_thread_is_enough() {
 }
 
 #[test]
-fn no_client_of_many_is_left_waiting() {
+fn many_clients_are_all_answered() {
     const CLIENTS: usize = 12;
     const ROUNDS: usize = 150;
     for policy in [StorePolicy::Always, StorePolicy::Never, StorePolicy::Memory] {

@@ -404,7 +404,7 @@ fn blocked_transactions_delay_no_others() {
 }
 
 #[test]
-fn blocked_sends_of_gone_clients_are_cancelled() {
+fn blocked_sends_of_closed_clients_cancelled() {
     let mut turns = Turns::new("left");
     let gateway = turns.gateway.clone();
     turns.fill_queue();
@@ -441,7 +441,7 @@ fn blocked_sends_of_gone_clients_are_cancelled() {
 }
 
 #[test]
-fn cancelled_send_leaves_late_commit_its_reply() {
+fn cancelled_send_keeps_late_commit_reply() {
     let mut turns = Turns::new("cancelled");
     let gateway = turns.gateway.clone();
     turns.done(gateway.ask(put())).unwrap();
@@ -633,7 +633,7 @@ fn mailed_reply_makes_delayed_frames_due() {
 }
 
 #[test]
-fn committer_writes_for_mail_while_reactors_sleep() {
+fn committer_writes_mail_while_reactors_sleep() {
     let mut turns = Turns::new("mailed-asleep");
     let lsn = append_unawaited(&turns.hub);
     assert!(turns.hub.fall_asleep());

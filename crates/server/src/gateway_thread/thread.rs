@@ -72,7 +72,7 @@ mod tests {
     use crate::Config;
 
     #[test]
-    fn panic_of_the_loop_ends_the_server() {
+    fn loop_panic_ends_the_server() {
         let config = Config { policy: StorePolicy::Memory, ..Config::default() };
         let hub = Arc::new(crate::server::build(&config, None).unwrap());
         let (stage, _seen) = watch::channel(Stage::Serving);

@@ -13,7 +13,7 @@ const CLIENTS: usize = 16;
 const ROUNDS: usize = 40;
 
 #[test]
-fn a_crowd_of_senders_and_receivers_is_served() {
+fn crowd_of_http_clients_is_served() {
     let directory = Directory::new("http-crowd");
     let server = start(http_too(journal(&directory, StorePolicy::Always)));
     let received = Mutex::new(Vec::new());

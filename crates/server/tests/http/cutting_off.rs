@@ -28,7 +28,7 @@ fn subscriptions(http: &mut Http) -> usize {
 }
 
 #[test]
-fn who_receives_by_amqp_is_detached() {
+fn slow_amqp_subscriber_is_detached() {
     let (server, mut http) = ruled(r#"{"max_messages":10,"when_full":"disconnect"}"#);
     let wish = |credit| Wish { queue: "news", topic: true, copies: false, credit };
     let amqp = address(&server, Protocol::Amqp);
@@ -50,7 +50,7 @@ fn who_receives_by_amqp_is_detached() {
 
 /// As Redis does if a client leaves too much unread.
 #[test]
-fn who_subscribes_by_redis_is_closed() {
+fn slow_redis_subscriber_is_closed() {
     let (server, mut http) = ruled(r#"{"max_messages":70,"when_full":"disconnect"}"#);
     let redis = address(&server, Protocol::Redis);
     let (mut slow, mut quick) = (Client::new(redis), Client::new(redis));
@@ -77,7 +77,7 @@ fn who_subscribes_by_redis_is_closed() {
 }
 
 #[test]
-fn who_follows_by_http_is_told_at_the_end() {
+fn slow_http_follower_is_told() {
     let (server, mut http) = ruled(r#"{"max_messages":100,"when_full":"disconnect"}"#);
     let mut slow = Http::to(&server);
     slow.begin("GET /topics/news/events", &[], "").head();

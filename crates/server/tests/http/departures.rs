@@ -115,7 +115,7 @@ fn pipelined_receives_take_no_lease() {
 }
 
 #[test]
-fn receive_of_many_ends_with_its_client() {
+fn receive_of_many_ends_with_client() {
     for leave in LEAVES {
         let server = start(http_too(memory()));
         let mut http = Http::to(&server);
@@ -176,7 +176,7 @@ fn follower_that_closed_is_gone() {
 }
 
 #[test]
-fn streams_end_with_their_client_by_http_2() {
+fn http2_streams_end_with_their_client() {
     for (leave, name) in [
         (Frames::cancel as fn(Frames, [u32; 2]) -> Option<Frames>, "cancel"),
         (Frames::reset, "reset"),

@@ -27,7 +27,7 @@ fn idle_connection_is_closed() {
 }
 
 #[test]
-fn idle_time_is_not_half_sent_time() {
+fn idle_timeout_is_not_half_sent() {
     let server = server(None, Some(IDLE));
     let mut http = Http::to(&server);
     http.ask("GET /health").says(200, "ok");
@@ -46,7 +46,7 @@ fn long_poll_is_not_idle() {
 }
 
 #[test]
-fn idle_connection_by_http_2_ends_with_goodbye() {
+fn idle_http2_connection_ends_with_goodbye() {
     let server = server(Some(IDLE), None);
     let mut frames = Frames::to(&server);
     frames.get("/health");

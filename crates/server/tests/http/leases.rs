@@ -4,7 +4,7 @@ use crate::client::{Http, await_waiting, http_too};
 use crate::common::{connect, memory, start};
 
 #[test]
-fn any_connection_settles_and_each_lease_is_settled_once() {
+fn lease_is_settled_once_by_any() {
     let server = start(http_too(memory()));
     let (mut http, mut other) = (Http::to(&server), Http::to(&server));
     http.post("/queues/q/messages", "m").says(201, "");
@@ -21,7 +21,7 @@ fn any_connection_settles_and_each_lease_is_settled_once() {
 }
 
 #[test]
-fn a_lease_that_ended_by_time_is_no_longer_anybodys() {
+fn lease_ended_by_time_is_over() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     http.post("/queues/q/messages", "m").says(201, "");
@@ -35,7 +35,7 @@ fn a_lease_that_ended_by_time_is_no_longer_anybodys() {
 }
 
 #[test]
-fn messages_are_buried_delayed_and_failed_by_their_lease() {
+fn lease_buries_delays_and_fails_message() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     http.post("/queues/q/messages", "m").says(201, "");
@@ -53,7 +53,7 @@ fn messages_are_buried_delayed_and_failed_by_their_lease() {
 }
 
 #[test]
-fn who_goes_away_while_waiting_takes_nothing_along() {
+fn disconnected_waiting_receive_takes_nothing() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     for _ in 0..20 {
@@ -68,7 +68,7 @@ fn who_goes_away_while_waiting_takes_nothing_along() {
 }
 
 #[test]
-fn a_beanstalkd_client_gets_what_a_lease_gives_back() {
+fn released_lease_reaches_beanstalkd_worker() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     http.post("/queues/default/messages", "m").says(201, "");
@@ -83,7 +83,7 @@ fn a_beanstalkd_client_gets_what_a_lease_gives_back() {
 }
 
 #[test]
-fn a_stop_answers_who_waits() {
+fn stop_answers_waiting_receives() {
     let server = start(http_too(memory()));
     let (mut waiting, mut http) = (Http::to(&server), Http::to(&server));
     waiting.begin("GET /queues/q/messages?wait=1h", &[], "");

@@ -10,7 +10,7 @@ use crate::common::patience::until;
 use crate::common::{memory, start};
 
 #[test]
-fn a_body_that_is_too_large_is_not_read() {
+fn oversized_body_is_not_read() {
     let limits = Limits { message_bytes: Some(1000), ..Limits::default() };
     let server = start(http_too(server::Config { limits, ..memory() }));
     let mut http = Http::to(&server);
@@ -32,7 +32,7 @@ fn a_body_that_is_too_large_is_not_read() {
 }
 
 #[test]
-fn a_body_that_stops_in_the_middle_is_given_up() {
+fn half_sent_body_times_out() {
     let limits = Limits { half_sent: Some(Duration::from_millis(50)), ..Limits::default() };
     let server = start(http_too(server::Config { limits, ..memory() }));
     let mut http = Http::to(&server);
@@ -44,7 +44,7 @@ fn a_body_that_stops_in_the_middle_is_given_up() {
 }
 
 #[test]
-fn a_connection_that_begins_and_does_not_go_on_is_closed() {
+fn stalled_connection_is_closed() {
     const PREFACE: &str = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     const SETTINGS: &str = "\0\0\0\x04\0\0\0\0\0";
     const PING: &str = "\0\0\x08\x06\0\0\0\0\0pingpong";
@@ -72,7 +72,7 @@ fn a_connection_that_begins_and_does_not_go_on_is_closed() {
 
 /// Its windows say that it takes nothing, and it pings the server again and again.
 #[test]
-fn who_takes_no_answer_by_http_2_is_closed_however_lively_it_is() {
+fn http2_peer_without_window_is_closed() {
     const PREFACE: &str = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     const NO_WINDOW: &str = "\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0";
     const PING: &str = "\0\0\x08\x06\0\0\0\0\0pingpong";
@@ -96,7 +96,7 @@ fn who_takes_no_answer_by_http_2_is_closed_however_lively_it_is() {
 }
 
 #[test]
-fn what_is_not_understood_is_named() {
+fn wrong_requests_are_named() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     for (what, status, part) in [
@@ -135,7 +135,7 @@ fn what_is_not_understood_is_named() {
 
 /// Beside the usual headers of clients.
 #[test]
-fn a_hundred_properties_go_as_headers() {
+fn hundred_properties_go_as_headers() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     let properties: Vec<_> = (0..101).map(|n| format!("dunlin-property-k{n}: v{n}")).collect();
@@ -183,7 +183,7 @@ fn properties_make_no_message_unreadable() {
 }
 
 #[test]
-fn a_header_that_nobody_would_obey_is_refused() {
+fn unsupported_headers_are_refused() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     for (header, part) in [
@@ -201,7 +201,7 @@ fn a_header_that_nobody_would_obey_is_refused() {
 }
 
 #[test]
-fn what_is_asked_by_head_has_no_body() {
+fn head_answers_have_no_body() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     http.post("/queues/q/messages", "m").says(201, "");
@@ -220,7 +220,7 @@ fn what_is_asked_by_head_has_no_body() {
 }
 
 #[test]
-fn draining_refuses_sends_and_says_that_it_is_not_ready() {
+fn draining_refuses_sends_and_readiness() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     http.post("/queues/q/messages", "m").says(201, "");
@@ -253,7 +253,7 @@ fn too_many_connections_are_closed() {
 
 /// Lines beyond the limit are not even looked at: they would cost memory first.
 #[test]
-fn lines_are_counted_as_they_are_read() {
+fn lines_over_limit_are_unread() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     let ndjson = ["content-type: application/x-ndjson"];
@@ -262,7 +262,7 @@ fn lines_are_counted_as_they_are_read() {
 }
 
 #[test]
-fn what_is_claimed_and_does_not_come_keeps_nobody_out() {
+fn claimed_body_leaves_room_for_others() {
     let limits = Limits { buffered_bytes: 64 * 1024, ..Limits::default() };
     let server = start(http_too(server::Config { limits, ..memory() }));
     let mut slow = Http::to(&server);
@@ -274,7 +274,7 @@ fn what_is_claimed_and_does_not_come_keeps_nobody_out() {
 
 /// The bytes that have come of their bodies have all the room that there is for sends.
 #[test]
-fn who_stops_in_the_middle_keeps_nobody_out() {
+fn half_sent_bodies_leave_others_room() {
     let limits = Limits { buffered_bytes: 64 * 1024, ..Limits::default() };
     let server = start(http_too(server::Config { limits, ..memory() }));
     let half = "x".repeat(8_000);
@@ -292,7 +292,7 @@ fn who_stops_in_the_middle_keeps_nobody_out() {
 /// Senders that wait have all the room that there is for sends. A later sender waits for it. A
 /// settlement does not wait: by that they go on.
 #[test]
-fn who_settles_does_not_wait_for_room_of_those_who_send() {
+fn settling_does_not_wait_behind_senders() {
     let limits = Limits { buffered_bytes: 64 * 1024, ..Limits::default() };
     let server = start(http_too(server::Config { limits, ..memory() }));
     let mut http = Http::to(&server);
@@ -315,7 +315,7 @@ fn who_settles_does_not_wait_for_room_of_those_who_send() {
 }
 
 #[test]
-fn a_transaction_that_is_small_as_text_only_is_too_large() {
+fn transaction_is_measured_as_parsed() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     let objects = "{\"a\":0},".repeat(1_000_000);
@@ -325,7 +325,7 @@ fn a_transaction_that_is_small_as_text_only_is_too_large() {
 
 /// Unread answers hold up only other clients with large answers.
 #[test]
-fn answers_that_are_not_read_take_a_bounded_room() {
+fn unread_answers_take_bounded_room() {
     let limits = Limits { buffered_bytes: 32 << 20, ..Limits::default() };
     let server = start(http_too(server::Config { limits, ..memory() }));
     let mut http = Http::to(&server);

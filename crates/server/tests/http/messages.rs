@@ -6,7 +6,7 @@ use crate::client::{Http, await_waiting, http_too};
 use crate::common::{Directory, connect, journal, memory, start};
 
 #[test]
-fn what_is_sent_is_received_once_it_is_there() {
+fn sent_message_is_received_and_acknowledged() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     http.post("/queues/mail/messages", "hello").says(201, "{\"message\":1}");
@@ -19,7 +19,7 @@ fn what_is_sent_is_received_once_it_is_there() {
 }
 
 #[test]
-fn a_receive_waits_for_a_message_of_any_protocol() {
+fn receive_awaits_messages_of_any_protocol() {
     let server = start(http_too(memory()));
     let mut waiting = Http::to(&server);
     waiting.begin("GET /queues/default/messages?wait=20s", &[], "");
@@ -32,7 +32,7 @@ fn a_receive_waits_for_a_message_of_any_protocol() {
 }
 
 #[test]
-fn confirmed_messages_survive_a_restart_and_leases_do_not() {
+fn confirmed_messages_survive_restart_leases_end() {
     let directory = Directory::new("http-restart");
     let server = start(http_too(journal(&directory, StorePolicy::Always)));
     let mut http = Http::to(&server);
@@ -105,7 +105,7 @@ fn events_and_traces_keep_their_headers() {
 }
 
 #[test]
-fn properties_are_for_selectors_and_the_body_is_for_all() {
+fn properties_serve_selectors_body_serves_all() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     for n in 1..=3 {
@@ -119,7 +119,7 @@ fn properties_are_for_selectors_and_the_body_is_for_all() {
 }
 
 #[test]
-fn a_text_in_parts_has_a_key_for_each_line() {
+fn lines_in_parts_have_own_keys() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     let key = ["idempotency-key: k"];
@@ -151,7 +151,7 @@ fn accept_json_receives_a_list() {
 }
 
 #[test]
-fn many_are_sent_at_once_or_not_at_all() {
+fn send_of_many_is_atomic() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     http.post("/queues/q/messages?count=1000", "x").says(201, "{\"count\":1000}");

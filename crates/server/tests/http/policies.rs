@@ -13,7 +13,7 @@ impl Http {
 }
 
 #[test]
-fn rules_hold_at_once_and_over_restarts() {
+fn rules_hold_immediately_and_over_restarts() {
     let directory = Directory::new("http-policies");
     let server = start(http_too(journal(&directory, StorePolicy::Always)));
     let mut http = Http::to(&server);
@@ -49,7 +49,7 @@ fn rules_hold_at_once_and_over_restarts() {
 }
 
 #[test]
-fn who_waits_goes_on_when_a_bound_goes() {
+fn blocked_sends_resume_without_the_bound() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     http.rule("PUT", "default", r#"{"max_messages":1}"#).says(200, "");
@@ -67,7 +67,7 @@ fn who_waits_goes_on_when_a_bound_goes() {
 }
 
 #[test]
-fn what_may_not_be_changes_nothing() {
+fn invalid_rules_change_nothing() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     http.rule("PUT", "q", r#"{"max_messages":7}"#).says(200, "");

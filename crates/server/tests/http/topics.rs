@@ -28,7 +28,7 @@ fn follow(http: &mut Http, topic: &str) {
 }
 
 #[test]
-fn followers_get_what_is_published_from_then_on() {
+fn followers_get_later_messages() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     http.post("/topics/news/messages", "too early").says(201, "{\"message\":null}");
@@ -51,7 +51,7 @@ fn followers_get_what_is_published_from_then_on() {
 }
 
 #[test]
-fn followers_of_a_pattern_learn_the_topic() {
+fn pattern_followers_learn_the_topic() {
     let server = start(http_too(memory()));
     let (mut http, mut follower) = (Http::to(&server), Http::to(&server));
     follow(&mut follower, "news.%23");
@@ -66,7 +66,7 @@ fn followers_of_a_pattern_learn_the_topic() {
 }
 
 #[test]
-fn a_stop_ends_followers() {
+fn stop_ends_followers() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     follow(&mut http, "news");
@@ -82,7 +82,7 @@ fn a_stop_ends_followers() {
 
 /// Their unread events have a bounded room of their own: other clients are answered.
 #[test]
-fn followers_who_do_not_read_are_in_nobodys_way() {
+fn unread_followers_leave_others_room() {
     let limits = Limits { buffered_bytes: 32 << 20, ..Limits::default() };
     let server = start(http_too(server::Config { limits, ..memory() }));
     let mut http = Http::to(&server);
@@ -103,7 +103,7 @@ fn followers_who_do_not_read_are_in_nobodys_way() {
 /// However much room the followers that read nothing would need: they go, and a follower that reads
 /// gets all.
 #[test]
-fn who_reads_is_served_whoever_does_not() {
+fn reading_follower_is_served_beside_unread() {
     let limits = Limits { buffered_bytes: 32 << 20, ..Limits::default() };
     let server = start(http_too(server::Config { limits, ..memory() }));
     let mut http = Http::to(&server);

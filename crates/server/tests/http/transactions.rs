@@ -7,7 +7,7 @@ use crate::common::patience::until;
 use crate::common::{Directory, journal, memory, start};
 
 #[test]
-fn a_step_of_work_moves_on_as_a_whole() {
+fn transaction_sends_and_settles_atomically() {
     let directory = Directory::new("http-transactions");
     let server = start(http_too(journal(&directory, StorePolicy::Always)));
     let mut http = Http::to(&server);
@@ -31,7 +31,7 @@ fn a_step_of_work_moves_on_as_a_whole() {
 }
 
 #[test]
-fn nothing_happens_where_one_lease_is_over() {
+fn transaction_with_ended_lease_does_nothing() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     http.post("/queues/in/messages?count=2", "m").says(201, "");
@@ -47,7 +47,7 @@ fn nothing_happens_where_one_lease_is_over() {
 }
 
 #[test]
-fn a_lease_is_settled_once_in_a_transaction() {
+fn lease_settles_once_per_transaction() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     http.post("/queues/in/messages", "m").says(201, "");
@@ -58,7 +58,7 @@ fn a_lease_is_settled_once_in_a_transaction() {
 }
 
 #[test]
-fn too_many_leases_for_one_transaction_are_refused() {
+fn transaction_leases_over_limit_are_refused() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     for (count, status) in [(10_000, 410), (10_001, 413)] {
@@ -70,7 +70,7 @@ fn too_many_leases_for_one_transaction_are_refused() {
 }
 
 #[test]
-fn what_is_no_transaction_is_refused() {
+fn malformed_transactions_are_refused() {
     let server = start(http_too(memory()));
     let mut http = Http::to(&server);
     for (body, part) in [
@@ -96,7 +96,7 @@ fn what_is_no_transaction_is_refused() {
 
 /// Larger than a frame: its answer comes later than those of others.
 #[test]
-fn large_transactions_of_many_are_each_answered() {
+fn large_concurrent_transactions_are_all_answered() {
     let directory = Directory::new("http-large");
     let server = start(http_too(journal(&directory, StorePolicy::Never)));
     let body = "x".repeat(1_000);
@@ -114,7 +114,7 @@ fn large_transactions_of_many_are_each_answered() {
 /// A large commit waits for room in the log, which no other client asks for: the reactors have no
 /// connections.
 #[test]
-fn a_large_commit_that_has_come_in_is_done_though_the_server_stops() {
+fn large_commit_completes_while_server_stops() {
     let directory = Directory::new("http-stop-commit");
     let server = start(http_too(journal(&directory, StorePolicy::Always)));
     let mut http = Http::to(&server);
