@@ -30,7 +30,7 @@ fn sets(sets: &[&[&str]]) -> BTreeSet<Vec<String>> {
 }
 
 #[test]
-fn reads_see_writes_at_once_and_end_with_the_file() {
+fn reads_see_writes_at_once() {
     let (disk, file) = disk_with("a", b"hello");
     disk.write(&file, 3, b"p!", WriteMode::Synced).expect(DISK);
     let mut buffer = [0; 9];
@@ -41,7 +41,7 @@ fn reads_see_writes_at_once_and_end_with_the_file() {
 }
 
 #[test]
-fn a_kill_keeps_what_was_written_but_not_for_a_power_cut() {
+fn kill_keeps_unsynced_writes() {
     let (disk, file) = disk_with("a", b"hello");
     disk.sync_directory().expect(DISK);
     disk.kill();
@@ -57,7 +57,7 @@ fn a_kill_keeps_what_was_written_but_not_for_a_power_cut() {
 }
 
 #[test]
-fn a_name_without_a_directory_sync_may_vanish_with_its_synced_content() {
+fn name_without_directory_sync_may_vanish() {
     let (disk, file) = disk_with("a", b"hello");
     disk.sync(&file).expect(DISK);
     assert_eq!(names_left(&disk), sets(&[&[], &["a"]]));
@@ -91,7 +91,7 @@ fn names_are_unique_and_must_exist() {
 }
 
 #[test]
-fn each_call_can_be_failed_by_its_number() {
+fn disk_calls_fail_by_number() {
     let (disk, file) = disk_with("a", b"hello");
     assert_eq!(disk.calls(), 2);
     disk.inject(3, Fault::Io);
@@ -107,7 +107,7 @@ fn each_call_can_be_failed_by_its_number() {
 }
 
 #[test]
-fn a_crash_in_a_call_ends_all_calls_until_the_restart() {
+fn crash_fails_calls_until_restart() {
     for (moment, lengths) in
         [(Moment::Before, vec![5]), (Moment::During, vec![5, 9]), (Moment::After, vec![9])]
     {
@@ -128,7 +128,7 @@ fn a_crash_in_a_call_ends_all_calls_until_the_restart() {
 }
 
 #[test]
-fn a_quota_refuses_growth_and_nothing_else() {
+fn quota_refuses_only_growth() {
     let (disk, file) = disk_with("a", b"hello");
     disk.set_quota(Some(6));
     assert_eq!(
@@ -144,7 +144,7 @@ fn a_quota_refuses_growth_and_nothing_else() {
 }
 
 #[test]
-fn rot_changes_what_is_read_and_survives_a_power_cut() {
+fn rot_survives_a_power_cut() {
     let (disk, file) = disk_with("a", b"hello");
     disk.sync(&file).expect(DISK);
     disk.sync_directory().expect(DISK);
@@ -155,7 +155,7 @@ fn rot_changes_what_is_read_and_survives_a_power_cut() {
 }
 
 #[test]
-fn calls_in_flight_at_a_crash_stop_anywhere() {
+fn calls_in_flight_stop_anywhere() {
     let mut seen = BTreeSet::new();
     for seed in 0..100 {
         let (disk, file) = disk_with("a", b"");

@@ -43,7 +43,7 @@ fn all(found: &[(u64, Kept)]) -> BTreeMap<u64, Found> {
 }
 
 #[test]
-fn any_prefix_is_accepted_when_nobody_was_told() {
+fn history_accepts_prefixes_without_replies() {
     let history = history(StorePolicy::Always);
     for found in [
         vec![],
@@ -57,7 +57,7 @@ fn any_prefix_is_accepted_when_nobody_was_told() {
 }
 
 #[test]
-fn what_is_no_prefix_is_rejected() {
+fn history_rejects_other_than_prefixes() {
     let history = history(StorePolicy::Always);
     for found in [
         vec![(2, kept("q", 0))],
@@ -73,7 +73,7 @@ fn what_is_no_prefix_is_rejected() {
 }
 
 #[test]
-fn what_a_client_was_told_survives_as_its_policy_says() {
+fn history_keeps_replies_by_policy() {
     let late = Nanos::from_millis(90);
     let early = Nanos::from_millis(60);
     let shorter = [(1, kept("q", 0)), (2, kept("q", 0))];
@@ -95,7 +95,7 @@ fn what_a_client_was_told_survives_as_its_policy_says() {
 }
 
 #[test]
-fn a_message_of_another_level_survives_as_its_own_level_says() {
+fn history_keeps_messages_by_own_level() {
     let found = [(1, kept("q", 0))];
     for (level, fall, may_be_lost) in [
         (Durability::None, Fall::Process, true),
@@ -115,7 +115,7 @@ fn a_message_of_another_level_survives_as_its_own_level_says() {
 }
 
 #[test]
-fn what_memory_alone_keeps_is_no_part_of_any_prefix() {
+fn history_excludes_messages_in_memory() {
     let mut history = history(StorePolicy::Always);
     history.push(5, 3, nature(Durability::None), Some(kept("q", 0)));
     history.push(6, 4, SYNCED, Some(kept("q", 0)));
@@ -126,14 +126,14 @@ fn what_memory_alone_keeps_is_no_part_of_any_prefix() {
 }
 
 #[test]
-fn a_confirmed_delete_never_comes_back() {
+fn confirmed_delete_never_comes_back() {
     let mut history = history(StorePolicy::Always);
     history.told(Nanos::ZERO, 3..4);
     assert!(!accepts(&history, Fall::Power, &[(1, kept("q", 5)), (2, kept("q", 0))]));
 }
 
 #[test]
-fn what_was_lost_once_cannot_rise_again() {
+fn history_rejects_return_of_lost() {
     let mut history = history(StorePolicy::Always);
     let one = [(1, kept("q", 0))];
     history.recover(Fall::Power, Nanos::ZERO, Nanos::ZERO, &all(&one));
@@ -143,7 +143,7 @@ fn what_was_lost_once_cannot_rise_again() {
 }
 
 #[test]
-fn a_step_is_kept_or_lost_as_a_whole() {
+fn history_step_is_kept_whole() {
     let mut history = history(StorePolicy::Always);
     history.push(5, 3, SYNCED, Some(kept("q", 0)));
     history.push(5, 4, SYNCED, Some(kept("q", 0)));
@@ -154,7 +154,7 @@ fn a_step_is_kept_or_lost_as_a_whole() {
 }
 
 #[test]
-fn delays_end_and_leases_are_not_durable() {
+fn history_delays_end_leases_vanish() {
     let hidden = |standing| Some((kept("q", 0).0, standing));
     let now = Nanos::from_millis(100);
     let mut history = History::new(StorePolicy::Always, LAG);
@@ -177,7 +177,7 @@ fn delays_end_and_leases_are_not_durable() {
 }
 
 #[test]
-fn what_expired_is_found_where_it_was_or_among_the_dead_letters() {
+fn expired_message_may_be_dead_letter() {
     let (before, after) = (Nanos::from_millis(50), Nanos::from_millis(150));
     for (expires, may_be_dead) in [(before, true), (after, false)] {
         let mut history = History::new(StorePolicy::Always, LAG);
@@ -194,7 +194,7 @@ fn what_expired_is_found_where_it_was_or_among_the_dead_letters() {
 }
 
 #[test]
-fn a_message_that_nobody_was_given_may_be_in_any_subscription_of_its_topic() {
+fn hidden_message_may_change_subscription() {
     let mut history = History::new(StorePolicy::Always, LAG);
     let content = Content { failed: 1, ..kept("news|one/first/durable", 0).0 };
     history.push(1, 1, SYNCED, Some((content, Standing::Buried)));

@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn unsynced_sectors_are_kept_lost_or_older() {
+    fn unsynced_sectors_keep_or_lose_writes() {
         let mut image = Image::default();
         image.write_synced(0, &filled(1).repeat(2));
         image.write(0, &filled(2));
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_synced_write_settles_its_own_bytes_and_no_others() {
+    fn synced_write_settles_only_its_bytes() {
         let mut image = Image::default();
         image.write(0, &filled(1).repeat(3));
         image.write_synced(SECTOR_BYTES, &filled(2));
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_synced_part_of_a_sector_is_never_taken_back() {
+    fn synced_part_of_sector_stays() {
         let mut image = Image::default();
         image.write(0, &filled(1));
         image.write_synced(0, &[9, 9]);
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_sync_nothing_is_lost() {
+    fn sync_leaves_nothing_to_lose() {
         let mut image = Image::default();
         image.write(0, &filled(1));
         image.write(SECTOR_BYTES, &[2; 10]);
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_comes_back_until_it_is_synced() {
+    fn shortened_file_returns_until_synced() {
         let mut image = Image::default();
         image.write_synced(0, &filled(1).repeat(3));
         image.shorten(SECTOR_BYTES);
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_sync_forgets_and_a_later_one_lies() {
+    fn failed_sync_makes_later_one_lie() {
         let lost_for_good = (0..100).any(|seed| {
             let mut image = Image::default();
             image.write_synced(0, &filled(1));
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_write_is_cut_at_sectors() {
+    fn partial_write_is_cut_at_sectors() {
         let mut seen = std::collections::BTreeSet::new();
         for seed in 0..200 {
             let mut image = Image::default();

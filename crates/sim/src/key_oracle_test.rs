@@ -65,7 +65,7 @@ fn recovers(oracle: &Oracle, fall: Fall, fell: Nanos, found: &Picture) -> bool {
 }
 
 #[test]
-fn an_element_comes_once_from_the_right_end() {
+fn element_comes_once_from_right_end() {
     let mut oracle = oracle(StorePolicy::Always);
     assert!(accepts(&oracle, "LPOP l", &bulk("a")));
     for wrong in [bulk("b"), bulk("c"), bulk("x"), Value::Nil] {
@@ -77,7 +77,7 @@ fn an_element_comes_once_from_the_right_end() {
 }
 
 #[test]
-fn who_waits_longest_is_served_first_and_nobody_in_vain() {
+fn longest_wait_is_served_first() {
     let mut oracle = KeyOracle::new(StorePolicy::Always, Nanos::ZERO);
     oracle.waits(at(1), 1, &asked("BLPOP k l 0").words);
     oracle.waits(at(2), 2, &asked("BRPOP l 1").words);
@@ -93,7 +93,7 @@ fn who_waits_longest_is_served_first_and_nobody_in_vain() {
 }
 
 #[test]
-fn the_list_that_got_something_first_serves_first() {
+fn first_filled_list_serves_first() {
     let mut oracle = KeyOracle::new(StorePolicy::Always, Nanos::ZERO);
     oracle.waits(at(1), 1, &asked("BLPOP k l 0").words);
     oracle.waits(at(2), 2, &asked("BLPOP k 0").words);
@@ -109,7 +109,7 @@ fn the_list_that_got_something_first_serves_first() {
 }
 
 #[test]
-fn what_is_moved_for_one_who_waits_serves_behind_what_came_before() {
+fn moved_element_serves_behind_earlier_ones() {
     let mut oracle = KeyOracle::new(StorePolicy::Always, Nanos::ZERO);
     oracle.waits(at(1), 1, &asked("BLMOVE k m LEFT LEFT 0").words);
     oracle.waits(at(2), 2, &asked("BLPOP m l 0").words);
@@ -124,7 +124,7 @@ fn what_is_moved_for_one_who_waits_serves_behind_what_came_before() {
 }
 
 #[test]
-fn who_waits_is_served_though_another_of_its_keys_is_a_value_by_then() {
+fn wait_ignores_key_become_value() {
     let mut oracle = KeyOracle::new(StorePolicy::Always, Nanos::ZERO);
     oracle.waits(at(1), 1, &asked("BLPOP k l 0").words);
     oracle.answered(at(2), 2, &asked("SET k v"), &Value::ok());
@@ -135,7 +135,7 @@ fn who_waits_is_served_though_another_of_its_keys_is_a_value_by_then() {
 }
 
 #[test]
-fn a_wait_ends_with_its_time_and_not_before() {
+fn wait_ends_exactly_at_timeout() {
     let mut oracle = oracle(StorePolicy::Always);
     assert!(!passes(&oracle, |oracle| oracle.waits(at(9), 2, &asked("BLPOP l 0").words)));
     oracle.waits(at(10), 2, &asked("BLPOP k 0.5").words);
@@ -145,7 +145,7 @@ fn a_wait_ends_with_its_time_and_not_before() {
 }
 
 #[test]
-fn a_batch_is_done_where_nothing_changed_that_is_observed() {
+fn batch_runs_if_watched_unchanged() {
     let mut oracle = oracle(StorePolicy::Always);
     let all = batch(&["LPOP l", "RPUSH k x"]);
     let done = Value::Array(vec![bulk("a"), Value::Integer(1)]);
@@ -163,7 +163,7 @@ fn a_batch_is_done_where_nothing_changed_that_is_observed() {
 }
 
 #[test]
-fn what_was_told_survives_and_the_rest_is_a_prefix() {
+fn replies_survive_and_rest_is_prefix() {
     let mut oracle = oracle(StorePolicy::Always);
     for left in [&["a", "b", "c"][..], &["a", "b"], &["a"]] {
         assert!(recovers(&oracle, Fall::Power, at(10), &lists(&[("l", left)])), "{left:?}");
@@ -177,7 +177,7 @@ fn what_was_told_survives_and_the_rest_is_a_prefix() {
 }
 
 #[test]
-fn each_policy_promises_its_own() {
+fn policies_keep_their_own_promise() {
     let one = lists(&[("l", &["a"])]);
     for (policy, fall, fell, spared) in [
         (StorePolicy::Periodic(PERIOD), Fall::Process, at(6), true),
@@ -196,7 +196,7 @@ fn each_policy_promises_its_own() {
 }
 
 #[test]
-fn half_a_batch_is_never_found() {
+fn half_batch_is_never_found() {
     let mut oracle = oracle(StorePolicy::Always);
     let done = Value::Array(vec![bulk("a"), Value::Integer(1), Value::Integer(2)]);
     oracle.answered(at(5), 2, &batch(&["LPOP l", "RPUSH k x", "RPUSH k y"]), &done);
@@ -212,7 +212,7 @@ fn half_a_batch_is_never_found() {
 }
 
 #[test]
-fn what_was_popped_under_protection_never_returns_once_the_next_command_is_answered() {
+fn leased_pop_is_final_after_next_reply() {
     let mut oracle = KeyOracle::new(StorePolicy::Always, Nanos::ZERO);
     let needs = oracle.answered(at(1), 1, &asked("RPUSH p a"), &Value::Integer(1));
     oracle.told(at(1), needs);
@@ -235,7 +235,7 @@ fn what_was_popped_under_protection_never_returns_once_the_next_command_is_answe
 }
 
 #[test]
-fn what_is_over_is_not_there() {
+fn expired_key_is_not_there() {
     let mut oracle = oracle(StorePolicy::Always);
     oracle.answered(at(4), 1, &asked("PEXPIRE l 100"), &Value::Integer(1));
     oracle.told(at(5), 4);

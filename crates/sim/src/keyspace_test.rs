@@ -47,7 +47,7 @@ fn lists_are_as_in_redis() {
 }
 
 #[test]
-fn values_and_deadlines_are_as_in_redis() {
+fn values_and_deadlines_match_redis() {
     run(&[
         ("SET v a PX 2500", "Simple(\"OK\")"),
         ("PTTL v", "About(1500)"),
@@ -70,7 +70,7 @@ fn values_and_deadlines_are_as_in_redis() {
 }
 
 #[test]
-fn what_is_popped_from_a_protected_list_is_taken_with_the_next_command() {
+fn protected_pop_settles_with_next_command() {
     let asking = Asking { now: Nanos::from_secs(1), ahead: 0, client: 1 };
     let mut keyspace = Keyspace::default();
     keyspace.execute(asking, &words(&["RPUSH", "p", "a", "b"]));

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checksum_is_castagnolis() {
+    fn checksum_is_castagnolis() {
         // The check value of the catalogue of CRCs for "123456789".
         assert_eq!(crc32c(b"123456789"), 0xE306_9283);
     }

@@ -56,7 +56,7 @@ fn order_within_priority_is_checked() {
 }
 
 #[test]
-fn a_leased_message_goes_to_nobody_else_until_its_lease_is_lost() {
+fn leased_message_waits_for_lease_end() {
     let mut oracle = oracle(&[put(0, 0)]);
     oracle.answered(at(10), 2, &reserve(), &delivered(1));
     assert!(!accepts(&oracle, 100, 3, &reserve(), &delivered(1)));
@@ -67,7 +67,7 @@ fn a_leased_message_goes_to_nobody_else_until_its_lease_is_lost() {
 }
 
 #[test]
-fn only_the_holder_may_settle() {
+fn settling_needs_the_holder() {
     let mut oracle = oracle(&[put(0, 0)]);
     oracle.answered(at(10), 2, &reserve(), &delivered(1));
     for wish in [
@@ -97,7 +97,7 @@ fn ids_and_bodies_are_checked() {
 }
 
 #[test]
-fn a_paused_queue_delivers_nothing() {
+fn paused_queue_delivers_nothing() {
     let mut oracle = oracle(&[put(0, 0)]);
     let pause = Wish::Pause { queue: "q".into(), seconds: 1 };
     oracle.answered(at(10), 1, &pause, &Reply::Done);
@@ -107,7 +107,7 @@ fn a_paused_queue_delivers_nothing() {
 }
 
 #[test]
-fn kicks_take_the_buried_first_in_the_order_of_their_burial() {
+fn kicks_take_buried_in_burial_order() {
     let mut oracle = oracle(&[put(0, 0), put(1, 0), put(2, 9)]);
     for id in [1, 2] {
         oracle.answered(at(10 + id), 2, &reserve(), &delivered(id));
@@ -125,7 +125,7 @@ fn kicks_take_the_buried_first_in_the_order_of_their_burial() {
 }
 
 #[test]
-fn after_a_recovery_leases_and_pauses_are_gone() {
+fn recovery_ends_leases_and_pauses() {
     let mut oracle = oracle(&[put(0, 0)]);
     oracle.answered(at(10), 2, &reserve(), &delivered(1));
     let pause = Wish::Pause { queue: "q".into(), seconds: 9 };

@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_written_as_the_protocol_says() {
+    fn command_encodes_as_resp_array() {
         let mut client = RedisClient::new(1);
         client.send(words(&["LPUSH", "l1", ""]));
         let sent: Vec<u8> = client.outbound.iter().copied().collect();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_what_was_collected() {
+    fn exec_batches_the_queued_commands() {
         let mut client = RedisClient::new(1);
         let push = words(&["LPUSH", "l1", "a"]);
         let all = [words(&["MULTI"]), push.clone(), words(&["EXEC"]), push.clone()];
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_read_with_its_last_byte() {
+    fn reply_is_read_with_last_byte() {
         let mut client = RedisClient::new(1);
         client.send(words(&["PING"]));
         client.hear(b"+PO", |_, _, _| panic!("it is not whole"));

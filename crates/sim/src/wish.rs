@@ -392,7 +392,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_are_read_when_they_are_whole() {
+    fn replies_parse_only_when_whole() {
         let bytes = b"RESERVED 5 4\r\na\r\nb\r\nDELETED\r\nWATCH";
         for cut in 0..20 {
             assert_eq!(Answer::parse(&bytes[..cut]), None, "{cut} bytes");
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn wishes_are_written_as_the_protocol_says() {
+    fn wishes_encode_as_beanstalkd_commands() {
         let put = Wish::Put {
             queue: "q".into(),
             priority: 1,

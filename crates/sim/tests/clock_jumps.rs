@@ -136,7 +136,7 @@ fn filled() -> (Process, [MessageId; 3]) {
 }
 
 #[test]
-fn a_clock_that_is_set_back_makes_nothing_wait_longer() {
+fn clock_set_back_prolongs_no_wait() {
     let (process, [delayed, mortal, ready]) = filled();
     let mut process = process.restart(START.since(YEAR + YEAR));
     assert!(process.now >= START && process.now < START + MINUTE, "time goes on: {}", process.now);
@@ -150,7 +150,7 @@ fn a_clock_that_is_set_back_makes_nothing_wait_longer() {
 }
 
 #[test]
-fn a_clock_that_is_set_forward_ends_what_has_an_end_and_nothing_else() {
+fn clock_set_forward_ends_due_deadlines() {
     let (process, [delayed, mortal, ready]) = filled();
     let mut process = process.restart(START + Nanos(10 * YEAR.0));
     assert_eq!(process.state(delayed), Some(MessageState::Ready));
@@ -161,7 +161,7 @@ fn a_clock_that_is_set_forward_ends_what_has_an_end_and_nothing_else() {
 }
 
 #[test]
-fn leases_delays_and_deadlines_are_as_long_as_ever_after_a_visit_to_the_future() {
+fn deadlines_keep_length_after_clock_excursion() {
     let (process, [_, _, ready]) = filled();
     let future = START + Nanos(30 * YEAR.0);
     let mut process = process.restart(future);

@@ -31,7 +31,7 @@ fn lives(adapt: impl Fn(&mut Scenario, &mut Rng)) -> Tally {
 }
 
 #[test]
-fn who_finds_memory_full_waits_in_line_and_not_for_ever() {
+fn memory_full_sends_wait_bounded_time() {
     let total = lives(|scenario, _| {
         (scenario.policy, scenario.journal.policy) = (StorePolicy::Memory, StorePolicy::Memory);
     });
@@ -41,7 +41,7 @@ fn who_finds_memory_full_waits_in_line_and_not_for_ever() {
 }
 
 #[test]
-fn bodies_leave_memory_and_come_back_as_they_were() {
+fn bodies_leave_memory_and_come_back() {
     let total = lives(|_, _| ());
     assert!(total.spilled > 2 * SEEDS, "{total}");
     assert!(total.scarcity.waits > SEEDS, "{total}");
@@ -80,7 +80,7 @@ fn elements_wait_among_messages() {
 
 /// Places are scarce as well, in queues or in lists.
 #[test]
-fn who_lacks_a_place_and_memory_waits_for_both() {
+fn sends_wait_for_place_and_memory() {
     let total = lives(|scenario, rng| {
         scenario.steps = 500;
         if rng.coin() {
@@ -98,7 +98,7 @@ fn who_lacks_a_place_and_memory_waits_for_both() {
 /// While a line waits for memory and no time passes, all receives and settlements are answered, and
 /// the memory that they free lets the line go on.
 #[test]
-fn who_takes_and_settles_waits_for_no_memory_and_lets_others_go_on() {
+fn settling_needs_no_memory_unblocks_sends() {
     for policy in [StorePolicy::Memory, StorePolicy::Always] {
         let mut world = world(policy);
         let [worker, first, second] = [(); 3].map(|()| world.connect(Character::Anyone));
@@ -133,7 +133,7 @@ fn who_takes_and_settles_waits_for_no_memory_and_lets_others_go_on() {
 /// asserts that memory stays within its bounds. Once the disk has written them, sends are taken
 /// again.
 #[test]
-fn while_the_disk_stalls_no_more_is_taken_than_there_is_memory_for() {
+fn stalled_disk_keeps_memory_within_limit() {
     let disk = FaultyDisk::new(1);
     let mut world = world_on(&disk, StorePolicy::Always, 24 * 1024);
     (disk.calls()..disk.calls() + 100).for_each(|call| disk.inject(call, Fault::Slow));
@@ -154,7 +154,7 @@ fn while_the_disk_stalls_no_more_is_taken_than_there_is_memory_for() {
 /// performed all the same. Bodies that came for its sake are no reason to wait again: else they
 /// would come again for ever.
 #[test]
-fn what_an_insertion_looks_into_is_not_in_its_own_way() {
+fn insertion_ignores_bodies_fetched_for_it() {
     for commands in [&["LINSERT l1 BEFORE p x"][..], &["MULTI", "LINSERT l1 BEFORE p x", "EXEC"]] {
         let disk = FaultyDisk::new(1);
         let mut world = world_on(&disk, StorePolicy::Always, 24 * 1024);

@@ -153,7 +153,7 @@ fn complains(scenario: impl Fn(u64) -> Scenario, defects: ServerDefects, of: &st
 }
 
 #[test]
-fn answers_of_amqp_before_the_sync_are_caught() {
+fn amqp_answers_before_sync_are_caught() {
     for policy in [StorePolicy::Always, PERIODIC, StorePolicy::Never] {
         let defects = ServerDefects { gate_is_open: true, ..ServerDefects::default() };
         assert!(is_caught(|seed| amqp(seed, policy), defects), "not noticed with {policy:?}");
@@ -161,7 +161,7 @@ fn answers_of_amqp_before_the_sync_are_caught() {
 }
 
 #[test]
-fn a_commit_that_is_torn_in_two_is_caught() {
+fn torn_commit_is_caught() {
     for policy in [StorePolicy::Always, PERIODIC, StorePolicy::Never] {
         let defects = ServerDefects { splits_commits: true, ..ServerDefects::default() };
         let scenario = |seed| Scenario {
@@ -176,7 +176,7 @@ fn a_commit_that_is_torn_in_two_is_caught() {
 }
 
 #[test]
-fn answers_of_redis_before_the_sync_are_caught() {
+fn redis_answers_before_sync_are_caught() {
     for policy in [StorePolicy::Always, PERIODIC, StorePolicy::Never] {
         let defects = ServerDefects { gate_is_open: true, ..ServerDefects::default() };
         assert!(is_caught(|seed| redis(seed, policy), defects), "not noticed with {policy:?}");
@@ -184,7 +184,7 @@ fn answers_of_redis_before_the_sync_are_caught() {
 }
 
 #[test]
-fn a_batch_that_is_torn_in_two_is_caught() {
+fn torn_batch_is_caught() {
     for policy in [StorePolicy::Always, PERIODIC, StorePolicy::Never] {
         let lists = Some(ListDefect::SplitsBatches);
         let scenario = |seed| Scenario {
@@ -199,7 +199,7 @@ fn a_batch_that_is_torn_in_two_is_caught() {
 }
 
 #[test]
-fn elements_that_a_crash_takes_are_missed() {
+fn elements_lost_by_crash_are_caught() {
     for policy in [StorePolicy::Always, PERIODIC, StorePolicy::Never] {
         let lists = Some(ListDefect::PushesToMemory);
         let defects = ServerDefects { lists, ..ServerDefects::default() };
@@ -209,7 +209,7 @@ fn elements_that_a_crash_takes_are_missed() {
 
 /// The complaint shows the wrong answer beside the right one.
 #[test]
-fn elements_that_come_twice_or_never_or_from_the_wrong_end_are_caught() {
+fn wrong_pops_are_caught() {
     for defect in [ListDefect::PopsFromWrongEnd, ListDefect::GivesTwice, ListDefect::LosesOne] {
         let defects = ServerDefects { lists: Some(defect), ..ServerDefects::default() };
         let scenario = |seed| redis(seed, StorePolicy::Always);
@@ -220,7 +220,7 @@ fn elements_that_come_twice_or_never_or_from_the_wrong_end_are_caught() {
 /// Each defect with each policy that it can harm. Under `always` the log is neither flushed nor
 /// written without a sync, so that two of them have nothing to spoil there.
 #[test]
-fn each_defect_is_caught_with_each_policy() {
+fn defects_are_caught_under_every_policy() {
     for (defect, faults_per_million) in DEFECTS {
         for policy in [StorePolicy::Always, PERIODIC, StorePolicy::Never] {
             let flushes = matches!(defect, Defect::BuffersWrites | Defect::RetriesSync);

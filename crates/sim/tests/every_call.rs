@@ -127,7 +127,7 @@ fn share_of(script: &Scenario) -> u64 {
 }
 
 #[test]
-fn a_crash_at_any_call_loses_nothing_that_was_promised() {
+fn crash_at_any_call_loses_nothing() {
     for mut script in scripts() {
         let calls = run(&script, &[], 1).calls;
         let is_plain = script.amqp_clients + script.redis_clients == 0;
@@ -146,7 +146,7 @@ fn a_crash_at_any_call_loses_nothing_that_was_promised() {
 }
 
 #[test]
-fn a_crash_at_any_call_of_a_recovery_loses_nothing_either() {
+fn crash_during_recovery_loses_nothing() {
     for mut script in scripts() {
         let calls = run(&script, &[], 1).calls;
         script.fall = Some(Fall::Power);
@@ -161,7 +161,7 @@ fn a_crash_at_any_call_of_a_recovery_loses_nothing_either() {
 }
 
 #[test]
-fn a_fault_in_any_call_ends_confirming_and_loses_nothing() {
+fn fault_in_any_call_ends_confirming() {
     for script in scripts() {
         let calls = run(&script, &[], 1).calls;
         for fault in [Fault::Io, Fault::Full, Fault::Short] {
@@ -182,7 +182,7 @@ fn a_fault_in_any_call_ends_confirming_and_loses_nothing() {
 }
 
 #[test]
-fn a_slow_call_makes_nothing_true_that_is_not() {
+fn slow_call_is_no_failure() {
     for mut script in scripts() {
         script.stalls = true;
         let calls = run(&script, &[], 1).calls;

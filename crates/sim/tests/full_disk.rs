@@ -105,29 +105,29 @@ fn drain_one_by_one(bytes: usize, order: impl Fn(&mut Vec<u64>)) {
 }
 
 #[test]
-fn a_full_disk_of_large_messages_is_drained_oldest_first() {
+fn full_disk_large_messages_oldest_first() {
     drain_one_by_one(10_000, |_| {});
 }
 
 #[test]
-fn a_full_disk_of_large_messages_is_drained_newest_first() {
+fn full_disk_large_messages_newest_first() {
     drain_one_by_one(10_000, |ids| ids.reverse());
 }
 
 #[test]
-fn a_full_disk_of_small_messages_is_drained_oldest_first() {
+fn full_disk_small_messages_oldest_first() {
     drain_one_by_one(10, |_| {});
 }
 
 #[test]
-fn a_full_disk_of_small_messages_is_drained_crosswise() {
+fn full_disk_small_messages_crosswise() {
     // Every seventh: no segment is empty before the end.
     drain_one_by_one(100, |ids| ids.sort_by_key(|id| (id % 7, *id)));
 }
 
 /// Live records of all segments are put together, also once settling has begun the reserve.
 #[test]
-fn messages_are_stored_again_long_before_a_full_disk_is_empty() {
+fn full_disk_stores_again_before_empty() {
     let cases = BOUNDS.into_iter().flat_map(|bound| {
         // Also of a reserve that is much smaller than a segment, as it usually is.
         [(500, 64), (2000, 64), (5000, 64), (500, 16), (2000, 16)].map(|(n, kib)| (bound, n, kib))
@@ -151,7 +151,7 @@ fn messages_are_stored_again_long_before_a_full_disk_is_empty() {
 /// A reserve in which settling went on is whole again after a restart, though extents of files are
 /// larger than the rest of it. Else nothing could be settled any more, nor after the next restart.
 #[test]
-fn a_full_disk_is_drained_over_restarts() {
+fn full_disk_drains_over_restarts() {
     let falls = [(Fall::Process, 1), (Fall::Power, 1), (Fall::Power, 2), (Fall::Power, 3)];
     for (bound, fall) in BOUNDS.into_iter().flat_map(|it| falls.map(|fall| (it, fall))) {
         for between in [1, 3, 10, 40] {
@@ -187,7 +187,7 @@ fn drain_over_restarts(bound: Bound, (fall, seed): (Fall, u64), between: usize) 
 }
 
 #[test]
-fn puts_are_accepted_once_there_is_room() {
+fn puts_resume_once_device_has_room() {
     let (mut world, disk) = world(StorePolicy::Always, Bound::Device, 1024 * 1024);
     let client = world.connect(Character::Anyone);
     let ids = fill(&mut world, client, 5000);
@@ -199,7 +199,7 @@ fn puts_are_accepted_once_there_is_room() {
 }
 
 #[test]
-fn workers_that_only_release_do_not_use_up_the_room_for_deletes() {
+fn releases_leave_room_for_deletes() {
     for bytes in [100, 10_000] {
         let (mut world, _) = world(StorePolicy::Always, Bound::Device, 1536 * 1024);
         let client = world.connect(Character::Anyone);
@@ -222,7 +222,7 @@ fn workers_that_only_release_do_not_use_up_the_room_for_deletes() {
 }
 
 #[test]
-fn what_large_messages_leave_is_room_for_small_ones() {
+fn room_of_large_messages_fits_small() {
     for bound in BOUNDS {
         // Small messages need more of the snapshots' files, for which dead segments have to go.
         let (mut world, _) = world(StorePolicy::Always, bound, 1280 * 1024);
@@ -237,7 +237,7 @@ fn what_large_messages_leave_is_room_for_small_ones() {
 }
 
 #[test]
-fn a_limit_holds_over_restarts_and_may_be_lowered() {
+fn disk_limit_survives_restarts_and_lowering() {
     let (mut world, disk) = world(StorePolicy::Always, Bound::Limit, 3 * 1024 * 1024);
     let client = world.connect(Character::Anyone);
     let stored = fill(&mut world, client, 5000);
@@ -263,7 +263,7 @@ fn a_limit_holds_over_restarts_and_may_be_lowered() {
 /// With the limit segments become smaller. The reserve is of larger files then, which are not given
 /// back before there is another: for that there may be no room.
 #[test]
-fn a_full_disk_is_drained_though_segments_become_smaller() {
+fn full_disk_drains_with_smaller_segments() {
     for (bound, fall) in BOUNDS.into_iter().flat_map(|it| FALLS.map(|fall| (it, fall))) {
         let (mut world, disk) = world(StorePolicy::Always, bound, 3 * 1024 * 1024);
         let client = world.connect(Character::Anyone);
@@ -346,13 +346,13 @@ fn live(seed: u64) {
 }
 
 #[test]
-fn a_full_disk_is_drained_though_sizes_change_with_each_start() {
+fn full_disk_drains_with_changing_sizes() {
     (0..8).for_each(live);
 }
 
 /// The rest of the reserve was of larger files than the limit allowed, or too small for the largest
 /// message. Nothing was stored any more, though the store was empty.
 #[test]
-fn what_is_drained_is_filled_again_though_sizes_change_with_each_start() {
+fn drained_disk_refills_with_changing_sizes() {
     [144, 100_067].into_iter().for_each(live);
 }

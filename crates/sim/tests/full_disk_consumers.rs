@@ -206,20 +206,20 @@ fn reject_stretches(rejected: u64) -> u64 {
 }
 
 #[test]
-fn a_few_messages_that_became_dead_letters_are_compacted() {
+fn few_dead_letters_are_compacted() {
     assert!(reject_stretches(80) > 0);
 }
 
 /// They take more than there is to be gained.
 #[test]
-fn many_messages_that_became_dead_letters_stay_where_they_are() {
+fn many_dead_letters_are_not_compacted() {
     assert_eq!(reject_stretches(600), 0);
 }
 
 /// Copies that are rejected grow their one record beyond the largest frame that is accepted. The
 /// live rest of it is stated anew in one frame all the same.
 #[test]
-fn rejected_copies_of_a_large_message_are_compacted() {
+fn rejected_copies_of_message_are_compacted() {
     const COPIES: u64 = 40;
     let (topic, dead) = ("t".repeat(255), "d".repeat(255));
     let mut world = World::new(64 << 20, &dead);
@@ -257,7 +257,7 @@ fn queue(name: &str) -> Destination {
 /// Thousands of messages expire at once on a full disk. None can become a dead letter, since a dead
 /// letter takes more room. Each is hidden until there is room.
 #[test]
-fn what_expires_on_a_full_disk_is_hidden_and_moves_once_there_is_room() {
+fn expired_messages_hide_on_full_disk() {
     let mut world = World::new(2 << 20, "dead");
     world.produce(queue(&"q".repeat(255)));
     let lasting = Command::Put { link: LINK, message: small(), transaction: None };
@@ -281,7 +281,7 @@ fn what_expires_on_a_full_disk_is_hidden_and_moves_once_there_is_room() {
 
 /// Consumers that hold thousands of messages and are lost again and again use up no room.
 #[test]
-fn lost_consumers_on_a_full_disk_leave_all_that_they_held() {
+fn lost_consumers_use_no_disk_room() {
     let mut world = World::new(2 << 20, "dead");
     world.produce(queue("q"));
     let stored = world.fill(&small());
@@ -303,7 +303,7 @@ fn lost_consumers_on_a_full_disk_leave_all_that_they_held() {
 
 /// On a disk that has room but is too slow, due expiries wait for it.
 #[test]
-fn what_expires_waits_for_a_slow_disk() {
+fn expiry_waits_for_a_slow_disk() {
     const STORED: usize = 20_000;
     let mut world = World::new(64 << 20, "dead");
     world.produce(queue(&"q".repeat(255)));

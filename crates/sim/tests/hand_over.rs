@@ -709,7 +709,7 @@ const fn sole(events: &'static [Event], chores: &'static [Chore]) -> Script {
 }
 
 #[test]
-fn every_frame_is_written_and_every_reply_sent_without_a_further_event() {
+fn frames_and_replies_need_no_event() {
     for script in SCRIPTS {
         let Walk { states, stuck } = walk(script, Slip::None);
         println!("{script:?}: {states} states");
@@ -719,7 +719,7 @@ fn every_frame_is_written_and_every_reply_sent_without_a_further_event() {
 }
 
 #[test]
-fn each_slip_leaves_something_waiting_for_ever() {
+fn slips_leave_something_waiting_for_ever() {
     for slip in [
         Slip::LooksTooEarly,
         Slip::LastSleepsBlindly,

@@ -24,7 +24,7 @@ fn lives(adapt: impl Fn(&mut Scenario, &mut Rng)) -> Tally {
 }
 
 #[test]
-fn who_follows_and_receives_gets_what_is_there_whatever_falls() {
+fn http_clients_lose_nothing_over_crashes() {
     let total = lives(|scenario, rng| {
         scenario.falls_per_thousand = rng.pick(&[0, 3, 10, 30]);
     });
@@ -35,7 +35,7 @@ fn who_follows_and_receives_gets_what_is_there_whatever_falls() {
 /// A message that comes again under the name that its sender gave it is stored once, by any
 /// protocol, and over any falls between.
 #[test]
-fn what_is_sent_again_is_stored_once_whatever_falls() {
+fn repeated_send_stored_once_over_crashes() {
     let total = lives(|scenario, rng| {
         (scenario.amqp_clients, scenario.named_per_hundred) = (rng.between(1, 3), 80);
         // Also while the first is not confirmed yet.

@@ -165,7 +165,7 @@ fn run(seed: u64, fault: Option<(u64, Fault)>) -> (FaultyDisk, Run) {
 }
 
 #[test]
-fn a_power_cut_at_any_call_leaves_all_of_a_commit_or_nothing() {
+fn power_cut_keeps_commit_whole() {
     let (mut all, mut nothing, mut cut) = (0, 0, 0);
     for seed in 0..4 {
         let (_, Run { calls, confirmed }) = run(seed, None);
@@ -190,7 +190,7 @@ fn a_power_cut_at_any_call_leaves_all_of_a_commit_or_nothing() {
 }
 
 #[test]
-fn a_fault_in_any_call_leaves_all_of_a_commit_or_nothing() {
+fn fault_keeps_commit_whole() {
     let (mut all, mut nothing) = (0, 0);
     for seed in 0..4 {
         let (_, Run { calls, .. }) = run(seed, None);
@@ -238,7 +238,7 @@ fn recover(disk: &FaultyDisk, seed: u64) -> Left {
 
 /// Recovery makes a directory fit to go on from: a crash in the middle of that changes nothing.
 #[test]
-fn a_power_cut_while_a_cut_commit_is_recovered_leaves_nothing_of_it() {
+fn power_cut_during_recovery_drops_commit() {
     let (_, Run { calls, .. }) = run(3, None);
     let mut recoveries = 0;
     for call in calls {

@@ -31,14 +31,14 @@ fn assert_kept(policy: StorePolicy, persistences: &[Persistence]) {
 }
 
 #[test]
-fn messages_in_memory_live_beside_durable_ones() {
+fn nonpersistent_messages_live_beside_durable_ones() {
     for policy in [StorePolicy::Always, PERIODIC, StorePolicy::Never] {
         assert_kept(policy, &[Persistence::Persistent, Persistence::NonPersistent]);
     }
 }
 
 #[test]
-fn written_and_synced_messages_live_beside_each_other() {
+fn written_messages_live_beside_synced_ones() {
     let levels = [Durability::Written, Durability::Synced].map(Persistence::Exactly);
     for policy in [StorePolicy::Always, PERIODIC, StorePolicy::Never] {
         assert_kept(policy, &levels);
@@ -48,7 +48,7 @@ fn written_and_synced_messages_live_beside_each_other() {
 /// Counts and absences waited only for frames as durable as the policy. So a crash could undo a
 /// message that asked for less, although a reply had told of it.
 #[test]
-fn counts_and_absences_wait_for_messages_that_ask_for_less_than_the_policy() {
+fn counts_wait_for_written_messages() {
     let mut scenario =
         scenario(75, StorePolicy::Always, &[Persistence::Exactly(Durability::Written)]);
     scenario.clients = 6;

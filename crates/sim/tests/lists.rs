@@ -103,7 +103,7 @@ fn run(scenario: &Scenario, disk_seed: u64, fault: Option<(u64, Moment)>) -> Tal
 }
 
 #[test]
-fn a_batch_is_whole_or_not_at_all_whatever_call_the_process_falls_in() {
+fn batch_is_whole_after_any_crash() {
     for policy in POLICIES {
         for fall in [Fall::Process, Fall::Power] {
             let scenario = Scenario { fall: Some(fall), ..scenario(policy) };
@@ -119,7 +119,7 @@ fn a_batch_is_whole_or_not_at_all_whatever_call_the_process_falls_in() {
 }
 
 #[test]
-fn a_batch_in_parts_is_noticed() {
+fn batch_in_parts_is_noticed() {
     for policy in POLICIES {
         let lists = Some(ListDefect::SplitsBatches);
         let defects = ServerDefects { lists, ..ServerDefects::default() };
@@ -136,7 +136,7 @@ fn a_batch_in_parts_is_noticed() {
 }
 
 #[test]
-fn a_store_of_memory_never_calls_the_disk() {
+fn memory_store_never_calls_the_disk() {
     let scenario = scenario(StorePolicy::Memory);
     assert_eq!(run(&scenario, 1, None).calls, 0);
 }

@@ -60,7 +60,7 @@ fn said(error: impl std::fmt::Display) -> String {
 }
 
 #[test]
-fn rot_before_the_tail_is_refused_or_harmless() {
+fn rot_before_tail_refused_or_harmless() {
     let disk = store();
     let truth = open(&disk.fork()).expect("the store is sound");
     assert_eq!(truth.len(), 100);

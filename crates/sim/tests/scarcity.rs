@@ -33,7 +33,7 @@ fn lives_from(
 }
 
 #[test]
-fn who_finds_a_queue_full_waits_in_line_and_not_for_ever() {
+fn full_queue_sends_wait_bounded_time() {
     let total = lives(|scenario, rng| {
         let messages_max = Some(rng.between(1, 4));
         scenario.bound(QueueBounds { messages_max, ..QueueBounds::default() });
@@ -46,7 +46,7 @@ fn who_finds_a_queue_full_waits_in_line_and_not_for_ever() {
 }
 
 #[test]
-fn who_finds_a_queue_full_that_refuses_is_told_its_bound() {
+fn full_queue_refusal_names_its_bound() {
     let total = lives(|scenario, _| {
         scenario.bound(QueueBounds { when_full: WhenFull::Reject, ..scenario.bounds });
     });
@@ -55,7 +55,7 @@ fn who_finds_a_queue_full_that_refuses_is_told_its_bound() {
 }
 
 #[test]
-fn the_oldest_goes_where_that_is_the_rule() {
+fn full_queue_drops_oldest_by_rule() {
     for when_full in [WhenFull::DropOldest, WhenFull::DeadLetter] {
         let total = lives(|scenario, rng| {
             let messages_max = Some(rng.between(1, 4));
@@ -70,7 +70,7 @@ fn the_oldest_goes_where_that_is_the_rule() {
 
 /// On a device that is full at times: a send is refused if no message can go for it.
 #[test]
-fn the_oldest_goes_on_a_full_device_too() {
+fn full_device_queue_drops_oldest() {
     for when_full in [WhenFull::DropOldest, WhenFull::DeadLetter] {
         let total = lives_of(SEEDS / 5, |scenario, rng| {
             (scenario.clients, scenario.amqp_clients) = (rng.between(3, 6), 0);
@@ -96,7 +96,7 @@ fn the_oldest_goes_on_a_full_device_too() {
 /// Among consumers that fail and reject, topics and transactions: failures are then counted only in
 /// memory. A message that is to become a dead letter is hidden until there is room.
 #[test]
-fn consumers_and_transactions_go_on_with_a_full_device() {
+fn full_device_serves_consumers_and_transactions() {
     for when_full in [WhenFull::Block, WhenFull::DropOldest, WhenFull::DeadLetter] {
         let total = lives_of(SEEDS / 4, |scenario, rng| {
             (scenario.clients, scenario.redis_clients) = (rng.pick(&[0, 0, 2]), 0);
@@ -122,7 +122,7 @@ fn consumers_and_transactions_go_on_with_a_full_device() {
 
 /// The disk stands still for seconds at times, and everything that is to be durable waits for it.
 #[test]
-fn the_oldest_goes_while_the_disk_stalls_too() {
+fn full_queue_drops_oldest_during_stall() {
     for when_full in [WhenFull::DropOldest, WhenFull::DeadLetter] {
         // In the last life a fall leaves a doubt if a message was released to the back.
         let total = lives_from((1..=SEEDS / 4).chain([472]), |scenario, rng| {
@@ -158,7 +158,7 @@ fn lives_of_topics(adapt: impl Fn(&mut Scenario, &mut Rng)) -> Tally {
 }
 
 #[test]
-fn who_publishes_to_a_full_subscription_waits_in_line_and_not_for_ever() {
+fn full_subscription_publishes_wait_bounded_time() {
     let total = lives_of_topics(|scenario, rng| {
         let messages_max = Some(rng.between(1, 3));
         let bytes_max = rng.pick(&[None, None, Some(600)]);
@@ -171,7 +171,7 @@ fn who_publishes_to_a_full_subscription_waits_in_line_and_not_for_ever() {
 }
 
 #[test]
-fn who_publishes_to_a_full_subscription_that_refuses_is_told_its_bound() {
+fn full_subscription_refusal_names_its_bound() {
     let total = lives_of_topics(|scenario, _| {
         let bounds = QueueBounds { when_full: WhenFull::Reject, ..scenario.topic_bounds };
         scenario.bound_topics(bounds);
@@ -181,7 +181,7 @@ fn who_publishes_to_a_full_subscription_that_refuses_is_told_its_bound() {
 }
 
 #[test]
-fn the_oldest_of_a_subscription_goes_where_that_is_the_rule() {
+fn full_subscription_drops_oldest_by_rule() {
     for when_full in [WhenFull::DropOldest, WhenFull::DeadLetter] {
         let total = lives_of_topics(|scenario, rng| {
             let messages_max = Some(rng.between(1, 4));
@@ -196,7 +196,7 @@ fn the_oldest_of_a_subscription_goes_where_that_is_the_rule() {
 
 /// A subscriber beyond the bound hears so and goes; no publisher waits or is refused.
 #[test]
-fn who_does_not_take_what_is_published_is_disconnected() {
+fn full_subscription_disconnects_slow_consumer() {
     let total = lives_of_topics(|scenario, rng| {
         let (messages_max, when_full) = (Some(rng.between(1, 4)), WhenFull::Disconnect);
         let bounds =
@@ -209,7 +209,7 @@ fn who_does_not_take_what_is_published_is_disconnected() {
 
 /// Rules change while senders wait, messages go and subscribers are disconnected for them.
 #[test]
-fn rules_hold_from_when_they_are_given_and_survive_like_messages() {
+fn rules_hold_at_once_and_survive() {
     let total = lives(|scenario, rng| {
         (scenario.clients, scenario.redis_clients) = (rng.between(1, 4), 0);
         (scenario.amqp_clients, scenario.steps) = (rng.between(2, 6), 600);
@@ -238,7 +238,7 @@ fn lives_of_lists(adapt: impl Fn(&mut Scenario, &mut Rng)) -> Tally {
 }
 
 #[test]
-fn who_finds_a_list_full_waits_in_line_and_not_for_ever() {
+fn full_list_pushes_wait_bounded_time() {
     let total = lives_of_lists(|scenario, rng| {
         let messages_max = Some(rng.between(1, 4));
         let bytes_max = rng.pick(&[None, None, Some(600)]);
@@ -251,7 +251,7 @@ fn who_finds_a_list_full_waits_in_line_and_not_for_ever() {
 }
 
 #[test]
-fn who_finds_a_list_full_that_refuses_is_told_its_bound() {
+fn full_list_refusal_names_its_bound() {
     let total = lives_of_lists(|scenario, rng| {
         // No client consumes from a list for good, so none is disconnected for it.
         let when_full = rng.pick(&[WhenFull::Reject, WhenFull::Disconnect]);
@@ -262,7 +262,7 @@ fn who_finds_a_list_full_that_refuses_is_told_its_bound() {
 }
 
 #[test]
-fn the_oldest_element_goes_where_that_is_the_rule() {
+fn full_list_drops_oldest_by_rule() {
     for when_full in [WhenFull::DropOldest, WhenFull::DeadLetter] {
         let total = lives_of_lists(|scenario, rng| {
             let messages_max = Some(rng.between(1, 4));

@@ -61,7 +61,7 @@ fn end(world: &mut World<FaultyDisk>, waiting: u64, began: Nanos) {
 }
 
 #[test]
-fn jobs_in_memory_come_and_go_while_the_disk_stalls() {
+fn nonpersistent_jobs_pass_while_disk_stalls() {
     for policy in POLICIES {
         let (mut world, disk) = world(policy);
         let client = worker(&mut world);
@@ -73,7 +73,7 @@ fn jobs_in_memory_come_and_go_while_the_disk_stalls() {
 
 /// More is sent meanwhile than the log has prepared room for, and the disk prepares none.
 #[test]
-fn jobs_in_memory_come_and_go_while_others_wait_for_room() {
+fn nonpersistent_jobs_pass_without_log_room() {
     for policy in POLICIES {
         let (mut world, disk) = world(policy);
         let client = worker(&mut world);
@@ -100,7 +100,7 @@ fn jobs_in_memory_come_and_go_while_others_wait_for_room() {
 /// moment at which a client asks for it. Meanwhile senders, settlers, the log's room and its
 /// snapshots wait for a disk that stands still.
 #[test]
-fn work_in_memory_goes_on_among_all_else_while_the_disk_stalls() {
+fn nonpersistent_work_passes_among_stalled_work() {
     for seed in 1..=SEEDS {
         let mut rng = Rng::new(seed);
         let (mut world, disk) = world_of(seed, rng.pick(&POLICIES));
@@ -220,7 +220,7 @@ fn work_in_memory(world: &mut World<FaultyDisk>, client: u64) {
 }
 
 #[test]
-fn messages_of_amqp_in_memory_come_and_go_while_the_disk_stalls() {
+fn nonpersistent_amqp_passes_while_disk_stalls() {
     let (mut world, disk) = world(StorePolicy::Always);
     let [sender, receiver] = [world.connect_amqp("one"), world.connect_amqp("two")];
     let queue = Destination::Queue(QueueName::new("a").expect("a name"));
@@ -266,7 +266,7 @@ fn messages_of_amqp_in_memory_come_and_go_while_the_disk_stalls() {
 /// A commit of one frame, and one of several: the commit waits, and the messages that it gave back
 /// in memory do not.
 #[test]
-fn what_a_commit_gives_back_in_memory_is_there_while_the_disk_stalls() {
+fn nonpersistent_release_of_stalled_commit_returns() {
     for bytes in [100, 9_000] {
         let (mut world, disk) = world(StorePolicy::Always);
         let client = world.connect_amqp("one");

@@ -154,7 +154,7 @@ fn live(seed: u64, target: usize, bytes_max: u64) {
 }
 
 #[test]
-fn segments_stay_within_twice_what_lives_and_two() {
+fn segments_stay_within_twice_live_bytes() {
     for (seed, target) in [(1, 400), (2, 30), (3, 100)] {
         live(seed, target, 4_000);
         live(seed, target, 40);
@@ -162,7 +162,7 @@ fn segments_stay_within_twice_what_lives_and_two() {
 }
 
 #[test]
-fn tiny_messages_are_not_copied_for_ever() {
+fn tiny_messages_are_not_recopied() {
     let mut life = Life::new(1);
     for number in 0..30_000 {
         life.put(0);
@@ -197,7 +197,7 @@ const DELETE_BYTES: u64 = 3;
 /// Others have their turn between the portions. A message that came meanwhile is not told, nor one
 /// that went before it was looked at.
 #[test]
-fn what_the_log_is_kept_for_is_told_in_portions() {
+fn explain_goes_on_in_portions() {
     let mut life = Life::new(1);
     (0..9_000).for_each(|_| life.put(1));
     life.rest();

@@ -25,14 +25,14 @@ fn lives(spill_bytes_max: u64, adapt: impl Fn(&mut Scenario)) -> Tally {
 }
 
 #[test]
-fn what_left_memory_comes_back_as_it_was() {
+fn spilled_bodies_come_back_over_crashes() {
     let total = lives(ROOM, |_| ());
     assert!(total.spilled > 10 * SEEDS, "{total}");
     assert_eq!(total.failures, 0, "{total}");
 }
 
 #[test]
-fn what_stays_of_files_that_are_mostly_dead_comes_back_as_it_was() {
+fn spilled_bodies_survive_spill_compaction() {
     // Much is to come and go before the process falls.
     let total = lives(SMALL_FILES, |scenario| {
         (scenario.steps, scenario.falls_per_thousand) = (2_000, 2);
@@ -42,14 +42,14 @@ fn what_stays_of_files_that_are_mostly_dead_comes_back_as_it_was() {
 }
 
 #[test]
-fn where_there_is_no_more_room_bodies_stay_in_memory() {
+fn bodies_stay_with_full_spill() {
     let total = lives(LITTLE_ROOM, |_| ());
     assert!(total.spilled > SEEDS, "{total}");
     assert_eq!(total.failures, 0, "{total}");
 }
 
 #[test]
-fn a_full_device_ends_nobody_and_loses_nothing() {
+fn full_device_loses_nothing() {
     let total = lives(ROOM, |scenario| {
         scenario.quota = Some(scenario.journal.segment_bytes * 5);
         // It counts no failure, which their oracle does not know of.
@@ -60,7 +60,7 @@ fn a_full_device_ends_nobody_and_loses_nothing() {
 }
 
 #[test]
-fn a_disk_that_fails_ends_the_process() {
+fn failing_disk_ends_the_process() {
     let total = lives(ROOM, |scenario| {
         scenario.faults_per_million = 5_000;
         scenario.faults = vec![Fault::Io, Fault::Short];

@@ -161,7 +161,7 @@ fn thin(case: Case) {
 }
 
 #[test]
-fn a_full_log_of_which_messages_are_deleted_at_random_stores_again() {
+fn full_log_thinned_randomly_stores_again() {
     let sizes = [(1024, 32, 8_000, 5_000), (512, 16, 14_000, 5_000), (256, 256, 5_000, 2_500)];
     for (segment_kib, reserve_kib, log_kib, message_bytes) in sizes {
         let sizes = Case { segment_kib, reserve_kib, log_kib, message_bytes, ..CASE };

@@ -137,7 +137,7 @@ fn run(scenario: &Scenario, disk_seed: u64, fault: Option<(u64, Moment)>) -> Tal
 }
 
 #[test]
-fn a_commit_is_whole_or_not_at_all_whatever_call_the_process_falls_in() {
+fn commit_is_whole_after_any_crash() {
     for policy in POLICIES {
         for fall in [Fall::Process, Fall::Power] {
             let scenario = Scenario { fall: Some(fall), ..scenario(policy) };
@@ -153,7 +153,7 @@ fn a_commit_is_whole_or_not_at_all_whatever_call_the_process_falls_in() {
 }
 
 #[test]
-fn a_commit_in_parts_is_noticed() {
+fn commit_in_parts_is_noticed() {
     for policy in POLICIES {
         let defects = ServerDefects { splits_commits: true, ..ServerDefects::default() };
         let scenario = Scenario { fall: Some(Fall::Power), defects, ..scenario(policy) };
@@ -169,7 +169,7 @@ fn a_commit_in_parts_is_noticed() {
 }
 
 #[test]
-fn what_is_in_memory_alone_never_calls_the_disk() {
+fn nonpersistent_work_never_calls_the_disk() {
     for policy in POLICIES {
         let disk = FaultyDisk::new(1);
         // There is memory for all: nothing goes to the spill.

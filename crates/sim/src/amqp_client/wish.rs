@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_draft_says_all_that_it_is() {
+    fn draft_encodes_all_its_fields() {
         let body = Rc::from(b"body".as_slice());
         let (ttl, send_id) = (Some(9), Some(Rc::from("mine")));
         let draft = Draft { durable: true, priority: 7, ttl, delay: 5, send_id, body };

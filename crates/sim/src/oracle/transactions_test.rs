@@ -83,7 +83,7 @@ impl Told {
 }
 
 #[test]
-fn what_is_held_goes_to_nobody_and_no_one_gets_more_than_allowed() {
+fn oracle_checks_holding_and_credit() {
     let mut told = Told::new();
     for id in 1..=3 {
         told.puts(id);
@@ -98,7 +98,7 @@ fn what_is_held_goes_to_nobody_and_no_one_gets_more_than_allowed() {
 }
 
 #[test]
-fn only_the_holder_settles_and_what_is_accepted_never_comes_back() {
+fn oracle_lets_only_holder_settle() {
     let mut told = Told::new();
     told.puts(1);
     told.delivers(1, 0);
@@ -110,7 +110,7 @@ fn only_the_holder_settles_and_what_is_accepted_never_comes_back() {
 }
 
 #[test]
-fn failures_are_counted_and_the_last_one_makes_a_dead_letter() {
+fn oracle_counts_failures_to_dead_letter() {
     let mut told = Told::new();
     told.hears(1, &Command::Credit { link: LINK, limit: 9, bytes: u64::MAX, drain: false }, None);
     told.puts(1);
@@ -126,7 +126,7 @@ fn failures_are_counted_and_the_last_one_makes_a_dead_letter() {
 }
 
 #[test]
-fn a_transaction_is_nothing_before_its_commit_and_one_step_then() {
+fn transaction_is_one_step_at_commit() {
     let mut told = Told::new();
     told.puts(1);
     told.delivers(1, 0);
@@ -151,7 +151,7 @@ fn a_transaction_is_nothing_before_its_commit_and_one_step_then() {
 }
 
 #[test]
-fn a_topic_gives_to_each_subscription_and_what_ends_with_one_is_gone() {
+fn topic_copies_end_with_their_subscription() {
     let mut told = Told::new();
     let owned =
         |text| SubscriptionName { client: Some(name("one")), name: name(text), durable: true };

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_are_read_when_they_are_whole() {
+    fn replies_parse_only_when_whole() {
         let bytes = b"*3\r\n$4\r\na\r\nb\r\n:-7\r\n*-1\r\n+OK\r\n-WRONGTYPE no\r\n$-1\r\n";
         let first = b"*3\r\n$4\r\na\r\nb\r\n:-7\r\n*-1\r\n".len();
         for cut in 0..first {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_may_be_rounded_and_nothing_else() {
+    fn value_comparison_rounds_only_times() {
         let expected = Value::Array(vec![Value::About(5), Value::Integer(5)]);
         let read = |time, count| Value::Array(vec![Value::Integer(time), Value::Integer(count)]);
         assert!([4, 5, 6].iter().all(|time| read(*time, 5).is(&expected)));

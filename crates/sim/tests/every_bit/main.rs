@@ -458,7 +458,7 @@ fn names(text: &str, shelf: &Shelf, name: &str, byte: usize) -> bool {
 }
 
 #[test]
-fn every_bit_is_missed_or_does_not_matter() {
+fn flipped_bits_are_refused_or_harmless() {
     let disk = store();
     let every_bit = std::env::var_os("DUNLIN_EVERY_BIT").is_some();
     let contents: Vec<(String, usize)> =
