@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_ends_with_its_leader() {
+    fn group_ends_with_its_leader() {
         let mut shell = Command::new("sh");
         shell.args(["-c", "(sleep 60; echo late) & wait"]).stdout(Stdio::piped()).process_group(0);
         let mut child = spawn(&mut shell).unwrap();

@@ -74,14 +74,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_the_newest_count() {
+    fn newest_count_is_read() {
         let log = "  disk: 1 writes (4096 bytes), 1 syncs\n  queued:  1 writes\n\
                    counters: 0 connections\n  disk: 9559 writes (120508424 bytes), 9286 syncs\n";
         assert_eq!(last(log), Some(Disk { bytes: 120_508_424, syncs: 9286 }));
     }
 
     #[test]
-    fn reads_nothing_from_other_lines() {
+    fn other_lines_have_no_count() {
         assert_eq!(last("  log: 3 frames, 9 syncs\n"), None);
     }
 }

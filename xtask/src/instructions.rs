@@ -237,14 +237,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_callgrind_counted() {
+    fn callgrind_counts_are_read() {
         let output = "==7== Events    : Ir\n==7== Collected : 60310803\n==7== \n";
         assert_eq!(collected(output), Some(60_310_803));
         assert_eq!(collected("==7== Process terminating\n"), None);
     }
 
     #[test]
-    fn a_row_shows_what_it_adds() {
+    fn row_shows_added_instructions() {
         let table = table(&SUBJECTS[0], &[vec![1, 5_000, 7_000, 9_500, 8, 6_000], vec![0; 6]]);
         assert!(table.contains("| in: a transfer, and its disposition | 5,000 | 0 |\n"), "{table}");
         assert!(table.contains("| out: a transfer, and it is accepted | 2,000 | 0 |\n"), "{table}");
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_thousands() {
+    fn thousands_are_grouped() {
         let texts = [0, 999, 1_000, 14_741, 60_310_803].map(grouped);
         assert_eq!(texts, ["0", "999", "1,000", "14,741", "60,310,803"]);
     }

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_middle_counts() {
+    fn spread_has_median_and_ends() {
         let spread = Spread::of([3.0, 100.0, 7.0].into_iter());
         assert_eq!(spread, Some(Spread { median: 7.0, least: 3.0, greatest: 100.0 }));
         assert_eq!(Spread::of([].into_iter()), None);

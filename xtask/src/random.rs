@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_repeats_and_another_differs() {
+    fn seed_repeats_and_another_differs() {
         let numbers = |seed| {
             let mut random = Random::new(seed);
             (0..50).map(|_| random.below(1000)).collect::<Vec<_>>()

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_falls_silent_is_killed() {
+    fn silent_command_is_killed() {
         let log = std::env::temp_dir().join(format!("dunlin-xtask-{}-silent", std::process::id()));
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 1000"]);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_have_not_ended_are_named() {
+    fn unended_tests_are_named() {
         let output = "running 3 tests\ntest quick ... ok\n\
             test slow has been running for over 60 seconds\n\
             test hangs has been running for over 60 seconds\n\
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_long_before_the_end_is_shown() {
+    fn tail_shows_early_failures() {
         let mut lines = vec!["test one ... ok".to_owned(), "test two ... FAILED".to_owned()];
         lines.push("thread 'two' panicked at two.rs:1:".to_owned());
         lines.extend((0..1_000).map(|number| format!("line {number}")));

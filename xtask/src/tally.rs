@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn cargo_test_prints_a_line_for_each_binary() {
+    fn cargo_test_counts_each_binary() {
         let ok = "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out";
         let bad = "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured";
         check(Runner::Cargo, &format!("running 12 tests\n{ok}\n{bad}\n"), false, 15, 2);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn unittest_prints_what_ran_and_what_failed() {
+    fn unittest_counts_runs_and_failures() {
         check(Runner::Unittest, "Ran 40 tests in 9.0s\n\nOK\n", true, 40, 0);
         let bad = "Ran 40 tests in 9.0s\n\nFAILED (failures=1, errors=2, skipped=3)\n";
         check(Runner::Unittest, bad, false, 37, 3);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn go_prints_a_line_for_each_test() {
+    fn go_counts_each_test() {
         check(Runner::Go, "--- PASS: TestA (0.0s)\n--- FAIL: TestB (1.0s)\nFAIL\n", false, 1, 1);
         check(Runner::Go, "ok  \tx\t3.1s\n", true, 0, 1);
     }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn maven_counts_by_class_and_by_module() {
+    fn maven_counts_by_class_and_module() {
         let class = "[ERROR] Tests run: 9, Failures: 1, Errors: 2, Skipped: 1, Time elapsed: 1 s";
         let module = "[ERROR] Tests run: 20, Failures: 1, Errors: 2, Skipped: 3";
         let other = "[INFO] Tests run: 7, Failures: 0, Errors: 0, Skipped: 0";
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_simulation_ends_at_the_first_failure() {
+    fn simulation_ends_at_first_failure() {
         let begun = "1000 seeds, 5 crashes\n2000 seeds, 9 crashes\n";
         check(
             Runner::Simulation,
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_one_check() {
+    fn program_counts_as_one_check() {
         check(Runner::Program, "", true, 1, 0);
         check(Runner::Program, "12 failed", false, 0, 1);
     }

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_among_other_lines_and_failures_are_told_apart() {
+    fn answers_differ_from_lines_and_failures() {
         let mut asked = client(
             "read one; echo warning; echo \"{\\\"heard\\\":\\\"$one\\\"}\"
              read two; echo '{\"error\":\"closed\"}'; read three",

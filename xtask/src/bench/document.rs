@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn cases_are_chosen_by_name_or_its_beginning() {
+    fn cases_are_chosen_by_name_prefix() {
         let all = || vec![case("queue-plain"), case("queue-transacted"), case("topic-plain")];
         assert_eq!(chosen(all(), &options(&["--only", "queue"])).unwrap().len(), 2);
         assert_eq!(chosen(all(), &options(&["--only", "topic-plain"])).unwrap().len(), 1);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_reason_fits_into_a_cell() {
+    fn long_reason_fits_a_cell() {
         assert_eq!(first_line("\n  \nclosed\nat A.b\n"), "closed");
         assert_eq!(first_line(&"x".repeat(1000)).len(), 160);
     }

@@ -81,14 +81,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_a_librarys_version() {
+    fn library_version_is_found() {
         let path = "/m2/a/artemis-server-osgi-1.jar:/m2/b/artemis-server-2.55.0.jar\n";
         assert_eq!(library_of(path, "artemis-server").as_deref(), Some("artemis-server 2.55.0"));
         assert_eq!(library_of(path, "joram-mom-core"), None);
     }
 
     #[test]
-    fn reads_a_field() {
+    fn field_is_read() {
         let text = "processor\t: 0\nmodel name\t: A Processor\n";
         assert_eq!(field(text, "model name").as_deref(), Some("A Processor"));
     }

@@ -118,7 +118,7 @@ mod tests {
     };
 
     #[test]
-    fn shows_the_command_without_this_machines_paths() {
+    fn command_is_shown_without_local_paths() {
         let words = ["--rounds", "5", "--binary", "/a/b", "--only", "queue-plain-plain"];
         let options = Options::read(CHOICE, &words).unwrap();
         assert_eq!(options.words, " --rounds 5 --only queue-plain-plain");
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn quick_is_less_and_can_be_made_more() {
+    fn quick_lowers_rounds_unless_given() {
         assert_eq!(Options::read(CHOICE, &["--quick"]).unwrap().numbers(), "rounds 1");
         let more = Options::read(CHOICE, &["--rounds", "2", "--quick"]).unwrap();
         assert_eq!(more.number("rounds"), 2);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_it_does_not_know() {
+    fn unknown_options_are_refused() {
         for words in [["--speed", "9"], ["--rounds", "many"], ["--systems", "jorum"]] {
             assert!(Options::read(CHOICE, &words).is_err());
         }

@@ -206,21 +206,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_factor_says_how_many_times_as_fast_we_are() {
+    fn factor_says_how_much_faster() {
         assert_eq!(factor(Some(100.0), 50.0, false), "2.00");
         assert_eq!(factor(Some(100.0), 50.0, true), "0.50");
         assert_eq!(factor(None, 50.0, false), "");
     }
 
     #[test]
-    fn the_ends_are_shown_where_there_are_several_rounds() {
+    fn spread_shows_ends_of_several_rounds() {
         let of = |values: &[f64]| shown(Spread::of(values.iter().copied()).unwrap());
         assert_eq!(of(&[2.0]), "2.0");
         assert_eq!(of(&[200.0, 300.0, 250.0]), "250 (200 to 300)");
     }
 
     #[test]
-    fn what_failed_is_told_with_the_last_reason() {
+    fn failures_show_the_last_reason() {
         let (well, ill) = (Sample::default(), Sample::of_failure("a|b"));
         assert_eq!(failures(&[&well, &ill]), " 1 of 2 rounds failed: a/b |");
         assert_eq!(failures(&[&well]), "");

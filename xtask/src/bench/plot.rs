@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_picture_has_its_panels_and_a_line_a_system() {
+    fn picture_has_panels_and_system_lines() {
         let panel = |caption: &str| Panel {
             caption: caption.to_owned(),
             axes: ["messages", "ms"],
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_for_each_value_with_its_systems_name() {
+    fn bars_show_values_and_system_names() {
         let of = |value| vec![("dunlin".to_owned(), value), ("joram".to_owned(), 10.0 * value)];
         let svg = bars("T", "ms", &[("a".to_owned(), of(1.0)), ("b".to_owned(), of(2.0))]).unwrap();
         assert_eq!(svg.matches("<rect").count(), 1 + 4, "{svg}");
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measured_is_an_empty_picture() {
+    fn picture_without_samples_is_empty() {
         assert!(bars("T", "ms", &[]).is_ok());
         let empty = Panel { caption: String::new(), axes: ["", ""], lines: Vec::new() };
         assert!(panels(&[empty]).is_ok());

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_line_replaces_the_old_one_and_the_rest_stays() {
+    fn repeated_sample_replaces_the_old_one() {
         let mut raw = Raw { runs: vec![json!({"run": "a"})], samples: Vec::new() };
         let systems = ["dunlin", "joram"];
         raw.put(vec![sample("dunlin", "a"), sample("joram", "a")], &systems);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_values_are_read_back() {
         let file = std::env::temp_dir().join(format!("raw-{}.json", std::process::id()));
         let raw = Raw { runs: vec![json!({"run": "a"})], samples: vec![sample("joram", "a")] };
         fs::write(&file, raw.render()).unwrap();

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_may_have_any_name() {
+    fn process_may_have_any_name() {
         let stat = "7 (a) b) S 3 7 7 0 -1 0 1 2 3 4 120 30 7 3 20";
         assert_eq!(field(stat, 1), 3);
         assert_eq!(ticks(stat), 160);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn since_is_what_came_in_between() {
+    fn since_counts_the_difference() {
         let earlier = Usage { cpu_nanos: 1, written_bytes: 2, flushes: 3 };
         let later = Usage { cpu_nanos: 11, written_bytes: 22, flushes: 33 };
         let between = Usage { cpu_nanos: 10, written_bytes: 20, flushes: 30 };

@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_jobs_are_kept() {
+    fn exchange_keeps_the_job_count() {
         for (order, oldest) in [(Order::Oldest, true), (Order::Random, false)] {
             let mut jobs = (1..=100).collect::<VecDeque<u64>>();
             let mut random = Random::new(1);

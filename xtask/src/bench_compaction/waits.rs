@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_in_the_time_of_copying_that_it_touches() {
+    fn answer_counts_as_during_copying() {
         let begun = Instant::now();
         let at = |millis| begun + Duration::from_millis(millis);
         let looks = [(at(0), 0), (at(10), 0), (at(20), 5), (at(30), 5)];

@@ -93,14 +93,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passes_on_what_clients_understand() {
+    fn options_pass_on_to_clients() {
         let options = Options::read(&["--rounds", "2", "--bytes", "64"]).unwrap();
         assert_eq!(options.matrix, ["--rounds", "2", "--bytes", "64"]);
         assert_eq!(options.timed, ["--bytes", "64"]);
     }
 
     #[test]
-    fn refuses_what_it_does_not_know() {
+    fn unknown_options_are_refused() {
         assert!(Options::read(&["--speed", "9"]).is_err());
         assert!(Options::read(&["--rounds"]).is_err());
     }

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_the_line_among_others() {
+    fn row_is_read_among_others() {
         let row = Row::read("a warning\n{\"bench\":\"travel\",\"per_second\":9.500}\n").unwrap();
         let row = row.with("policy", "25ms").with_number("syncs", 3);
         assert_eq!(row.text("bench"), Some("travel"));
@@ -79,12 +79,12 @@ mod tests {
     }
 
     #[test]
-    fn a_line_cut_short_is_none() {
+    fn line_cut_short_is_none() {
         assert_eq!(Row::read("{\"bench\":\"travel\",\"per_sec"), None);
     }
 
     #[test]
-    fn a_failure_stays_one_line() {
+    fn failure_stays_one_line() {
         let row = Row::of_failure("Matrix", "dunlin", "say \"why\"\nat once}");
         assert!(row.failed());
         assert_eq!(row.text("error"), Some("say  why  at once}"));

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn no_sync_is_told_apart_from_few() {
+    fn zero_syncs_differ_from_few() {
         let none = row("{\"bench\":\"matrix\",\"syncs\":0}");
         let few = row("{\"bench\":\"matrix\",\"syncs\":1}");
         assert_eq!(syncs(&none, 1e6), "; 0");
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_shown() {
+    fn failed_row_is_shown() {
         let failed = row("{\"bench\":\"travel\",\"broker\":\"dunlin\",\"error\":\"closed\"}");
         assert!(render(&[failed]).contains("| failed |"));
     }

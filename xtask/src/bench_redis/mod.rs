@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_the_rate_of_redis_benchmark() {
+    fn redis_benchmark_rate_is_read() {
         let csv = "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\
                    \"p95_latency_ms\",\"p99_latency_ms\",\"max_latency_ms\"\n\
                    \"LPUSH a b\",\"151515.16\",\"0.5\",\"0.1\",\"0.4\",\"0.9\",\"1.1\",\"2\"\n";

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_whole_with_its_last_byte() {
+    fn answer_is_whole_with_last_byte() {
         for whole in [&b":17\r\n"[..], b"$3\r\nabc\r\n", b"$-1\r\n", b"$0\r\n\r\n"] {
             assert!(is_whole(whole).unwrap());
             for end in 0..whole.len() {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_an_array_of_words() {
+    fn request_is_array_of_words() {
         assert_eq!(request(&["RPOP", "list"]), b"*2\r\n$4\r\nRPOP\r\n$4\r\nlist\r\n");
     }
 }

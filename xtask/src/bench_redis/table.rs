@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_counts_and_a_failure_is_seen() {
+    fn cell_shows_median_or_failure() {
         let rounds = [3.0, 100.0, 7.0].map(|rate| figure(Some(rate)));
         assert_eq!(cell(rounds.iter()), "7 (0.2500)");
         assert_eq!(cell([figure(Some(1.0)), figure(None)].iter()), "failed");

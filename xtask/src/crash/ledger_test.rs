@@ -23,7 +23,7 @@ fn complaint(ledger: &Ledger) -> &str {
 }
 
 #[test]
-fn what_was_confirmed_and_is_there_is_fine() {
+fn confirmed_job_present_is_fine() {
     let (mut ledger, body) = one_job();
     ledger.settle(&found(&[(10, &body)]));
     assert_eq!(ledger.violations, Vec::<String>::new());
@@ -32,14 +32,14 @@ fn what_was_confirmed_and_is_there_is_fine() {
 }
 
 #[test]
-fn a_confirmed_job_may_not_be_lost() {
+fn confirmed_job_missing_is_lost() {
     let (mut ledger, _) = one_job();
     ledger.settle(&found(&[]));
     assert_eq!(complaint(&ledger), "job 0 (id Some(10)) is lost");
 }
 
 #[test]
-fn a_delivered_job_may_not_be_lost_though_its_put_was_never_answered() {
+fn delivered_job_missing_is_lost() {
     let mut ledger = Ledger::default();
     let (number, body) = ledger.intend_put(b"");
     assert_eq!(ledger.delivered(3, &body), Some(number));
@@ -48,7 +48,7 @@ fn a_delivered_job_may_not_be_lost_though_its_put_was_never_answered() {
 }
 
 #[test]
-fn an_unanswered_put_is_there_or_not() {
+fn unanswered_put_may_be_there() {
     for present in [true, false] {
         let mut ledger = Ledger::default();
         let (_, body) = ledger.intend_put(b"");
@@ -59,7 +59,7 @@ fn an_unanswered_put_is_there_or_not() {
 }
 
 #[test]
-fn what_a_check_found_gone_may_not_come_back() {
+fn job_found_gone_must_not_return() {
     let mut ledger = Ledger::default();
     let (_, body) = ledger.intend_put(b"");
     ledger.settle(&found(&[]));
@@ -68,7 +68,7 @@ fn what_a_check_found_gone_may_not_come_back() {
 }
 
 #[test]
-fn a_confirmed_delete_may_not_come_back() {
+fn confirmed_delete_must_not_return() {
     let (mut ledger, body) = one_job();
     ledger.intend_delete(0);
     ledger.deleted(0);
@@ -78,7 +78,7 @@ fn a_confirmed_delete_may_not_come_back() {
 }
 
 #[test]
-fn an_unanswered_delete_is_open_until_a_check() {
+fn unanswered_delete_is_open_until_check() {
     let (mut ledger, body) = one_job();
     ledger.intend_delete(0);
     ledger.settle(&found(&[(10, &body)]));
@@ -88,7 +88,7 @@ fn an_unanswered_delete_is_open_until_a_check() {
 }
 
 #[test]
-fn a_job_is_there_once_and_unchanged() {
+fn job_must_be_single_and_unchanged() {
     let (mut ledger, body) = one_job();
     ledger.settle(&found(&[(10, &body), (11, &body)]));
     assert!(ledger.violations.iter().any(|v| v == "job 0 is there twice, as 10 and 11"));
@@ -99,7 +99,7 @@ fn a_job_is_there_once_and_unchanged() {
 }
 
 #[test]
-fn bodies_that_nobody_sent_are_reported() {
+fn unsent_bodies_are_reported() {
     let (mut ledger, _) = one_job();
     assert_eq!(ledger.delivered(11, b"job 7 x"), None);
     assert_eq!(ledger.delivered(12, b"\0\0"), None);
@@ -107,7 +107,7 @@ fn bodies_that_nobody_sent_are_reported() {
 }
 
 #[test]
-fn an_id_stays_with_its_job() {
+fn id_stays_with_its_job() {
     let (mut ledger, body) = one_job();
     let (number, _) = ledger.intend_put(b"");
     ledger.inserted(number, 10, READY);
@@ -118,7 +118,7 @@ fn an_id_stays_with_its_job() {
 }
 
 #[test]
-fn a_late_reply_does_not_undo_what_another_client_did_since() {
+fn late_reply_undoes_no_newer_move() {
     let (mut ledger, body) = one_job();
     let moves = ledger.unplace(0);
     ledger.delivered(10, &body);

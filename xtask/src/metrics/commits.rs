@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_is_counted() {
+    fn commit_log_is_counted() {
         let log = concat!(
             "\u{1}engine: keep order\nBecause.\n\u{1}\n\n",
             " 2 files changed, 10 insertions(+), 3 deletions(-)\n",

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn every_crate_is_counted() {
+    fn crates_are_counted() {
         let house = House::read().expect("a git checkout");
         let all = Sums::of(&house, "all", &["crates/"]);
         let each = crates(&house).into_iter();

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outer_test_module_takes_only_its_declaration() {
+    fn outer_test_module_counts_its_declaration() {
         let text = "#[cfg(test)]\n#[path = \"x_test.rs\"]\nmod tests;\n\nfn a() {}\n";
         let counted = source("a.rs", text);
         assert_eq!((counted.prod, counted.test, counted.functions.len()), (2, 3, 1));

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn waves_are_flat_and_a_slope_is_not() {
+    fn gauge_waves_are_flat_slopes_rise() {
         assert!(gauges((0..90).map(|at| 100 + at % 7)).memory().is_flat());
         assert!(!gauges((0..90).map(|at| 100 + at)).memory().is_flat());
         let trend = gauges((0..9).map(|at| at * 10)).memory();

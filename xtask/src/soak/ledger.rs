@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_be_there_may_be_gone_and_what_must_may_not() {
+    fn ledger_misses_only_confirmed_messages() {
         let mut ledger = Ledger::default();
         let (first, _) = ledger.intend_send();
         let (second, body) = ledger.intend_send();
@@ -150,7 +150,7 @@ mod tests {
 
     /// The sender may get the confirmation, or read it, after a consumer had the message.
     #[test]
-    fn what_is_confirmed_late_may_be_gone() {
+    fn late_confirmed_message_may_be_gone() {
         let mut ledger = Ledger::default();
         let (number, body) = ledger.intend_send();
         assert_eq!(ledger.delivered(&body), Some(number));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_must_not_come_back() {
+    fn settled_message_must_not_return() {
         let mut ledger = Ledger::default();
         let (number, body) = ledger.intend_send();
         assert_eq!(ledger.delivered(&body), Some(number), "before it was confirmed");
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_memory_alone_kept_is_gone_with_its_server() {
+    fn forgotten_message_must_not_return() {
         let mut ledger = Ledger::default();
         let (number, body) = ledger.intend_send();
         ledger.confirmed(number);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_sent_is_noticed() {
+    fn unsent_message_is_noticed() {
         let mut ledger = Ledger::default();
         let (_, mut body) = ledger.intend_send();
         body.push(b'!');

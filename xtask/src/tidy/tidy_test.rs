@@ -6,7 +6,7 @@ use super::*;
 use crate::house::TextFile;
 
 #[test]
-fn the_house_is_tidy() {
+fn repository_is_tidy() {
     let house = House::read().expect("a git checkout");
     assert!(house.files.len() > 50, "few files: {}", house.files.len());
     let tally = run(&house);
@@ -25,7 +25,7 @@ fn lines(rule: fn(&House) -> Vec<Finding>, path: &str, text: &str) -> Vec<usize>
 }
 
 #[test]
-fn an_edge_outside_the_table_is_found() {
+fn edge_outside_table_is_found() {
     let manifest = "[dependencies]\ndunlin-model.workspace = true\ndunlin-disk = { path = \"x\" }\n\
                     [dev-dependencies]\ndunlin-sim.workspace = true\n";
     assert_eq!(
@@ -40,7 +40,7 @@ fn an_edge_outside_the_table_is_found() {
 }
 
 #[test]
-fn words_are_found_where_they_do_not_belong() {
+fn words_of_other_crates_are_found() {
     let text = "//! A Tube.\nstruct Queue;\n";
     assert_eq!(lines(words::protocol_words, "crates/engine/src/x.rs", text), [1]);
     assert_eq!(lines(words::protocol_words, "crates/beanstalk/src/x.rs", text), [0; 0]);
@@ -48,14 +48,14 @@ fn words_are_found_where_they_do_not_belong() {
 }
 
 #[test]
-fn parts_that_know_the_engine_are_found() {
+fn parts_importing_engine_are_found() {
     let text = "use crate::engine::Engine;\nimpl Engine {}\nimpl EngineOptions {}\n";
     assert_eq!(lines(parts::check, "crates/engine/src/store.rs", text), [1, 2]);
     assert_eq!(lines(parts::check, "crates/engine/src/commands/keys.rs", text), [0; 0]);
 }
 
 #[test]
-fn unsafe_code_and_syncs_are_found_outside_the_disk() {
+fn unsafe_code_and_syncs_are_found() {
     let text = "// fsync is unsafe to retry\nunsafe { libc::fsync(fd) };\nfile.sync_data()?;\n";
     assert_eq!(lines(words::unsafe_code, "crates/server/src/x.rs", text), [2]);
     assert_eq!(lines(words::syncs, "crates/server/src/x.rs", text), [2, 3]);
@@ -100,7 +100,7 @@ fn leftovers_without_an_issue_are_found() {
 }
 
 #[test]
-fn wide_lines_and_loose_ends_are_found() {
+fn wide_lines_and_line_ends_found() {
     let wide =
         format!("{}\n// https://{}\n\t{}\n", "x".repeat(101), "x".repeat(99), "x".repeat(97));
     assert_eq!(lines(layout::columns, "a.rs", &wide), [1, 3]);

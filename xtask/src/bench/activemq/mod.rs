@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_tables_of_twelve_and_a_question_for_each() {
+    fn activemq_cases_have_a_question_each() {
         let cases = ActiveMq.cases();
         assert_eq!(cases.len(), 24);
         assert_eq!(cases[0].label, "no store, plain, non-persistent");

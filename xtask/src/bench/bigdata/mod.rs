@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn three_stores_by_clients_and_three_with_readers() {
+    fn bigdata_cases_cover_stores_and_readers() {
         let cases = BigData.cases();
         assert_eq!(cases.len(), 21);
         assert_eq!(cases[7].name, "never-2");
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_of_transactions_or_of_trials() {
+    fn line_shows_transactions_or_trials() {
         let counts = json!({"committed": 90, "aborted": 10, "failed": 1, "nanos": 1e9,
             "flushes": 45, "written_bytes": 9000});
         let trials = json!({"trials": 5, "reads": 500, "errors": 0, "written": 7, "nanos": 1e9});

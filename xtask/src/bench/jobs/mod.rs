@@ -331,7 +331,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_system_has_its_cases_and_is_compared_with_its_protocol() {
+    fn systems_have_their_cases() {
         let cases = |system: &str| {
             let cases = Jobs.cases().into_iter().filter(|case| Jobs.applies(system, case));
             cases.map(|case| case.name).collect::<Vec<_>>().join(" ")

@@ -104,7 +104,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn growth_is_of_the_last_fifth_over_the_second() {
+    fn growth_compares_last_and_second_fifth() {
         assert_eq!(fifths(&sample()), Some([1.0, 2.0, 3.0, 4.0, 8.0]));
         assert_eq!(growth(&sample()), Some(4.0));
         assert_eq!(points(&sample())[1], (200.0, 2.0));

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_the_medians_of_its_rounds() {
+    fn line_shows_medians_of_rounds() {
         let case = &Joram.cases()[0];
         let text = page::lines(&Joram, case, &raw(vec![sample(), sample()]));
         assert_eq!(
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_shown_and_does_not_count() {
+    fn failed_round_is_shown_not_counted() {
         let failed = Sample::of_failure("closed").named("dunlin", "queue-plain-plain", 2, "a");
         let text = page::lines(&Joram, &Joram.cases()[0], &raw(vec![sample(), failed]));
         assert!(text.contains("| dunlin | 500 |"), "{text}");
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_has_a_table_and_a_picture() {
+    fn places_have_table_and_picture() {
         let text = page::render(&Joram, &Raw::default());
         for place in PLACES {
             assert!(text.contains(&format!("(joram-{place}.svg)")), "{text}");

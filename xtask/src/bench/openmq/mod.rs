@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_for_each_factor_and_mode() {
+    fn openmq_cases_have_a_question_each() {
         let cases = OpenMq.cases();
         assert_eq!(cases.len(), 26);
         assert!(cases.iter().all(|case| question(case).is_ok()));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_price_is_against_the_plain_case_and_against_the_other_mode() {
+    fn price_compares_plain_case_and_mode() {
         let raw = Raw {
             runs: Vec::new(),
             samples: vec![

@@ -27,39 +27,39 @@ fn sent_and_taken(middle: &str) -> String {
 }
 
 #[test]
-fn what_was_sent_and_taken_once_is_fine() {
+fn message_taken_once_is_fine() {
     fine(&sent_and_taken(""));
 }
 
 #[test]
-fn what_was_confirmed_and_never_comes_is_lost() {
+fn confirmed_message_missing_is_lost() {
     let lines = "send 1 m orders persistent\ncommit 1\ndone 1\ndrained\n";
     assert_eq!(complaint(lines), "unit 1 was confirmed, but m in orders never came");
 }
 
 #[test]
-fn a_subscription_that_missed_a_publication_lost_it() {
+fn subscription_missing_publication_lost_it() {
     let lines = "send 1 m east,west persistent\ncommit 1\ndone 1\n\
                  got 2 1 m west\ncommit 2\ndone 2\ndrained\n";
     assert_eq!(complaint(lines), "unit 1 was confirmed, but m in east never came");
 }
 
 #[test]
-fn what_was_taken_and_confirmed_must_not_come_again() {
+fn confirmed_take_must_not_return() {
     let again = "got 3 1 m orders\ncommit 3\ndone 3\ndrained\n";
     let lines = sent_and_taken("").replace("drained\n", again);
     assert_eq!(complaint(&lines), "unit 2 was confirmed, but m in orders was taken and came again");
 }
 
 #[test]
-fn what_two_have_at_once_and_both_take_is_doubled() {
+fn message_taken_by_two_is_doubled() {
     let lines =
         sent_and_taken("got 3 1 m orders\n").replace("drained", "commit 3\ndone 3\ndrained");
     assert_eq!(complaint(&lines), "unit 3 was confirmed, but m in orders was taken and came again");
 }
 
 #[test]
-fn one_who_writes_late_what_an_earlier_life_gave_is_no_second_delivery() {
+fn late_ledger_line_is_no_redelivery() {
     let late = "got 3 1 m orders\n";
     let second = "got 2 2 m orders\ncommit 2\ndone 2\n";
     let sent = "send 1 m orders persistent\ncommit 1\ndone 1\n";
@@ -67,7 +67,7 @@ fn one_who_writes_late_what_an_earlier_life_gave_is_no_second_delivery() {
 }
 
 #[test]
-fn what_came_and_was_not_taken_has_to_come_again() {
+fn untaken_delivery_must_return() {
     fine(&sent_and_taken("got 3 1 m orders\n"));
     let lines = "send 1 m orders persistent\ncommit 1\ndone 1\ngot 2 1 m orders\ndrained\n";
     let expected = "unit 2 was never committed, but m in orders was taken and did not come again";
@@ -75,33 +75,33 @@ fn what_came_and_was_not_taken_has_to_come_again() {
 }
 
 #[test]
-fn in_doubt_a_message_may_be_there_or_not() {
+fn unanswered_send_may_be_there() {
     let unanswered = "send 8 x orders persistent\ncommit 8\nsend 9 y orders persistent\ncommit 9\n";
     fine(&sent_and_taken(&format!("{unanswered}got 3 1 x orders\ncommit 3\ndone 3\n")));
 }
 
 #[test]
-fn in_doubt_an_acknowledgement_may_have_worked_or_not() {
+fn unanswered_acknowledgement_may_have_worked() {
     let sent = "send 1 m orders persistent\ncommit 1\ndone 1\ngot 3 1 m orders\ncommit 3\n";
     fine(&format!("{sent}drained\n"));
     fine(&format!("{sent}got 4 2 m orders\ncommit 4\ndone 4\ndrained\n"));
 }
 
 #[test]
-fn what_was_not_committed_must_not_come() {
+fn uncommitted_message_must_not_come() {
     let lines = sent_and_taken("").replace("commit 1\ndone 1\n", "");
     assert_eq!(complaint(&lines), "unit 1 was never committed, but m in orders came");
 }
 
 #[test]
-fn nothing_comes_before_it_was_committed() {
+fn message_must_follow_its_commit() {
     let lines = "send 1 m orders persistent\ngot 2 1 m orders\ncommit 2\ndone 2\n\
                  commit 1\ndone 1\ndrained\n";
     assert_eq!(complaint(lines), "m in orders came before unit 1 was committed");
 }
 
 #[test]
-fn a_transaction_in_doubt_is_all_or_nothing() {
+fn unanswered_transaction_is_all_or_nothing() {
     let both = "send 8 x orders persistent\nsend 8 y bills persistent\ncommit 8\n";
     let x = "got 3 2 x orders\ncommit 3\ndone 3\n";
     let y = "got 4 2 y bills\ncommit 4\ndone 4\n";
@@ -112,7 +112,7 @@ fn a_transaction_in_doubt_is_all_or_nothing() {
 }
 
 #[test]
-fn what_is_passed_on_is_in_one_place_or_the_other() {
+fn forwarded_message_is_in_one_place() {
     let pass = "send 1 m orders persistent\ncommit 1\ndone 1\n\
                 got 8 1 m orders\nsend 8 x bills persistent\ncommit 8\n";
     let back = "got 3 2 m orders\ncommit 3\ndone 3\n";
@@ -127,7 +127,7 @@ fn what_is_passed_on_is_in_one_place_or_the_other() {
 }
 
 #[test]
-fn a_message_in_memory_may_be_lost_but_not_undone() {
+fn nonpersistent_message_may_be_lost() {
     let sent = "send 8 x orders volatile\ncommit 8\ndone 8\n";
     fine(&sent_and_taken(sent));
     fine(&sent_and_taken(&format!("{sent}got 3 1 x orders\n")));
@@ -151,7 +151,7 @@ fn strangers_and_changed_bodies_are_told() {
 }
 
 #[test]
-fn a_ledger_without_an_end_proves_nothing() {
+fn ledger_without_end_proves_nothing() {
     let unfinished = sent_and_taken("").replace("drained\n", "");
     assert_eq!(complaint(&unfinished), "the ledger ends before everything was taken");
     assert!(Ledger::read("send 1 m\n").is_err(), "half a line");
@@ -159,7 +159,7 @@ fn a_ledger_without_an_end_proves_nothing() {
 }
 
 #[test]
-fn a_run_is_counted() {
+fn count_covers_deliveries_and_doubts() {
     let ledger = Ledger::read(&sent_and_taken("got 3 1 m orders\ncommit 3\n")).unwrap();
     let expected = Counts { came: 1, again: 1, confirmed: 2, in_doubt: 1 };
     assert_eq!(count(&ledger), expected);
