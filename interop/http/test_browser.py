@@ -223,7 +223,7 @@ class Browser(unittest.TestCase):
             self.assertNotIn("secret", page.content())
             self.assertEqual(broker.queue("q"), (1, 0, 1))
 
-    def test_message_is_saved_and_does_not_run(self):
+    def test_message_is_saved_not_run(self):
         broker = self.broker()
         base = f"http://127.0.0.1:{broker.port}"
         script = "fetch('/queues/victim', {method: 'DELETE'})"

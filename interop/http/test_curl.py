@@ -26,7 +26,7 @@ class Curl(unittest.TestCase):
         self.queue = f"{URL}/queues/{uuid.uuid4()}"
         self.messages = f"{self.queue}/messages"
 
-    def test_the_examples_of_the_documentation(self):
+    def test_examples_of_the_documentation(self):
         status, _, body = curl("-d", "hello", self.messages)
         self.assertEqual((status, list(json.loads(body))), (201, ["message"]))
         status, headers, body = curl(f"{self.messages}?wait=20s&lease=30s")
@@ -45,7 +45,7 @@ class Curl(unittest.TestCase):
         self.assertEqual(curl(*version, "-d", "hello", self.messages)[0], 201)
         self.assertIn(b"hello", curl(*version, self.messages)[2])
 
-    def test_a_large_body_of_any_bytes(self):
+    def test_large_body_of_any_bytes(self):
         body = bytes(range(256)) * 4096
         status, _, _ = curl("--data-binary", "@-", "-H", "Expect: 100-continue", self.messages,
                             data=body)
@@ -55,7 +55,7 @@ class Curl(unittest.TestCase):
         self.assertEqual(curl(*chunked, self.messages, data=body)[0], 201)
         self.assertEqual(curl(self.messages)[2], body)
 
-    def test_one_connection_serves_many_requests(self):
+    def test_connection_serves_many_requests(self):
         words = ["--write-out", "%{num_connects}", "-d", "a", self.messages]
         _, _, body = curl(*words, "--next", "--silent", "--include", *words)
         self.assertTrue(body.endswith(b"0"), "the second request opened no connection")
@@ -85,7 +85,7 @@ class Curl(unittest.TestCase):
             reader.terminate()
         self.assertEqual(bodies, ["news 0", "news 1", "news 2"])
 
-    def test_a_transaction_moves_a_message_on(self):
+    def test_transaction_moves_a_message_on(self):
         curl("-d", "order", self.messages)
         _, headers, _ = curl(self.messages)
         out = str(uuid.uuid4())

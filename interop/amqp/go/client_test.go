@@ -333,7 +333,7 @@ func count(message *amqp.Message) uint32 {
 	return message.Header.DeliveryCount
 }
 
-func TestUndeliverableHereDoesNotComeHereAgain(t *testing.T) {
+func TestUndeliverableHereDoesNotReturn(t *testing.T) {
 	s := begin(t)
 	s.send("poison", "good")
 	receiver := s.receiver(amqp.ReceiverOptions{})
@@ -547,11 +547,11 @@ func TestTopics(t *testing.T) {
 }
 
 // A durable subscription belongs to one connection at a time, of those that go by one name.
-func TestTheNextGetsADurableSubscriptionWhenTheFirstIsClosed(t *testing.T) {
+func TestDurableSubscriptionPassesOnAtClose(t *testing.T) {
 	contend(t, func(s scenario, first *amqp.Conn, _ net.Conn) { s.ok(first.Close()) })
 }
 
-func TestTheNextGetsADurableSubscriptionWhenTheFirstIsCutOff(t *testing.T) {
+func TestDurableSubscriptionPassesOnAtReset(t *testing.T) {
 	contend(t, func(s scenario, _ *amqp.Conn, socket net.Conn) {
 		// A reset: nobody says goodbye.
 		s.ok(socket.(*net.TCPConn).SetLinger(0))
@@ -634,7 +634,7 @@ func TestWaysToLogIn(t *testing.T) {
 	}
 }
 
-func TestAQuietConnectionStays(t *testing.T) {
+func TestQuietConnectionStays(t *testing.T) {
 	s := beginWith(t, &amqp.ConnOptions{IdleTimeout: time.Second})
 	receiver := s.receiver(amqp.ReceiverOptions{Credit: 1})
 	later := durable("later")

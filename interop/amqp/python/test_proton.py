@@ -42,13 +42,13 @@ class Durable(LinkOption):
 
 
 class Sending(Scenario):
-    def test_an_unsettled_message_is_accepted(self):
+    def test_unsettled_message_is_accepted(self):
         sender = self.connect().create_sender(self.queue, options=AtLeastOnce())
         delivery = sender.send(Message(body="hello", durable=True))
         self.assertEqual(Delivery.ACCEPTED, delivery.remote_state)
         self.assertEqual(["hello"], self.left())
 
-    def test_a_settled_message_needs_no_answer(self):
+    def test_settled_message_needs_no_answer(self):
         connection = self.connect()
         sender = connection.create_sender(self.queue, options=AtMostOnce())
         for number in range(50):
@@ -80,7 +80,7 @@ class Sending(Scenario):
         self.assertEqual(list(range(1000, 2000)), self.left())
         self.assertEqual(list(range(2000, 2500)), self.left())
 
-    def test_a_large_message(self):
+    def test_large_message(self):
         body = bytes(range(256)) * (5 << 12)
         self.send(body)
         self.assertEqual([body], self.left())
@@ -111,7 +111,7 @@ class Sending(Scenario):
         self.assertEqual("kept", back.annotations[symbol("x-opt-mine")])
         self.assertEqual(0, back.delivery_count)
 
-    def test_an_anonymous_sender_names_each_target(self):
+    def test_anonymous_sender_names_each_target(self):
         connection = self.connect()
         sender = connection.create_sender(None)
         sender.send(Message(address=self.queue, body="there"))
@@ -133,7 +133,7 @@ class Receiving(Scenario):
         taken += receiver.wait(2)
         self.assertEqual([0, 1, 2, 3, 4], bodies(taken))
 
-    def test_drain_gives_what_is_there_and_takes_the_credit_back(self):
+    def test_drain_delivers_then_takes_credit_back(self):
         receiver = Receiver(self.connect(), self.queue)
         self.assertEqual([], receiver.drain(10))
         self.send("one", "two")
@@ -175,7 +175,7 @@ class Receiving(Scenario):
         receiver.connection.close()
         self.assertEqual(list(range(1, 20, 2)), self.left())
 
-    def test_released_comes_back_uncounted_and_in_its_place(self):
+    def test_released_comes_back_uncounted_in_place(self):
         self.send("one", "two")
         receiver = Receiver(self.connect(), self.queue)
         [(_, delivery)] = receiver.wait(1)
@@ -204,7 +204,7 @@ class Receiving(Scenario):
             settle(delivery, MODIFIED, failed=False)
             receiver.flush()
 
-    def test_undeliverable_here_does_not_come_here_again(self):
+    def test_undeliverable_here_does_not_return(self):
         self.send("poison", "good")
         receiver = Receiver(self.connect(), self.queue)
         [(_, delivery)] = receiver.wait(1)
@@ -225,7 +225,7 @@ class Receiving(Scenario):
         settle(delivery, Delivery.ACCEPTED)
         self.assertEqual([], receiver.drain(10))
 
-    def test_settled_without_an_outcome_is_as_the_default_outcome_says(self):
+    def test_settled_without_outcome_takes_the_default(self):
         self.send("one")
         receiver = Receiver(self.connect(), self.queue)
         [(_, delivery)] = receiver.wait(1)
@@ -234,7 +234,7 @@ class Receiving(Scenario):
         receiver.connection.close()
         self.assertEqual(["one"], self.left())
 
-    def test_an_unsettled_delivery_comes_back_with_the_link(self):
+    def test_unsettled_delivery_returns_with_the_link(self):
         self.send("one", "two")
         connection = self.connect()
         receiver = Receiver(connection, self.queue)
@@ -243,14 +243,14 @@ class Receiving(Scenario):
         flush(connection)
         self.assertEqual(["one", "two"], self.left())
 
-    def test_an_unsettled_delivery_comes_back_with_the_connection(self):
+    def test_unsettled_delivery_returns_with_the_connection(self):
         self.send("one", "two")
         receiver = Receiver(self.connect(), self.queue)
         receiver.wait(2)
         receiver.connection.close()
         self.assertEqual(["one", "two"], self.left())
 
-    def test_a_link_can_be_detached_and_attached_again(self):
+    def test_link_detaches_and_attaches_again(self):
         self.send("one", "two")
         connection = self.connect()
         for body in ("one", "two"):
@@ -261,14 +261,14 @@ class Receiving(Scenario):
             receiver.detach()
         self.assertEqual([], self.left())
 
-    def test_a_priority_goes_first(self):
+    def test_higher_priority_goes_first(self):
         connection = self.connect()
         sender = connection.create_sender(self.queue)
         for priority in (1, 9, 5):
             sender.send(Message(body=priority, priority=priority))
         self.assertEqual([9, 5, 1], self.left())
 
-    def test_a_selector_chooses(self):
+    def test_selector_chooses(self):
         connection = self.connect()
         sender = connection.create_sender(self.queue)
         for colour in ("red", "blue", "red"):
@@ -278,7 +278,7 @@ class Receiving(Scenario):
         self.assertEqual(["red", "red"], bodies(receiver.drain(10, Delivery.ACCEPTED)))
         self.assertEqual(["blue"], self.left())
 
-    def test_an_invalid_selector_is_refused(self):
+    def test_invalid_selector_is_refused(self):
         with self.assertRaises(LinkDetached) as caught:
             Receiver(self.connect(), self.queue, options=Selector("colour = "))
         self.assertEqual("amqp:invalid-field", caught.exception.condition)
@@ -302,7 +302,7 @@ class Receiving(Scenario):
 
 
 class Topics(Scenario):
-    def test_every_subscriber_gets_every_message(self):
+    def test_subscribers_get_every_message(self):
         connection = self.connect()
         topic = Capability("topic")
         one = Receiver(connection, self.queue, options=topic)
@@ -313,7 +313,7 @@ class Topics(Scenario):
         for receiver in (one, other):
             self.assertEqual(["one", "two"], bodies(receiver.wait(2)))
 
-    def test_a_durable_subscription_stays(self):
+    def test_durable_subscription_stays(self):
         client = self.connect()
         name = f"sub-{uuid.uuid4().hex[:8]}"
         connection = self.connect(container=named(name))
@@ -329,7 +329,7 @@ class Topics(Scenario):
 
 
 class Dynamic(Scenario):
-    def test_a_dynamic_node_has_a_name_and_ends_with_its_link(self):
+    def test_dynamic_node_ends_with_its_link(self):
         connection = self.connect()
         receiver = Receiver(connection, None, dynamic=True)
         address = receiver.link.remote_source.address
@@ -338,12 +338,12 @@ class Dynamic(Scenario):
         other.create_sender(address).send(Message(body="reply"))
         self.assertEqual(["reply"], bodies(receiver.wait(1)))
 
-    def test_each_has_its_own_name(self):
+    def test_dynamic_nodes_have_own_names(self):
         connection = self.connect()
         nodes = [Receiver(connection, None, dynamic=True) for _ in range(5)]
         self.assertEqual(5, len({node.link.remote_source.address for node in nodes}))
 
-    def test_a_dynamic_target(self):
+    def test_dynamic_target(self):
         connection = self.connect()
         link = connection.conn.session()
         link.open()
@@ -363,7 +363,7 @@ class InTransactions(Scenario):
         self.connection = self.connect()
         self.transactions = Transactions(self.connection)
 
-    def test_a_commit_shows_what_was_sent(self):
+    def test_commit_shows_sent_messages(self):
         sender = self.connection.create_sender(self.queue)
         transaction = self.transactions.declare()
         for body in ("one", "two"):
@@ -372,14 +372,14 @@ class InTransactions(Scenario):
         self.assertEqual(Delivery.ACCEPTED, self.transactions.discharge(transaction))
         self.assertEqual(["one", "two"], self.left())
 
-    def test_a_rollback_undoes_what_was_sent(self):
+    def test_rollback_undoes_sent_messages(self):
         sender = self.connection.create_sender(self.queue)
         transaction = self.transactions.declare()
         send_in(self.connection, sender, transaction, "undone")
         self.assertEqual(Delivery.ACCEPTED, self.transactions.discharge(transaction, fail=True))
         self.assertEqual([], self.left())
 
-    def test_a_commit_removes_what_was_accepted(self):
+    def test_commit_removes_accepted_messages(self):
         self.send("one", "two")
         transaction = self.transactions.declare()
         receiver = Receiver(self.connection, self.queue)
@@ -389,7 +389,7 @@ class InTransactions(Scenario):
         receiver.close()
         self.assertEqual(["two"], self.left())
 
-    def test_a_rollback_brings_back_what_was_accepted(self):
+    def test_rollback_returns_accepted_messages(self):
         self.send("one", "two")
         transaction = self.transactions.declare()
         receiver = Receiver(self.connection, self.queue)
@@ -410,7 +410,7 @@ class InTransactions(Scenario):
         self.transactions.discharge(one)
         self.assertEqual(["one"], self.left())
 
-    def test_an_unknown_transaction_is_refused(self):
+    def test_unknown_transaction_is_refused(self):
         self.transactions.discharge(self.transactions.declare())
         try:
             state = self.transactions.discharge(b"unknown")
@@ -418,7 +418,7 @@ class InTransactions(Scenario):
             return
         self.assertEqual(Delivery.REJECTED, state)
 
-    def test_a_lost_connection_undoes_its_transaction(self):
+    def test_lost_connection_undoes_its_transaction(self):
         self.send("one")
         transaction = self.transactions.declare()
         sender = self.connection.create_sender(self.queue + "-target")
@@ -448,7 +448,7 @@ class Connecting(Scenario):
     def test_without_sasl(self):
         self.check(sasl_enabled=False)
 
-    def test_a_quiet_connection_stays(self):
+    def test_quiet_connection_stays(self):
         connection = self.connect(heartbeat=1)
         receiver = Receiver(connection, self.queue)
         # Nothing comes for longer than both ends' patience; the broker's clock ends it.
@@ -459,7 +459,7 @@ class Connecting(Scenario):
         self.assertEqual(["later"], bodies(receiver.wait(1)))
         self.assertTrue(connection.conn.state & Endpoint.REMOTE_ACTIVE)
 
-    def test_what_is_offered(self):
+    def test_offered_capabilities(self):
         connection = self.connect()
         offered = connection.conn.remote_offered_capabilities
         self.assertIn(symbol("ANONYMOUS-RELAY"), list(capabilities(offered)))

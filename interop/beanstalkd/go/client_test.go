@@ -115,7 +115,7 @@ func TestBodiesComeBackByteForByte(t *testing.T) {
 	}
 }
 
-func TestTooBigIsRefusedAndTheConnectionStaysInStep(t *testing.T) {
+func TestOversizedBodyKeepsConnectionInStep(t *testing.T) {
 	s := dial(t, freshName())
 	_, err := s.tube.Put(make([]byte, 65536), 1, 0, time.Minute)
 	s.refused(err, beanstalk.ErrJobTooBig)
@@ -134,7 +134,7 @@ func TestSmallerPriorityFirstThenOlder(t *testing.T) {
 	s.refused(err, beanstalk.ErrTimeout)
 }
 
-func TestReserveJobTakesAnyStateFromAnyTube(t *testing.T) {
+func TestReserveJobTakesAnyState(t *testing.T) {
 	s, other := dial(t, freshName()), dial(t, freshName())
 	buried := s.put([]byte("b"), 1, 0, time.Minute)
 	s.reserve(buried)
@@ -180,7 +180,7 @@ func TestReleaseBuryTouchAndKick(t *testing.T) {
 	s.refused(s.conn.Delete(id), beanstalk.ErrNotFound)
 }
 
-func TestAReservedJobBelongsToItsConnection(t *testing.T) {
+func TestReservedJobBelongsToItsConnection(t *testing.T) {
 	s := dial(t, freshName())
 	other := dial(t, s.tube.Name)
 	id := s.put([]byte("x"), 1, 0, time.Minute)
@@ -205,7 +205,7 @@ func TestDelayDeadlineAndRedelivery(t *testing.T) {
 	s.job(id, "timeouts", "1")
 }
 
-func TestABlockedReserveIsServed(t *testing.T) {
+func TestBlockedReserveIsServed(t *testing.T) {
 	producer := dial(t, freshName())
 	worker := dial(t, producer.tube.Name)
 	got := make(chan uint64)

@@ -35,7 +35,7 @@ class Greenstalk(unittest.TestCase):
             self.assertEqual((job.id, job.body), (id, body))
             self.client.delete(job)
 
-    def test_body_over_the_limit_is_refused_and_the_connection_stays_in_step(self):
+    def test_oversized_body_keeps_connection_in_step(self):
         limit = self.client.stats()["max-job-size"]
         self.assertEqual(limit, 65535)
         with self.assertRaises(greenstalk.JobTooBigError):
@@ -58,7 +58,7 @@ class Greenstalk(unittest.TestCase):
         ids = self.put_ids(1, 1, 1)
         self.assertEqual(ids, sorted(set(ids)))
 
-    def test_released_job_keeps_its_place_before_newer_ones(self):
+    def test_released_job_precedes_newer_ones(self):
         first, second = self.put_ids(10, 10)
         self.client.release(self.client.reserve(timeout=5), priority=10)
         self.assertEqual(self.client.reserve(timeout=5).id, first)
@@ -66,12 +66,12 @@ class Greenstalk(unittest.TestCase):
 
     # Reserve
 
-    def test_reserve_on_an_empty_tube_times_out(self):
+    def test_reserve_on_empty_tube_times_out(self):
         for timeout in (0, 1):
             with self.assertRaises(greenstalk.TimedOutError):
                 self.client.reserve(timeout=timeout)
 
-    def test_blocked_reserve_is_served_by_another_connections_put(self):
+    def test_blocked_reserve_is_served(self):
         worker, got = self.connect(), []
         thread = threading.Thread(target=lambda: got.append(worker.reserve()))
         thread.start()
@@ -98,7 +98,7 @@ class Greenstalk(unittest.TestCase):
         worker.close()
         self.assertEqual(self.client.reserve(timeout=5).id, id)
 
-    def test_reserve_job_takes_ready_delayed_and_buried(self):
+    def test_reserve_job_takes_any_state(self):
         ready, delayed = self.client.put(b"r"), self.client.put(b"d", delay=60)
         buried = self.client.put(b"b", priority=0)
         self.client.bury(self.client.reserve(timeout=5))
@@ -108,7 +108,7 @@ class Greenstalk(unittest.TestCase):
         with self.assertRaises(greenstalk.NotFoundError):
             self.client.reserve_job(ready)
 
-    def test_reserve_job_does_not_need_the_tube_watched(self):
+    def test_reserve_job_ignores_watched_tubes(self):
         id = self.client.put(b"one")
         self.assertEqual(self.connect(fresh_tube()).reserve_job(id).body, b"one")
 
@@ -133,7 +133,7 @@ class Greenstalk(unittest.TestCase):
         with self.assertRaises(greenstalk.NotFoundError):
             self.client.touch(greenstalk.Job(id, b""))
 
-    def test_deadline_soon_gives_way_to_a_ready_job(self):
+    def test_deadline_soon_yields_to_ready_job(self):
         self.client.put(b"slow", ttr=1)
         self.client.reserve(timeout=5)
         ready = self.client.put(b"ready")
@@ -153,7 +153,7 @@ class Greenstalk(unittest.TestCase):
 
     # Settling
 
-    def test_delete_in_every_state_that_allows_it(self):
+    def test_delete_in_every_allowed_state(self):
         ready, delayed = self.client.put(b"r", priority=9), self.client.put(b"d", delay=60)
         buried, reserved = self.put_ids(1, 2)
         self.client.bury(self.client.reserve(timeout=5))
@@ -176,7 +176,7 @@ class Greenstalk(unittest.TestCase):
         with self.assertRaises(greenstalk.NotFoundError):
             self.client.release(greenstalk.Job(id, b""))
 
-    def test_bury_and_kick_in_the_order_of_burial(self):
+    def test_kick_in_burial_order(self):
         first, second = self.put_ids(1, 2)
         for _ in range(2):
             self.client.bury(self.client.reserve(timeout=5), priority=3)
@@ -219,7 +219,7 @@ class Greenstalk(unittest.TestCase):
         self.client.use(self.tube)
         self.assertNotIn(other, self.client.tubes())
 
-    def test_reserve_takes_the_best_of_all_watched_tubes(self):
+    def test_reserve_takes_best_of_watched_tubes(self):
         other = fresh_tube()
         self.client.watch(other)
         worse = self.client.put(b"here", priority=2)
@@ -314,7 +314,7 @@ class Greenstalk(unittest.TestCase):
         self.assertEqual(ids, sorted(set(ids)))
         self.assertEqual(lines[count + 1 :], [b"FOUND %d 2" % ids[0], b"", b"", b""])
 
-    def test_a_socket_given_by_the_caller(self):
+    def test_socket_given_by_the_caller(self):
         client = greenstalk.Client(socket.create_connection(ADDRESS))
         self.addCleanup(client.close)
         self.assertEqual((client.using(), client.watching()), ("default", ["default"]))

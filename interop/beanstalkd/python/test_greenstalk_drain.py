@@ -9,7 +9,7 @@ from server import ADDRESS, fresh_tube
 
 
 class Draining(unittest.TestCase):
-    def test_a_draining_server_refuses_puts_and_serves_the_rest(self):
+    def test_draining_server_refuses_only_puts(self):
         tube = fresh_tube()
         with greenstalk.Client(ADDRESS, encoding=None, use=tube, watch=tube) as client:
             id = client.put(b"before")

@@ -59,7 +59,7 @@ func isNil(t *testing.T, err error) {
 	}
 }
 
-func TestAQueueIsFirstInFirstOut(t *testing.T) {
+func TestQueueIsFirstInFirstOut(t *testing.T) {
 	inBoth(t, func(t *testing.T, ctx context.Context, client *redis.Client) {
 		key := freshKey()
 		for number := 0; number < 50; number++ {
@@ -96,7 +96,7 @@ func TestPlacesAndMoves(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsIsServedInTurn(t *testing.T) {
+func TestWaitingClientsAreServed(t *testing.T) {
 	inBoth(t, func(t *testing.T, ctx context.Context, client *redis.Client) {
 		key := freshKey()
 		heard := make(chan string, 3)
@@ -190,7 +190,7 @@ func TestKeysAndValues(t *testing.T) {
 	})
 }
 
-func TestAPipelineIsAnsweredInOrder(t *testing.T) {
+func TestPipelineIsAnsweredInOrder(t *testing.T) {
 	inBoth(t, func(t *testing.T, ctx context.Context, client *redis.Client) {
 		key := freshKey()
 		results, err := client.Pipelined(ctx, func(pipe redis.Pipeliner) error {

@@ -21,7 +21,7 @@ const client = connect()
 
 after(() => clients.forEach((client) => client.disconnect()))
 
-test('a queue is first in, first out', async () => {
+test('queue is first in, first out', async () => {
   const key = freshKey()
   for (let number = 0; number < 50; number++) {
     assert.strictEqual(await client.lpush(key, number), number + 1)
@@ -55,7 +55,7 @@ test('places and moves', async () => {
   assert.strictEqual(await client.exists(other), 0)
 })
 
-test('who waits is served', async () => {
+test('waiting clients are served', async () => {
   const key = freshKey()
   const workers = [connect(), connect(), connect()]
   const waiting = workers.map((worker) => worker.blpop(key, 0))
@@ -65,7 +65,7 @@ test('who waits is served', async () => {
   assert.strictEqual(await client.blpop(key, 0.02), null)
 })
 
-test('somebody else ends a wait', async () => {
+test('client unblock ends a wait', async () => {
   const waiting = connect()
   const id = await waiting.client('ID')
   const refused = assert.rejects(waiting.blpop(freshKey(), 0), /UNBLOCKED/)
@@ -73,7 +73,7 @@ test('somebody else ends a wait', async () => {
   await refused
 })
 
-test('a transaction is one step', async () => {
+test('transaction is one step', async () => {
   const key = freshKey()
   const results = await client.multi().rpush(key, 'a').lrange(key, 0, -1).get(key).exec()
   assert.deepStrictEqual(results.slice(0, 2), [[null, 1], [null, ['a']]])
@@ -84,7 +84,7 @@ test('a transaction is one step', async () => {
   assert.strictEqual(await other.multi().rpush(key, 'late').exec(), null)
 })
 
-test('a pipeline is answered in order', async () => {
+test('pipeline is answered in order', async () => {
   const key = freshKey()
   const pipeline = client.pipeline()
   for (let number = 0; number < 500; number++) pipeline.rpush(key, number)
@@ -129,7 +129,7 @@ test('keys and values', async () => {
   assert.strictEqual(await client.del(list, key), 1)
 })
 
-test('who are you', async () => {
+test('connection and server facts', async () => {
   const named = connect({ connectionName: 'tester' })
   assert.strictEqual(await named.client('GETNAME'), 'tester')
   assert.match(await client.info('server'), /redis_version:7\./)

@@ -23,7 +23,7 @@ class Scenarios:
         self.addCleanup(client.close)
         return client
 
-    def test_a_queue_is_first_in_first_out(self):
+    def test_queue_is_first_in_first_out(self):
         for number in range(100):
             self.assertEqual(self.client.lpush(self.key, number), number + 1)
         self.assertEqual(self.client.llen(self.key), 100)
@@ -74,7 +74,7 @@ class Scenarios:
         self.assertEqual(client.brpoplpush(self.other, self.key, 1), b"1")
         self.assertIsNone(client.lmove(fresh_key(), self.key, "LEFT", "LEFT"))
 
-    def test_who_waits_is_served(self):
+    def test_waiting_clients_are_served(self):
         taken = []
         ready = threading.Barrier(4)
 
@@ -119,7 +119,7 @@ class Scenarios:
         thread.join()
         self.assertRegex(failed[0], "UNBLOCKED|unblocked")
 
-    def test_a_transaction_is_one_step(self):
+    def test_transaction_is_one_step(self):
         with self.client.pipeline(transaction=True) as pipe:
             pipe.rpush(self.key, 1, 2).lrange(self.key, 0, -1).set(self.other, "v").get(self.other)
             pipe.lpop(self.other)
@@ -127,7 +127,7 @@ class Scenarios:
         self.assertEqual(results[:4], [2, [b"1", b"2"], True, b"v"])
         self.assertIsInstance(results[4], redis.ResponseError)
 
-    def test_a_pipeline_is_answered_in_order(self):
+    def test_pipeline_is_answered_in_order(self):
         with self.client.pipeline(transaction=False) as pipe:
             for number in range(1000):
                 pipe.rpush(self.key, number)
@@ -136,7 +136,7 @@ class Scenarios:
         self.assertEqual(results[:1001], [*range(1, 1001), 1000])
         self.assertEqual(results[1001], [b"%d" % number for number in range(1000)])
 
-    def test_what_is_watched(self):
+    def test_watched_keys(self):
         with self.client.pipeline() as pipe:
             pipe.watch(self.key)
             self.connect().rpush(self.key, "faster")
@@ -253,7 +253,7 @@ class Scenarios:
         with self.assertRaisesRegex(redis.ResponseError, "wrong number of arguments"):
             client.execute_command("LPUSH", "a")
 
-    def test_a_lock_by_a_value(self):
+    def test_lock_by_a_value(self):
         self.assertTrue(self.client.set(self.key, "me", nx=True, px=10_000))
         self.assertIsNone(self.client.set(self.key, "you", nx=True, px=10_000))
         self.client.unlink(self.key)

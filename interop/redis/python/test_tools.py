@@ -13,7 +13,7 @@ def run(program, *arguments, text=None):
 
 
 class RedisCli(unittest.TestCase):
-    def test_commands_are_answered_as_people_read_them(self):
+    def test_redis_cli_prints_readable_answers(self):
         key = fresh_key()
         self.assertEqual(run("redis-cli", "ping"), "PONG\n")
         self.assertEqual(run("redis-cli", "rpush", key, "a b", "c"), "2\n")
@@ -22,12 +22,12 @@ class RedisCli(unittest.TestCase):
         self.assertEqual(run("redis-cli", "-3", "--no-raw", "get", fresh_key()), "(nil)\n")
         self.assertIn("wrong number", run("redis-cli", "lpush", key))
 
-    def test_a_script_of_lines(self):
+    def test_script_of_lines(self):
         key = fresh_key()
         text = f"multi\nrpush {key} 1 2\nllen {key}\nexec\n"
         self.assertEqual(run("redis-cli", text=text), "OK\nQUEUED\nQUEUED\n2\n2\n")
 
-    def test_a_pipe_of_raw_protocol(self):
+    def test_pipe_of_raw_protocol(self):
         key = fresh_key()
         command = f"*3\r\n$5\r\nRPUSH\r\n${len(key)}\r\n{key}\r\n$1\r\nx\r\n"
         self.assertIn("errors: 0, replies: 1000", run("redis-cli", "--pipe", text=command * 1000))

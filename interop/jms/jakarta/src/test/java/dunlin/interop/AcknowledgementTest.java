@@ -55,7 +55,7 @@ class AcknowledgementTest extends Scenario {
     }
 
     @Test
-    void whatWasNotAcknowledgedComesBackWithTheSessionsEnd() throws Exception {
+    void unacknowledgedReturnsWhenSessionCloses() throws Exception {
         Session session = session(Session.CLIENT_ACKNOWLEDGE);
         Queue queue = queue(session);
         send(session, queue, "1", "2", "3", "4");
@@ -77,7 +77,7 @@ class AcknowledgementTest extends Scenario {
     }
 
     @Test
-    void whatWasNotAcknowledgedComesBackWithTheConnectionsEnd() throws Exception {
+    void unacknowledgedReturnsWhenConnectionCloses() throws Exception {
         Connection connection = connect();
         Session session = connection.createSession(Session.CLIENT_ACKNOWLEDGE);
         Queue queue = queue(session);
@@ -88,7 +88,7 @@ class AcknowledgementTest extends Scenario {
     }
 
     @Test
-    void whatWasNotAcknowledgedComesBackWhenTheConnectionIsLost() throws Exception {
+    void unacknowledgedReturnsWhenConnectionIsLost() throws Exception {
         Proxy proxy = closing(new Proxy());
         Session session = connect(Broker.factory(proxy.port()))
                 .createSession(Session.CLIENT_ACKNOWLEDGE);
@@ -108,7 +108,7 @@ class AcknowledgementTest extends Scenario {
 
     @Test
     @Needs(Feature.COUNTED_LOSSES)
-    void aLostConnectionsDeliveryIsCounted() throws Exception {
+    void lostConnectionsDeliveryIsCounted() throws Exception {
         Proxy proxy = closing(new Proxy());
         Session session = connect(Broker.factory(proxy.port()))
                 .createSession(Session.CLIENT_ACKNOWLEDGE);
@@ -122,7 +122,7 @@ class AcknowledgementTest extends Scenario {
     }
 
     @Test
-    void whatWasOnlyFetchedAheadIsNotRedelivered() throws Exception {
+    void prefetchedMessageIsNotRedelivered() throws Exception {
         Session session = session(Session.CLIENT_ACKNOWLEDGE);
         Queue queue = queue(session);
         send(session, queue, "1", "2", "3");
@@ -139,7 +139,7 @@ class AcknowledgementTest extends Scenario {
     }
 
     @Test
-    void aClosedConsumersMessagesCanStillBeAcknowledged() throws Exception {
+    void closedConsumersMessageCanBeAcknowledged() throws Exception {
         Connection connection = connect();
         Session session = connection.createSession(Session.CLIENT_ACKNOWLEDGE);
         Queue queue = queue(session);
@@ -206,7 +206,7 @@ class AcknowledgementTest extends Scenario {
     }
 
     @Test
-    void aListenerThatFailsSeesTheMessageAgain() throws Exception {
+    void failingListenerSeesTheMessageAgain() throws Exception {
         Session session = session();
         Queue queue = queue(session);
         BlockingQueue<Message> seen = new LinkedBlockingQueue<>();

@@ -35,7 +35,7 @@ class BrowserTest extends Scenario {
     }
 
     @Test
-    void itShowsAllMessagesInOrderAndRemovesNone() throws Exception {
+    void browserShowsAllAndRemovesNone() throws Exception {
         Session session = session();
         Queue queue = queue(session);
         send(session, queue, "1", "2", "3");
@@ -50,13 +50,13 @@ class BrowserTest extends Scenario {
     }
 
     @Test
-    void anEmptyQueueHasNothingToShow() throws Exception {
+    void browserOfEmptyQueueShowsNothing() throws Exception {
         Session session = session();
         assertEquals(List.of(), browse(session.createBrowser(queue(session))));
     }
 
     @Test
-    void itShowsTheOrderOfPriorities() throws Exception {
+    void browserShowsOrderOfPriorities() throws Exception {
         Session session = session();
         MessageProducer producer = session.createProducer(queue(session));
         for (int priority : new int[] {2, 8, 4}) {
@@ -67,7 +67,7 @@ class BrowserTest extends Scenario {
     }
 
     @Test
-    void itShowsMoreThanItFetchesAhead() throws Exception {
+    void browserShowsMoreThanPrefetched() throws Exception {
         Session session = session(Session.SESSION_TRANSACTED);
         Queue queue = queue(session);
         String[] texts = IntStream.range(0, 3_500).mapToObj(Integer::toString)
@@ -83,7 +83,7 @@ class BrowserTest extends Scenario {
      * answer waits for a busy log; by then the two have come, and two more are asked for.
      */
     @Test
-    void itShowsAllBesideABusyLogThoughItFetchesFew() throws Exception {
+    void browserShowsAllBesideBusyLog() throws Exception {
         Session session = session(Session.SESSION_TRANSACTED);
         Queue queue = queue(session);
         String[] texts = IntStream.range(0, 150).mapToObj(Integer::toString)
@@ -116,7 +116,7 @@ class BrowserTest extends Scenario {
     }
 
     @Test
-    void itShowsWhatItsSelectorChooses() throws Exception {
+    void browserShowsSelectedMessages() throws Exception {
         Session session = session();
         MessageProducer producer = session.createProducer(queue(session));
         for (int number = 0; number < 10; number++) {
@@ -130,7 +130,7 @@ class BrowserTest extends Scenario {
     }
 
     @Test
-    void itDoesNotDisturbConsumers() throws Exception {
+    void browserDoesNotDisturbConsumers() throws Exception {
         Session session = session();
         Queue queue = queue(session);
         send(session, queue, "1", "2", "3", "4");
@@ -142,7 +142,7 @@ class BrowserTest extends Scenario {
     }
 
     @Test
-    void itDoesNotShowWhatATransactionHoldsBack() throws Exception {
+    void browserHidesUncommittedMessages() throws Exception {
         Session session = session(Session.SESSION_TRANSACTED);
         Queue queue = queue(session);
         send(session, queue, "1");

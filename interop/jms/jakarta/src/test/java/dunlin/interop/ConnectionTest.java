@@ -23,7 +23,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Connections: names of clients, ways to log in, many of them, lost ones. */
 class ConnectionTest extends Scenario {
     @Test
-    void aClientIdIsUsedOnce() throws Exception {
+    void clientIdIsUsedOnce() throws Exception {
         Connection first = connectAs(name());
         assertEquals(name(), first.getClientID());
         assertThrows(InvalidClientIDException.class, () -> connectAs(name()));
@@ -36,7 +36,7 @@ class ConnectionTest extends Scenario {
     }
 
     @Test
-    void aClientIdCanBeSetBeforeAnythingElse() throws Exception {
+    void clientIdCanBeSetFirst() throws Exception {
         Connection connection = closing(Broker.factory().createConnection());
         connection.setClientID(name());
         assertEquals(name(), connection.getClientID());
@@ -89,7 +89,7 @@ class ConnectionTest extends Scenario {
     }
 
     @Test
-    void aLostConnectionIsNoticed() throws Exception {
+    void lostConnectionIsNoticed() throws Exception {
         Proxy proxy = closing(new Proxy());
         Connection connection = connect(Broker.factory(proxy.port()));
         BlockingQueue<JMSException> heard = new LinkedBlockingQueue<>();
@@ -100,7 +100,7 @@ class ConnectionTest extends Scenario {
     }
 
     @Test
-    void aQuietConnectionStays() throws Exception {
+    void quietConnectionStays() throws Exception {
         // The client asks for a sign of life within half of this, and gives up without one.
         Connection connection = connect("amqp.idleTimeout=1000");
         BlockingQueue<JMSException> heard = new LinkedBlockingQueue<>();

@@ -39,7 +39,7 @@ class ContextTest extends Scenario {
     }
 
     @Test
-    void aProducersSettingsGoWithItsMessages() throws Exception {
+    void producersSettingsGoWithItsMessages() throws Exception {
         JMSContext context = context(JMSContext.AUTO_ACKNOWLEDGE);
         Queue queue = context.createQueue(name());
         context.createProducer()

@@ -110,7 +110,7 @@ class DeadLetterTest extends Scenario {
     }
 
     @Test
-    void ofADurableSubscription() throws Exception {
+    void expiredMessageOfDurableSubscription() throws Exception {
         Session client = connectAs(name()).createSession();
         Topic topic = topic(client);
         client.createDurableSubscriber(topic, "news").close();

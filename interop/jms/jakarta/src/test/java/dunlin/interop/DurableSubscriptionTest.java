@@ -36,7 +36,7 @@ class DurableSubscriptionTest extends Scenario {
 
     @ParameterizedTest
     @ValueSource(ints = {DeliveryMode.PERSISTENT, DeliveryMode.NON_PERSISTENT})
-    void itKeepsWhatComesMeanwhile(int mode) throws Exception {
+    void subscriptionKeepsMessagesMeanwhile(int mode) throws Exception {
         Topic topic;
         try (Connection connection = connectAs(name())) {
             Session session = connection.createSession();
@@ -64,7 +64,7 @@ class DurableSubscriptionTest extends Scenario {
     }
 
     @Test
-    void whatWasNotAcknowledgedStays() throws Exception {
+    void unacknowledgedMessagesStay() throws Exception {
         Connection connection = connectAs(name());
         Session session = connection.createSession(Session.CLIENT_ACKNOWLEDGE);
         Topic topic = topic(session);
@@ -148,7 +148,7 @@ class DurableSubscriptionTest extends Scenario {
     }
 
     @Test
-    void itHasOneConsumerAtATime() throws Exception {
+    void subscriptionHasOneConsumer() throws Exception {
         Connection connection = connectAs(name());
         Session session = connection.createSession();
         Topic topic = topic(session);
@@ -177,13 +177,13 @@ class DurableSubscriptionTest extends Scenario {
     }
 
     @Test
-    void whatIsNotThereCannotBeUnsubscribed() throws Exception {
+    void unknownSubscriptionCannotBeUnsubscribed() throws Exception {
         Session session = client(name());
         assertThrows(InvalidDestinationException.class, () -> session.unsubscribe("nothing"));
     }
 
     @Test
-    void whatIsInUseCannotBeUnsubscribed() throws Exception {
+    void subscriptionInUseCannotBeUnsubscribed() throws Exception {
         Session session = client(name());
         Topic topic = topic(session);
         MessageConsumer consumer = session.createDurableSubscriber(topic, "news");
@@ -208,7 +208,7 @@ class DurableSubscriptionTest extends Scenario {
     }
 
     @Test
-    void itOutlivesALostConnection() throws Exception {
+    void subscriptionOutlivesALostConnection() throws Exception {
         Proxy proxy = closing(new Proxy());
         Session session = connect(Broker.factory(proxy.port(), "jms.clientID=" + name()))
                 .createSession(Session.CLIENT_ACKNOWLEDGE);
@@ -226,7 +226,7 @@ class DurableSubscriptionTest extends Scenario {
     }
 
     @Test
-    void ofTwoClientsOfOneNameTheSecondWaits() throws Exception {
+    void secondClientOfOneNameWaits() throws Exception {
         Connection first = connectAs(name());
         Session session = first.createSession(Session.CLIENT_ACKNOWLEDGE);
         Topic topic = topic(session);

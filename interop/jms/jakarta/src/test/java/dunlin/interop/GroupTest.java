@@ -65,7 +65,7 @@ class GroupTest extends Scenario {
     }
 
     @Test
-    void groupPassesOnInOrderWhenItsConnectionIsLost() throws Exception {
+    void groupPassesOnWhenConnectionIsLost() throws Exception {
         Connection connection = connect();
         Session session = connection.createSession(Session.CLIENT_ACKNOWLEDGE);
         Queue queue = queue(session);

@@ -24,7 +24,7 @@ class LargeTransactionTest extends Scenario {
 
     @ParameterizedTest
     @ValueSource(ints = {DeliveryMode.PERSISTENT, DeliveryMode.NON_PERSISTENT})
-    void aHundredThousandMessagesAreSentInOneAndTakenInOne(int mode) throws Exception {
+    void transactionOfHundredThousandMessages(int mode) throws Exception {
         Session session = session(Session.SESSION_TRANSACTED);
         Queue queue = queue(session);
         MessageConsumer other = session().createConsumer(queue);
@@ -43,7 +43,7 @@ class LargeTransactionTest extends Scenario {
     @ParameterizedTest
     @ValueSource(ints = {DeliveryMode.PERSISTENT, DeliveryMode.NON_PERSISTENT})
     @Needs(Feature.LIMITS)
-    void tooMuchIsRolledBackAndTheSessionGoesOn(int mode) throws Exception {
+    void oversizedTransactionIsRolledBack(int mode) throws Exception {
         Session session = session(Session.SESSION_TRANSACTED);
         Queue queue = queue(session);
         sendNumbered(session, queue, mode, TOO_MANY, LARGE);

@@ -106,7 +106,7 @@ class MessagesTest extends Scenario {
     }
 
     @Test
-    void streamMessagesKeepEveryTypeInOrder() throws Exception {
+    void streamMessagesKeepTypesInOrder() throws Exception {
         StreamMessage message = session.createStreamMessage();
         Map<String, Object> values = values();
         for (Object value : values.values()) {
@@ -172,7 +172,7 @@ class MessagesTest extends Scenario {
     }
 
     @Test
-    void messageIdAndTimestampCanBeLeftOut() throws Exception {
+    void messageIdAndTimestampAreOptional() throws Exception {
         MessageProducer producer = session.createProducer(queue(session));
         producer.setDisableMessageID(true);
         producer.setDisableMessageTimestamp(true);
@@ -212,7 +212,7 @@ class MessagesTest extends Scenario {
     }
 
     @Test
-    void whatIsNotSetIsNull() throws Exception {
+    void unsetHeadersAreNull() throws Exception {
         Message received = pass(session.createMessage());
         assertNull(received.getJMSCorrelationID());
         assertNull(received.getJMSReplyTo());
@@ -237,7 +237,7 @@ class MessagesTest extends Scenario {
     }
 
     @Test
-    void aReceivedMessageCanBeSentOn() throws Exception {
+    void receivedMessageCanBeSentOn() throws Exception {
         Message message = session.createTextMessage("hello");
         message.setIntProperty("hops", 1);
         Message received = pass(message);

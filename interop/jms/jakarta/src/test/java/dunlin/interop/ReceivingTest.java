@@ -30,7 +30,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class ReceivingTest extends Scenario {
     @ParameterizedTest
     @ValueSource(ints = {0, 1, 1000})
-    void receiveNoWaitGivesWhatIsThere(int prefetch) throws Exception {
+    void receiveNoWaitGivesReadyMessages(int prefetch) throws Exception {
         Session session = connect("jms.prefetchPolicy.all=" + prefetch).createSession();
         MessageConsumer consumer = session.createConsumer(queue(session));
         assertNothing(consumer);
@@ -113,7 +113,7 @@ class ReceivingTest extends Scenario {
     }
 
     @Test
-    void aStoppedConnectionDeliversNothing() throws Exception {
+    void stoppedConnectionDeliversNothing() throws Exception {
         Connection connection = closing(Broker.factory().createConnection());
         Session session = connection.createSession();
         send(session, queue(session), "1", "2");
@@ -128,7 +128,7 @@ class ReceivingTest extends Scenario {
     }
 
     @Test
-    void aListenerHearsEverythingInOrder() throws Exception {
+    void listenerHearsEverythingInOrder() throws Exception {
         Session session = session();
         BlockingQueue<Message> heard = new LinkedBlockingQueue<>();
         session.createConsumer(queue(session)).setMessageListener(heard::add);
@@ -175,7 +175,7 @@ class ReceivingTest extends Scenario {
     }
 
     @Test
-    void manyConsumersAndProducersOfOneSession() throws Exception {
+    void sessionHasManyConsumersAndProducers() throws Exception {
         Session session = session();
         List<MessageConsumer> consumers = new ArrayList<>();
         List<MessageProducer> producers = new ArrayList<>();
@@ -193,7 +193,7 @@ class ReceivingTest extends Scenario {
     }
 
     @Test
-    void whatIsClosedIsClosed() throws Exception {
+    void closedObjectsThrow() throws Exception {
         Connection connection = connect();
         Session session = connection.createSession();
         MessageConsumer consumer = session.createConsumer(queue(session));

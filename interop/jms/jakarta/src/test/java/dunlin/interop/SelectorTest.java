@@ -124,7 +124,7 @@ class SelectorTest extends Scenario {
         "1 = 1                                          | 123456@",
         "1 = 2                                          | -",
     })
-    void itChooses(String selector, String expected) throws Exception {
+    void selectorChooses(String selector, String expected) throws Exception {
         Session session = session();
         fill(session);
         // "-" is none; "@" is number 7, which comes last since its priority is lower.
@@ -140,7 +140,7 @@ class SelectorTest extends Scenario {
     @ValueSource(strings = {"colour =", "colour = 'red", "colour == 'red'", "= 1", "(colour = 'a'",
         "colour LIKE 1", "colour IN ()", "colour BETWEEN 1", "a = 1 b = 2", "NOT", "1x = 2",
         "name LIKE 'a' ESCAPE 'ab'", "weight + = 3"})
-    void whatIsNoSelectorIsRefused(String selector) throws Exception {
+    void malformedSelectorIsRefused(String selector) throws Exception {
         Session session = session();
         Queue queue = queue(session);
         assertThrows(InvalidSelectorException.class,
@@ -164,7 +164,7 @@ class SelectorTest extends Scenario {
         "\"order-id\" = 5             | 2",
         "\"a.b\" LIKE 'x%'            | 3",
     })
-    void itChoosesByHeaderFieldsAndQuotedNames(String selector, String expected) throws Exception {
+    void selectorReadsHeadersAndQuotedNames(String selector, String expected) throws Exception {
         Session session = session();
         MessageProducer producer = session.createProducer(queue(session));
         TextMessage first = session.createTextMessage("1");
@@ -213,7 +213,7 @@ class SelectorTest extends Scenario {
     @Needs(Feature.HEADER_SELECTORS)
     @ValueSource(strings = {"JMSPriority = 'high'", "JMSDeliveryMode = 2", "JMSFoo = 1",
         "JMSDeliveryMode = 'persistent'", "JMSTimestamp LIKE '1%'"})
-    void whatNeverMatchesIsRefused(String selector) throws Exception {
+    void neverMatchingSelectorIsRefused(String selector) throws Exception {
         Session session = session();
         Queue queue = queue(session);
         JMSException refused =
@@ -224,7 +224,7 @@ class SelectorTest extends Scenario {
     @Test
     @Needs(Feature.LOOSE_NOT)
     void notBindsLooserThanAComparison() throws Exception {
-        itChooses("NOT colour = 'red'", "2356");
+        selectorChooses("NOT colour = 'red'", "2356");
     }
 
     @Test
@@ -268,7 +268,7 @@ class SelectorTest extends Scenario {
     }
 
     @Test
-    void whatComesBackIsChosenAgain() throws Exception {
+    void rolledBackMessagesAreSelectedAgain() throws Exception {
         Session session = session(Session.SESSION_TRANSACTED);
         Queue queue = queue(session);
         fill(session);
@@ -282,7 +282,7 @@ class SelectorTest extends Scenario {
     }
 
     @Test
-    void aSelectorLooksPastManyOthers() throws Exception {
+    void selectorLooksPastManyOthers() throws Exception {
         Session session = session(Session.SESSION_TRANSACTED);
         Queue queue = queue(session);
         MessageProducer producer = session.createProducer(queue);

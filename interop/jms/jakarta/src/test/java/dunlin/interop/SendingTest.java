@@ -33,7 +33,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class SendingTest extends Scenario {
     @ParameterizedTest
     @ValueSource(ints = {DeliveryMode.PERSISTENT, DeliveryMode.NON_PERSISTENT})
-    void aMessageKeepsItsDeliveryMode(int mode) throws Exception {
+    void messageKeepsItsDeliveryMode(int mode) throws Exception {
         Session session = session();
         MessageProducer producer = session.createProducer(queue(session));
         producer.setDeliveryMode(mode);
@@ -62,7 +62,7 @@ class SendingTest extends Scenario {
     }
 
     @Test
-    void aMessageKeepsItsPriority() throws Exception {
+    void messageKeepsItsPriority() throws Exception {
         Session session = session();
         MessageProducer producer = session.createProducer(queue(session));
         MessageConsumer consumer = session.createConsumer(queue(session));
@@ -73,7 +73,7 @@ class SendingTest extends Scenario {
     }
 
     @Test
-    void messagesOfOnePriorityComeInOrder() throws Exception {
+    void messagesComeInOrder() throws Exception {
         Session session = session();
         String[] texts = IntStream.range(0, 500).mapToObj(Integer::toString).toArray(String[]::new);
         send(session, queue(session), texts);
@@ -82,7 +82,7 @@ class SendingTest extends Scenario {
 
     @ParameterizedTest
     @ValueSource(ints = {DeliveryMode.PERSISTENT, DeliveryMode.NON_PERSISTENT})
-    void whatHasExpiredDoesNotCome(int mode) throws Exception {
+    void expiredMessageDoesNotCome(int mode) throws Exception {
         Session session = session();
         MessageProducer producer = session.createProducer(queue(session));
         producer.send(session.createTextMessage("short"), mode, 4, 1);
@@ -94,7 +94,7 @@ class SendingTest extends Scenario {
     }
 
     @Test
-    void whatExpiresWhileAConsumerWaitsForMoreIsNotDelivered() throws Exception {
+    void messageExpiringBeforeReceiveIsNotDelivered() throws Exception {
         Session session = connect("jms.prefetchPolicy.all=0").createSession();
         MessageConsumer consumer = session.createConsumer(queue(session));
         MessageProducer producer = session.createProducer(queue(session));
@@ -104,7 +104,7 @@ class SendingTest extends Scenario {
     }
 
     @Test
-    void aMessageKeepsItsExpiration() throws Exception {
+    void messageKeepsItsExpiration() throws Exception {
         Session session = session();
         MessageProducer producer = session.createProducer(queue(session));
         producer.setTimeToLive(600_000);
@@ -117,7 +117,7 @@ class SendingTest extends Scenario {
 
     @ParameterizedTest
     @ValueSource(ints = {DeliveryMode.PERSISTENT, DeliveryMode.NON_PERSISTENT})
-    void aDelayedMessageComesAfterItsTime(int mode) throws Exception {
+    void delayedMessageComesAfterItsTime(int mode) throws Exception {
         Session session = session();
         MessageConsumer consumer = session.createConsumer(queue(session));
         MessageProducer producer = session.createProducer(queue(session));
@@ -134,7 +134,7 @@ class SendingTest extends Scenario {
     }
 
     @Test
-    void aDelayedMessageReachesTheSubscribersOfATopic() throws Exception {
+    void delayedMessageReachesTopicSubscribers() throws Exception {
         Session session = session();
         MessageConsumer consumer = session.createConsumer(topic(session));
         MessageProducer producer = session.createProducer(topic(session));
@@ -146,7 +146,7 @@ class SendingTest extends Scenario {
     }
 
     @Test
-    void oneProducerSendsToManyDestinations() throws Exception {
+    void producerSendsToManyDestinations() throws Exception {
         Session session = session();
         Queue queue = queue(session);
         Topic topic = session.createTopic(name() + "-topic");
@@ -172,7 +172,7 @@ class SendingTest extends Scenario {
     }
 
     @Test
-    void aQueueAndATopicOfOneNameAreTwo() throws Exception {
+    void queueAndTopicOfOneNameDiffer() throws Exception {
         Session session = session();
         MessageConsumer subscriber = session.createConsumer(topic(session));
         send(session, queue(session), "to the queue");
@@ -233,7 +233,7 @@ class SendingTest extends Scenario {
     @ParameterizedTest
     @ValueSource(ints = {Session.AUTO_ACKNOWLEDGE, Session.SESSION_TRANSACTED})
     @Needs(Feature.LIMITS)
-    void aMessageThatIsTooLargeIsRefusedAndTheSessionGoesOn(int mode) throws Exception {
+    void oversizedMessageIsRefusedSessionContinues(int mode) throws Exception {
         Session session = session(mode);
         BytesMessage message = session.createBytesMessage();
         message.writeBytes(new byte[17 << 20]);
@@ -280,7 +280,7 @@ class SendingTest extends Scenario {
     }
 
     @Test
-    void aProducerThatWaitsForNoAnswerLosesNothing() throws Exception {
+    void presettledProducerLosesNothing() throws Exception {
         Session session = connect("jms.presettlePolicy.presettleProducers=true").createSession();
         String[] texts = IntStream.range(0, 3_000).mapToObj(Integer::toString)
                 .toArray(String[]::new);

@@ -30,7 +30,7 @@ class SharedSubscriptionTest extends Scenario {
 
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
-    void eachMessageGoesToOneOfThem(boolean durable) throws Exception {
+    void messageGoesToOneSharer(boolean durable) throws Exception {
         Session one = session();
         Session other = session();
         MessageConsumer first = open(one, durable);
@@ -72,7 +72,7 @@ class SharedSubscriptionTest extends Scenario {
     }
 
     @Test
-    void aDurableOneKeepsWhatComesMeanwhile() throws Exception {
+    void durableSharedKeepsMessagesMeanwhile() throws Exception {
         Topic topic;
         try (Connection connection = connect()) {
             Session session = connection.createSession();
@@ -93,7 +93,7 @@ class SharedSubscriptionTest extends Scenario {
     }
 
     @Test
-    void anOrdinaryOneEndsWithItsLastConsumer() throws Exception {
+    void nondurableSharedEndsWithLastConsumer() throws Exception {
         Session session = session();
         MessageConsumer first = open(session, false);
         MessageConsumer second = open(session, false);
@@ -107,7 +107,7 @@ class SharedSubscriptionTest extends Scenario {
 
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
-    void whatOneLeavesAnotherTakes(boolean durable) throws Exception {
+    void sharerTakesUnacknowledgedOfAnother(boolean durable) throws Exception {
         Session one = session(Session.CLIENT_ACKNOWLEDGE);
         MessageConsumer first = open(one, durable);
         send(one, topic(one), "1", "2");
@@ -126,7 +126,7 @@ class SharedSubscriptionTest extends Scenario {
     }
 
     @Test
-    void durableAndOrdinaryOnesOfOneNameAreTwo() throws Exception {
+    void durableAndNondurableOfOneNameDiffer() throws Exception {
         Session session = session();
         MessageConsumer durable = open(session, true);
         MessageConsumer ordinary = open(session, false);
@@ -139,7 +139,7 @@ class SharedSubscriptionTest extends Scenario {
 
     @Test
     @Needs(Feature.GUARDED_SHARED_SUBSCRIPTIONS)
-    void whatIsInUseCannotBeUnsubscribed() throws Exception {
+    void subscriptionInUseCannotBeUnsubscribed() throws Exception {
         Session session = session();
         MessageConsumer consumer = open(session, true);
         Session other = session();
@@ -151,7 +151,7 @@ class SharedSubscriptionTest extends Scenario {
     }
 
     @Test
-    void whatIsSharedHasOneSelector() throws Exception {
+    void sharedSubscriptionHasOneSelector() throws Exception {
         Session session = session();
         Topic topic = topic(session);
         MessageConsumer consumer =

@@ -50,7 +50,7 @@ class TemporaryDestinationTest extends Scenario {
     }
 
     @Test
-    void eachHasAName() throws Exception {
+    void temporaryDestinationHasAName() throws Exception {
         Session session = session();
         assertNotEquals(session.createTemporaryQueue().getQueueName(),
                 session.createTemporaryQueue().getQueueName());
@@ -60,7 +60,7 @@ class TemporaryDestinationTest extends Scenario {
 
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
-    void onlyItsOwnConnectionConsumes(boolean topic) throws Exception {
+    void temporaryQueueIsConsumedByItsConnection(boolean topic) throws Exception {
         Destination temporary = temporary(session(), topic);
         Session other = session();
         assertThrows(JMSException.class, () -> other.createConsumer(temporary));
@@ -69,7 +69,7 @@ class TemporaryDestinationTest extends Scenario {
     /** The client knows temporary destinations and refuses by itself; a name it leaves alone. */
     @Test
     @Needs(Feature.GUARDED_TEMPORARY_DESTINATIONS)
-    void othersMaySendToItsNameButNotConsume() throws Exception {
+    void othersOnlySendToTemporaryQueue() throws Exception {
         Session session = session();
         TemporaryQueue temporary = session.createTemporaryQueue();
         Session other = session();
@@ -81,7 +81,7 @@ class TemporaryDestinationTest extends Scenario {
 
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
-    void whatIsInUseCannotBeDeleted(boolean topic) throws Exception {
+    void temporaryDestinationInUseStays(boolean topic) throws Exception {
         Session session = session();
         Destination temporary = temporary(session, topic);
         MessageConsumer consumer = session.createConsumer(temporary);
@@ -95,7 +95,7 @@ class TemporaryDestinationTest extends Scenario {
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
     @Needs(Feature.FINAL_DELETION)
-    void whatIsDeletedIsGone(boolean topic) throws Exception {
+    void deletedTemporaryDestinationIsGone(boolean topic) throws Exception {
         Session session = session();
         Destination temporary = temporary(session, topic);
         delete(temporary);
@@ -113,7 +113,7 @@ class TemporaryDestinationTest extends Scenario {
     }
 
     @Test
-    void itEndsWithItsConnection() throws Exception {
+    void temporaryQueueEndsWithItsConnection() throws Exception {
         Session other = session();
         Connection connection = connect();
         TemporaryQueue temporary = connection.createSession().createTemporaryQueue();
@@ -123,7 +123,7 @@ class TemporaryDestinationTest extends Scenario {
     }
 
     @Test
-    void itOutlivesItsSession() throws Exception {
+    void temporaryQueueOutlivesItsSession() throws Exception {
         Connection connection = connect();
         Session first = connection.createSession();
         TemporaryQueue temporary = first.createTemporaryQueue();

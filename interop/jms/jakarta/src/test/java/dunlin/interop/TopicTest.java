@@ -33,7 +33,7 @@ class TopicTest extends Scenario {
     }
 
     @Test
-    void aSubscriberGetsWhatComesAfterIt() throws Exception {
+    void subscriberGetsLaterMessages() throws Exception {
         Session session = session();
         Topic topic = topic(session);
         send(session, topic, "nobody hears");
@@ -50,7 +50,7 @@ class TopicTest extends Scenario {
     }
 
     @Test
-    void aSubscriberWithoutCreditMissesNothing() throws Exception {
+    void subscriberWithoutCreditMissesNothing() throws Exception {
         Session session = connect("jms.prefetchPolicy.all=0").createSession();
         MessageConsumer consumer = session.createConsumer(topic(session));
         send(session, topic(session), "1", "2", "3");
@@ -71,7 +71,7 @@ class TopicTest extends Scenario {
     }
 
     @Test
-    void noLocalLeavesOutTheConnectionsOwn() throws Exception {
+    void noLocalOmitsOwnMessages() throws Exception {
         Connection connection = connectAs(name());
         Session session = connection.createSession();
         Topic topic = topic(session);
@@ -103,7 +103,7 @@ class TopicTest extends Scenario {
     }
 
     @Test
-    void whatIsNotAcknowledgedIsDeliveredAgain() throws Exception {
+    void unacknowledgedIsDeliveredAgain() throws Exception {
         Session session = session(Session.CLIENT_ACKNOWLEDGE);
         MessageConsumer consumer = session.createConsumer(topic(session));
         send(session, topic(session), "1", "2");

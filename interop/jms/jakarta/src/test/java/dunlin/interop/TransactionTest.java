@@ -41,7 +41,7 @@ class TransactionTest extends Scenario {
     }
 
     @Test
-    void aRollbackUndoesWhatWasSent() throws Exception {
+    void rollbackUndoesSentMessages() throws Exception {
         Session session = transacted();
         send(session, queue(session), "undone");
         session.rollback();
@@ -51,7 +51,7 @@ class TransactionTest extends Scenario {
     }
 
     @Test
-    void aRollbackBringsBackWhatWasReceivedInOrder() throws Exception {
+    void rollbackReturnsMessagesInOrder() throws Exception {
         Session session = transacted();
         Queue queue = queue(session);
         sendAside(queue, "1", "2", "3", "4");
@@ -86,7 +86,7 @@ class TransactionTest extends Scenario {
     }
 
     @Test
-    void oneTransactionOverQueuesAndTopics() throws Exception {
+    void transactionOverQueuesAndTopics() throws Exception {
         Session session = transacted();
         Queue source = queue(session);
         Queue target = session.createQueue(name() + "-target");
@@ -119,7 +119,7 @@ class TransactionTest extends Scenario {
     }
 
     @Test
-    void oneTransactionReceivesFromManyQueues() throws Exception {
+    void transactionReceivesFromManyQueues() throws Exception {
         Session session = transacted();
         List<Queue> queues = new ArrayList<>();
         List<MessageConsumer> consumers = new ArrayList<>();
@@ -175,7 +175,7 @@ class TransactionTest extends Scenario {
     }
 
     @Test
-    void whatIsSentInATransactionIsNotReceivedInIt() throws Exception {
+    void transactionDoesNotReceiveItsOwnSends() throws Exception {
         Session session = transacted();
         MessageConsumer consumer = session.createConsumer(queue(session));
         send(session, queue(session), "1");
@@ -219,7 +219,7 @@ class TransactionTest extends Scenario {
     }
 
     @Test
-    void theTransactionOfALostConnectionIsUndone() throws Exception {
+    void lostConnectionsTransactionIsUndone() throws Exception {
         Proxy proxy = closing(new Proxy());
         Session session = connect(Broker.factory(proxy.port()))
                 .createSession(Session.SESSION_TRANSACTED);
@@ -234,7 +234,7 @@ class TransactionTest extends Scenario {
     }
 
     @Test
-    void aClosedSessionsTransactionIsUndone() throws Exception {
+    void closedSessionsTransactionIsUndone() throws Exception {
         Session session = transacted();
         Queue queue = queue(session);
         Queue target = session.createQueue(name() + "-target");
@@ -249,7 +249,7 @@ class TransactionTest extends Scenario {
     }
 
     @Test
-    void aTransactionOutlivesItsProducersAndConsumers() throws Exception {
+    void transactionOutlivesProducersAndConsumers() throws Exception {
         Session session = transacted();
         Queue queue = queue(session);
         Queue target = session.createQueue(name() + "-target");
@@ -276,7 +276,7 @@ class TransactionTest extends Scenario {
     }
 
     @Test
-    void whatExpiredInATransactionDoesNotComeBack() throws Exception {
+    void expiredDeliveryDoesNotReturnOnRollback() throws Exception {
         Session session = transacted();
         MessageProducer producer = session.createProducer(queue(session));
         producer.setTimeToLive(2_000);

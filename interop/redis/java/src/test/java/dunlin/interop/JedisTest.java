@@ -46,7 +46,7 @@ class JedisTest {
 
     @ParameterizedTest
     @EnumSource(RedisProtocol.class)
-    void aQueueIsFirstInFirstOut(RedisProtocol protocol) {
+    void queueIsFirstInFirstOut(RedisProtocol protocol) {
         String key = freshKey();
         try (Jedis client = connect(protocol)) {
             for (int number = 0; number < 50; number++) {
@@ -101,7 +101,7 @@ class JedisTest {
 
     @ParameterizedTest
     @EnumSource(RedisProtocol.class)
-    void whoWaitsIsServed(RedisProtocol protocol) throws InterruptedException {
+    void waitingClientsAreServed(RedisProtocol protocol) throws InterruptedException {
         String key = freshKey();
         BlockingQueue<String> heard = new ArrayBlockingQueue<>(3);
         List<Thread> workers = new ArrayList<>();
@@ -209,7 +209,7 @@ class JedisTest {
 
     @ParameterizedTest
     @EnumSource(RedisProtocol.class)
-    void aPipelineIsAnsweredInOrder(RedisProtocol protocol) {
+    void pipelineIsAnsweredInOrder(RedisProtocol protocol) {
         String key = freshKey();
         try (Jedis client = connect(protocol)) {
             var pipeline = client.pipelined();
