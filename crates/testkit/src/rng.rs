@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_repeats_itself_and_differs_from_others() {
+    fn seed_repeats_itself() {
         let draw = |seed| {
             let mut rng = Rng::new(seed);
             [rng.draw(), rng.draw(), rng.draw()]
