@@ -8,12 +8,11 @@ use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{Command, MessageId, Nanos};
 
-use crate::admission::Admission;
-use crate::admission::wait_lists::WaitListId;
+use crate::admission::{Admission, WaitListId};
 use crate::bodies::Bodies;
 use crate::bodies::memory::{transaction_of, waiting_bytes};
+use crate::delivery::Interest;
 use crate::delivery::dead_letters::SCARCE_RETRY;
-use crate::delivery::feeding::Interest;
 use crate::ids::{ConsumerKey, QueueSlot};
 use crate::sessions::{Consumer, Session, Sessions};
 use crate::store::MessageStore;

@@ -13,16 +13,14 @@ use records::{RecordView, place_of};
 use crate::Effects;
 use crate::admission::Admission;
 use crate::bodies::Bodies;
-use crate::collections::pages::Pages;
 use crate::engine::Engine;
 use crate::ids::{QueueSlot, SessionSlot};
 use crate::keyspace::Keyspace;
 use crate::log::{FrameWriter, Placed};
 use crate::sessions::Sessions;
 use crate::store::MessageStore;
-use crate::store::dispatch::{Entry, ReadyPlace};
 use crate::store::message::{Message, State};
-use crate::store::queue::{Queue, Role};
+use crate::store::queue::{Role, entry_of, whose_place};
 use crate::store::timers::Timer;
 
 impl Engine {
@@ -361,31 +359,4 @@ impl Sessions {
             store.timers.change(timer, from, to);
         }
     }
-}
-
-/// A ready message as the lists of its queue keep it.
-// Nearly all queues have no groups, and each message comes by here: it is no call.
-#[inline(always)]
-fn entry_of(
-    queue: &Queue,
-    messages: &Pages<Box<Message>>,
-    id: MessageId,
-    place: ReadyPlace,
-) -> Entry {
-    if queue.delivery.groups.is_none() {
-        return Entry::of_none(place);
-    }
-    grouped_entry_of(queue, messages, id)
-}
-
-/// The same where messages of the queue belong to groups.
-fn grouped_entry_of(queue: &Queue, messages: &Pages<Box<Message>>, id: MessageId) -> Entry {
-    let message = messages.get(id.0).expect("invariant: the caller found it");
-    queue.entry_of(id, message)
-}
-
-/// The message that an order among the ready belongs to. `reordered` names the messages that have
-/// another place than their number.
-pub(crate) fn whose_place(reordered: &Pages<MessageId>, order: i64) -> MessageId {
-    reordered.get(order as u64).copied().unwrap_or(MessageId(order as u64))
 }

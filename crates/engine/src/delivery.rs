@@ -12,3 +12,81 @@ pub(crate) mod settling;
 pub(crate) mod slow_consumers;
 pub(crate) mod views;
 pub(crate) mod woken;
+
+use alloc::sync::Arc;
+
+use model::Nanos;
+use selector::Selector;
+
+use crate::collections::order_set::OrderSet;
+use crate::ids::QueueSlot;
+use crate::store::dispatch::DispatchList;
+
+/// How far a consumer has looked.
+#[derive(Debug)]
+pub(crate) struct Browsing {
+    pub(crate) selector: Option<Selector>,
+    /// The next (priority, order) to look at.
+    pub(crate) next: (u32, i64),
+    /// When it goes on with work that was too much for one step.
+    pub(crate) resumes: Option<Nanos>,
+}
+
+/// The messages of a queue that consumers of one selector see.
+#[derive(Debug)]
+pub(crate) struct View {
+    pub(crate) selector: Selector,
+    /// Those that match, of all ready ones before `scan` and some behind it; and the consumers that
+    /// wait for them.
+    pub(crate) dispatch: DispatchList,
+    /// How many have this selector; the view goes with the last.
+    pub(crate) consumers: u64,
+    /// The next place to look at; `None` when all have been looked at.
+    pub(crate) scan: Option<(u32, i64)>,
+    /// Ready ones before `scan`, and some behind it, that could not be looked into: their bodies
+    /// were away.
+    pub(crate) unseen: OrderSet,
+}
+
+/// A consumer with a limit.
+#[derive(Debug)]
+pub(crate) struct CreditConsumer {
+    pub(crate) queue: QueueSlot,
+    pub(crate) interest: Interest,
+    /// How many messages it may have had since it was opened.
+    pub(crate) limit: u64,
+    /// How many it has had.
+    pub(crate) delivered: u64,
+    /// How many bytes of bodies it may have had before it gets another one.
+    pub(crate) bytes_limit: u64,
+    /// How many it has had, unless it browses.
+    pub(crate) bytes: u64,
+    /// It is to be told when nothing more is there for it.
+    pub(crate) draining: bool,
+}
+
+/// The messages and bytes that a consumer may have had since it was opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allowance {
+    pub(crate) messages: u64,
+    /// Of bodies.
+    pub(crate) bytes: u64,
+}
+
+/// The messages that a consumer wants of its queue.
+#[derive(Debug)]
+pub(crate) enum Interest {
+    /// To hold messages: those of the view of this selector, or any.
+    Take { view: Option<Arc<str>>, turn: Turn },
+    /// To look at them.
+    Browse(Browsing),
+}
+
+/// When a consumer is served, of all that wait.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Turn {
+    /// Its place: given when it first waited, and anew whenever it is served.
+    pub(crate) place: Option<u64>,
+    /// Its ticket in the line while it waits. Its place, or an earlier one while it waits alone.
+    pub(crate) ticket: Option<u64>,
+}

@@ -11,23 +11,17 @@ use model::{
     Reply, SessionId, Settlement, limits,
 };
 
-use crate::admission::Admission;
-use crate::admission::blocked_sends::BlockedSends;
-use crate::bodies::Bodies;
-use crate::bodies::groups::Groups;
-use crate::bodies::memory::{Memory, beside_messages_max};
-use crate::bodies::sharing::Sharing;
-use crate::bodies::waits::Awaited;
+use crate::admission::{Admission, BlockedSends};
+use crate::bodies::memory::beside_messages_max;
+use crate::bodies::{Awaited, Bodies, Groups, Memory, Sharing};
 use crate::collections::pages::Pages;
 use crate::context::Context;
 use crate::dedup::SendIds;
-use crate::delivery::feeding::Allowance;
+use crate::delivery::Allowance;
 use crate::delivery::receiving::Wanted;
 use crate::delivery::woken::Woken;
-use crate::directory::Directory;
-use crate::directory::own_policies::OwnPolicies;
-use crate::directory::subscriptions::Subscriptions;
 use crate::directory::topics::Topics;
+use crate::directory::{Directory, OwnPolicies, Subscriptions};
 use crate::ids::SessionSlot;
 use crate::keyspace::Keyspace;
 use crate::keyspace::lists::{is_for_list_link, says_arrived};

@@ -1,10 +1,7 @@
 //! Limits, large numbers, and faults that [`Engine::check`] sees: scripts cannot show these.
 
-extern crate std;
-
-use alloc::format;
-use alloc::vec;
 use alloc::vec::Vec;
+use alloc::{format, vec};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::string::String;
 
@@ -13,12 +10,15 @@ use model::{
     StorePolicy, TransactionId,
 };
 
-use super::*;
+use crate::bodies::Stored;
+use crate::engine::*;
 use crate::ids::{ConsumerKey, QueueSlot};
 use crate::store::dispatch::Entry;
-use crate::store::message::{Message, Stored};
+use crate::store::message::Message;
 use crate::store::message_groups::MessageGroups;
 use crate::{FrameEnd, QueuePolicies, RecordView, describe};
+
+extern crate std;
 
 const SESSION: SessionId = SessionId(1);
 const LINK: LinkId = LinkId(0);
@@ -264,11 +264,11 @@ impl Engine {
         self.store.queues.at_mut(QueueSlot(0))
     }
 
-    fn view(&mut self) -> &mut crate::delivery::views::View {
+    fn view(&mut self) -> &mut crate::delivery::View {
         self.queue().delivery.views.get_mut("n IS NULL").unwrap()
     }
 
-    fn credit_consumer(&mut self, link: u32) -> &mut crate::delivery::feeding::CreditConsumer {
+    fn credit_consumer(&mut self, link: u32) -> &mut crate::delivery::CreditConsumer {
         let key = ConsumerKey { session: SessionSlot(0), link: LinkId(link) };
         self.sessions.credit_consumer_mut(key).unwrap()
     }

@@ -6,6 +6,7 @@
 
 pub(crate) mod deadlines;
 pub(crate) mod deleting;
+mod finding;
 pub(crate) mod list_lifetime;
 pub(crate) mod lists;
 pub(crate) mod naming;
@@ -14,18 +15,17 @@ pub(crate) mod setting;
 pub(crate) mod values;
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
 
-use model::{Durability, Persistence, QueueName};
+use model::{DependsOn, Durability, End, Nanos, Persistence, QueueName};
 
 use crate::context::Context;
 use crate::ids::QueueSlot;
-use crate::store::MessageStore;
 use crate::store::queue::ListLifetime;
 
 pub(crate) use list_lifetime::snapshot_bytes;
 pub(crate) use recovery::KeyCursor;
 pub(crate) use setting::DEADLINE_BYTES_MAX;
-pub(crate) use values::{Value, Values};
 
 /// The state of keys beside the queues.
 #[derive(Debug, Default)]
@@ -68,35 +68,73 @@ pub(crate) enum Key {
     Value,
 }
 
-impl Keyspace {
-    /// True if a name is that of a small value, so that it is no list.
-    pub(crate) fn is_value(&self, name: &QueueName, store: &MessageStore) -> bool {
-        self.values.get(name, store.latest).is_some()
-    }
-
-    /// A ready message came into an empty queue of a name.
-    pub(crate) fn list_began(&mut self, slot: QueueSlot, store: &MessageStore) {
-        let name = &store.queues.at(slot).name;
-        self.lists += u64::from(!self.values.holds(name));
-        if self.stale.contains(name) {
-            self.unstated.insert(name.clone());
-        }
-    }
-
-    /// The last ready message of a queue of a name has gone, and the list's deadline with it.
-    pub(crate) fn list_ended(&mut self, slot: QueueSlot, store: &mut MessageStore) {
-        let queue = store.queues.at(slot);
-        self.lists -= u64::from(!self.values.holds(&queue.name));
-        if queue.index.lifetime.at.is_some() {
-            let over = queue.index.lifetime.over;
-            self.change_lifetime(slot, ListLifetime { at: None, over }, store);
-        }
-    }
-}
-
 impl Context {
     /// The durability of records about keys.
     pub(crate) fn key_level(&self) -> Durability {
         self.policy.durability(Persistence::Persistent)
     }
+}
+
+/// How elements are taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PopArgs {
+    pub(crate) end: End,
+    pub(crate) max: u64,
+    /// The most bytes to take, unless the first element alone has more.
+    pub(crate) bytes_max: usize,
+}
+
+/// The target of a moved element.
+#[derive(Clone, Debug)]
+pub(crate) struct MoveArgs {
+    pub(crate) from_end: End,
+    pub(crate) to: QueueName,
+    pub(crate) to_end: End,
+}
+
+/// All small values.
+#[derive(Debug, Default)]
+pub(crate) struct Values {
+    names: BTreeMap<Filed, Value>,
+    /// Those that go at some moment, by when.
+    deadlines: BTreeSet<(Nanos, QueueName)>,
+    /// Of the names and the values.
+    bytes: usize,
+}
+
+/// A name as it stands in the index, in the order of names: its first bytes lie beside it, so that
+/// looking one up among many reads few names where they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Filed {
+    /// The most significant first; zeros, which no name has, behind a short one.
+    head: [u64; HEAD_BYTES / 8],
+    name: QueueName,
+}
+
+/// A small value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Value {
+    pub(crate) bytes: Arc<[u8]>,
+    /// When it goes.
+    pub(crate) at: Option<Nanos>,
+}
+
+/// Bytes of a name that lie in the index.
+const HEAD_BYTES: usize = 24;
+
+/// A command that waits.
+#[derive(Debug)]
+pub(crate) struct Popping {
+    pub(crate) asked: Asked,
+    /// A position that its answer waits for, however it is answered.
+    pub(crate) floor: DependsOn,
+}
+
+/// The command that waits.
+#[derive(Clone, Debug)]
+pub(crate) enum Asked {
+    /// Elements, of the list that gets some first.
+    Elements(PopArgs),
+    /// One element, moved to another list.
+    Move(MoveArgs),
 }

@@ -97,7 +97,7 @@ mod sessions;
 mod store;
 mod transactions;
 
-pub use bodies::spilling::Spilled;
+pub use bodies::Spilled;
 pub use bodies::waits::{StoredBody, stored_bodies};
 pub use directory::policy::{DeadLettersMax, EngineOptions, QueuePolicies};
 pub use engine::Engine;

@@ -8,22 +8,18 @@
 
 pub(crate) mod chain;
 pub(crate) mod compaction;
+mod places;
 pub(crate) mod salvage;
 pub(crate) mod snapshot;
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use model::{Lsn, MessageId};
-use records::{Place, RecordError, Standing, StoredState, encode, place_of, queue_name};
+use model::Lsn;
+use records::RecordError;
 
-use crate::QueuePolicy;
-use crate::bodies::Bodies;
-use crate::directory::Directory;
 use crate::ids::QueueSlot;
 use crate::log::Placed;
-use crate::recovery::chain::HeldChain;
-use crate::store::MessageStore;
 
 /// How far recovery has come.
 #[derive(Debug, Default)]
@@ -41,134 +37,15 @@ pub(crate) struct Recovery {
     pub(crate) pending_unsubscribes: BTreeMap<u64, QueueSlot>,
 }
 
-impl Bodies {
-    /// The record that a snapshot names does not hold all that the snapshot holds. The snapshot
-    /// does not name the queue of that record either: a moved message has a place of its own.
-    pub(crate) fn grow_as_pictured(&mut self, id: MessageId, store: &mut MessageStore) {
-        let message = store.message_mut(id);
-        if message.order(id) != place_of(id) {
-            message.history_mut().moved = true;
-        }
-        let message = store.message(id);
-        if message.has_history() {
-            let mut change = Vec::new();
-            encode(&store.queues.change_of(id, message), &mut change);
-            self.note_growth(id, u32::try_from(change.len()).unwrap_or(u32::MAX), store);
-        }
-    }
-
-    /// All messages of one group are in one record.
-    pub(crate) fn groups_are_whole(&self, store: &MessageStore) -> bool {
-        // Mostly there are none, and ten million messages need not be looked at.
-        let none = self.groups.iter().next().is_none();
-        none || store.messages.iter_from(0).all(|(_, message)| {
-            let group = self.groups.get(message.group());
-            group.is_none_or(|group| group.placed == message.placed())
-                && store
-                    .messages
-                    .get(message.group())
-                    .is_none_or(|first| first.group() == message.group())
-        })
-    }
-}
-
-impl MessageStore {
-    /// All messages of a queue in recovery, when no session holds any.
-    pub(crate) fn messages_of(&self, slot: QueueSlot) -> Vec<MessageId> {
-        let queue = self.queues.at(slot);
-        let ready = queue.delivery.dispatch.ready().iter().map(|(_, order)| self.message_of(order));
-        let delayed = queue.index.delayed.iter().map(|(_, id)| *id);
-        ready.chain(delayed).chain(queue.index.buried.values().copied()).collect()
-    }
-
-    /// A damaged record must not take a place that another message has.
-    pub(crate) fn check_places(
-        &self,
-        id: MessageId,
-        slot: QueueSlot,
-        standing: &Standing<'_>,
-    ) -> Result<(), RecordError> {
-        let order = standing.order;
-        let of_another = order != place_of(id) && self.messages.get(order as u64).is_some();
-        if of_another || self.reordered.get(order as u64).is_some() {
-            return Err(RecordError::DuplicateOrder(order));
-        }
-        // Places and numbers come of one counter: its own is no other's, wherever it stands.
-        if self.reordered.get(id.0).is_some() {
-            return Err(RecordError::DuplicateOrder(place_of(id)));
-        }
-        match standing.state {
-            StoredState::Buried { order }
-                if self.queues.at(slot).index.buried.contains_key(&order) =>
-            {
-                Err(RecordError::DuplicateOrder(order as i64))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Recovery {
-    /// The queue of a subscription. The snapshot may have found it gone while frames from before
-    /// its end are still to come. One of its messages may have been moved elsewhere and live: then
-    /// a phantom stands in until the record of its end.
-    fn recovered_subscription(
-        &mut self,
-        number: u64,
-        fuzzy: bool,
-        directory: &Directory,
-        store: &mut MessageStore,
-    ) -> Result<QueueSlot, RecordError> {
-        if let Some(entry) = directory.subscriptions.get(number) {
-            return Ok(entry.queue);
-        }
-        if let Some(slot) = self.pending_unsubscribes.get(&number) {
-            return Ok(*slot);
-        }
-        if !fuzzy {
-            return Err(RecordError::UnknownSubscription(number));
-        }
-        let name = queue_name(PENDING_UNSUBSCRIBE)?;
-        let slot = store.queues.create_subscription(name, number, true, QueuePolicy::default());
-        self.pending_unsubscribes.insert(number, slot);
-        Ok(slot)
-    }
-
-    pub(crate) fn recovered_place(
-        &mut self,
-        place: Place<'_>,
-        fuzzy: bool,
-        directory: &Directory,
-        store: &mut MessageStore,
-    ) -> Result<QueueSlot, RecordError> {
-        match place {
-            Place::Queue(name) => directory.recovered_queue(name, store),
-            Place::Subscription(number) => {
-                self.recovered_subscription(number, fuzzy, directory, store)
-            }
-        }
-    }
-}
-
-impl Directory {
-    fn recovered_queue(
-        &self,
-        name: &str,
-        store: &mut MessageStore,
-    ) -> Result<QueueSlot, RecordError> {
-        if let Some(slot) = store.queues.find(name) {
-            return Ok(slot);
-        }
-        let name = queue_name(name)?;
-        let policy = self.policy_for(&name);
-        Ok(store.queues.create(name, policy))
-    }
-}
-
 pub(crate) fn placed(lsn: Lsn, size: usize) -> Result<Placed, RecordError> {
     let bytes = u32::try_from(size).map_err(|_| RecordError::Invalid("body"))?;
     Ok(Placed { lsn, bytes })
 }
 
-/// Stands for the topic of a subscription that is known to have gone.
-const PENDING_UNSUBSCRIBE: &str = "gone";
+/// The frames of a chain so far.
+#[derive(Debug)]
+pub(crate) struct HeldChain {
+    first: Lsn,
+    /// Each with its other records.
+    pub(crate) frames: Vec<(Lsn, Vec<u8>)>,
+}

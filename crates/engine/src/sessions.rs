@@ -10,12 +10,11 @@ use model::{
 };
 
 use crate::collections::slab::Slab;
-use crate::delivery::feeding::CreditConsumer;
-use crate::directory::targets::Target;
+use crate::delivery::CreditConsumer;
+use crate::directory::Target;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
-use crate::keyspace::lists::Popping;
-use crate::transactions::Transaction;
-use crate::transactions::batches::Observing;
+use crate::keyspace::Popping;
+use crate::transactions::{Observing, Transaction};
 
 #[derive(Debug)]
 pub(crate) struct Session {

@@ -8,26 +8,16 @@
 
 pub(crate) mod batches;
 pub(crate) mod commit_waits;
+mod enlisting;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
-use model::{
-    Command, DependsOn, MessageId, NewMessage, QueueName, Refusal, Reply, Settlement,
-    TransactionId, limits,
-};
+use model::{MessageId, NewMessage, QueueName, Refusal, Settlement, TransactionId, limits};
 
-use crate::admission::tally::{Records, Tally};
-use crate::bodies::Bodies;
-use crate::directory::Directory;
-use crate::directory::targets::Target;
+use crate::admission::Tally;
+use crate::directory::Target;
 use crate::ids::SessionSlot;
-use crate::log::FrameWriter;
-use crate::outcome::Outcome;
-use crate::sessions::Sessions;
-use crate::store::MessageStore;
-use crate::store::drafting::Drafted;
-use crate::store::message::State;
 
 /// The state that open transactions share; their parts are in their sessions.
 #[derive(Debug, Default)]
@@ -111,192 +101,10 @@ impl Transaction {
     }
 }
 
-impl Sessions {
-    pub(crate) fn begin(&mut self, by: SessionSlot, id: TransactionId) -> Outcome {
-        let transactions = &mut self.at_mut(by).transactions.open;
-        if transactions.len() >= limits::SESSION_TRANSACTIONS_MAX || transactions.contains_key(&id)
-        {
-            return Outcome::refused(Refusal::TooManyTransactions);
-        }
-        transactions.insert(id, Transaction::default());
-        Outcome::reply(DependsOn::NOTHING, Reply::Done)
-    }
-
-    /// Notes if its commit waits for a place.
-    pub(crate) fn set_waits(&mut self, by: SessionSlot, id: TransactionId, waits: bool) {
-        if let Some(transaction) = self.at_mut(by).transactions.open.get_mut(&id) {
-            transaction.waits = waits;
-        }
-    }
-
-    /// Counts a future part of a transaction that begins or ends to wait.
-    pub(crate) fn count_waiting_part(
-        &mut self,
-        by: SessionSlot,
-        id: Option<TransactionId>,
-        waits: bool,
-    ) {
-        let transactions = &mut self.at_mut(by).transactions.open;
-        if let Some(transaction) = id.and_then(|id| transactions.get_mut(&id)) {
-            let count = &mut transaction.parts_waiting;
-            *count = if waits { *count + 1 } else { *count - 1 };
-        }
-    }
-
-    /// Notes if its commit waits for its parts.
-    pub(crate) fn set_awaits_parts(&mut self, by: SessionSlot, id: TransactionId, awaits: bool) {
-        if let Some(transaction) = self.at_mut(by).transactions.open.get_mut(&id) {
-            transaction.awaits_parts = awaits;
-        }
-    }
-
-    /// True if a command comes too late for its transaction. The commit came before it and waits
-    /// for its parts: those go on, but this command does not.
-    pub(crate) fn comes_too_late(&self, by: SessionSlot, command: &Command) -> bool {
-        let transactions = &self.at(by).transactions.open;
-        let about = command.transaction().and_then(|id| transactions.get(&id));
-        about.is_some_and(|transaction| transaction.awaits_parts)
-    }
-
-    /// True if something that is to be a part of it waits.
-    pub(crate) fn has_parts_waiting(&self, by: SessionSlot, id: TransactionId) -> bool {
-        let transaction = self.at(by).transactions.open.get(&id);
-        transaction.is_some_and(|transaction| transaction.parts_waiting > 0)
-    }
-
-    /// True if something could be added to it.
-    pub(crate) fn takes_parts(&self, by: SessionSlot, id: TransactionId) -> bool {
-        self.open_transaction(by, id).is_some_and(|transaction| !transaction.rollback_only)
-    }
-
-    /// If a commit that waited for a place waits for room now, it is answered as that.
-    pub(crate) fn answer_late(&mut self, by: SessionSlot, id: TransactionId, ticket: u64) {
-        if let Some(transaction) = self.at_mut(by).transactions.open.get_mut(&id) {
-            transaction.ticket = Some(ticket);
-        }
-    }
-
-    /// A part that is refused dooms its transaction.
-    pub(crate) fn refuse_part(
-        &mut self,
-        by: SessionSlot,
-        transaction: Option<TransactionId>,
-        refusal: Refusal,
-        log: &FrameWriter,
-    ) -> Outcome {
-        self.set_rollback_only(by, transaction);
-        log.refuse(refusal)
-    }
-
-    pub(crate) fn set_rollback_only(
-        &mut self,
-        by: SessionSlot,
-        transaction: Option<TransactionId>,
-    ) {
-        let transactions = &mut self.at_mut(by).transactions.open;
-        let open = transaction.and_then(|id| transactions.get_mut(&id));
-        if let Some(transaction) = open.filter(|transaction| !transaction.waits) {
-            transaction.rollback_only = true;
-        }
-    }
-
-    /// Bytes that a transaction holds.
-    pub(crate) fn transaction_bytes(&self, by: SessionSlot, id: TransactionId) -> usize {
-        self.at(by).transactions.open.get(&id).map_or(0, |transaction| transaction.bytes)
-    }
-
-    /// A transaction to which something can still be added.
-    pub(crate) fn open_transaction(
-        &self,
-        by: SessionSlot,
-        id: TransactionId,
-    ) -> Option<&Transaction> {
-        self.at(by).transactions.open.get(&id).filter(|transaction| !transaction.waits)
-    }
-
-    pub(crate) fn take_transaction(
-        &mut self,
-        by: SessionSlot,
-        id: TransactionId,
-        store: &mut MessageStore,
-    ) -> Transaction {
-        let transaction = self.at_mut(by).transactions.open.remove(&id);
-        let transaction = transaction.expect("invariant: it was just found");
-        store.took_steps(transaction.puts.len() + transaction.settled.len());
-        transaction
-    }
-}
-
-impl MessageStore {
-    pub(crate) fn is_hidden(&self, id: MessageId) -> bool {
-        let message = self.messages.get(id.0);
-        message.is_some_and(|message| matches!(message.state(), State::Delayed { .. }))
-    }
-
-    pub(crate) fn is_journalled(&self, id: MessageId) -> bool {
-        self.messages.get(id.0).is_some_and(|message| message.is_journalled())
-    }
-
-    /// Makes answers about these messages wait until the whole commit is safe: a crash may undo
-    /// it.
-    pub(crate) fn bind(&mut self, ids: &[MessageId], after: DependsOn) {
-        for id in ids {
-            if let Some(message) = self.messages.get_mut(id.0) {
-                message.changed = after.lsn;
-            }
-        }
-    }
-}
-
-impl Transactions {
-    pub(crate) fn grow(
-        &mut self,
-        by: SessionSlot,
-        id: TransactionId,
-        part: Part,
-        bodies: &Bodies,
-        sessions: &mut Sessions,
-    ) -> Result<(), Refusal> {
-        let transaction = sessions.at_mut(by).transactions.open.get_mut(&id);
-        let transaction = transaction.filter(|transaction| !transaction.waits);
-        let transaction = transaction.ok_or(Refusal::NoSuchTransaction)?;
-        if transaction.rollback_only {
-            return Err(Refusal::TransactionFailed);
-        }
-        let all = self.uncommitted_bytes + part.bytes <= limits::UNCOMMITTED_BYTES_MAX;
-        let fits = all && transaction.bytes + part.bytes <= bodies.memory.uncommitted_max();
-        let grown = if fits { transaction.grow(part) } else { Err(Refusal::TransactionTooLarge) };
-        match grown {
-            Ok(()) => self.uncommitted_bytes += part.bytes,
-            Err(_) => transaction.rollback_only = true,
-        }
-        grown
-    }
-}
-
-impl Directory {
-    /// The most that the records of the commit of a transaction may take.
-    pub(crate) fn records_of_transaction(
-        &self,
-        by: SessionSlot,
-        id: TransactionId,
-        sessions: &Sessions,
-    ) -> Records {
-        let transaction = sessions.at(by).transactions.open.get(&id);
-        transaction.map_or_else(Records::default, |it| self.records_of(&it.tally))
-    }
-}
-
-impl Bodies {
-    /// Drafted messages are not stored after all: they leave their groups and shared bodies.
-    pub(crate) fn leave_groups(&mut self, drafted: &[Drafted], store: &mut MessageStore) {
-        for (_, message) in drafted {
-            if message.group() != 0 {
-                self.groups.part(message.group());
-            }
-            if let Some(name) = message.shared() {
-                self.part_from_body(name, store);
-            }
-        }
-    }
+/// The keys that a session observes.
+#[derive(Debug, Default)]
+pub(crate) struct Observing {
+    pub(crate) names: BTreeSet<QueueName>,
+    /// One of them has changed, and none matters any more.
+    pub(crate) stale: bool,
 }

@@ -17,63 +17,16 @@ use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{Command, DependsOn, Destination, Nanos, Reply, limits};
 
-use crate::admission::Admission;
 use crate::admission::send_timeouts::shorten_wait;
-use crate::admission::source_waits::SourceWaits;
-use crate::admission::wait_lists::{WaitList, WaitListId};
+use crate::admission::{Admission, BlockedSend, BlockedSends, SourceWaits, WaitList, WaitListId};
 use crate::bodies::memory::waiting_bytes;
 use crate::context::Context;
-use crate::directory::Directory;
-use crate::directory::targets::Target;
+use crate::directory::{Directory, Target};
 use crate::ids::{QueueSlot, SessionSlot};
 use crate::outcome::Outcome;
 use crate::sessions::Sessions;
 use crate::store::MessageStore;
 use crate::store::timers::Timer;
-
-/// All sends that wait, by ticket: the first to come first.
-#[derive(Debug)]
-pub(crate) struct BlockedSends {
-    pub(crate) sends: BTreeMap<u64, BlockedSend>,
-    /// Bytes that all of them store.
-    pub(crate) bytes: u64,
-    /// Bytes of memory that all of them take.
-    pub(crate) memory_bytes: u64,
-    /// The part of these bytes that belongs to sends that wait for memory.
-    pub(crate) for_memory_bytes: u64,
-    /// Sends that wait for memory, but for those of the next list.
-    pub(crate) for_memory: WaitList,
-    /// Parts of transactions that wait for memory, and commits behind their own parts.
-    pub(crate) for_parts: WaitList,
-    /// Queues that no client finds any more, with a line in which sends still wait.
-    pub(crate) leaving: BTreeSet<QueueSlot>,
-    /// The sends that depend on the elements of a list.
-    pub(crate) sources: SourceWaits,
-    /// Lines with a first send that would go on if the log was not behind.
-    pub(crate) held_back: BTreeSet<WaitListId>,
-    /// The log takes only records of settlements.
-    pub(crate) is_log_behind: bool,
-    /// No send may begin to wait any more.
-    pub(crate) is_closed: bool,
-    pub(crate) next: u64,
-    /// How long a line may stand still.
-    pub(crate) still_max: Nanos,
-}
-
-/// One that waits.
-#[derive(Debug)]
-pub(crate) struct BlockedSend {
-    pub(crate) by: SessionSlot,
-    pub(crate) command: Command,
-    pub(crate) bytes: u64,
-    /// The list that it waits in.
-    pub(crate) at: WaitListId,
-    pub(crate) since: Nanos,
-    /// When it is given up, if it said how long it waits.
-    pub(crate) until: Option<Nanos>,
-    /// A position that its answer waits for as well.
-    pub(crate) floor: DependsOn,
-}
 
 impl BlockedSends {
     pub(crate) fn new(still_max: Nanos) -> Self {

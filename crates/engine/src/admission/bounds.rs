@@ -11,7 +11,7 @@ use alloc::collections::BTreeMap;
 
 use model::{Bound, End, ListCommand, QueueBounds, QueueFull, QueueName, Refusal, WhenFull};
 
-use crate::admission::wait_lists::WaitListId;
+use crate::admission::{Shortage, WaitListId};
 use crate::directory::Directory;
 use crate::ids::QueueSlot;
 use crate::log::FrameWriter;
@@ -43,16 +43,6 @@ pub(crate) struct Demand<'c> {
     parking: BTreeMap<QueueSlot, Amount>,
     /// Steps that it took to find that out.
     pub(crate) steps: usize,
-}
-
-/// There is no place for a command in a queue, or no memory for it.
-#[derive(Debug)]
-pub(crate) struct Shortage {
-    pub(crate) refusal: Refusal,
-    /// The list in which it may wait for one, if it ever can be done.
-    pub(crate) waits_at: Option<WaitListId>,
-    /// Bytes that the command would store.
-    pub(crate) bytes: u64,
 }
 
 impl Amount {

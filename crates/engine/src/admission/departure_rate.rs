@@ -6,19 +6,10 @@
 
 use model::{MessageId, Nanos};
 
-use crate::admission::Admission;
+use crate::admission::{Admission, Drain, SLICES};
 use crate::ids::QueueSlot;
 use crate::store::MessageStore;
 use crate::store::queue::{Queue, Role};
-
-/// Messages that left lately.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Drain {
-    /// In each of the last slices of the target age; by the slice's number.
-    counts: [u64; SLICES],
-    /// The number of the latest slice.
-    slice: u64,
-}
 
 impl Drain {
     fn advance(&mut self, now: Nanos, age: Nanos) {
@@ -120,8 +111,6 @@ impl MessageStore {
 fn slice_of(now: Nanos, age: Nanos) -> u64 {
     now.0 / (age.0 / SLICES as u64).max(1)
 }
-
-const SLICES: usize = 8;
 
 /// Messages that may be there however slowly they leave: enough to begin with.
 const THERE_ALWAYS: u64 = 16;

@@ -5,35 +5,14 @@
 //! noted, and a timer looks again at the lines in which such a send is first. Each step looks at
 //! some, however many there are.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 
-use model::{Command, ListCommand, Nanos, QueueName, limits};
+use model::{Command, ListCommand, QueueName, limits};
 
-use crate::admission::Admission;
-use crate::admission::wait_lists::WaitListId;
+use crate::admission::{Admission, Look, SourceWaits, WaitListId};
 use crate::ids::QueueSlot;
 use crate::store::MessageStore;
 use crate::store::timers::Timer;
-
-/// Which waiting sends depend on which lists.
-#[derive(Debug, Default)]
-pub(crate) struct SourceWaits {
-    /// Their tickets, by the list.
-    tickets: BTreeMap<QueueName, BTreeSet<u64>>,
-    /// Lists that have changed since their sends were looked at.
-    changed: BTreeMap<QueueName, Look>,
-    /// When the timer is due.
-    pub(crate) due: Option<Nanos>,
-}
-
-/// How far the sends of a list have been looked at.
-#[derive(Clone, Copy, Debug, Default)]
-struct Look {
-    /// The first ticket that was not.
-    next: u64,
-    /// The list has changed again meanwhile.
-    again: bool,
-}
 
 impl SourceWaits {
     /// True if a send that waits depends on any list.

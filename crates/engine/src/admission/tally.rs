@@ -4,63 +4,14 @@
 //! Everything is counted as large as it can become. Message numbers are given at the commit, and
 //! the takers of published messages are known only then.
 
-use alloc::collections::BTreeMap;
-
 use model::{Settlement, limits};
 use records::CHANGED_BYTES_MAX;
 
-use crate::directory::Directory;
-use crate::directory::targets::Target;
-use crate::directory::topics::TopicSlot;
+use crate::admission::{Put, Puts, Records, Tally};
+use crate::directory::{Directory, Target};
 use crate::ids::QueueSlot;
 use crate::log::DELETED_BYTES_MAX;
 use crate::store::MessageStore;
-
-/// The sum of the parts of a transaction.
-#[derive(Debug, Default)]
-pub(crate) struct Tally {
-    /// The messages that it stores in queues.
-    queues: Puts,
-    /// The messages that it publishes, by topic.
-    topics: BTreeMap<TopicSlot, Puts>,
-    settled_bytes: usize,
-}
-
-/// Messages of a transaction.
-#[derive(Clone, Copy, Debug, Default)]
-struct Puts {
-    messages: usize,
-    /// Of those that are journalled: records without bodies, one for each.
-    envelope_bytes: usize,
-    envelope_bytes_max: usize,
-    body_bytes: usize,
-    body_bytes_max: usize,
-    /// Records of their senders' names.
-    name_bytes: usize,
-    snapshot_bytes: u64,
-}
-
-/// One message of a transaction.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Put {
-    pub(crate) envelope_bytes: usize,
-    pub(crate) body_bytes: usize,
-    /// The record of its sender's name for it.
-    pub(crate) name_bytes: usize,
-    pub(crate) snapshot_bytes: u64,
-    pub(crate) is_journalled: bool,
-}
-
-/// The most that the records of a commit may take.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Records {
-    pub(crate) bytes: usize,
-    pub(crate) largest_bytes: usize,
-    /// In a snapshot.
-    pub(crate) snapshot_bytes: u64,
-    /// Messages that it stores, journalled or not.
-    pub(crate) messages: usize,
-}
 
 impl Put {
     /// The bytes that it counts for.

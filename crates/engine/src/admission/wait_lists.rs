@@ -7,46 +7,17 @@
 //! that wait for memory take a part that nothing else may use, so that they never wait for each
 //! other.
 
-use alloc::collections::BTreeSet;
-
 use model::{Bound, Command, Nanos, Refusal};
 
-use crate::admission::Admission;
-use crate::admission::bounds::Shortage;
+use crate::admission::{Admission, Shortage, WaitList, WaitListId};
 use crate::bodies::Bodies;
 use crate::bodies::memory::{adds, transaction_of, waiting_bytes};
-use crate::ids::{QueueSlot, SessionSlot};
+use crate::ids::SessionSlot;
 use crate::sessions::Sessions;
 use crate::store::MessageStore;
 use crate::store::queue::Queue;
 use crate::store::timers::Timer;
 use crate::transactions::Transactions;
-
-/// The shortage that a list of waiting sends is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum WaitListId {
-    /// Memory for the message or value that a command brings.
-    Memory,
-    /// Memory for a part of a transaction; a commit waits there behind its own parts.
-    Transactions,
-    /// A place in this queue.
-    Queue(QueueSlot),
-}
-
-/// The sends that wait for one thing.
-#[derive(Debug, Default)]
-pub(crate) struct WaitList {
-    pub(crate) tickets: BTreeSet<u64>,
-    /// When it went on last.
-    pub(crate) moved: Nanos,
-    /// When its timer is due; set while a send waits.
-    pub(crate) due: Option<Nanos>,
-    /// The bound that it is for, if the rules of the queue have changed since.
-    pub(crate) bound: Option<Bound>,
-    /// There is a place for the first, but it looks into paged-out bodies: its turn comes when they
-    /// are here. No send overtakes it meanwhile.
-    pub(crate) looks: bool,
-}
 
 impl Queue {
     /// True if an earlier send than this one waits for a place.

@@ -4,31 +4,12 @@
 //! The record is dead when the last of the copies is gone, not before. So the log always counts a
 //! whole record as live. Compaction stores all live copies anew, with one body.
 
-use alloc::collections::BTreeMap;
-
 use model::limits;
 
+use crate::bodies::{Group, Groups};
 use crate::log::Placed;
 use crate::store::message::Message;
 use crate::{Effects, Freed};
-
-/// The groups that live, by the number of the first message that their record stored.
-#[derive(Debug, Default)]
-pub(crate) struct Groups {
-    groups: BTreeMap<u64, Group>,
-}
-
-/// The common state of all messages of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Group {
-    /// How many of them live.
-    pub(crate) copies: u32,
-    /// Their record.
-    pub(crate) placed: Placed,
-    /// Bytes by which the record may grow when it is stored anew, beyond the growth that one
-    /// message may add.
-    pub(crate) more_bytes: u64,
-}
 
 impl Group {
     /// The bytes that are counted for the record.

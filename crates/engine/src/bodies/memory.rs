@@ -22,70 +22,15 @@ use model::{
     limits,
 };
 
-use crate::bodies::Bodies;
-use crate::bodies::sharing::SharedBody;
-use crate::bodies::spilling::{Spilled, Spilling};
+use crate::bodies::{
+    Bodies, BodyOwner, BodyRef, Memory, Push, ResidentBodies, SharedBody, Spilled, Spilling, Stored,
+};
 use crate::dedup::SendIds;
 use crate::directory::Directory;
 use crate::directory::policy::EngineOptions;
-use crate::ids::QueueSlot;
 use crate::keyspace::Keyspace;
 use crate::store::MessageStore;
-use crate::store::message::{Message, Stored};
-
-/// The memory limits, and the bodies that may leave.
-#[derive(Debug)]
-pub(crate) struct Memory {
-    /// Bytes that everything together may take.
-    pub(crate) limit: u64,
-    /// And of these, bodies that may leave.
-    movable_max: u64,
-    /// The part of those that may always be in memory, however much else there is.
-    pub(crate) always: u64,
-    /// A queue with less than this is not asked to let bodies leave.
-    fat_bytes: u64,
-    /// Frames up to this one can be read back.
-    pub(crate) written: Lsn,
-    /// Bytes of bodies that may leave.
-    pub(crate) movable: u64,
-    /// Bytes of bodies that only memory has, and that do not leave.
-    pub(crate) fixed: u64,
-    /// Messages with a paged-out body.
-    pub(crate) paged_out: u64,
-    /// How many bodies have been paged out so far.
-    pub(crate) went: u64,
-    /// Those with bodies in line, by the magnitude of the bytes of all that may leave.
-    pub(crate) large_owners: BTreeSet<(u32, BodyOwner)>,
-    /// Messages with frames that could not be read back at the last look, about in the order of
-    /// these. Some may be gone, or here twice.
-    unwritten: VecDeque<MessageId>,
-    /// Bodies that had to stay at their turn to leave: a command, browser or view awaits them and
-    /// more.
-    passed_over: Vec<MessageId>,
-    /// Bodies that came since some were last let go.
-    pub(crate) came: usize,
-    pub(crate) spilling: Spilling,
-}
-
-/// The owner of the line that a body is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum BodyOwner {
-    /// The queue of its message.
-    Queue(QueueSlot),
-    /// It is one of those that messages share.
-    Sharing,
-}
-
-/// A body: a message's own, under its number, or a shared one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BodyRef<'b> {
-    pub(crate) stored: &'b Stored,
-    pub(crate) owner: BodyOwner,
-    /// The frame of the log that has it, or will.
-    pub(crate) frame: Option<Lsn>,
-    /// The place of the body in the spill.
-    pub(crate) spilled: Option<NonZeroU64>,
-}
+use crate::store::message::Message;
 
 impl BodyRef<'_> {
     /// The place of the body outside memory, even if it is in memory too. `None`: it has none.
@@ -103,18 +48,6 @@ impl BodyRef<'_> {
     pub(crate) fn is_only_here(&self) -> bool {
         self.stored.here().is_some() && self.place().is_none()
     }
-}
-
-/// The bodies of one keeper that are here and may leave.
-#[derive(Debug, Default)]
-pub(crate) struct ResidentBodies {
-    /// The last is the first to leave. Some may be gone, or here twice; those are missing that
-    /// cannot leave yet.
-    line: VecDeque<MessageId>,
-    count: usize,
-    bytes: u64,
-    /// See [`Memory::magnitude`].
-    magnitude: u32,
 }
 
 impl ResidentBodies {
@@ -653,9 +586,6 @@ pub(crate) fn paged_out_of(name: MessageId, kept: &BodyRef<'_>) -> (BodyPlace, M
     let place = kept.place();
     (place.expect("invariant: a body leaves for where it can come back from"), name)
 }
-
-/// The end of a line at which a body is inserted.
-pub(crate) type Push = fn(&mut VecDeque<MessageId>, MessageId);
 
 /// The most that is left to a queue without asking it.
 const FAT_BYTES_MAX: u64 = 4096;

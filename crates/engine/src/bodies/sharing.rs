@@ -12,32 +12,12 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
-use model::{Lsn, MessageId};
+use model::MessageId;
 
-use crate::bodies::Bodies;
-use crate::bodies::memory::{BodyOwner, BodyRef, Push, ResidentBodies, paged_out_of};
+use crate::bodies::memory::paged_out_of;
+use crate::bodies::{Bodies, BodyOwner, BodyRef, Push, SharedBody, Sharing, Stored};
 use crate::store::MessageStore;
-use crate::store::message::{Message, Stored};
-
-/// The bodies that are shared, and which of them are here.
-#[derive(Debug, Default)]
-pub(crate) struct Sharing {
-    bodies: BTreeMap<MessageId, SharedBody>,
-    /// How many bodies were given a name that is no message's.
-    separated: u64,
-    pub(crate) residents: ResidentBodies,
-}
-
-/// A body with its copies.
-#[derive(Debug)]
-pub(crate) struct SharedBody {
-    pub(crate) stored: Stored,
-    /// The frame of the log that has it, or will: that of its group.
-    frame: Option<Lsn>,
-    /// Its place in the spill, even while the body is in memory.
-    pub(crate) spilled: Option<NonZeroU64>,
-    copies: u32,
-}
+use crate::store::message::Message;
 
 impl SharedBody {
     /// It, as memory keeps it.

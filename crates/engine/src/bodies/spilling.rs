@@ -5,49 +5,14 @@
 //! any other. The place is its own until [`Engine::take_vacated`] says that no reader needs it. A
 //! body that came back needs no place.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
 use model::MessageId;
 
-use crate::bodies::Bodies;
-use crate::bodies::memory::{BodyOwner, BodyRef};
+use crate::bodies::{Bodies, BodyOwner, BodyRef, Spilled, Spilling};
 use crate::store::MessageStore;
-
-/// The place of a body in the spill, and its size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spilled {
-    /// Nothing else is there.
-    pub place: NonZeroU64,
-    /// How many bytes it has.
-    pub bytes: u32,
-}
-
-/// Bodies on their way to the spill, and bodies in it.
-#[derive(Debug, Default)]
-pub(crate) struct Spilling {
-    /// There is one.
-    is_there: bool,
-    /// It takes nothing for now.
-    pub(crate) is_full: bool,
-    /// Bytes of bodies that are here, may leave, and are in no log.
-    pub(crate) bytes: u64,
-    /// The part of these bytes that is to leave now.
-    pub(crate) leaving_bytes: u64,
-    /// The messages of these bodies. Some may be gone.
-    pub(crate) leaving: BTreeSet<MessageId>,
-    /// Of these, those that the caller has not taken yet, the oldest first: so they lie in the
-    /// order in which they are asked for, though the last to come are the first to leave.
-    pub(crate) queued: BTreeSet<MessageId>,
-    /// Messages that had to stay at their turn: the spill took nothing.
-    pub(crate) kept_back: BTreeSet<MessageId>,
-    /// The message of each place in the spill.
-    pub(crate) places: BTreeMap<NonZeroU64, MessageId>,
-    /// Places that are not needed any more.
-    pub(crate) vacated: Vec<Spilled>,
-}
 
 impl Spilling {
     pub(crate) fn new(is_there: bool) -> Self {

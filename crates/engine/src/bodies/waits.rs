@@ -8,18 +8,17 @@
 //! one after the other, and gives it to [`Engine::restore`]. Then the waiting commands, browsers
 //! and views go on, by a timer that is due at once. For bodies in the spill see `spilling.rs`.
 
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
-use model::{BodyPlace, Command, DependsOn, Lsn, MessageId, SessionId};
+use model::{BodyPlace, Lsn, MessageId, SessionId};
 use records::{RecordError, RecordView, Records};
 
-use crate::admission::wait_lists::WaitListId;
-use crate::bodies::Bodies;
 use crate::bodies::memory::{paged_out_of, waiting_bytes};
-use crate::ids::{ConsumerKey, QueueSlot};
+use crate::bodies::{Awaited, Bodies, Looker, Turn};
+use crate::ids::QueueSlot;
 use crate::replies::ReplyBudget;
 use crate::store::MessageStore;
 use crate::store::message::State;
@@ -60,15 +59,6 @@ pub fn stored_bodies(
     }
 }
 
-/// A command that waits for a turn.
-#[derive(Debug)]
-pub(crate) enum Looker {
-    /// A command that has done nothing yet. Its answer waits for `floor` too.
-    Command { session: SessionId, command: Command, floor: DependsOn },
-    /// The first send in this wait list: there is a place or memory for it.
-    WaitList(WaitListId),
-}
-
 impl Looker {
     /// Bytes that it takes meanwhile. A send in a wait list is counted there.
     pub(crate) fn bytes(&self) -> u64 {
@@ -77,33 +67,6 @@ impl Looker {
             Self::WaitList(_) => 0,
         }
     }
-}
-
-/// The bodies that the first waiting command needs.
-#[derive(Debug, Default)]
-pub(crate) struct Turn {
-    /// Those of them that are still away, by their places.
-    pub(crate) missing: BTreeSet<(BodyPlace, MessageId)>,
-    /// All that was away at one time or another: it stays when it has come.
-    pub(crate) needed: BTreeSet<MessageId>,
-}
-
-/// The commands and browsers that wait for bodies, and the bodies.
-#[derive(Debug, Default)]
-pub(crate) struct Awaited {
-    pub(crate) lookers: VecDeque<Looker>,
-    /// Bytes that these take.
-    pub(crate) bytes: u64,
-    pub(crate) turn: Turn,
-    pub(crate) browsers: BTreeSet<ConsumerKey>,
-    /// Queues with views that have not seen all.
-    pub(crate) queues: BTreeSet<QueueSlot>,
-    /// Bodies that browsers and views have not seen, by their places.
-    pub(crate) unseen: BTreeSet<(BodyPlace, MessageId)>,
-    /// The same, with those that have come since all looked: they stay until then.
-    pub(crate) coming: BTreeSet<MessageId>,
-    /// Something that was waited for will not come where it was: they look again.
-    pub(crate) is_disturbed: bool,
 }
 
 impl Awaited {

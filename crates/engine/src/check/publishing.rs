@@ -5,11 +5,8 @@ use alloc::collections::BTreeMap;
 use model::Matching;
 use selector::Selector;
 
-use crate::bodies::Bodies;
-use crate::bodies::groups::Group;
-use crate::directory::Directory;
-use crate::directory::subscriptions::Source;
-use crate::directory::targets::Target;
+use crate::bodies::{Bodies, Group};
+use crate::directory::{Directory, Source, Target};
 use crate::log::unrecorded_bytes_max;
 use crate::sessions::Sessions;
 use crate::store::MessageStore;

@@ -5,10 +5,8 @@ use alloc::collections::BTreeSet;
 use model::{Command, DependsOn, Nanos, Refusal, Reply, TransactionId};
 
 use crate::Effects;
-use crate::admission::blocked_sends::BlockedSend;
-use crate::admission::bounds::Shortage;
 use crate::admission::send_timeouts::wait_of;
-use crate::admission::wait_lists::{WaitList, WaitListId};
+use crate::admission::{BlockedSend, Shortage, WaitList, WaitListId};
 use crate::bodies::memory::{adds, transaction_of, waiting_bytes};
 use crate::engine::Engine;
 use crate::ids::SessionSlot;

@@ -10,14 +10,13 @@ use model::{BodyPlace, Command, DependsOn, Lsn, MessageId, limits};
 use records::{RecordError, RecordView, Records};
 
 use crate::Effects;
+use crate::admission::WaitListId;
 use crate::admission::needed::Needed;
-use crate::admission::wait_lists::WaitListId;
 use crate::bodies::memory::charge;
-use crate::bodies::spilling::Spilled;
-use crate::bodies::waits::{Awaited, Looker, StoredBody};
+use crate::bodies::waits::StoredBody;
+use crate::bodies::{Awaited, Looker, Spilled, Stored};
 use crate::engine::Engine;
 use crate::ids::SessionSlot;
-use crate::store::message::Stored;
 
 impl Engine {
     /// Tells up to which frame the log can be read back. Bodies leave memory now, where it is too

@@ -9,9 +9,8 @@ use model::{LinkId, MessageId, MessageState, Nanos, PageEnd, Peek, Refusal, Repl
 use selector::Selector;
 
 use crate::Effects;
-use crate::consequences::whose_place;
+use crate::delivery::Interest;
 use crate::delivery::browsing::Stop;
-use crate::delivery::feeding::Interest;
 use crate::delivery::matching::{Seen, looks_of, steps_of};
 use crate::delivery::paging::{
     COST_MAX, COST_OF_SELECTOR, PageQuery, PageRange, Unseen, behind, place,
@@ -20,7 +19,7 @@ use crate::engine::Engine;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
 use crate::outcome::Outcome;
 use crate::store::message::Message;
-use crate::store::queue::Queue;
+use crate::store::queue::{Queue, whose_place};
 
 impl Engine {
     /// Shows a consumer the next messages, as many as one step may.

@@ -5,10 +5,9 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use model::{Command, Destination, Lsn, MessageId, Nanos};
 use records::place_of;
 
-use crate::admission::blocked_sends::BlockedSend;
-use crate::admission::wait_lists::WaitListId;
-use crate::delivery::feeding::{CreditConsumer, Interest, Turn};
+use crate::admission::{BlockedSend, WaitListId};
 use crate::delivery::matching::Seen;
+use crate::delivery::{CreditConsumer, Interest, Turn};
 use crate::engine::Engine;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
 use crate::recovery::snapshot::snapshot_bytes_of_record;

@@ -4,9 +4,8 @@ use model::{ConsumerMode, DependsOn, LinkId, MessageId, QueueName, Refusal, Repl
 use selector::Selector;
 
 use crate::Effects;
-use crate::delivery::browsing::Browsing;
-use crate::delivery::feeding::{Allowance, CreditConsumer, Interest, Turn};
 use crate::delivery::matching::{parse_selector, reading_steps};
+use crate::delivery::{Allowance, Browsing, CreditConsumer, Interest, Turn};
 use crate::engine::Engine;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
 use crate::outcome::Outcome;

@@ -12,7 +12,7 @@ use crate::Effects;
 use crate::admission::batch_load::RECORD_BYTES_MAX;
 use crate::engine::Engine;
 use crate::ids::{QueueSlot, SessionSlot};
-use crate::keyspace::lists::PopArgs;
+use crate::keyspace::PopArgs;
 use crate::keyspace::lists::editing::Insertion;
 use crate::keyspace::lists::places::{Parting, Search, Span, place_within};
 use crate::keyspace::lists::pushing::{Push, element};

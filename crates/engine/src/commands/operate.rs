@@ -13,11 +13,12 @@ use records::{OwnPolicyView, RecordError, queue_name};
 use selector::Selector;
 
 use crate::Effects;
+use crate::bodies::Stored;
 use crate::delivery::matching::{parse_selector, reading_steps};
 use crate::delivery::move_messages::{MoveTarget, RELOCATION_BYTES_MAX, Transfer};
 use crate::delivery::paging::{PageQuery, PageRange};
 use crate::delivery::woken::Woken;
-use crate::directory::own_policies::Own;
+use crate::directory::Own;
 use crate::directory::targets::is_reserved;
 use crate::engine::Engine;
 use crate::ids::QueueSlot;
@@ -25,7 +26,7 @@ use crate::log::Placed;
 use crate::outcome::Outcome;
 use crate::recovery::snapshot::snapshot_bytes_of_record;
 use crate::sessions::Identity;
-use crate::store::message::{State, Stored};
+use crate::store::message::State;
 use crate::store::timers::Timer;
 
 impl Engine {

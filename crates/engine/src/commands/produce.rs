@@ -12,9 +12,10 @@ use model::{
 use records::{CopiesDraft, Envelope, RecordError, RecordView, SendIdView, place_of};
 
 use crate::Effects;
+use crate::bodies::Stored;
 use crate::dedup::{Age, DedupEntry, First, SendKey, Sent, SentBefore};
 use crate::delivery::matching::{Seen, steps_of};
-use crate::directory::targets::Target;
+use crate::directory::Target;
 use crate::directory::topics::TopicSlot;
 use crate::engine::Engine;
 use crate::ids::{QueueSlot, SessionSlot};
@@ -22,7 +23,7 @@ use crate::log::NoRoom;
 use crate::outcome::Outcome;
 use crate::recovery::snapshot::snapshot_bytes_of_record;
 use crate::store::drafting::{Drafted, Placement};
-use crate::store::message::{Message, Stored};
+use crate::store::message::Message;
 
 impl Engine {
     pub(crate) fn open_producer(

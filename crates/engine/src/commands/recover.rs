@@ -12,13 +12,14 @@ use records::{
 };
 use selector::Selector;
 
-use crate::directory::subscriptions::Source;
+use crate::bodies::Stored;
+use crate::directory::Source;
 use crate::engine::Engine;
 use crate::keyspace::Value;
 use crate::keyspace::recovery::KeyCursor;
 use crate::log::Placed;
 use crate::recovery::{Recovery, placed};
-use crate::store::message::{Message, State, Stored};
+use crate::store::message::{Message, State};
 use crate::store::queue::ListLifetime;
 
 impl Engine {

@@ -6,7 +6,7 @@ use model::{LiveRecords, Lsn, MessageId, Nanos};
 use records::{RecordError, RecordView, Records, encode};
 
 use crate::Effects;
-use crate::directory::own_policies::PolicyCursor;
+use crate::directory::PolicyCursor;
 use crate::engine::Engine;
 use crate::keyspace::KeyCursor;
 use crate::log::unrecorded_bytes_max;

@@ -13,7 +13,8 @@ use selector::Selector;
 
 use crate::dedup::SentBefore;
 use crate::delivery::matching::{parse_selector, reading_steps};
-use crate::directory::subscriptions::{Entry, Source, Wanted, weight_of};
+use crate::directory::subscriptions::{Wanted, weight_of};
+use crate::directory::{Entry, Source};
 use crate::engine::Engine;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
 use crate::outcome::Outcome;

@@ -10,10 +10,10 @@ use model::{
 use records::CHANGED_BYTES_MAX;
 
 use crate::Effects;
-use crate::admission::wait_lists::WaitListId;
+use crate::admission::WaitListId;
 use crate::dedup::{SendKey, Sent, SentBefore};
 use crate::delivery::woken::Woken;
-use crate::directory::targets::Target;
+use crate::directory::Target;
 use crate::engine::Engine;
 use crate::ids::SessionSlot;
 use crate::log::NoRoom;

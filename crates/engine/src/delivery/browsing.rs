@@ -5,25 +5,15 @@
 //! steps of so many messages. A consumer that has seen all is shown messages that come behind its
 //! place later. It does not see messages that come before its place. A pause does not concern it.
 
-use model::{MessageId, Nanos, limits};
+use model::{MessageId, limits};
 use selector::Selector;
 
-use crate::delivery::feeding::Interest;
 use crate::delivery::matching::looks_of;
+use crate::delivery::{Browsing, Interest};
 use crate::ids::ConsumerKey;
 use crate::sessions::Sessions;
 use crate::store::MessageStore;
 use crate::store::timers::Timer;
-
-/// How far a consumer has looked.
-#[derive(Debug)]
-pub(crate) struct Browsing {
-    pub(crate) selector: Option<Selector>,
-    /// The next (priority, order) to look at.
-    pub(crate) next: (u32, i64),
-    /// When it goes on with work that was too much for one step.
-    pub(crate) resumes: Option<Nanos>,
-}
 
 /// Why a step of looking ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

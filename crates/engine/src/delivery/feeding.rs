@@ -16,7 +16,7 @@ use model::{LinkId, Nanos, Reply};
 
 use crate::Effects;
 use crate::admission::Admission;
-use crate::delivery::browsing::Browsing;
+use crate::delivery::{CreditConsumer, Interest, Turn};
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
 use crate::log::FrameWriter;
 use crate::sessions::Sessions;
@@ -24,49 +24,6 @@ use crate::store::MessageStore;
 use crate::store::dispatch::DispatchList;
 use crate::store::queue::Queue;
 use crate::store::timers::Timer;
-
-/// A consumer with a limit.
-#[derive(Debug)]
-pub(crate) struct CreditConsumer {
-    pub(crate) queue: QueueSlot,
-    pub(crate) interest: Interest,
-    /// How many messages it may have had since it was opened.
-    pub(crate) limit: u64,
-    /// How many it has had.
-    pub(crate) delivered: u64,
-    /// How many bytes of bodies it may have had before it gets another one.
-    pub(crate) bytes_limit: u64,
-    /// How many it has had, unless it browses.
-    pub(crate) bytes: u64,
-    /// It is to be told when nothing more is there for it.
-    pub(crate) draining: bool,
-}
-
-/// The messages and bytes that a consumer may have had since it was opened.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Allowance {
-    pub(crate) messages: u64,
-    /// Of bodies.
-    pub(crate) bytes: u64,
-}
-
-/// The messages that a consumer wants of its queue.
-#[derive(Debug)]
-pub(crate) enum Interest {
-    /// To hold messages: those of the view of this selector, or any.
-    Take { view: Option<Arc<str>>, turn: Turn },
-    /// To look at them.
-    Browse(Browsing),
-}
-
-/// When a consumer is served, of all that wait.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Turn {
-    /// Its place: given when it first waited, and anew whenever it is served.
-    pub(crate) place: Option<u64>,
-    /// Its ticket in the line while it waits. Its place, or an earlier one while it waits alone.
-    pub(crate) ticket: Option<u64>,
-}
 
 impl CreditConsumer {
     /// It may have more.

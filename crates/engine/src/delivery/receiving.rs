@@ -10,7 +10,7 @@ use model::{DependsOn, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, limi
 
 use crate::Effects;
 use crate::admission::Admission;
-use crate::delivery::views::View;
+use crate::delivery::View;
 use crate::directory::Directory;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
 use crate::log::FrameWriter;

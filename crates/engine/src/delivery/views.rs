@@ -12,35 +12,18 @@ use alloc::vec::Vec;
 use model::{Formats, MessageId, Refusal, limits};
 use selector::Selector;
 
-use crate::bodies::Bodies;
-use crate::bodies::sharing::Sharing;
+use crate::bodies::{Bodies, Sharing};
 use crate::collections::order_set::OrderSet;
 use crate::collections::pages::Pages;
-use crate::consequences::whose_place;
 use crate::context::Context;
+use crate::delivery::View;
 use crate::delivery::matching::{Seen, looks_of, steps_of};
 use crate::ids::{ConsumerKey, QueueSlot};
 use crate::store::MessageStore;
 use crate::store::dispatch::{DispatchList, Entry, ReadyPlace};
 use crate::store::message::Message;
 use crate::store::message_groups::MessageGroups;
-use crate::store::queue::{Queue, QueueDelivery};
-
-/// The messages of a queue that consumers of one selector see.
-#[derive(Debug)]
-pub(crate) struct View {
-    pub(crate) selector: Selector,
-    /// Those that match, of all ready ones before `scan` and some behind it; and the consumers that
-    /// wait for them.
-    pub(crate) dispatch: DispatchList,
-    /// How many have this selector; the view goes with the last.
-    pub(crate) consumers: u64,
-    /// The next place to look at; `None` when all have been looked at.
-    pub(crate) scan: Option<(u32, i64)>,
-    /// Ready ones before `scan`, and some behind it, that could not be looked into: their bodies
-    /// were away.
-    pub(crate) unseen: OrderSet,
-}
+use crate::store::queue::{Queue, QueueDelivery, whose_place};
 
 /// The bodies that are here, and how they are read.
 #[derive(Clone, Copy)]

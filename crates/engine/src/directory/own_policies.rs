@@ -5,7 +5,6 @@
 //! narrower, messages beyond them stay until a message is sent there.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
@@ -13,35 +12,16 @@ use model::{Durability, OwnPolicy, QueueName, QueuePolicy, Refusal, Reply, State
 use records::{OwnPolicyView, RecordView, encode, encoded_bytes};
 
 use crate::Effects;
-use crate::admission::Admission;
-use crate::admission::departure_rate::Drain;
+use crate::admission::{Admission, Drain};
 use crate::context::Context;
-use crate::directory::Directory;
 use crate::directory::targets::is_reserved;
+use crate::directory::{Directory, Own, OwnPolicies, PolicyCursor};
 use crate::ids::QueueSlot;
 use crate::log::FrameWriter;
 use crate::outcome::Outcome;
 use crate::recovery::snapshot::snapshot_bytes_of_record;
 use crate::store::MessageStore;
 use crate::store::queue::{Queue, Role};
-
-/// All of them, by name.
-#[derive(Debug, Default)]
-pub(crate) struct OwnPolicies(pub(crate) BTreeMap<QueueName, Own>);
-
-#[derive(Debug)]
-pub(crate) struct Own {
-    pub(crate) policy: OwnPolicy,
-    /// The size of its record; zero where it has none.
-    pub(crate) record_bytes: u64,
-}
-
-/// How far a snapshot has come with them.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct PolicyCursor {
-    last: Option<QueueName>,
-    done: bool,
-}
 
 impl PolicyCursor {
     pub(crate) const fn is_done(&self) -> bool {

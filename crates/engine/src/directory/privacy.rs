@@ -4,8 +4,7 @@
 
 use model::{AdminCommand, MessageId, QueueName};
 
-use crate::directory::Directory;
-use crate::directory::subscriptions::Source;
+use crate::directory::{Directory, Source};
 use crate::ids::{QueueSlot, SessionSlot};
 use crate::store::MessageStore;
 use crate::store::queue::Role;

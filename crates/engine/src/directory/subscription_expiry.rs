@@ -10,8 +10,7 @@ use alloc::vec::Vec;
 use model::{Expiry, Nanos, Refusal, Subscription, SubscriptionOwner, limits};
 use records::VARINT_BYTES_MAX;
 
-use crate::directory::Directory;
-use crate::directory::subscriptions::Entry;
+use crate::directory::{Directory, Entry};
 use crate::ids::SessionSlot;
 use crate::log::FrameWriter;
 use crate::sessions::Sessions;

@@ -5,70 +5,20 @@
 //! lives until it is unsubscribed. Any other goes with its last consumer. Numbers are given once
 //! and never again, for records of messages name subscriptions by them.
 
-use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Matching, Nanos, QueueName, Refusal, Reply, Subscription, SubscriptionName, glob, limits, words,
+    Matching, QueueName, Refusal, Reply, Subscription, SubscriptionName, glob, limits, words,
 };
 use selector::Selector;
 
 use crate::collections::pattern_tree::{Found, PatternTree};
-use crate::directory::Directory;
 use crate::directory::patterns::LOOKS_PER_STEP;
 use crate::directory::topics::TopicSlot;
-use crate::ids::{QueueSlot, SessionSlot};
+use crate::directory::{Directory, Entry, Source, Subscriptions};
 use crate::log::FrameWriter;
 use crate::outcome::Outcome;
 use crate::store::MessageStore;
-
-/// All subscriptions, by number and by name.
-#[derive(Debug)]
-pub(crate) struct Subscriptions {
-    numbers: BTreeMap<u64, Entry>,
-    names: BTreeMap<SubscriptionName, u64>,
-    /// Those of patterns of words.
-    tree: PatternTree,
-    /// Those of globs.
-    globs: BTreeSet<u64>,
-    /// How many are of patterns of either kind.
-    patterns: usize,
-    /// The weight of the globs, and of the selectors of those of patterns of words.
-    globs_weight: usize,
-    selectors_weight: usize,
-    /// Bytes that all their selectors take of memory.
-    selectors_bytes: u64,
-    /// The number of the next one.
-    pub(crate) next: u64,
-}
-
-/// A subscription that is there.
-#[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) asks: Box<Subscription>,
-    pub(crate) selector: Option<Selector>,
-    pub(crate) source: Source,
-    /// The queue that holds its messages.
-    pub(crate) queue: QueueSlot,
-    /// The size of its record; zero where it has none.
-    pub(crate) record_bytes: u64,
-    /// The session that keeps it.
-    pub(crate) owner: Option<SessionSlot>,
-    /// When it ends, since nothing keeps it.
-    pub(crate) ends_at: Option<Nanos>,
-    /// Its time begins when a clock is known: it was found in the log.
-    pub(crate) is_recovered: bool,
-}
-
-/// The topics that a subscription takes messages of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    Topic(TopicSlot),
-    /// All topics with names that match the words it asks for.
-    Words,
-    /// All topics with names that match it as a glob.
-    Glob,
-}
 
 /// The step that gives a consumer the subscription it asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

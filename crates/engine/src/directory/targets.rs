@@ -2,18 +2,11 @@
 
 use model::{Destination, QueueName, Refusal, limits};
 
-use crate::directory::Directory;
 use crate::directory::topics::TopicSlot;
+use crate::directory::{Directory, Target};
 use crate::ids::{QueueSlot, SessionSlot};
 use crate::store::MessageStore;
 use crate::store::queue::Role;
-
-/// A destination that exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Target {
-    Queue(QueueSlot),
-    Topic(TopicSlot),
-}
 
 impl Directory {
     /// The destination of that name, made now if it is to be.

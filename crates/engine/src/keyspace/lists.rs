@@ -26,9 +26,9 @@ use crate::outcome::Outcome;
 use crate::store::MessageStore;
 
 pub(crate) use places::Span;
-pub(crate) use popping::{MoveArgs, PopArgs, says_arrived};
+pub(crate) use popping::says_arrived;
 pub(crate) use runs::as_run;
-pub(crate) use waiting::{Popping, is_for_list_link};
+pub(crate) use waiting::is_for_list_link;
 
 impl Keyspace {
     /// Checks that the name is not that of a value.

@@ -1,34 +1,13 @@
 //! Small values by name, and counts of them.
 
-use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::sync::Arc;
 use core::cmp::Ordering;
 use core::ops::Bound;
 
 use model::{Nanos, QueueName, Refusal, limits};
 
-use crate::keyspace::Keyspace;
+use crate::keyspace::{Filed, HEAD_BYTES, Keyspace, Value, Values};
 use crate::store::MessageStore;
 use crate::store::timers::Timer;
-
-/// All small values.
-#[derive(Debug, Default)]
-pub(crate) struct Values {
-    names: BTreeMap<Filed, Value>,
-    /// Those that go at some moment, by when.
-    deadlines: BTreeSet<(Nanos, QueueName)>,
-    /// Of the names and the values.
-    bytes: usize,
-}
-
-/// A name as it stands in the index, in the order of names: its first bytes lie beside it, so that
-/// looking one up among many reads few names where they are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Filed {
-    /// The most significant first; zeros, which no name has, behind a short one.
-    head: [u64; HEAD_BYTES / 8],
-    name: QueueName,
-}
 
 impl Filed {
     fn of(name: &QueueName) -> Self {
@@ -57,14 +36,6 @@ impl PartialOrd for Filed {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
-}
-
-/// A small value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Value {
-    pub(crate) bytes: Arc<[u8]>,
-    /// When it goes.
-    pub(crate) at: Option<Nanos>,
 }
 
 impl Values {
@@ -199,9 +170,6 @@ impl Keyspace {
 fn cost(name: &QueueName, bytes: usize) -> usize {
     name.as_str().len() + bytes
 }
-
-/// Bytes of a name that lie in the index.
-const HEAD_BYTES: usize = 24;
 
 /// A value in memory, with its places in the indexes, but for its name and its bytes. Measured.
 const VALUE_BYTES: usize = 256;

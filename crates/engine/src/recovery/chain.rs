@@ -9,15 +9,7 @@ use alloc::vec::Vec;
 use model::Lsn;
 use records::RecordError;
 
-use crate::recovery::Recovery;
-
-/// The frames of a chain so far.
-#[derive(Debug)]
-pub(crate) struct HeldChain {
-    first: Lsn,
-    /// Each with its other records.
-    pub(crate) frames: Vec<(Lsn, Vec<u8>)>,
-}
+use crate::recovery::{HeldChain, Recovery};
 
 impl HeldChain {
     fn last(&self) -> Lsn {

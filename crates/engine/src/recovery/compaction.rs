@@ -5,11 +5,10 @@ use alloc::sync::Arc;
 use model::{Durability, Lsn, MessageId};
 use records::{CopiesDraft, Envelope, RecordView};
 
-use crate::bodies::Bodies;
-use crate::bodies::groups::Group;
+use crate::bodies::{Bodies, Group, Stored};
 use crate::log::{FrameWriter, Placed};
 use crate::store::MessageStore;
-use crate::store::message::{Message, Stored};
+use crate::store::message::Message;
 use crate::{Effects, Grown};
 
 impl Bodies {

@@ -12,8 +12,7 @@ use model::{Format, Lsn, MessageId};
 use records::{RecordView, SubscriptionView, encode};
 
 use crate::dedup::{Age, SendIds};
-use crate::directory::Directory;
-use crate::directory::own_policies::PolicyCursor;
+use crate::directory::{Directory, PolicyCursor};
 use crate::keyspace::KeyCursor;
 use crate::store::MessageStore;
 use crate::store::message::Message;

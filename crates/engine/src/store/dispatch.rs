@@ -13,7 +13,6 @@ use alloc::collections::{BTreeMap, BTreeSet};
 
 use crate::collections::order_set::OrderSet;
 use crate::ids::{ConsumerKey, LIST_LINK};
-use crate::store::message_groups::Access;
 
 /// The place of a ready message: its priority and its order.
 pub(crate) type ReadyPlace = (u32, i64);
@@ -286,4 +285,12 @@ impl GroupedList {
         }
         self.note_owner(key);
     }
+}
+
+/// The consumers that may take the messages of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Anybody,
+    Only(ConsumerKey),
+    Nobody,
 }

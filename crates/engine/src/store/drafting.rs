@@ -11,13 +11,14 @@ use model::{Durability, LinkId, MessageId, Nanos, NewMessage};
 use records::{Counters, Envelope, Place, RecordView, Standing, StoredState, place_of};
 
 use crate::Effects;
+use crate::bodies::Stored;
 use crate::context::Context;
-use crate::directory::targets::Target;
+use crate::directory::Target;
 use crate::ids::{QueueSlot, SessionSlot};
 use crate::log::{FrameWriter, NoRoom, Placed};
 use crate::sessions::Sessions;
 use crate::store::MessageStore;
-use crate::store::message::{Message, Stored};
+use crate::store::message::Message;
 
 /// A message that is in the open frame, if it is journalled, and not yet in its queue.
 pub(crate) type Drafted = (MessageId, Box<Message>);

@@ -19,7 +19,6 @@
 //! without a deadline: a consumer with a limit holds a message until it settles it or is gone.
 
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 use core::num::NonZeroU64;
 
 use model::{
@@ -28,7 +27,7 @@ use model::{
 };
 use records::{Counters, DeadView, Envelope, Place, Standing, StoredState, place_of};
 
-use crate::bodies::memory::{BodyOwner, BodyRef};
+use crate::bodies::{BodyOwner, BodyRef, Stored};
 use crate::ids::{QueueSlot, SessionSlot};
 use crate::log::Placed;
 use crate::store::dispatch::GroupNumber;
@@ -60,39 +59,6 @@ pub(crate) struct Message {
     pub(crate) format: Format,
     /// In recovery: the body was not seen in the log yet.
     pub(crate) body_missing: bool,
-}
-
-/// The body of a message.
-#[derive(Clone, Debug)]
-pub(crate) enum Stored {
-    /// It.
-    Here(Arc<[u8]>),
-    /// Only the log or the spill has it, or it is shared and [`crate::bodies::sharing`] has it; it
-    /// has so many bytes at most.
-    Elsewhere { bytes: u32, shared: bool },
-}
-
-impl Stored {
-    /// Only the log has it, or the spill.
-    pub(crate) const fn paged_out(bytes: u32) -> Self {
-        Self::Elsewhere { bytes, shared: false }
-    }
-
-    /// It, if it is here.
-    pub(crate) const fn here(&self) -> Option<&Arc<[u8]>> {
-        match self {
-            Self::Here(body) => Some(body),
-            Self::Elsewhere { .. } => None,
-        }
-    }
-
-    /// How many bytes it has, at most.
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::Here(body) => body.len(),
-            Self::Elsewhere { bytes, .. } => *bytes as usize,
-        }
-    }
 }
 
 /// The allocator rounds up to 16 here: 96 for this, 128 for a body of 100, 8 for the pointer in the

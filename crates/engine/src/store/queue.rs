@@ -8,15 +8,15 @@ use core::ops::Bound;
 use model::{MessageId, Nanos, QueueName, QueuePolicy, Refusal, limits};
 use records::{Envelope, ExpiredList, Place, RecordView};
 
-use crate::admission::departure_rate::Drain;
-use crate::admission::wait_lists::WaitList;
-use crate::bodies::memory::ResidentBodies;
+use crate::admission::{Drain, WaitList};
+use crate::bodies::ResidentBodies;
 use crate::collections::order_set::OrderSet;
+use crate::collections::pages::Pages;
 use crate::collections::slab::Slab;
-use crate::delivery::views::View;
+use crate::delivery::View;
 use crate::directory::policy::QueuePolicies;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
-use crate::store::dispatch::{DispatchList, ReadyPlace};
+use crate::store::dispatch::{DispatchList, Entry, ReadyPlace};
 use crate::store::message::{Message, State};
 use crate::store::message_groups::MessageGroups;
 
@@ -539,3 +539,30 @@ pub(crate) const URGENT_BELOW: u32 = 1024;
 
 /// The first name behind those that begin as temporary ones do: `/` is followed by `0`.
 const BEHIND_TEMPORARY: &str = "temporary0";
+
+/// A ready message as the lists of its queue keep it.
+// Nearly all queues have no groups, and each message comes by here: it is no call.
+#[inline(always)]
+pub(crate) fn entry_of(
+    queue: &Queue,
+    messages: &Pages<Box<Message>>,
+    id: MessageId,
+    place: ReadyPlace,
+) -> Entry {
+    if queue.delivery.groups.is_none() {
+        return Entry::of_none(place);
+    }
+    grouped_entry_of(queue, messages, id)
+}
+
+/// The same where messages of the queue belong to groups.
+fn grouped_entry_of(queue: &Queue, messages: &Pages<Box<Message>>, id: MessageId) -> Entry {
+    let message = messages.get(id.0).expect("invariant: the caller found it");
+    queue.entry_of(id, message)
+}
+
+/// The message that an order among the ready belongs to. `reordered` names the messages that have
+/// another place than their number.
+pub(crate) fn whose_place(reordered: &Pages<MessageId>, order: i64) -> MessageId {
+    reordered.get(order as u64).copied().unwrap_or(MessageId(order as u64))
+}

@@ -8,7 +8,7 @@ use alloc::collections::BTreeSet;
 
 use model::Nanos;
 
-use crate::admission::wait_lists::WaitListId;
+use crate::admission::WaitListId;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
 
 /// An event that is due. At one moment they fire in this order: first those that may make a message

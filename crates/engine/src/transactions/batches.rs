@@ -13,15 +13,7 @@ use crate::ids::{QueueSlot, SessionSlot};
 use crate::outcome::Outcome;
 use crate::sessions::Sessions;
 use crate::store::MessageStore;
-use crate::transactions::Transactions;
-
-/// The keys that a session observes.
-#[derive(Debug, Default)]
-pub(crate) struct Observing {
-    pub(crate) names: BTreeSet<QueueName>,
-    /// One of them has changed, and none matters any more.
-    pub(crate) stale: bool,
-}
+use crate::transactions::{Observing, Transactions};
 
 impl Transactions {
     pub(crate) fn observe(

@@ -5,31 +5,15 @@
 
 use alloc::sync::Arc;
 
-use model::{Command, End, ListCommand, MessageId, QueueName};
+use model::{Command, End, ListCommand, MessageId};
 
 use crate::Effects;
 use crate::bodies::Bodies;
 use crate::ids::QueueSlot;
+use crate::keyspace::PopArgs;
 use crate::log::FrameWriter;
 use crate::replies::ReplyBudget;
 use crate::store::MessageStore;
-
-/// How elements are taken.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PopArgs {
-    pub(crate) end: End,
-    pub(crate) max: u64,
-    /// The most bytes to take, unless the first element alone has more.
-    pub(crate) bytes_max: usize,
-}
-
-/// The target of a moved element.
-#[derive(Clone, Debug)]
-pub(crate) struct MoveArgs {
-    pub(crate) from_end: End,
-    pub(crate) to: QueueName,
-    pub(crate) to_end: End,
-}
 
 impl ReplyBudget {
     /// Takes as much as the reply has room for.

@@ -13,27 +13,10 @@ use model::{Command, DependsOn, Nanos};
 use crate::Effects;
 use crate::delivery::receiving::Wanted;
 use crate::ids::{ConsumerKey, LIST_LINK, QueueSlot, SessionSlot};
-use crate::keyspace::lists::{MoveArgs, PopArgs};
+use crate::keyspace::{Asked, Popping};
 use crate::outcome::Outcome;
 use crate::sessions::{Consumer, Sessions};
 use crate::store::MessageStore;
-
-/// A command that waits.
-#[derive(Debug)]
-pub(crate) struct Popping {
-    pub(crate) asked: Asked,
-    /// A position that its answer waits for, however it is answered.
-    pub(crate) floor: DependsOn,
-}
-
-/// The command that waits.
-#[derive(Clone, Debug)]
-pub(crate) enum Asked {
-    /// Elements, of the list that gets some first.
-    Elements(PopArgs),
-    /// One element, moved to another list.
-    Move(MoveArgs),
-}
 
 impl Sessions {
     /// Makes the answers of a command, from the output `first` on, wait for this position too; and
