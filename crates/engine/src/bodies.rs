@@ -94,7 +94,7 @@ pub(crate) struct Spilling {
     /// It takes nothing for now.
     pub(crate) is_full: bool,
     /// Bytes of bodies that are here, may leave, and are in no log.
-    pub(crate) bytes: u64,
+    bytes: u64,
     /// The part of these bytes that is to leave now.
     pub(crate) leaving_bytes: u64,
     /// The messages of these bodies. Some may be gone.
@@ -116,17 +116,17 @@ pub(crate) struct Sharing {
     bodies: BTreeMap<MessageId, SharedBody>,
     /// How many bodies were given a name that is no message's.
     separated: u64,
-    pub(crate) residents: ResidentBodies,
+    residents: ResidentBodies,
 }
 
 /// A body with its copies.
 #[derive(Debug)]
 pub(crate) struct SharedBody {
-    pub(crate) stored: Stored,
+    stored: Stored,
     /// The frame of the log that has it, or will: that of its group.
     frame: Option<Lsn>,
     /// Its place in the spill, even while the body is in memory.
-    pub(crate) spilled: Option<NonZeroU64>,
+    spilled: Option<NonZeroU64>,
     copies: u32,
 }
 

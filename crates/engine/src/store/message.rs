@@ -109,7 +109,7 @@ enum Kind {
 /// delivery.
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    pub(crate) delay: Nanos,
+    delay: Nanos,
     /// Zero: the message's id.
     order: i64,
     pub(crate) expired: u32,
@@ -117,10 +117,10 @@ pub(crate) struct History {
     pub(crate) buried: u32,
     pub(crate) kicked: u32,
     pub(crate) failed: u32,
-    pub(crate) expires: Option<Nanos>,
+    expires: Option<Nanos>,
     pub(crate) dead: Option<Box<Dead>>,
     /// See [`Envelope::group`].
-    pub(crate) group: u64,
+    group: u64,
     /// The topic that it was published to, where its subscription is of a pattern.
     pub(crate) topic: Option<QueueName>,
     /// The message group that its body names.
