@@ -426,10 +426,10 @@ pub(crate) struct Serve {
     pub(crate) max_message_bytes: Option<usize>,
     /// Rules of a queue (* for all others): NAME:release-order=back|front;
     /// NAME:max-delivery-attempts=N (failed deliveries until a message is a dead letter; 0: any
-    /// number); NAME:dead-letters=park-persistent|park|drop (memory-only messages are deleted, or parked
-    /// too, or all are deleted); NAME:pop-lease=TIME (an element popped over Redis returns if its
-    /// connection ends within that time and before its next command); NAME:max-messages=N and
-    /// NAME:max-bytes=N (bounds of the queue, or of each subscription of a topic);
+    /// number); NAME:dead-letters=park-persistent|park|drop (memory-only messages are deleted, or
+    /// parked too, or all are deleted); NAME:pop-lease=TIME (an element popped over Redis returns
+    /// if its connection ends within that time and before its next command); NAME:max-messages=N
+    /// and NAME:max-bytes=N (bounds of the queue, or of each subscription of a topic);
     /// NAME:when-full=block|reject|drop-oldest|dead-letter|disconnect (block: a send waits;
     /// disconnect: a slow subscriber is disconnected, a queue rejects); NAME:target-age=TIME
     /// (senders wait so that messages wait no longer); NAME:redelivery-delay=TIME (a failed or

@@ -1,9 +1,9 @@
 //! Which consumer is delivered which message, and when.
 
 pub(crate) mod browsing;
+pub(crate) mod credit_consumers;
 pub(crate) mod dead_letters;
 pub(crate) mod deleted_queues;
-pub(crate) mod feeding;
 pub(crate) mod matching;
 pub(crate) mod move_messages;
 pub(crate) mod paging;

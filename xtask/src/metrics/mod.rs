@@ -3,7 +3,7 @@
 mod commits;
 mod pages;
 pub(crate) mod source;
-mod structure;
+pub(crate) mod structure;
 
 use self::commits::Commits;
 use self::pages::Pages;

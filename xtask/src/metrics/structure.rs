@@ -25,8 +25,7 @@ pub(super) struct Structure {
 
 impl Structure {
     pub(super) fn of(house: &House) -> Structure {
-        let files: Vec<_> =
-            house.under(ENGINE, ".rs").filter(|file| !file.path.ends_with("_test.rs")).collect();
+        let files = product_files(house);
         let mut structure = Structure::default();
         for file in &files {
             let methods = methods_of_engine(&file.text);
@@ -34,7 +33,7 @@ impl Structure {
             structure.methods += methods;
             structure.count_fields(&file.text);
         }
-        structure.circle = largest_circle(&imports(&files));
+        structure.circle = circle_of(house).len();
         structure.lines = house.under("", ".rs").map(|file| file.text.lines().count()).sum();
         structure
     }
@@ -141,16 +140,25 @@ fn imports(files: &[&TextFile]) -> BTreeMap<String, BTreeSet<String>> {
     graph
 }
 
-/// The number of nodes of the largest strongly connected component that is a circle; else 0.
-fn largest_circle(graph: &BTreeMap<String, BTreeSet<String>>) -> usize {
+/// The files of the engine that import each other in the largest circle, by module path.
+pub(crate) fn circle_of(house: &House) -> Vec<String> {
+    largest_circle(&imports(&product_files(house)))
+}
+
+fn product_files(house: &House) -> Vec<&TextFile> {
+    house.under(ENGINE, ".rs").filter(|file| !file.path.ends_with("_test.rs")).collect()
+}
+
+/// The nodes of the largest strongly connected component that is a circle.
+fn largest_circle(graph: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
     let reach: BTreeMap<&String, BTreeSet<&String>> =
         graph.keys().map(|node| (node, reachable(graph, node))).collect();
     let circle = |node: &String| {
         let forward = reach.get(node)?;
         let back = |other: &&&String| reach.get(**other).is_some_and(|it| it.contains(node));
-        Some(forward.iter().filter(back).count())
+        Some(forward.iter().filter(back).map(|other| (*other).clone()).collect::<Vec<_>>())
     };
-    graph.keys().filter_map(circle).max().unwrap_or(0)
+    graph.keys().filter_map(circle).max_by_key(Vec::len).unwrap_or_default()
 }
 
 fn reachable<'g>(

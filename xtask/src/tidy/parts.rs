@@ -3,6 +3,7 @@
 use super::Finding;
 use super::words::code_of;
 use crate::house::{House, TextFile};
+use crate::metrics::structure::circle_of;
 
 const ENGINE: &str = "crates/engine/src/";
 
@@ -14,7 +15,7 @@ fn knows_the_whole(file: &TextFile) -> bool {
 }
 
 /// Methods of `Engine` are in `engine.rs`, `consequences.rs` and `commands/`; no other file of the
-/// engine imports it or its commands.
+/// engine imports it or its commands. No files of the engine import each other in a circle.
 pub(super) fn check(house: &House) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in house.under(ENGINE, ".rs").filter(|file| !knows_the_whole(file)) {
@@ -29,6 +30,11 @@ pub(super) fn check(house: &House) -> Vec<Finding> {
                 findings.push(Finding::new(&file.path, number, what));
             }
         }
+    }
+    let circle = circle_of(house);
+    if !circle.is_empty() {
+        let what = format!("imports form a circle: {}", circle.join(", "));
+        findings.push(Finding::new(ENGINE, 0, what));
     }
     findings
 }

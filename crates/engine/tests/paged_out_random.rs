@@ -84,7 +84,7 @@ fn body_waits_are_always_answered() {
     }
 }
 
-/// `SEEDS=10000 cargo test --release -p dunlin-engine --test away_random` looks further.
+/// `SEEDS=10000 cargo test --release -p dunlin-engine --test paged_out_random` looks further.
 fn seeds() -> u64 {
     std::env::var("SEEDS").map_or(SEEDS, |seeds| seeds.parse().unwrap())
 }
