@@ -38,6 +38,10 @@ const NEEDS: [Need; 15] = [
     Need { probe: &["sh", "-c", "ls /usr/lib/*/faketime/libfaketimeMT.so.1"], package: "faketime" },
 ];
 
+/// Packages that the pages of `docs/start` tell to install.
+const PAGES_USE: [&str; 6] =
+    ["curl", "python3-venv", "nodejs", "npm", "maven", "default-jdk-headless"];
+
 /// Installs the missing programs.
 ///
 /// # Errors
@@ -45,6 +49,15 @@ const NEEDS: [Need; 15] = [
 /// packages.
 pub(crate) fn install(log: &Path) -> Result<()> {
     install_all(&NEEDS, log)
+}
+
+/// Installs the missing programs that the pages of `docs/start` use.
+///
+/// # Errors
+/// As [`install`].
+pub(crate) fn install_for_pages(log: &Path) -> Result<()> {
+    let needs = NEEDS.into_iter().filter(|need| PAGES_USE.contains(&need.package));
+    install_all(&needs.collect::<Vec<_>>(), log)
 }
 
 /// Installs valgrind if it is missing.
