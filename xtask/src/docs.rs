@@ -1,4 +1,4 @@
-//! Runs the code blocks of the pages in `docs/start` against a broker.
+//! Runs the code blocks of README and of the pages in `docs/start` against a broker.
 //!
 //! The `sh` blocks of a page are one script, so variables and files last to its end. A `text` block
 //! below a block is its expected output, in which `...` stands for any text. A block of another
@@ -56,7 +56,7 @@ struct Block {
 pub(crate) fn run_all(bench: &Bench) -> Result<Tally> {
     setup::install_for_pages(&bench.log("docs-setup"))?;
     let binary = bench.dunlin()?;
-    let mut pages = Vec::new();
+    let mut pages = vec![root().join("README.md")];
     for entry in fs::read_dir(root().join("docs/start"))? {
         pages.push(entry?.path());
     }

@@ -38,7 +38,7 @@ const NEEDS: [Need; 15] = [
     Need { probe: &["sh", "-c", "ls /usr/lib/*/faketime/libfaketimeMT.so.1"], package: "faketime" },
 ];
 
-/// Packages that the pages of `docs/start` tell to install.
+/// Packages that README and the pages of `docs/start` tell to install.
 const PAGES_USE: [&str; 6] =
     ["curl", "python3-venv", "nodejs", "npm", "maven", "default-jdk-headless"];
 
@@ -51,7 +51,7 @@ pub(crate) fn install(log: &Path) -> Result<()> {
     install_all(&NEEDS, log)
 }
 
-/// Installs the missing programs that the pages of `docs/start` use.
+/// Installs the missing programs that README and the pages of `docs/start` use.
 ///
 /// # Errors
 /// As [`install`].

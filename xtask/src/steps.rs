@@ -48,7 +48,7 @@ const STEPS: [Step; 12] = [
         run: |bench| amqp::run_all(bench, &["dunlin"]),
     },
     Step { name: "http", what: "curl and schemathesis, on Dunlin", run: http::run_all },
-    Step { name: "docs", what: "the code blocks of docs/start", run: docs::run_all },
+    Step { name: "docs", what: "the code blocks of README and docs/start", run: docs::run_all },
     Step { name: "cases", what: "what users and attackers met", run: cases::run_all },
     Step { name: "crash", what: "kill -9 under load, and a ledger", run: crash },
 ];
