@@ -184,7 +184,7 @@ impl Engine {
 }
 
 impl Keyspace {
-    /// A message is no longer among the ready of a queue, or the doomed.
+    /// A message is no longer among the ready messages of a queue, or its expired members.
     fn left_ready(&mut self, slot: QueueSlot, is_expired: bool, store: &mut MessageStore) {
         let queue = store.queues.at(slot);
         if is_expired && queue.index.counts.expired_members == 0 {

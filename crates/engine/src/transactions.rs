@@ -3,8 +3,8 @@
 //!
 //! A message gets its number at the commit, so the order in a queue is the order of commits. A
 //! message settled in a transaction stays held by its session, and nothing else can be done with
-//! it. A part that is refused dooms the transaction: it can only be rolled back, and a commit does
-//! that. Nothing of an open transaction is journalled; a session's end rolls back.
+//! it. A part that is refused makes the transaction rollback-only: a commit rolls it back then.
+//! Nothing of an open transaction is journalled; a session's end rolls back.
 
 pub(crate) mod batches;
 pub(crate) mod commit_waits;

@@ -5,8 +5,9 @@ use super::words::{code_of, words_of};
 use crate::house::House;
 
 /// The old name, and the present one.
-const RETIRED: [(&str, &str); 42] = [
+const RETIRED: [(&str, &str); 56] = [
     ("Apart", "NotBatchable"),
+    ("Away", "PagedOut"),
     ("Commons", "ProtocolState"),
     ("Desk", "GatewayState"),
     ("Dismissal", "WaitCancel"),
@@ -14,9 +15,12 @@ const RETIRED: [(&str, &str); 42] = [
     ("Errand", "FollowUp"),
     ("Few", "OneOrMany"),
     ("Goal", "MoveTarget"),
+    ("Keeper", "BodyOwner or SubscriptionOwner"),
     ("Lack", "Shortage"),
     ("LineOf", "WaitListId"),
     ("Over", "ExpiredList"),
+    ("Paced", "BlockedSend"),
+    ("Pacing", "BlockedSends"),
     ("Plan", "Query"),
     ("Prompt", "ReadTimeout"),
     ("Pump", "GatewayLoop"),
@@ -28,9 +32,14 @@ const RETIRED: [(&str, &str); 42] = [
     ("Trouble", "GatewayError"),
     ("Untaken", "SendTimeout"),
     ("Wording", "ReplyFormat"),
+    ("attempts_max", "max_delivery_attempts"),
+    ("doomed", "rollback_only or expired_members"),
+    ("dooms", "expires_members"),
     ("errand", "follow_up"),
     ("errands", "follow_ups"),
     ("forsake_record", "abandon_record"),
+    ("is_doomed", "is_expired_member"),
+    ("is_hungry", "has_credit"),
     ("keep_house", "run_chores"),
     ("lacks_memory_for", "shortage_of_memory_for"),
     ("lacks_place", "shortage_of_place"),
@@ -39,15 +48,20 @@ const RETIRED: [(&str, &str); 42] = [
     ("lacks_room_to_park", "shortage_of_room_to_park"),
     ("lose_queue", "orphan_queue"),
     ("move_out", "unaccount"),
+    ("pace_max", "block_timeout"),
+    ("paced", "blocked_sends"),
     ("pass_on", "commit_effects"),
     ("phantoms", "pending_unsubscribes"),
     ("picture_bytes", "snapshot_bytes"),
     ("picture_bytes_of", "snapshot_bytes_of"),
     ("picture_changed", "snapshot_changed"),
+    ("send_id_window", "dedup_window"),
+    ("send_ids_max", "dedup_max_ids"),
     ("settle_in", "account"),
     ("taken_back", "released_ranges"),
     ("tell_attach", "emit_attach"),
     ("tell_delivery", "emit_delivery"),
+    ("went_away", "paged_out_total"),
 ];
 
 /// No code uses a retired name.

@@ -18,7 +18,7 @@ impl Keyspace {
         assert_eq!(
             queue.index.counts.expired_members,
             queue.index.expired_members.count(),
-            "doomed in {name}"
+            "expired members in {name}"
         );
         assert!(lifetime.at.is_none() || queue.is_list(), "{name} is a list while it is to go");
         let is_expired_member = queue.index.counts.expired_members > 0;

@@ -1,10 +1,10 @@
 //! The end of a list: at its deadline, all at once for every client, and in steps for the log.
 //!
-//! When the time of a list is over, its ready messages are *doomed*. They leave the ready set all
-//! at once, so that no client finds them. They are deleted one by one, by a timer that is due at
-//! once. Messages that are stored from then on are a new list. The log knows the deadline. From the
-//! moment of the deadline until the last message is deleted it also knows which messages are over.
-//! So a crash in between neither brings back an old message nor takes a new one.
+//! When the time of a list is over, its ready messages are *expired members*. They leave the ready
+//! set all at once, so that no client finds them. They are deleted one by one, by a timer that is
+//! due at once. Messages that are stored from then on are a new list. The log knows the deadline.
+//! From the moment of the deadline until the last message is deleted it also knows which messages
+//! are over. So a crash in between neither brings back an old message nor takes a new one.
 //!
 //! The lifetime of a list changes in many ways, as when its last message is leased. Each change
 //! leaves the name among those to be stated, and the log is told before the frame ends.
@@ -23,7 +23,7 @@ use crate::store::queue::{Counts, ListLifetime, Role};
 use crate::store::timers::Timer;
 
 impl Keyspace {
-    /// The last doomed message of a queue is gone.
+    /// The last expired member of a queue is gone.
     pub(crate) fn expiry_is_done(&mut self, slot: QueueSlot, store: &mut MessageStore) {
         let at = store.queues.at(slot).index.lifetime.at;
         self.change_lifetime(slot, ListLifetime { at, over: None }, store);

@@ -79,7 +79,7 @@ impl Sessions {
         }
     }
 
-    /// A part that is refused dooms its transaction.
+    /// A part that is refused makes its transaction rollback-only.
     pub(crate) fn refuse_part(
         &mut self,
         by: SessionSlot,
