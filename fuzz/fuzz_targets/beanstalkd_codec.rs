@@ -15,7 +15,5 @@ mod facts;
 mod hostile;
 #[path = "../../crates/beanstalk/tests/protocol/ours.rs"]
 mod ours;
-#[path = "../../crates/beanstalk/tests/protocol/random.rs"]
-mod random;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hostile::codec(bytes));

@@ -12,7 +12,5 @@ mod framing;
 mod hostile;
 #[path = "../../crates/resp/tests/protocol/ours.rs"]
 mod ours;
-#[path = "../../crates/resp/tests/protocol/random.rs"]
-mod random;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hostile::alone(bytes));

@@ -19,7 +19,6 @@ mod http;
 mod instructions;
 mod median;
 mod metrics;
-mod random;
 mod run;
 mod server;
 mod setup;

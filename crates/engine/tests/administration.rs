@@ -13,7 +13,7 @@ use model::{
     NewMessage, OwnPolicy, Page, PageEnd, PolicyChange, QueueName, QueueRule, Refusal, Reply,
     SessionId, StorePolicy, Subject, Value, limits,
 };
-use support::Rng;
+use testkit::Rng;
 
 const SESSION: SessionId = SessionId(1);
 
@@ -276,7 +276,7 @@ fn queue_is_deleted_in_frames() {
 #[test]
 fn pages_survive_concurrent_changes() {
     for seed in 0..200 {
-        let mut random = Rng(seed);
+        let mut random = Rng::new(seed);
         let mut house = Harness::new();
         house.ask(Command::Watch { link: LinkId(0), queue: name("mail") });
         let stays: BTreeSet<_> = (0..40).map(|_| house.put_random(&mut random, b"0")).collect();

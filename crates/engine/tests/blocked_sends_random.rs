@@ -15,7 +15,8 @@ use model::{
     TransactionId,
 };
 use support::log::Log;
-use support::{Rng, paging};
+use support::paging;
+use testkit::Rng;
 
 const QUEUES: [&str; 3] = ["a", "b", "c"];
 const SESSIONS: u64 = 4;
@@ -57,7 +58,7 @@ fn blocked_sends_resume_in_order() {
     for seed in 0..40 {
         eprintln!("seed {seed}");
         let log_bodies_max = if seed % 2 == 0 { u64::MAX } else { 0 };
-        let mut world = World::new(Rng(seed), log_bodies_max);
+        let mut world = World::new(Rng::new(seed), log_bodies_max);
         for _ in 0..STEPS {
             world.step();
             world.check();

@@ -15,7 +15,8 @@ use model::{
     SessionId, Settlement, StorePolicy, TransactionId,
 };
 use support::log::Log;
-use support::{Rng, paging};
+use support::paging;
+use testkit::Rng;
 
 const BY: SessionId = SessionId(1);
 const QUEUES: [&str; 3] = ["a", "b", "c"];
@@ -56,7 +57,7 @@ fn queues_hold_what_their_bounds_allow() {
     for seed in 0..60 {
         let when_full = [WhenFull::Reject, WhenFull::DropOldest, WhenFull::DeadLetter];
         let when_full = when_full[(seed % 3) as usize];
-        let mut rng = Rng(seed);
+        let mut rng = Rng::new(seed);
         let messages_max = (!rng.one_in(4)).then(|| 1 + rng.below(12));
         let bytes_max = (messages_max.is_none() || rng.one_in(2)).then(|| 10 + rng.below(60));
         eprintln!("seed {seed}: {when_full:?} {messages_max:?} {bytes_max:?}");

@@ -14,8 +14,8 @@ use model::{
     Persistence, QueueName, Reply, SessionId, Settlement, StorePolicy, Subscription,
     SubscriptionName, TransactionId,
 };
-use support::Rng;
 use support::log::{Durable, Log, Snapshot, durable};
+use testkit::Rng;
 
 const SESSION: SessionId = SessionId(1);
 const SEEDS: u64 = 60;
@@ -60,7 +60,7 @@ impl World {
     fn new(seed: u64) -> Self {
         let engine = Engine::new(options());
         let mut world = Self {
-            rng: Rng(seed),
+            rng: Rng::new(seed),
             now: Nanos::SECOND,
             engine,
             effects: Effects::default(),

@@ -16,9 +16,9 @@ use model::{
     Found, LinkId, MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply, SessionId,
     Settlement, StorePolicy, Subject, Value,
 };
-use support::Rng;
 use support::log::{Durable, Log, Snapshot, durable};
 use support::paging;
+use testkit::Rng;
 
 const QUEUES: [&str; 3] = ["q", "r", "DLQ"];
 /// Its dead letters are dropped.
@@ -138,7 +138,7 @@ impl World {
             ..EngineOptions::new(StorePolicy::Always)
         };
         let mut world = Self {
-            rng: Rng(seed),
+            rng: Rng::new(seed),
             now: Nanos::SECOND,
             engine: Engine::new(options.clone()),
             options,

@@ -12,9 +12,9 @@ use model::{
     Command, ConsumerMode, Destination, Format, Formats, LinkId, MessageId, Nanos, NewMessage,
     Persistence, QueueName, Reply, SessionId, Settlement, StorePolicy,
 };
-use support::Rng;
 use support::log::{Log, Snapshot};
 use support::script::group;
+use testkit::Rng;
 
 const GROUPS: [Option<&str>; 4] = [None, Some("a"), Some("b"), Some("c")];
 const SENDER: SessionId = SessionId(1);
@@ -96,7 +96,7 @@ impl Harness {
             ..EngineOptions::new(StorePolicy::Always)
         };
         let mut harness = Self {
-            rng: Rng(seed),
+            rng: Rng::new(seed),
             now: Nanos::SECOND,
             engine: Engine::new(options.clone()),
             options,

@@ -13,9 +13,9 @@ use model::{
     ListCommand, MessageId, MessageState, Nanos, NewMessage, Output, Persistence, QueueName, Reply,
     SessionId, SetRule, StorePolicy, ValueDeadline,
 };
-use support::Rng;
 use support::log::{Log, Snapshot};
 use support::naive_keys::{NaiveKeys, NaiveValue};
+use testkit::Rng;
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 const RULES: [DeadlineRule; 6] = [
@@ -95,7 +95,7 @@ impl World {
         let mut engine = Engine::new(options.clone());
         engine.open_session(SESSION);
         Self {
-            rng: Rng(seed),
+            rng: Rng::new(seed),
             options,
             engine,
             history: BTreeMap::from([(0, naive.clone())]),

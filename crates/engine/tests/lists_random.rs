@@ -14,10 +14,10 @@ use model::{
     Command, Destination, End, KeyCommand, ListCommand, Lsn, Nanos, NewMessage, Output,
     Persistence, QueueName, Reply, SessionId, StorePolicy,
 };
-use support::Rng;
 use support::lists::{Answer, Lists};
 use support::log::{Log, Snapshot};
 use support::paging;
+use testkit::Rng;
 
 const QUEUES: [&str; 4] = ["a", "b", "c", "d"];
 const BODIES: [&[u8]; 4] = [b"w", b"x", b"y", b"z"];
@@ -105,7 +105,7 @@ impl World {
         };
         let now = Nanos::SECOND;
         Self {
-            rng: Rng(seed),
+            rng: Rng::new(seed),
             now,
             engine: Engine::new(options.clone()),
             options,

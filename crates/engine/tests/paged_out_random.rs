@@ -19,7 +19,7 @@ use model::{
     ListCommand, Lsn, MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply,
     SessionId, Settlement, StorePolicy, Subject, Subscription, SubscriptionName, Value,
 };
-use support::Rng;
+use testkit::Rng;
 
 const QUEUES: [&str; 3] = ["a", "b", "narrow"];
 const BODIES: [&[u8]; 3] = [b"x", b"y", b"zz"];
@@ -118,7 +118,7 @@ impl World {
         let narrow = QueuePolicy { bounds, ..QueuePolicy::default() };
         let mut queue_policies = QueuePolicies::default();
         queue_policies.named.insert(name("narrow"), narrow);
-        let mut rng = Rng(seed);
+        let mut rng = Rng::new(seed);
         let engine = Engine::new(EngineOptions {
             queue_policies,
             formats: Formats { property, ..Formats::RAW },

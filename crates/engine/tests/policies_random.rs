@@ -13,8 +13,8 @@ use model::{
     QueueRule, Refusal, ReleaseOrder, Reply, RuleKey, SessionId, StatedPolicy, StorePolicy,
     Thousandths,
 };
-use support::Rng;
 use support::log::{Log, Snapshot};
+use testkit::Rng;
 
 const BY: SessionId = SessionId(1);
 const QUEUES: [&str; 4] = ["a", "b", "named", "unused"];
@@ -40,7 +40,7 @@ fn policies_match_frames_left_by_crash() {
     let mut seen = BTreeMap::new();
     for seed in 0..60 {
         eprintln!("seed {seed}");
-        let mut world = World::new(Rng(seed));
+        let mut world = World::new(Rng::new(seed));
         for _ in 0..STEPS {
             world.step();
         }

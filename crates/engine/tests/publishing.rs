@@ -14,8 +14,8 @@ use model::{
     NewMessage, Peek, Persistence, QueueName, Reply, SessionId, Settlement, StorePolicy, Subject,
     Subscription, SubscriptionName, TransactionId, Value,
 };
-use support::Rng;
 use support::log::{Durable, Log, Snapshot, durable};
+use testkit::Rng;
 
 const SESSIONS: u64 = 2;
 const OBSERVER: SessionId = SessionId(99);
@@ -85,7 +85,7 @@ impl World {
         let formats = Formats { property, ..Formats::RAW };
         let options = EngineOptions { formats, ..EngineOptions::new(StorePolicy::Always) };
         let mut world = Self {
-            rng: Rng(seed),
+            rng: Rng::new(seed),
             now: Nanos::SECOND,
             engine: Engine::new(options.clone()),
             options,

@@ -12,10 +12,10 @@ use model::{
     AdminCommand, Command, Destination, Durability, LinkId, MessageId, MessageState, Nanos,
     NewMessage, PageEnd, Peek, Persistence, QueueName, Refusal, Reply, SessionId, StorePolicy,
 };
-use support::Rng;
 use support::log::{Durable, Log, Snapshot, durable};
 use support::naive::{Naive, State};
 use support::paging;
+use testkit::Rng;
 
 const SESSIONS: u64 = 4;
 const LINKS: u64 = 2;
@@ -108,7 +108,7 @@ impl World {
         let options =
             EngineOptions { queue_policies, log_bodies_max, ..EngineOptions::new(policy) };
         Self {
-            rng: Rng(seed),
+            rng: Rng::new(seed),
             now: Nanos::SECOND,
             engine: Engine::new(options.clone()),
             naive: Naive::new(policy, release_order),
@@ -409,7 +409,7 @@ impl World {
         let is_leased = |id: &MessageId| matches!(self.naive.messages[id].state, State::Leased(..));
         let leased: Vec<_> = living.iter().copied().filter(is_leased).collect();
         match self.rng.below(8) {
-            0 => MessageId(self.rng.next() >> self.rng.below(64)),
+            0 => MessageId(self.rng.draw() >> self.rng.below(64)),
             1..3 if !living.is_empty() => self.rng.pick(&living),
             _ if !leased.is_empty() => self.rng.pick(&leased),
             _ => MessageId(self.rng.below(self.naive.next_message + 1)),

@@ -14,8 +14,8 @@ use model::{
     Persistence, QueueName, Refusal, Reply, SessionId, StorePolicy, Subscription, SubscriptionName,
     TransactionId,
 };
-use support::Rng;
 use support::log::{Log, Snapshot};
+use testkit::Rng;
 
 const SEEDS: u64 = 60;
 const STEPS: usize = 600;
@@ -117,7 +117,7 @@ impl World {
             ..defaults
         };
         let mut world = Self {
-            rng: Rng(seed),
+            rng: Rng::new(seed),
             now: Nanos::SECOND,
             engine: Engine::new(options.clone()),
             options,

@@ -12,7 +12,7 @@ use model::{
     Command, Destination, End, ListCommand, MessageId, Nanos, NewMessage, Output, Persistence,
     QueueName, Refusal, Reply, SessionId, StorePolicy, TransactionId,
 };
-use support::Rng;
+use testkit::Rng;
 
 const SESSIONS: u64 = 4;
 const STEPS: usize = 1_000;
@@ -75,7 +75,7 @@ fn sends_wait_for_memory_in_order() {
     let mut seen = BTreeMap::new();
     for seed in 0..40 {
         eprintln!("seed {seed}");
-        let mut world = World::new(Rng(seed));
+        let mut world = World::new(Rng::new(seed));
         for _ in 0..STEPS {
             world.step();
             world.check();
@@ -362,7 +362,7 @@ fn destination() -> Destination {
 
 #[test]
 fn message_number_is_given_on_storing() {
-    let mut world = World::new(Rng(1));
+    let mut world = World::new(Rng::new(1));
     world.engine.open_session(SessionId(1));
     let put = |bytes: usize| {
         let persistence = Persistence::NonPersistent;

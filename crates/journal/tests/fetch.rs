@@ -13,8 +13,9 @@ use std::collections::BTreeMap;
 
 use journal::JournalOptions;
 use model::{Lsn, StorePolicy};
-use store::faulty::{Dice, Fault, FaultyDisk};
+use store::faulty::{Fault, FaultyDisk};
 use store::{MemoryDisk, Store, tiny, value};
+use testkit::Rng;
 
 fn always() -> JournalOptions {
     tiny(StorePolicy::Always)
@@ -85,7 +86,7 @@ fn pin_of_living_segment_is_harmless() {
 }
 
 /// From a few bytes to more than an index's step.
-fn any_bytes(dice: &mut Dice) -> usize {
+fn any_bytes(dice: &mut Rng) -> usize {
     let largest = [100, 100, 2000, 2000, 60_000, 200_000][dice.below(6) as usize];
     dice.below(largest) as usize
 }
@@ -126,7 +127,7 @@ fn live_frames(store: &Store) -> BTreeMap<Lsn, Vec<u8>> {
 }
 
 /// Checks that every live frame comes back, for any amount that is asked for.
-fn check_all(store: &mut Store, dice: &mut Dice) {
+fn check_all(store: &mut Store, dice: &mut Rng) {
     let frames = live_frames(store);
     let written = store.journal.durable().written;
     for (lsn, expected) in frames.iter().filter(|(lsn, _)| **lsn <= written) {
@@ -144,7 +145,7 @@ fn check_all(store: &mut Store, dice: &mut Dice) {
 
 #[test]
 fn fetch_returns_frames_of_any_size() {
-    let mut dice = Dice(0x5EED);
+    let mut dice = Rng::new(0x5EED);
     let mut store = Store::open(&MemoryDisk::default(), roomy()).unwrap();
     let mut key = 0;
     for round in 0..40 {
@@ -177,7 +178,7 @@ fn fetch_returns_frames_of_any_size() {
 
 #[test]
 fn compactions_come_into_it() {
-    let mut dice = Dice(0xC0);
+    let mut dice = Rng::new(0xC0);
     let mut store = Store::open(&MemoryDisk::default(), roomy()).unwrap();
     for key in 0..1500 {
         assert!(store.put(key, &value(key, 10_000)));
@@ -291,7 +292,7 @@ fn fetch_keeps_its_segment_until_handled() {
 
 #[test]
 fn fetch_fault_fails_or_is_harmless() {
-    let mut dice = Dice(0xFA);
+    let mut dice = Rng::new(0xFA);
     let (mut failed, mut harmless) = (0, 0);
     let mut store = Store::open(&MemoryDisk::default(), roomy()).unwrap();
     for key in 0..120 {

@@ -15,8 +15,9 @@ use std::sync::Arc;
 
 use journal::{Disk, DiskError, DiskErrorKind, Spill, SpillPlace, SpillWrite};
 use model::{Nanos, StorePolicy};
-use store::faulty::{Dice, Fault, FaultyDisk};
+use store::faulty::{Fault, FaultyDisk};
 use store::{MemoryDisk, MemoryFile, Store, tiny, value};
+use testkit::Rng;
 
 const SEGMENT_BYTES: u64 = 64 * 1024;
 
@@ -58,7 +59,7 @@ fn names(disk: &MemoryDisk) -> Vec<String> {
 struct Model {
     spill: Spill<MemoryFile>,
     disk: MemoryDisk,
-    dice: Dice,
+    dice: Rng,
     now: Nanos,
     stored: BTreeMap<SpillPlace, Arc<[u8]>>,
     out: Vec<Out>,
@@ -78,7 +79,7 @@ impl Model {
         Self {
             spill: Spill::new(SEGMENT_BYTES, bytes_max),
             disk: MemoryDisk::default(),
-            dice: Dice(seed),
+            dice: Rng::new(seed),
             now: Nanos::ZERO,
             stored: BTreeMap::new(),
             out: Vec::new(),

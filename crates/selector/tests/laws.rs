@@ -5,17 +5,17 @@
 mod support;
 
 use support::oracle::{self, Printer, Tree};
-use support::rng::Rng;
 use support::{Owned, truth};
+use testkit::Rng;
 
 #[test]
 fn selectors_match_their_trees() {
     let mut seen = [0; 3];
     for seed in 0..4_000 {
-        let mut rng = Rng(seed);
-        let depth = rng.below(6);
+        let mut rng = Rng::new(seed);
+        let depth = rng.index(6);
         let tree = oracle::condition(&mut rng, depth);
-        let bare = print(&tree, &mut rng, usize::MAX);
+        let bare = print(&tree, &mut rng, u64::MAX);
         let wrapped = print(&tree, &mut rng, 3);
         for _ in 0..5 {
             let message = oracle::message(&mut rng);
@@ -34,7 +34,7 @@ fn selectors_match_their_trees() {
 #[test]
 fn three_valued_logic_laws_hold() {
     for seed in 0..1_000 {
-        let mut rng = Rng(seed);
+        let mut rng = Rng::new(seed);
         let message = oracle::message(&mut rng);
         let [p, q, r] = [(); 3].map(|()| random(&mut rng));
         let is = |text: String| truth(&text, &message);
@@ -60,7 +60,7 @@ fn three_valued_logic_laws_hold() {
 #[test]
 fn abbreviations_equal_their_long_forms() {
     for seed in 0..200 {
-        let mut rng = Rng(seed);
+        let mut rng = Rng::new(seed);
         let message = oracle::message(&mut rng);
         for (short, long) in [
             ("a BETWEEN b AND größe", "a >= b AND a <= größe"),
@@ -86,6 +86,6 @@ fn random(rng: &mut Rng) -> String {
     format!("({})", print(&tree, rng, 10))
 }
 
-fn print(tree: &Tree, rng: &mut Rng, parentheses: usize) -> String {
+fn print(tree: &Tree, rng: &mut Rng, parentheses: u64) -> String {
     Printer { rng, parentheses }.print(tree, 0)
 }

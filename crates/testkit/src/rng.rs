@@ -1,4 +1,4 @@
-//! The one source of chance: a seed, and nothing else, decides each step of a simulation.
+//! The one source of chance: a seed, and nothing else, decides each step of a test.
 
 /// SplitMix64 (Steele, Lea, Flood 2014): every seed is good, a state is one word.
 #[derive(Clone, Debug)]
@@ -46,6 +46,11 @@ impl Rng {
         self.below(of) < times
     }
 
+    /// True once in `n` draws.
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.chance(1, n)
+    }
+
     /// True in half of the draws.
     pub fn coin(&mut self) -> bool {
         self.chance(1, 2)
@@ -55,9 +60,9 @@ impl Rng {
     ///
     /// # Panics
     /// When there is none.
-    pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+    pub fn pick<T: Clone>(&mut self, choices: &[T]) -> T {
         let index = self.index(choices.len());
-        *choices.get(index).expect("invariant: something to pick from")
+        choices.get(index).expect("invariant: something to pick from").clone()
     }
 }
 

@@ -17,8 +17,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
+use testkit::Rng;
+
 use crate::Result;
-use crate::random::Random;
 use crate::server::{Dunlin, Program};
 use crate::steps::Bench;
 use crate::tally::Tally;
@@ -96,7 +97,7 @@ fn measure(
         let work = |seed| {
             scope.spawn({
                 let (jobs, ends) = (&jobs, &ends);
-                move || exchange(address, options, order, jobs, Random::new(seed), ends)
+                move || exchange(address, options, order, jobs, Rng::new(seed), ends)
             })
         };
         let workers: Vec<_> = (0..options.clients as u64).map(work).collect();
@@ -141,7 +142,7 @@ fn churn(
     mut ids: VecDeque<u64>,
 ) -> io::Result<VecDeque<u64>> {
     let mut connection = Connection::open(address)?;
-    let (put, mut random, mut stored) = (put(options.bytes), Random::new(0), 0);
+    let (put, mut random, mut stored) = (put(options.bytes), Rng::new(0), 0);
     while copied(&mut connection)? == 0 && stored < CHURN * options.kept {
         connection.send(&put.repeat(PIPELINE))?;
         let mut old = Vec::new();
@@ -165,7 +166,7 @@ fn exchange(
     options: &Options,
     order: Order,
     jobs: &Mutex<VecDeque<u64>>,
-    mut random: Random,
+    mut random: Rng,
     ends: &AtomicBool,
 ) -> io::Result<Vec<Answer>> {
     let mut connection = Connection::open(address)?;
@@ -188,7 +189,7 @@ fn exchange(
 }
 
 /// Takes the new job in, and one out.
-fn exchanged(jobs: &mut VecDeque<u64>, new: u64, order: Order, random: &mut Random) -> u64 {
+fn exchanged(jobs: &mut VecDeque<u64>, new: u64, order: Order, random: &mut Rng) -> u64 {
     if order == Order::Random {
         let place = random.below(jobs.len() as u64) as usize;
         jobs.swap(0, place);
@@ -247,7 +248,7 @@ mod tests {
     fn exchange_keeps_the_job_count() {
         for (order, oldest) in [(Order::Oldest, true), (Order::Random, false)] {
             let mut jobs = (1..=100).collect::<VecDeque<u64>>();
-            let mut random = Random::new(1);
+            let mut random = Rng::new(1);
             let gone: Vec<_> =
                 (101..=150).map(|new| exchanged(&mut jobs, new, order, &mut random)).collect();
             assert_eq!(jobs.len(), 100);

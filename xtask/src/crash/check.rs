@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 
+use testkit::Rng;
+
 use super::ledger::Ledger;
 use crate::Result;
-use crate::random::Random;
 use crate::wire::Connection;
 
 /// Pipelined commands at a time: few enough that neither side's socket buffers fill up.
@@ -24,7 +25,7 @@ pub(crate) fn check(
     address: SocketAddr,
     ledger: &mut Ledger,
     checked: u64,
-    random: &mut Random,
+    random: &mut Rng,
 ) -> Result<u64> {
     let mut connection = Connection::open(address)?;
     let newest = newest_id(&mut connection)?;
@@ -50,7 +51,7 @@ pub(crate) fn check(
 pub(crate) fn check_places(
     address: SocketAddr,
     ledger: &mut Ledger,
-    random: &mut Random,
+    random: &mut Rng,
 ) -> Result<()> {
     let mut connection = Connection::open(address)?;
     for (number, id, place) in sample(&ledger.places(), random) {
@@ -133,7 +134,7 @@ fn job_count(connection: &mut Connection) -> Result<u64> {
     Ok(count)
 }
 
-fn sample<T: Copy>(all: &[T], random: &mut Random) -> Vec<T> {
+fn sample<T: Copy>(all: &[T], random: &mut Rng) -> Vec<T> {
     if all.len() as u64 <= SAMPLE {
         return all.to_vec();
     }

@@ -4,8 +4,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use testkit::Rng;
+
 use super::ledger::{Ledger, Place};
-use crate::random::Random;
 use crate::wire::{Connection, Reply};
 
 /// Longer than any run: no job changes its state by the clock alone.
@@ -17,7 +18,7 @@ const TUBES: u64 = 3;
 pub(crate) struct Client<'a> {
     connection: Connection,
     ledger: &'a Mutex<Ledger>,
-    random: Random,
+    random: Rng,
     /// How often it takes rather than puts, of 10.
     takes: u64,
     held: Vec<Owned>,
@@ -52,7 +53,7 @@ impl<'a> Client<'a> {
     pub(crate) fn open(
         address: SocketAddr,
         ledger: &'a Mutex<Ledger>,
-        random: Random,
+        random: Rng,
         takes: u64,
     ) -> io::Result<Client<'a>> {
         let mut connection = Connection::open(address)?;

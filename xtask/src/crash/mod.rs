@@ -22,10 +22,11 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use testkit::Rng;
+
 use self::ledger::{Ledger, Place};
 use self::load::{Client, Owned};
 use crate::Result;
-use crate::random::Random;
 use crate::run::run;
 use crate::server::{Dunlin, Program, Server};
 use crate::tally::Tally;
@@ -150,7 +151,7 @@ struct Run {
     program: Program,
     data: PathBuf,
     ledger: Mutex<Ledger>,
-    random: Random,
+    random: Rng,
     kills: u64,
     survived: u64,
     /// Kills that hit a server which was not ready yet.
@@ -172,7 +173,7 @@ impl Run {
             program: options.program("beanstalkd", sync, &data.join("journal")),
             data,
             ledger: Mutex::default(),
-            random: Random::new(options.seed),
+            random: Rng::new(options.seed),
             kills,
             survived: 0,
             early: 0,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::random::Random;
+use testkit::Rng;
 
 /// One body in so many is about as long as every protocol allows.
 const LONG_ONE_IN: u64 = 50;
@@ -116,7 +116,7 @@ impl Ledger {
 
 /// The body of a message, of bytes that no protocol takes for its own.
 fn body(number: u64) -> Vec<u8> {
-    let mut random = Random::new(number);
+    let mut random = Rng::new(number);
     let most = if random.one_in(LONG_ONE_IN) { LONG_BYTES } else { SHORT_BYTES };
     let mut body = format!("message {number} ").into_bytes();
     let first = random.below(26);

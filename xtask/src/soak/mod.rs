@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
+use testkit::Rng;
 
 use self::gauges::{Gauges, Sample, measure};
 use self::ledger::Ledger;
@@ -31,7 +32,6 @@ pub(crate) use self::options::{HELP, Options};
 use self::workers::{VOLATILE, connect, empty, lock, return_taken, work};
 use crate::Result;
 use crate::crash::verify;
-use crate::random::Random;
 use crate::server::{Dunlin, Program, Server};
 use crate::steps::Bench;
 use crate::tally::Tally;
@@ -67,7 +67,7 @@ struct Soak {
     http: SocketAddr,
     amqp: SocketAddr,
     shared: Arc<Shared>,
-    random: Random,
+    random: Rng,
     begun: Instant,
     span: Duration,
     minutes: u32,
@@ -109,7 +109,7 @@ impl Soak {
             http,
             amqp,
             shared,
-            random: Random::new(options.seed),
+            random: Rng::new(options.seed),
             begun: Instant::now(),
             span: options.span,
             minutes: 0,
@@ -271,7 +271,7 @@ impl Soak {
 
 impl Shared {
     /// A worker's life. It is a finding if that ends before the server is ended.
-    fn work(&self, protocol: usize, address: SocketAddr, mut random: Random, backlog: usize) {
+    fn work(&self, protocol: usize, address: SocketAddr, mut random: Rng, backlog: usize) {
         let (Some(name), Some(ledger)) = (PROTOCOLS.get(protocol), self.ledgers.get(protocol))
         else {
             return;

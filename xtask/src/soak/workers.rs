@@ -5,9 +5,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use testkit::Rng;
+
 use super::amqp::Amqp;
 use super::ledger::Ledger;
-use crate::random::Random;
 use crate::wire::Connection;
 
 /// One protocol's way to store a message, to take one, and to settle it.
@@ -31,7 +32,7 @@ pub(super) struct Taken {
 pub(super) fn work(
     client: &mut dyn Client,
     ledger: &Mutex<Ledger>,
-    random: &mut Random,
+    random: &mut Rng,
     backlog: usize,
 ) -> io::Result<()> {
     loop {
@@ -67,7 +68,7 @@ fn send(client: &mut dyn Client, ledger: &Mutex<Ledger>) -> io::Result<()> {
 fn take_and_settle(
     client: &mut dyn Client,
     ledger: &Mutex<Ledger>,
-    random: &mut Random,
+    random: &mut Rng,
 ) -> io::Result<()> {
     let Some(taken) = client.take()? else { return Ok(()) };
     if random.one_in(50) {

@@ -1,5 +1,7 @@
 //! The fuzzer's bodies over frames of Qpid JMS, damaged in ways that are the same each time.
 
+use testkit::Rng;
+
 use crate::{fuzz_body, golden};
 
 const ROUNDS: usize = 40_000;
@@ -10,25 +12,13 @@ const PIECES: [u8; 24] = [
     0xc1, 0xd0, 0xd1, 0xe0, 0xf0, 0x7f, 0x01, 0xff,
 ];
 
-/// Xorshift: the same numbers on every machine.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % end.max(1) as u64) as usize
-    }
-}
-
 #[test]
 fn damaged_frames_are_refused_or_read() {
     let frames = golden::frames();
-    let mut numbers = Numbers(0x5eed);
+    let mut numbers = Rng::new(0x5eed);
     for _ in 0..ROUNDS {
-        let mut frame = frames[numbers.below(frames.len())].clone();
-        for _ in 0..=numbers.below(4) {
+        let mut frame = frames[numbers.index(frames.len())].clone();
+        for _ in 0..=numbers.index(4) {
             damage(&mut frame, &frames, &mut numbers);
         }
         fuzz_body::frames(&frame);
@@ -46,10 +36,10 @@ fn damaged_messages_are_refused_or_read() {
     let messages: Vec<Vec<u8>> =
         golden::frames().iter().filter_map(|frame| payload(frame)).collect();
     assert!(messages.len() > 5);
-    let mut numbers = Numbers(0xface);
+    let mut numbers = Rng::new(0xface);
     for _ in 0..ROUNDS {
-        let mut message = messages[numbers.below(messages.len())].clone();
-        for _ in 0..=numbers.below(4) {
+        let mut message = messages[numbers.index(messages.len())].clone();
+        for _ in 0..=numbers.index(4) {
             damage(&mut message, &messages, &mut numbers);
         }
         fuzz_body::message(&message);
@@ -61,20 +51,20 @@ fn payload(frame: &[u8]) -> Option<Vec<u8>> {
     (!payload.is_empty()).then(|| payload.to_vec())
 }
 
-fn damage(bytes: &mut Vec<u8>, others: &[Vec<u8>], numbers: &mut Numbers) {
-    let at = numbers.below(bytes.len());
-    match numbers.below(6) {
+fn damage(bytes: &mut Vec<u8>, others: &[Vec<u8>], numbers: &mut Rng) {
+    let at = numbers.index(bytes.len());
+    match numbers.index(6) {
         0 => bytes.truncate(at),
-        1 => bytes.insert(at, PIECES[numbers.below(PIECES.len())]),
+        1 => bytes.insert(at, PIECES[numbers.index(PIECES.len())]),
         2 if at < bytes.len() => drop(bytes.remove(at)),
         3 => {
-            let other = &others[numbers.below(others.len())];
-            let tail = other[numbers.below(other.len())..].to_vec();
+            let other = &others[numbers.index(others.len())];
+            let tail = other[numbers.index(other.len())..].to_vec();
             bytes.splice(at.., tail);
         }
-        4 if at < bytes.len() => bytes[at] ^= 1 << numbers.below(8),
-        _ if at < bytes.len() => bytes[at] = PIECES[numbers.below(PIECES.len())],
-        _ => bytes.push(PIECES[numbers.below(PIECES.len())]),
+        4 if at < bytes.len() => bytes[at] ^= 1 << numbers.index(8),
+        _ if at < bytes.len() => bytes[at] = PIECES[numbers.index(PIECES.len())],
+        _ => bytes.push(PIECES[numbers.index(PIECES.len())]),
     }
 }
 

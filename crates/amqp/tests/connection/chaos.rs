@@ -3,29 +3,10 @@
 //! are gone it holds nothing for them.
 
 use amqp::Options;
+use testkit::Rng;
 
 use crate::pair::Pair;
 use crate::peer;
-
-/// A small generator (xorshift64*).
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) const fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub(crate) const fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % bound
-    }
-
-    pub(crate) fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
-        of[self.below(of.len() as u64) as usize]
-    }
-}
 
 /// The largest frame of each client.
 const FRAMES: [u32; 3] = [512, 600, 65_536];
@@ -38,7 +19,7 @@ const STEPS: u64 = 400;
 /// Gives the frames that the peers got.
 pub(crate) fn run(seed: u64) -> String {
     let mut all = String::new();
-    let mut random = Random::new(seed);
+    let mut random = Rng::new(seed);
     let mut pair = Pair::new();
     for step in 0..STEPS {
         let client = random.below(FRAMES.len() as u64) as usize;
@@ -58,7 +39,7 @@ pub(crate) fn run(seed: u64) -> String {
     all
 }
 
-fn act(pair: &mut Pair, random: &mut Random, client: usize) {
+fn act(pair: &mut Pair, random: &mut Rng, client: usize) {
     let end = match (0..pair.ends.len()).rev().find(|end| end % FRAMES.len() == client) {
         Some(end) if !pair.is_lost(end) => end,
         _ if pair.ends.len() % FRAMES.len() == client => greet(pair, client),
@@ -101,47 +82,47 @@ fn greet(pair: &mut Pair, client: usize) -> usize {
     end
 }
 
-fn line(random: &mut Random) -> String {
+fn line(random: &mut Rng) -> String {
     let channel = random.below(2);
     let handle = random.below(5);
     let id = random.below(30);
     match random.below(16) {
         0 => attach(random, channel, handle),
-        1 => format!("detach {channel} {handle} {}", random.one(&["closed", ""])),
-        2 => random.one(&["end 0", "begin 0 window=5", "begin 1 window=5", "alive"]).into(),
+        1 => format!("detach {channel} {handle} {}", random.pick(&["closed", ""])),
+        2 => random.pick(&["end 0", "begin 0 window=5", "begin 1 window=5", "alive"]).into(),
         3..6 => format!(
             "flow {channel} handle={handle} count={} credit={} {} {} seen={} window={}",
             random.below(12),
             random.below(12),
-            random.one(&["drain", "", ""]),
-            random.one(&["echo", "", ""]),
+            random.pick(&["drain", "", ""]),
+            random.pick(&["echo", "", ""]),
             random.below(20),
             random.below(20)
         ),
         6..9 => format!(
             "disposition {channel} {id} last={} {} {} {}",
             id + random.below(4),
-            random.one(&["settled", "settled", ""]),
-            random.one(&["accepted", "released", "failed", "rejected", "undeliverable", ""]),
-            random.one(&["", "", "txn=0", "txn=1"])
+            random.pick(&["settled", "settled", ""]),
+            random.pick(&["accepted", "released", "failed", "rejected", "undeliverable", ""]),
+            random.pick(&["", "", "txn=0", "txn=1"])
         ),
         9 => format!(
             "transfer {channel} 0 {id} {}",
-            random.one(&["declare", "commit=0", "rollback=1"])
+            random.pick(&["declare", "commit=0", "rollback=1"])
         ),
         _ => format!(
             "transfer {channel} 1 {id} {} {} {} {} ttl={}",
-            random.one(&["settled", "", ""]),
-            random.one(&["durable", ""]),
-            random.one(&["body=x", "body=y", "bytes=900", "more bytes=900", "goes-on hex=00"]),
-            random.one(&["", "", "", "txn=0", "txn=1", "to=t0 jms-dest=1", "delivery-delay=4000"]),
+            random.pick(&["settled", "", ""]),
+            random.pick(&["durable", ""]),
+            random.pick(&["body=x", "body=y", "bytes=900", "more bytes=900", "goes-on hex=00"]),
+            random.pick(&["", "", "", "txn=0", "txn=1", "to=t0 jms-dest=1", "delivery-delay=4000"]),
             1 + random.below(60_000)
         ),
     }
 }
 
-fn attach(random: &mut Random, channel: u64, handle: u64) -> String {
-    let what = random.one(&[
+fn attach(random: &mut Rng, channel: u64, handle: u64) -> String {
+    let what = random.pick(&[
         "receiver r source=q0",
         "receiver m source=q0 send=settled",
         "receiver b source=q0 copy send=settled",

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::{env, fs};
 
+use testkit::Rng;
+
 use crate::hostile::{self, Manner};
 use crate::peer;
 
@@ -24,10 +26,10 @@ fn seeds_and_damaged_seeds_break_nothing() {
     assert!(seeds.len() > 50, "{} seeds", seeds.len());
     write(&seeds);
     seeds.iter().for_each(|seed| hostile::peer(seed));
-    let mut numbers = Numbers(0x5eed);
+    let mut numbers = Rng::new(0x5eed);
     for _ in 0..ROUNDS {
-        let mut seed = seeds[numbers.below(seeds.len())].clone();
-        for _ in 0..=numbers.below(4) {
+        let mut seed = seeds[numbers.index(seeds.len())].clone();
+        for _ in 0..=numbers.index(4) {
             damage(&mut seed, &seeds, &mut numbers);
         }
         hostile::peer(&seed);
@@ -96,35 +98,23 @@ fn write(seeds: &[Vec<u8>]) {
     }
 }
 
-/// Xorshift: the same numbers on every machine.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % end.max(1) as u64) as usize
-    }
-}
-
-fn damage(bytes: &mut Vec<u8>, others: &[Vec<u8>], numbers: &mut Numbers) {
-    let at = numbers.below(bytes.len());
-    match numbers.below(7) {
+fn damage(bytes: &mut Vec<u8>, others: &[Vec<u8>], numbers: &mut Rng) {
+    let at = numbers.index(bytes.len());
+    match numbers.index(7) {
         0 => bytes.truncate(at),
-        1 => bytes.insert(at, PIECES[numbers.below(PIECES.len())]),
+        1 => bytes.insert(at, PIECES[numbers.index(PIECES.len())]),
         2 if at < bytes.len() => drop(bytes.remove(at)),
         3 => {
-            let other = &others[numbers.below(others.len())];
-            let tail = other[numbers.below(other.len())..].to_vec();
+            let other = &others[numbers.index(others.len())];
+            let tail = other[numbers.index(other.len())..].to_vec();
             bytes.splice(at.., tail);
         }
-        4 if at < bytes.len() => bytes[at] ^= 1 << numbers.below(8),
+        4 if at < bytes.len() => bytes[at] ^= 1 << numbers.index(8),
         5 => {
-            let end = at + numbers.below(bytes.len() - at);
+            let end = at + numbers.index(bytes.len() - at);
             bytes.extend_from_within(at..end);
         }
-        _ if at < bytes.len() => bytes[at] = PIECES[numbers.below(PIECES.len())],
-        _ => bytes.push(PIECES[numbers.below(PIECES.len())]),
+        _ if at < bytes.len() => bytes[at] = PIECES[numbers.index(PIECES.len())],
+        _ => bytes.push(PIECES[numbers.index(PIECES.len())]),
     }
 }

@@ -1,8 +1,9 @@
 //! The commands for both brokers: random ones of several connections, malformed lines, and changes
 //! by time.
 
+use testkit::Rng;
+
 use crate::differential::Pair;
-use crate::random::Random;
 
 const PEERS: usize = 4;
 
@@ -12,7 +13,7 @@ const TUBES: [&str; 5] = ["default", "a", "b", "123", "null"];
 fn random_commands_are_answered_alike() {
     for seed in 0..40 {
         let Some(mut pair) = Pair::start(PEERS) else { return };
-        let mut random = Random::new(seed);
+        let mut random = Rng::new(seed);
         let mut waiting = None;
         for _ in 0..300 {
             step(&mut pair, &mut random, &mut waiting);
@@ -64,9 +65,9 @@ fn default_tube_always_exists() {
 fn watched_tubes_are_listed_alike() {
     let Some(mut pair) = Pair::start(1) else { return };
     pair.compare_order();
-    let mut random = Random::new(0);
+    let mut random = Rng::new(0);
     for _ in 0..500 {
-        let (word, tube) = (random.pick(&["watch", "ignore"]), random.below(9));
+        let (word, tube) = (random.pick(&["watch", "ignore"]), random.index(9));
         pair.send(0, &format!("{word} t{tube}\r\nlist-tubes-watched\r\n"));
     }
     pair.half_close_all();
@@ -136,15 +137,15 @@ fn a_worker_is_warned(pair: &mut Pair) {
 /// beanstalkd hands over the first, ours the most urgent. No command follows the end of a pause at
 /// once: beanstalkd serves waiting peers by its timer, so a reserve in the same packet is sometimes
 /// faster.
-fn step(pair: &mut Pair, random: &mut Random, waiting: &mut Option<usize>) {
+fn step(pair: &mut Pair, random: &mut Rng, waiting: &mut Option<usize>) {
     if waiting.is_some_and(|peer| !pair.is_waiting(peer)) {
         *waiting = None;
     }
-    let peer = 1 + random.below(pair.peers() - 1);
+    let peer = 1 + random.index(pair.peers() - 1);
     if !pair.is_open(peer) {
         return;
     }
-    if random.below(60) == 0 && (waiting.is_none() || *waiting == Some(peer)) {
+    if random.index(60) == 0 && (waiting.is_none() || *waiting == Some(peer)) {
         pair.half_close(peer);
         pair.connect();
         return;
@@ -153,26 +154,26 @@ fn step(pair: &mut Pair, random: &mut Random, waiting: &mut Option<usize>) {
         return;
     }
     let mut commands = String::new();
-    for _ in 0..1 + random.below(3) {
+    for _ in 0..1 + random.index(3) {
         let command = command(pair.jobs(), waiting.is_some(), random);
         commands.push_str(&command);
         if waiting.is_some() && command.starts_with("pause-tube") {
             break;
         }
     }
-    if waiting.is_none() && random.below(8) == 0 {
+    if waiting.is_none() && random.index(8) == 0 {
         commands.push_str(random.pick(&["reserve\r\n", "reserve-with-timeout 100000\r\n"]));
         *waiting = Some(peer);
     }
     pair.send(peer, &commands);
 }
 
-fn command(jobs: usize, waiting: bool, random: &mut Random) -> String {
+fn command(jobs: usize, waiting: bool, random: &mut Rng) -> String {
     let job = job(jobs, random);
     let tube = random.pick(&TUBES);
     let priority = random.pick(&[0, 1, 1, 1023, 1024, u32::MAX]);
     let delay = random.pick(&[0, 0, 0, 1_000, 2_000]);
-    match random.below(40) {
+    match random.index(40) {
         0..8 => put(priority, delay, random),
         8 => format!("use {tube}\r\n"),
         9..12 => format!("watch {tube}\r\n"),
@@ -184,7 +185,7 @@ fn command(jobs: usize, waiting: bool, random: &mut Random) -> String {
         23..25 => format!("bury {job} {priority}\r\n"),
         25 => format!("touch {job}\r\n"),
         26 => format!("kick-job {job}\r\n"),
-        27 => format!("kick {}\r\n", random.below(if waiting { 2 } else { 4 })),
+        27 => format!("kick {}\r\n", random.index(if waiting { 2 } else { 4 })),
         28 => format!("pause-tube {tube} {}\r\n", random.pick(&[0, 0, 1_000])),
         29 => format!("peek {job}\r\n"),
         30 => "peek-ready\r\n".into(),
@@ -199,17 +200,17 @@ fn command(jobs: usize, waiting: bool, random: &mut Random) -> String {
 }
 
 /// The place of the id of a job, seldom of none.
-fn job(jobs: usize, random: &mut Random) -> String {
-    if jobs == 0 || random.below(20) == 0 {
+fn job(jobs: usize, random: &mut Rng) -> String {
+    if jobs == 0 || random.index(20) == 0 {
         return random.pick(&["0", "999999", "18446744073709551615"]).into();
     }
     // The latest jobs are those that still live.
-    let latest = jobs.min(1 + random.below(60));
-    let back = random.below(latest);
+    let latest = jobs.min(1 + random.index(60));
+    let back = random.index(latest);
     format!("{{{}}}", jobs - 1 - back)
 }
 
-fn put(priority: u32, delay: u32, random: &mut Random) -> String {
+fn put(priority: u32, delay: u32, random: &mut Rng) -> String {
     let lease = random.pick(&[1_000, 100_000, u32::MAX]);
     let (size, body) = random.pick(&[
         (0, ""),
@@ -224,7 +225,7 @@ fn put(priority: u32, delay: u32, random: &mut Random) -> String {
 
 /// A line that may be wrong in one place. It holds no CR but at its end, and is not 225 bytes
 /// long: there the two differ.
-fn malformed(job: &str, waiting: bool, random: &mut Random) -> String {
+fn malformed(job: &str, waiting: bool, random: &mut Rng) -> String {
     const NUMBERS: [&str; 14] = [
         "",
         " ",
@@ -244,7 +245,7 @@ fn malformed(job: &str, waiting: bool, random: &mut Random) -> String {
     const NAMES: [&str; 10] = ["", "-a", " a", "a ", "a b", "a:b", "\0", "é", "+", "a/b;c.d$e_(f)"];
     let (number, name) = (random.pick(&NUMBERS), random.pick(&NAMES));
     let long = "x".repeat(random.pick(&[190, 200, 201, 216, 217, 218, 300, 500]));
-    let line = match random.below(24) {
+    let line = match random.index(24) {
         0 => format!("put {number} 0 1000 0\r\n"),
         1 => format!("put 0 {number} 1000 0\r\n"),
         2 => format!("put 0 0 1000{number} 0\r\n"),

@@ -8,10 +8,10 @@ use std::path::Path;
 
 use beanstalk::Shared;
 use model::{Command, Delivery, Element, MessageId, Peek, Reply};
+use testkit::Rng;
 
 use crate::connection::Connection;
 use crate::ours::Ours;
-use crate::random::Random;
 use crate::{escape, facts};
 
 #[cfg(test)]
@@ -74,10 +74,10 @@ fn corpus_does_no_harm() {
 #[test]
 fn mutated_commands_do_no_harm() {
     for seed in 0..4_000 {
-        let mut random = Random::new(seed);
+        let mut random = Rng::new(seed);
         let input = mutated_commands(&mut random);
         let whole = replay(&input, &mut || usize::MAX);
-        let pieces = replay(&input, &mut || 1 + random.below(40));
+        let pieces = replay(&input, &mut || 1 + random.index(40));
         assert_eq!(pieces, whole, "seed {seed}: {}", escape::text(&input));
     }
 }
@@ -85,11 +85,11 @@ fn mutated_commands_do_no_harm() {
 #[test]
 fn random_bytes_do_no_harm() {
     for seed in 0..1_000 {
-        let mut random = Random::new(seed);
-        let length = random.below(2_000);
-        let input: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
+        let mut random = Rng::new(seed);
+        let length = random.index(2_000);
+        let input: Vec<u8> = (0..length).map(|_| random.index(256) as u8).collect();
         let whole = replay(&input, &mut || usize::MAX);
-        let pieces = replay(&input, &mut || 1 + random.below(300));
+        let pieces = replay(&input, &mut || 1 + random.index(300));
         assert_eq!(pieces, whole, "seed {seed}: {}", escape::text(&input));
     }
 }
@@ -231,7 +231,7 @@ fn likely_reply(command: &Command) -> Reply {
 }
 
 /// Commands as clients send them, with a few bytes changed, lost, doubled or put in.
-fn mutated_commands(random: &mut Random) -> Vec<u8> {
+fn mutated_commands(random: &mut Rng) -> Vec<u8> {
     const COMMANDS: [&[u8]; 26] = [
         b"put 0 0 60 5\r\nhello\r\n",
         b"put 10 1 0 0\r\n\r\n",
@@ -261,24 +261,24 @@ fn mutated_commands(random: &mut Random) -> Vec<u8> {
         b"pause-tube emails 10\r\n",
     ];
     let mut input = Vec::new();
-    for _ in 0..1 + random.below(30) {
+    for _ in 0..1 + random.index(30) {
         input.extend_from_slice(random.pick(&COMMANDS));
     }
-    for _ in 0..random.below(8) {
+    for _ in 0..random.index(8) {
         mutate(&mut input, random);
     }
     input
 }
 
-fn mutate(input: &mut Vec<u8>, random: &mut Random) {
+fn mutate(input: &mut Vec<u8>, random: &mut Rng) {
     const BYTES: &[u8] = b"\r\n\0 -0199azA\xff";
-    let place = random.below(input.len() + 1);
-    match random.below(5) {
+    let place = random.index(input.len() + 1);
+    match random.index(5) {
         0 => input.truncate(place),
         1 => input.insert(place, random.pick(BYTES)),
-        2 => drop(input.drain(place..(place + 1 + random.below(4)).min(input.len()))),
+        2 => drop(input.drain(place..(place + 1 + random.index(4)).min(input.len()))),
         3 => {
-            let long = vec![random.pick(BYTES); 200 + random.below(60)];
+            let long = vec![random.pick(BYTES); 200 + random.index(60)];
             input.splice(place..place, long);
         }
         _ => {

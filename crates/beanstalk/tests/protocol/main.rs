@@ -9,6 +9,5 @@ mod escape;
 mod facts;
 mod hostile;
 mod ours;
-mod random;
 mod real;
 mod scripts;

@@ -21,8 +21,8 @@ use model::{
     PolicyChange, QueueName, QueueRule, SessionId, SetRule, Settlement, StorePolicy, Subscription,
     SubscriptionName, TransactionId, ValueDeadline, WhenFull,
 };
-use support::Rng;
 use support::log::{Log, Snapshot};
+use testkit::Rng;
 
 const SESSION: SessionId = SessionId(1);
 const ROUNDS: usize = 20_000;
@@ -38,7 +38,7 @@ fn fuzz_corpus_breaks_nothing() {
 fn seeds_and_damaged_seeds_break_nothing() {
     let seeds: Vec<Vec<u8>> = (0..COMMANDS).step_by(4).map(seed).collect();
     write(&seeds);
-    let mut rng = Rng(0x5eed);
+    let mut rng = Rng::new(0x5eed);
     for _ in 0..ROUNDS {
         let mut seed = rng.pick(&seeds);
         for _ in 0..=rng.below(4) {
@@ -104,11 +104,11 @@ fn damage(bytes: &mut Vec<u8>, rng: &mut Rng) {
     let at = rng.below(bytes.len() as u64 + 1) as usize;
     match rng.below(5) {
         0 => bytes.truncate(at.max(1)),
-        1 => bytes.insert(at, rng.next() as u8),
+        1 => bytes.insert(at, rng.draw() as u8),
         2 if at < bytes.len() => drop(bytes.remove(at)),
         3 if at < bytes.len() => bytes[at] ^= 1 << rng.below(8),
         _ if at < bytes.len() => bytes[at] = rng.pick(&[0, 1, 2, 3, 0x7f, 0x80, 0xff]),
-        _ => bytes.push(rng.next() as u8),
+        _ => bytes.push(rng.draw() as u8),
     }
 }
 

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::{env, fs};
 
 use requests::RAW;
+use testkit::Rng;
 
 #[test]
 fn fuzz_corpus_does_no_harm() {
@@ -23,16 +24,16 @@ fn damaged_requests_do_no_harm() {
     let seeds = seeds();
     write(&seeds);
     seeds.iter().for_each(|seed| requests::connection(seed));
-    let mut random = Random(0x5eed);
+    let mut random = Rng::new(0x5eed);
     for _ in 0..3_000 {
-        let mut seed = seeds[random.below(seeds.len())].clone();
-        for _ in 0..=random.below(4) {
-            let at = random.below(seed.len());
-            match random.below(4) {
+        let mut seed = seeds[random.index(seeds.len())].clone();
+        for _ in 0..=random.index(4) {
+            let at = random.index(seed.len());
+            match random.index(4) {
                 0 => seed.truncate(at.max(1)),
-                1 => seed.insert(at, random.below(256) as u8),
+                1 => seed.insert(at, random.index(256) as u8),
                 2 => drop(seed.remove(at)),
-                _ => seed[at] = b"\"{}[],:\\0-\xff"[random.below(11)],
+                _ => seed[at] = b"\"{}[],:\\0-\xff"[random.index(11)],
             }
             if seed.is_empty() {
                 seed.push(RAW);
@@ -94,17 +95,5 @@ fn write(seeds: &[Vec<u8>]) {
     fs::create_dir_all(&folder).unwrap();
     for (number, seed) in seeds.iter().enumerate() {
         fs::write(folder.join(format!("seed-{number:03}")), seed).unwrap();
-    }
-}
-
-/// Xorshift: the same numbers on every machine.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % end.max(1) as u64) as usize
     }
 }

@@ -13,6 +13,7 @@ mod replay;
 mod store;
 
 use hostile::{CHANGE_BYTES, MENDED};
+use testkit::Rng;
 
 #[test]
 fn fuzz_corpus_breaks_nothing() {
@@ -29,22 +30,15 @@ fn undamaged_files_are_sound() {
 
 #[test]
 fn random_damage_breaks_nothing() {
-    let mut random = 0x5eed_u64;
-    let mut below = |end: u64| {
-        // Xorshift: the same numbers on every machine.
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random % end
-    };
+    let mut rng = Rng::new(0x5eed);
     for round in 0..2_000_u64 {
         let mut input = vec![(round % 2) as u8];
-        for _ in 0..=below(3) {
+        for _ in 0..=rng.below(3) {
             // Most bytes worth damaging are at the beginning of blocks.
-            let at = below(5) * 4096 + below(if round % 3 == 0 { 4096 } else { 140 });
+            let at = rng.below(5) * 4096 + rng.below(if round % 3 == 0 { 4096 } else { 140 });
             let [low, high] = (at as u16).to_le_bytes();
             let change: [u8; CHANGE_BYTES] =
-                [below(256) as u8, below(256) as u8, low, high, below(256) as u8];
+                [rng.below(256) as u8, rng.below(256) as u8, low, high, rng.below(256) as u8];
             input.extend(change);
         }
         hostile::files(&input);

@@ -1,4 +1,4 @@
-//! A disk with calls that go wrong, over the one in memory, and dice that choose how.
+//! A disk with calls that go wrong, over the one in memory.
 
 use std::cell::Cell;
 
@@ -106,17 +106,5 @@ impl Disk for FaultyDisk<'_> {
 
     fn rename(&self, _: &str, _: &str) -> Result<(), DiskError> {
         unreachable!("nothing here asks for it")
-    }
-}
-
-/// Xorshift: the same numbers each time.
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
     }
 }

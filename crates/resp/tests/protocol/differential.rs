@@ -2,9 +2,9 @@
 //! byte, whichever side of a list is the queue's head.
 
 use resp::{Options, Side};
+use testkit::Rng;
 
 use crate::comparison::{Order, Pair};
-use crate::random::Random;
 use crate::real::Redis;
 use crate::runs::burst;
 
@@ -24,13 +24,13 @@ fn both_sides(check: impl Fn(&Redis, Options)) {
 fn lists_answer_as_in_redis() {
     both_sides(|redis, options| {
         for seed in 0..20 {
-            let mut random = Random::new(seed);
+            let mut random = Rng::new(seed);
             let mut pair = Pair::new(redis, options, 1);
             if seed % 3 == 0 {
                 pair.ask_apart(0, ["HELLO 3", "HELLO 3"]);
             }
             for _ in 0..200 {
-                let command = if random.below(8) == 0 {
+                let command = if random.index(8) == 0 {
                     malformed(&mut random)
                 } else {
                     command(&mut random)
@@ -47,11 +47,11 @@ fn bursts_are_answered_as_in_redis() {
     const CONNECTIONS: usize = 4;
     both_sides(|redis, options| {
         for seed in 0..20 {
-            let mut random = Random::new(5_000 + seed);
+            let mut random = Rng::new(5_000 + seed);
             let mut pair = Pair::new(redis, options, CONNECTIONS);
             let mut waiting = [false; CONNECTIONS];
             for _ in 0..60 {
-                let connection = random.below(CONNECTIONS);
+                let connection = random.index(CONNECTIONS);
                 if connection > 0 && !waiting[connection] {
                     let command = waiting_command(&mut random);
                     waiting[connection] = pair.ask_waiting(connection, &command);
@@ -71,10 +71,10 @@ fn bursts_are_answered_as_in_redis() {
 fn keys_and_values_match_redis() {
     both_sides(|redis, options| {
         for seed in 0..20 {
-            let mut random = Random::new(1_000 + seed);
+            let mut random = Rng::new(1_000 + seed);
             let mut pair = Pair::new(redis, options, 1);
             for _ in 0..200 {
-                match random.below(4) {
+                match random.index(4) {
                     0 => pair.ask(0, &command(&mut random)),
                     1 => pair.ask_in(0, &unordered(&mut random), Order::Sorted),
                     _ => pair.ask(0, &key_command(&mut random)),
@@ -89,10 +89,10 @@ fn keys_and_values_match_redis() {
 fn transactions_answer_as_in_redis() {
     both_sides(|redis, options| {
         for seed in 0..20 {
-            let mut random = Random::new(2_000 + seed);
+            let mut random = Rng::new(2_000 + seed);
             let mut pair = Pair::new(redis, options, 2);
             for _ in 0..200 {
-                let connection = random.below(2);
+                let connection = random.index(2);
                 let command = transaction_command(&mut random);
                 if command.contains("LTRIM") {
                     // One that trims nothing counts as a change in Redis.
@@ -111,7 +111,7 @@ fn waiting_clients_served_as_in_redis() {
     const CONNECTIONS: usize = 5;
     both_sides(|redis, options| {
         for seed in 0..20 {
-            let mut random = Random::new(3_000 + seed);
+            let mut random = Rng::new(3_000 + seed);
             let mut pair = Pair::new(redis, options, CONNECTIONS);
             let ids: Vec<[String; 2]> = (0..CONNECTIONS)
                 .map(|at| pair.ask_apart(at, ["CLIENT ID"; 2]).map(number))
@@ -121,12 +121,12 @@ fn waiting_clients_served_as_in_redis() {
             }
             let mut waiting = [false; CONNECTIONS];
             for _ in 0..150 {
-                let connection = random.below(CONNECTIONS);
+                let connection = random.index(CONNECTIONS);
                 if connection > 0 && !waiting[connection] {
                     let command = waiting_command(&mut random);
                     waiting[connection] = pair.ask_waiting(connection, &command);
                 } else {
-                    let command = if random.below(4) == 0 {
+                    let command = if random.index(4) == 0 {
                         one_transaction(&mut pair, &mut random)
                     } else {
                         command(&mut random)
@@ -158,13 +158,13 @@ fn subscribers_hear_the_same_as_redis() {
     const CONNECTIONS: usize = 5;
     let Some(redis) = Redis::start() else { return };
     for seed in 0..20 {
-        let mut random = Random::new(4_000 + seed);
+        let mut random = Rng::new(4_000 + seed);
         let mut pair = Pair::new(&redis, Options::default(), CONNECTIONS);
         for connection in (1..CONNECTIONS).filter(|connection| connection % 2 == 0) {
             pair.ask_apart(connection, ["HELLO 3", "HELLO 3"]);
         }
         for _ in 0..150 {
-            let connection = 1 + random.below(CONNECTIONS - 1);
+            let connection = 1 + random.index(CONNECTIONS - 1);
             pair.tell(connection, &topic_command(&mut random));
         }
         for connection in 1..CONNECTIONS {
@@ -173,10 +173,10 @@ fn subscribers_hear_the_same_as_redis() {
     }
 }
 
-fn topic_command(random: &mut Random) -> String {
+fn topic_command(random: &mut Rng) -> String {
     let (channel, other) = (random.pick(&CHANNELS), random.pick(&CHANNELS));
     let pattern = random.pick(&["a*", "?", "[ab]", "*1", "\\*", "[^a]*"]);
-    match random.below(14) {
+    match random.index(14) {
         0 => format!("SUBSCRIBE {channel}"),
         1 => format!("SUBSCRIBE {channel} {other} {channel}"),
         2 => format!("PSUBSCRIBE {pattern} a*"),
@@ -219,28 +219,28 @@ fn number(answer: Vec<u8>) -> String {
 }
 
 /// A transaction up to, but without, its EXEC.
-fn one_transaction(pair: &mut Pair, random: &mut Random) -> String {
+fn one_transaction(pair: &mut Pair, random: &mut Rng) -> String {
     pair.ask(0, "MULTI");
-    for _ in 0..random.below(4) {
-        let waits = random.below(4) == 0;
+    for _ in 0..random.index(4) {
+        let waits = random.index(4) == 0;
         let command = if waits { waiting_command(random) } else { command(random) };
         pair.ask(0, &command);
     }
     random.pick(&["EXEC", "EXEC", "DISCARD"]).into()
 }
 
-fn command(random: &mut Random) -> String {
+fn command(random: &mut Rng) -> String {
     let (key, other) = (random.pick(&KEYS), random.pick(&KEYS));
     let (one, two) = (random.pick(&ELEMENTS), random.pick(&ELEMENTS));
     let (first, last) = (random.pick(&PLACES), random.pick(&PLACES));
     let (side, end) = (random.pick(&["LEFT", "right"]), random.pick(&["Left", "RIGHT"]));
     let letter = random.pick(&["L", "R"]);
-    match random.below(26) {
+    match random.index(26) {
         0 | 1 => format!("{letter}PUSH {key} {one}"),
         2..5 => format!("{letter}PUSH {key} {one} {two} z x y"),
         5 => format!("{letter}PUSHX {key} {one} {two}"),
         6 => format!("{letter}POP {key}"),
-        7 => format!("{letter}POP {key} {}", random.below(4)),
+        7 => format!("{letter}POP {key} {}", random.index(4)),
         8 => format!("LLEN {key}"),
         9 => format!("LRANGE {key} {first} {last}"),
         10 => format!("LINDEX {key} {first}"),
@@ -253,7 +253,7 @@ fn command(random: &mut Random) -> String {
         17 => format!("LMOVE {key} {other} {side} {end}"),
         18 => format!("RPOPLPUSH {key} {other}"),
         19 => format!("LMPOP 2 {key} {other} {side}"),
-        20 => format!("LMPOP 1 {key} {side} COUNT {}", 1 + random.below(3)),
+        20 => format!("LMPOP 1 {key} {side} COUNT {}", 1 + random.index(3)),
         21 => format!("DEL {key}"),
         22 => format!("LTRIM {key} 0 2"),
         23 => format!("LRANGE {key} 0 -1"),
@@ -262,25 +262,25 @@ fn command(random: &mut Random) -> String {
     }
 }
 
-fn locate(key: &str, element: &str, random: &mut Random) -> String {
+fn locate(key: &str, element: &str, random: &mut Rng) -> String {
     let mut command = format!("LPOS {key} {element}");
     let ranks = ["1", "2", "-1", "-2", "7", "-100"];
     for (option, values) in
         [("RANK", &ranks[..]), ("COUNT", &["0", "1", "2"]), ("MAXLEN", &["0", "1", "3", "100"])]
     {
-        if random.below(2) == 0 {
+        if random.index(2) == 0 {
             command.push_str(&format!(" {option} {}", random.pick(values)));
         }
     }
     command
 }
 
-fn waiting_command(random: &mut Random) -> String {
+fn waiting_command(random: &mut Rng) -> String {
     let (key, other) = (random.pick(&KEYS), random.pick(&KEYS));
     let (side, end) = (random.pick(&["LEFT", "RIGHT"]), random.pick(&["LEFT", "RIGHT"]));
     let letter = random.pick(&["L", "R"]);
-    let count = 1 + random.below(3);
-    match random.below(6) {
+    let count = 1 + random.index(3);
+    match random.index(6) {
         0 => format!("B{letter}POP {key} 0"),
         1 => format!("B{letter}POP {key} {other} 1000"),
         2 => format!("BLMPOP 0 2 {key} {other} {side} COUNT {count}"),
@@ -290,10 +290,10 @@ fn waiting_command(random: &mut Random) -> String {
     }
 }
 
-fn key_command(random: &mut Random) -> String {
+fn key_command(random: &mut Rng) -> String {
     let (key, other) = (random.pick(&KEYS), random.pick(&KEYS));
     let element = random.pick(&ELEMENTS);
-    match random.below(22) {
+    match random.index(22) {
         0 => format!("DEL {key} {other} {key}"),
         1 => format!("UNLINK {key}"),
         2 => format!("EXISTS {key} {other} {key}"),
@@ -311,7 +311,7 @@ fn key_command(random: &mut Random) -> String {
         15 => format!("TTL {key}"),
         16 => format!("PERSIST {key}"),
         17 => format!("OBJECT ENCODING {key}"),
-        18 if random.below(8) == 0 => random.pick(&["FLUSHALL", "FLUSHDB ASYNC"]).into(),
+        18 if random.index(8) == 0 => random.pick(&["FLUSHALL", "FLUSHDB ASYNC"]).into(),
         19 => format!("EXPIRE {key} {}", random.pick(&["-1", "0", "100000", "100000 XX"])),
         20 => format!("EXPIREAT {key} {}", random.pick(&["0", "1", "-5", "99999999999 NX"])),
         _ => format!("EXPIRETIME {key}x"),
@@ -319,12 +319,12 @@ fn key_command(random: &mut Random) -> String {
 }
 
 /// A command that answers with an array without a promised order.
-fn unordered(random: &mut Random) -> String {
+fn unordered(random: &mut Rng) -> String {
     random.pick(&["KEYS *", "KEYS a", "KEYS [ab]", "KEYS [^a]*", "KEYS ?", "KEYS \\\\a"]).into()
 }
 
-fn transaction_command(random: &mut Random) -> String {
-    match random.below(14) {
+fn transaction_command(random: &mut Rng) -> String {
+    match random.index(14) {
         0 | 1 => "MULTI".into(),
         2 | 3 => "EXEC".into(),
         4 => random.pick(&["DISCARD", "UNWATCH"]).into(),
@@ -337,7 +337,7 @@ fn transaction_command(random: &mut Random) -> String {
 }
 
 /// A command that is wrong in one place, if any.
-fn malformed(random: &mut Random) -> String {
+fn malformed(random: &mut Rng) -> String {
     let number = random.pick(&["x", "", "01", "+1", "-0", " 1", "1.0", "9223372036854775808"]);
     let number = format!("\"{number}\"");
     let words = [
@@ -398,7 +398,7 @@ fn malformed(random: &mut Random) -> String {
         "PUBSUB NOSUCH",
         "COMMAND NOSUCH",
     ];
-    match random.below(9) {
+    match random.index(9) {
         0 => format!("LPOP a {number}"),
         1 => format!("LRANGE a {number} 1"),
         2 => format!("LREM a {number} x"),

@@ -5,10 +5,10 @@
 
 use model::{Command, Nanos, Refusal, Reply};
 use resp::Options;
+use testkit::Rng;
 
 use crate::connection::Connection;
 use crate::ours::Ours;
-use crate::random::Random;
 use crate::{facts, framing};
 
 /// Any bytes, whole and in pieces: the same is heard.
@@ -303,8 +303,8 @@ fn fuzz_corpus_does_no_harm() {
 #[test]
 fn random_bytes_do_no_harm() {
     for seed in 0..500 {
-        let mut random = Random::new(seed);
-        let length = random.below(600);
+        let mut random = Rng::new(seed);
+        let length = random.index(600);
         let alphabet = b"*$123\r\n\r\n\"'\\x PINGEChoset\0\xff";
         let input: Vec<u8> = (0..length).map(|_| random.pick(alphabet)).collect();
         bytes(&input);
@@ -314,9 +314,9 @@ fn random_bytes_do_no_harm() {
 #[test]
 fn random_commands_do_no_harm() {
     for seed in 0..1_000 {
-        let mut random = Random::new(seed);
-        let length = random.below(600);
-        let input: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
+        let mut random = Rng::new(seed);
+        let length = random.index(600);
+        let input: Vec<u8> = (0..length).map(|_| random.index(256) as u8).collect();
         commands(&input);
     }
 }

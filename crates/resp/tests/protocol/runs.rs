@@ -4,9 +4,9 @@
 use engine::{EngineOptions, QueuePolicies};
 use model::{Nanos, QueueBounds, QueuePolicy, StorePolicy, WhenFull};
 use resp::Options;
+use testkit::Rng;
 
 use crate::ours::Ours;
-use crate::random::Random;
 
 const CONNECTIONS: u64 = 4;
 
@@ -22,9 +22,9 @@ pub(crate) fn encoded<W: AsRef<str>>(words: &[W]) -> Vec<u8> {
 }
 
 /// Some commands of one client, of which many are alike.
-pub(crate) fn burst(random: &mut Random) -> Vec<Vec<String>> {
+pub(crate) fn burst(random: &mut Rng) -> Vec<Vec<String>> {
     let mut commands = Vec::new();
-    for _ in 0..1 + random.below(4) {
+    for _ in 0..1 + random.index(4) {
         let key = random.pick(&KEYS[..2]);
         let name = random
             .pick(&["LPUSH", "RPUSH", "LPOP", "RPOP", "LPUSHX", "LLEN", "rpush", "GET", "get"]);
@@ -79,19 +79,19 @@ impl Twins {
 
     /// Plays bursts of several clients, some of which wait at times.
     fn play(&mut self, seed: u64, waits: bool) {
-        let random = &mut Random::new(seed);
+        let random = &mut Rng::new(seed);
         self.send(1, &[encoded(&["SET", "v", "a value"])], "the value");
         for round in 0..60 {
             let story = format!("seed {seed}, round {round}");
-            let connection = 1 + random.below(CONNECTIONS as usize) as u64;
+            let connection = 1 + random.index(CONNECTIONS as usize) as u64;
             let mut commands: Vec<Vec<u8>> =
                 burst(random).iter().map(|words| encoded(words)).collect();
-            if waits && random.below(3) == 0 {
+            if waits && random.index(3) == 0 {
                 let key = random.pick(&KEYS[..2]);
                 let name = random.pick(&["BLPOP", "BRPOP"]);
                 commands.push(encoded(&[name, key, "0.05"]));
             }
-            if random.below(8) == 0 {
+            if random.index(8) == 0 {
                 let odd: [&[&str]; 7] = [
                     &["LPUSH", "v", "x"],
                     &["SET", "w", "another value", "PX", "150"],
@@ -105,7 +105,7 @@ impl Twins {
                 commands.splice(0..0, [odd.clone(), odd]);
             }
             self.send(connection, &commands, &story);
-            if random.below(2) == 0 {
+            if random.index(2) == 0 {
                 self.pass_time(&story);
             }
         }
@@ -174,14 +174,14 @@ fn pipelined_push_waits_for_memory_alone() {
         let memory_limit = 1 << 20;
         let engine = EngineOptions { memory_limit, ..options(QueuePolicy::default()) };
         let mut twins = Twins::new(&engine);
-        let random = &mut Random::new(4_000 + seed);
+        let random = &mut Rng::new(4_000 + seed);
         let body = "x".repeat(40_000);
         for round in 0..12 {
             let story = format!("seed {seed}, round {round}");
             let key = random.pick(&KEYS[..2]);
-            let pushes = vec![encoded(&["RPUSH", key, &body]); 1 + random.below(12)];
-            twins.send(1 + random.below(3) as u64, &pushes, &story);
-            let pops = vec![encoded(&["LPOP", key]); random.below(9)];
+            let pushes = vec![encoded(&["RPUSH", key, &body]); 1 + random.index(12)];
+            twins.send(1 + random.index(3) as u64, &pushes, &story);
+            let pops = vec![encoded(&["LPOP", key]); random.index(9)];
             twins.send(CONNECTIONS, &pops, &story);
             twins.pass_time(&story);
         }

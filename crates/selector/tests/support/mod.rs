@@ -3,7 +3,6 @@
 #![allow(clippy::indexing_slicing, reason = "a broken test may panic")]
 
 pub(crate) mod oracle;
-pub(crate) mod rng;
 
 use std::collections::BTreeMap;
 

@@ -3,7 +3,8 @@
 //! Written apart from the crate and in other terms: truths are 0, 1 and 2, so that AND is the
 //! minimum and OR the maximum; integers have 128 bits; LIKE tries everything.
 
-use super::rng::Rng;
+use testkit::Rng;
+
 use super::{Message, Owned};
 
 /// An expression.
@@ -117,7 +118,7 @@ fn name(rng: &mut Rng) -> Tree {
 pub(crate) struct Printer<'r> {
     pub(crate) rng: &'r mut Rng,
     /// One in so many operands stands in parentheses that it does not need.
-    pub(crate) parentheses: usize,
+    pub(crate) parentheses: u64,
 }
 
 impl Printer<'_> {

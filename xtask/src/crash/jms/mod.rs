@@ -15,13 +15,14 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use testkit::Rng;
+
 use self::client::Clients;
 use self::judge::{count, judge};
 use self::ledger::Ledger;
 use super::{Options, verify};
 use crate::Result;
 use crate::amqp::in_folder;
-use crate::random::Random;
 use crate::run::run;
 use crate::server::{Java, Program, Server};
 use crate::tally::Tally;
@@ -78,7 +79,7 @@ fn kill_and_judge(options: &Options, sync: &str, kills: u64, data: &Path) -> Res
         clients: Clients::start(&file, &data.join("clients.log"), options.seed)?,
         program: program(options, sync, &data.join("journal")),
         data: data.to_owned(),
-        random: Random::new(options.seed),
+        random: Rng::new(options.seed),
         epoch: 0,
         start: Duration::from_millis(20),
     }
@@ -106,7 +107,7 @@ struct Run {
     clients: Clients,
     program: Program,
     data: PathBuf,
-    random: Random,
+    random: Rng,
     /// Lives of the broker so far in which it was ready.
     epoch: u64,
     /// How long the last start took.
