@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::Progress;
 use crate::broker::{Broker, Brokers, Store};
-use crate::client::{BodyForm, Extent, Kind, Promise, Sending, Settling, Shape, Wanted};
+use crate::client::{BodyForm, Extent, Kind, Promise, SELECTOR, Sending, Settling, Shape, Wanted};
 use crate::closing::Rate;
 use crate::error::BenchError;
 use crate::report::{Report, Section};
@@ -73,6 +73,7 @@ impl Factor {
             false => Sending::Plain { outstanding: options.outstanding },
         };
         let subscription = self.subscribed.then(|| "dunlin-bench".to_owned());
+        let selector = self.select.then(|| SELECTOR.to_owned());
         Passing {
             load: Load {
                 clients: 1,
@@ -81,7 +82,7 @@ impl Factor {
                 extent: Extent::Span(span),
             },
             kind: self.kind,
-            wanted: Wanted { browse: false, select: self.select, subscription },
+            wanted: Wanted { browse: false, selector, subscription },
             settling: self.settling,
             travels: false,
         }

@@ -27,7 +27,8 @@ impl Connection {
         let stream = connect(host, port).map_err(refused)?;
         let prepared = stream.set_nodelay(true).and_then(|()| stream.set_nonblocking(true));
         prepared.map_err(BenchError::io("make a socket non-blocking"))?;
-        let session = Session::new(target.user(), container, host);
+        let user = target.user().map(|user| (&*user.name, &*user.password));
+        let session = Session::new(user, container, host);
         let last_write = Instant::now();
         Ok(Self { session, stream, written: 0, is_blocked: false, last_write })
     }
@@ -88,17 +89,15 @@ impl AsFd for Connection {
     }
 }
 
-impl Wrong {
-    /// As an error for the user.
-    pub(super) fn explain(self, target: &Target, doing: &str) -> BenchError {
-        let broker = target.to_string();
-        match self {
-            Wrong::NotAmqp(what) => BenchError::NotAmqp { broker, what },
-            Wrong::Unauthenticated(what) => {
-                BenchError::Unauthenticated { broker, named: target.user().is_some(), what }
-            }
-            Wrong::Ended(why) => BenchError::Ended { doing: doing.to_owned(), why },
+/// As an error for the user.
+pub(super) fn explain(wrong: Wrong, target: &Target, doing: &str) -> BenchError {
+    let broker = target.to_string();
+    match wrong {
+        Wrong::NotAmqp(what) => BenchError::NotAmqp { broker, what },
+        Wrong::Unauthenticated(what) => {
+            BenchError::Unauthenticated { broker, named: target.user().is_some(), what }
         }
+        Wrong::Ended(why) => BenchError::Ended { doing: doing.to_owned(), why },
     }
 }
 

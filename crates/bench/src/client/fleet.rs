@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, epoll};
 
-use super::connection::Connection;
+use super::connection::{self, Connection};
 use super::field::Field;
 use super::session::{Event, Wrong};
 use super::target::Target;
@@ -126,7 +126,7 @@ impl Broken {
     /// As an error for the user.
     fn explain(self, target: &Target, label: &str) -> BenchError {
         match self {
-            Broken::Protocol(wrong) => wrong.explain(target, label),
+            Broken::Protocol(wrong) => connection::explain(wrong, target, label),
             Broken::Socket(error) => {
                 let is_end = error.kind() == io::ErrorKind::UnexpectedEof;
                 BenchError::Lost { doing: label.to_owned(), cause: (!is_end).then_some(error) }

@@ -4,7 +4,6 @@
 //! keeps, so that messages without a body are known too. The numbers of a run begin somewhere at
 //! random: a message of an earlier run or of a foreign client is not taken for one of this.
 
-use amqp::encode;
 use amqp::message::{self, BodyKind, Header, Message};
 use amqp::types::Value;
 
@@ -102,21 +101,11 @@ impl Shape {
 /// A selector that is true of every message here, and has to be looked at for each.
 pub(crate) const SELECTOR: &str = "dunlin_bench_number >= 0";
 
-/// The filter of a source that selects so, as JMS clients write it.
-pub(crate) fn selector_filter() -> amqp::types::Fields {
-    let mut described = vec![0];
-    encode::value(&mut described, Value::Symbol(SELECTOR_FILTER));
-    encode::value(&mut described, Value::String(SELECTOR));
-    let filter = Value::decode(&described).expect("invariant: a described string is a value");
-    amqp::types::Fields::default().with("jms-selector", filter)
-}
-
 /// Numbers and times of a run are far below half of all.
 fn signed(number: u64) -> Value<'static> {
     Value::Long(number as i64)
 }
 
-const SELECTOR_FILTER: &str = "apache.org:selector-filter:string";
 const NUMBER: &str = "dunlin_bench_number";
 const SENT: &str = "dunlin_bench_sent";
 
@@ -152,11 +141,5 @@ mod tests {
         message::data(&mut bytes, b"abc");
         assert_eq!(shape.check(&bytes), Err(Odd::Foreign));
         assert_eq!(shape.check(b"abc"), Err(Odd::Foreign));
-    }
-
-    #[test]
-    fn filter_says_the_selector() {
-        let source = amqp::terminus::Source { filter: selector_filter(), ..Default::default() };
-        assert_eq!(source.filter(0, SELECTOR_FILTER), Some(Value::String(SELECTOR)));
     }
 }

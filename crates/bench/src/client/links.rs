@@ -1,13 +1,12 @@
 //! The links of a client: their attach frames, and their credit.
 
+use amqp::encode;
 use amqp::performative::{Attach, Role, SenderSettleMode};
 use amqp::state::Outcome;
 use amqp::terminus::{
     AttachTarget, Coordinator, DistributionMode, ExpiryPolicy, Source, Target, TerminusDurability,
 };
-use amqp::types::Symbols;
-
-use super::letter::selector_filter;
+use amqp::types::{Fields, Symbols, Value};
 
 /// The address that messages go to and come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +27,8 @@ pub(crate) enum Kind {
 pub(crate) struct Wanted {
     /// Copies; the messages stay.
     pub(crate) browse: bool,
-    /// Only those that a selector is true of.
-    pub(crate) select: bool,
+    /// Only those that this is true of.
+    pub(crate) selector: Option<String>,
     /// By a subscription of this name, which outlives the connection.
     pub(crate) subscription: Option<String>,
 }
@@ -106,7 +105,7 @@ pub(super) fn consumer(handle: u32, from: &Place, wanted: &Wanted) -> Attach {
         },
         expiry_policy: if is_durable { ExpiryPolicy::Never } else { ExpiryPolicy::SessionEnd },
         distribution_mode: wanted.browse.then_some(DistributionMode::Copy),
-        filter: if wanted.select { selector_filter() } else { Default::default() },
+        filter: wanted.selector.as_deref().map(selector_filter).unwrap_or_default(),
         default_outcome: Some(Outcome::Released),
         outcomes: OUTCOMES.into_iter().collect(),
         capabilities: from.capability(),
@@ -121,5 +120,27 @@ pub(super) fn consumer(handle: u32, from: &Place, wanted: &Wanted) -> Attach {
     }
 }
 
+/// The filter of a source that selects so, as JMS clients write it.
+fn selector_filter(selector: &str) -> Fields {
+    let mut described = vec![0];
+    encode::value(&mut described, Value::Symbol(SELECTOR_FILTER));
+    encode::value(&mut described, Value::String(selector));
+    let filter = Value::decode(&described).expect("invariant: a described string is a value");
+    Fields::default().with("jms-selector", filter)
+}
+
+const SELECTOR_FILTER: &str = "apache.org:selector-filter:string";
+
 const OUTCOMES: [&str; 4] =
     ["amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filter_says_the_selector() {
+        let source = Source { filter: selector_filter("a >= 0"), ..Default::default() };
+        assert_eq!(source.filter(0, SELECTOR_FILTER), Some(Value::String("a >= 0")));
+    }
+}

@@ -23,7 +23,7 @@ pub(crate) use browser::Browser;
 pub(crate) use consumer::{Consumer, Promise, Settling};
 pub(crate) use field::{Extent, Field, Meanwhile, Transactions, Travel};
 pub(crate) use fleet::Stage;
-pub(crate) use letter::{BodyForm, Shape};
+pub(crate) use letter::{BodyForm, SELECTOR, Shape};
 pub(crate) use links::{Kind, Place, Wanted};
 pub(crate) use probe::Probe;
 pub(crate) use producer::{Producer, Sending};

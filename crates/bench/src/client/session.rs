@@ -22,7 +22,6 @@ use amqp::state::{DeliveryState, Outcome};
 use amqp::transaction::CoordinatorRequest;
 
 use super::links::{self, Link, Place, Wanted};
-use super::target::User;
 
 /// A client's end of a connection.
 #[derive(Debug)]
@@ -118,11 +117,11 @@ pub(crate) type TxnId = [u8];
 /// The beginning and end of a client.
 impl Session {
     /// A client that has just connected.
-    pub(crate) fn new(user: Option<&User>, container: &str, hostname: &str) -> Self {
+    pub(crate) fn new(user: Option<(&str, &str)>, container: &str, hostname: &str) -> Self {
         Self {
             out: ProtocolHeader::SASL.encode().to_vec(),
             state: State::ExpectSaslHeader,
-            user: user.map(|user| (user.name.clone(), user.password.clone())),
+            user: user.map(|(name, password)| (name.to_owned(), password.to_owned())),
             container: container.to_owned(),
             hostname: hostname.to_owned(),
             input: Vec::new(),
@@ -401,7 +400,7 @@ impl Session {
     fn introduce(&mut self, mechanism: &str) {
         let response = match &self.user {
             Some((name, password)) => format!("\0{name}\0{password}"),
-            None => "dunlin-bench".to_owned(),
+            None => self.container.clone(),
         };
         let init = SaslBody::Init {
             mechanism,

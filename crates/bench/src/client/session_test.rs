@@ -180,8 +180,7 @@ fn session_reads_byte_by_byte() {
 
 #[test]
 fn refused_login_reports_its_reason() {
-    let user = User { name: "u".to_owned(), password: "secret".to_owned() };
-    let mut session = Session::new(Some(&user), "bench", "localhost");
+    let mut session = Session::new(Some(("u", "secret")), "bench", "localhost");
     let plain = SaslBody::Mechanisms(Symbols::from(["PLAIN"]));
     let refusal = SaslBody::Outcome { code: SaslCode::Auth, additional_data: None };
     let broker = Broker::default().header(ProtocolHeader::SASL).sasl(plain.clone()).sasl(refusal);
