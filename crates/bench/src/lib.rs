@@ -22,8 +22,8 @@ mod table;
 pub mod transactions;
 pub mod travel_time;
 
+pub use crate::client::Target;
 pub use broker::{Broker, Brokers, Open, Store, Written};
-pub use client::Target;
 pub use closing::{Closing, Rate};
 pub use error::BenchError;
 pub use raw_disk::{RawSyncRate, SyncRate, raw_disk, raw_disk_of, raw_stream};

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
+use client::{Event, Place, Session, Wanted};
+
 use super::field::Field;
-use super::links::{Place, Wanted};
-use super::session::{Event, Session};
 use super::work::Work;
 
 /// Looks through the first messages of a queue again and again, while producers send.

@@ -5,7 +5,8 @@ use std::net::{TcpStream, ToSocketAddrs as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use super::session::{Session, Wrong};
+use client::{Session, Wrong};
+
 use super::target::Target;
 use crate::error::BenchError;
 

@@ -4,10 +4,9 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use amqp::transaction::CoordinatorRequest;
+use client::{Event, Place, Said, Session, Wanted};
 
 use super::field::Field;
-use super::links::{Place, Wanted};
-use super::session::{Event, Said, Session};
 use super::work::Work;
 
 /// How a consumer acknowledges.
@@ -211,10 +210,11 @@ const ANSWER_MAX: Duration = Duration::from_secs(5);
 mod tests {
     use amqp::performative::{Disposition, Flow, Performative, Role, Transfer};
     use amqp::state::DeliveryState;
+    use testkit::amqp_broker::{Broker, opened, queue, spoken};
 
     use super::super::field::Extent;
     use super::super::letter::{BodyForm, Shape};
-    use super::super::session::tests::{Broker, hear, opened, queue, spoken};
+    use super::super::work::tests::hear;
     use super::*;
 
     /// A consumer of so many messages, which are confirmed and on their way.

@@ -8,11 +8,11 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use client::{Event, Wrong};
 use rustix::event::{Timespec, epoll};
 
 use super::connection::{self, Connection};
 use super::field::Field;
-use super::session::{Event, Wrong};
 use super::target::Target;
 use super::work::Work;
 use crate::Progress;

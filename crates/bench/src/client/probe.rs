@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
+use client::{Event, Place, Session, Wanted};
+
 use super::field::Field;
-use super::links::{Place, Wanted};
-use super::session::{Event, Session};
 use super::work::Work;
 
 /// Looks for one message.

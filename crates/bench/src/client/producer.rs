@@ -3,10 +3,9 @@
 use std::time::Instant;
 
 use amqp::transaction::CoordinatorRequest;
+use client::{Event, Place, Said, Session};
 
 use super::field::Field;
-use super::links::Place;
-use super::session::{Event, Said, Session};
 use super::work::Work;
 
 /// How a producer sends.
@@ -207,10 +206,11 @@ const REQUEST: u64 = u64::MAX;
 mod tests {
     use amqp::performative::Role;
     use amqp::state::{DeliveryState, Outcome};
+    use testkit::amqp_broker::{Broker, opened, queue};
 
     use super::super::field::{Extent, Transactions};
     use super::super::letter::{BodyForm, Shape};
-    use super::super::session::tests::{Broker, hear, opened, queue};
+    use super::super::work::tests::hear;
     use super::*;
 
     /// A producer that is ready to send so many messages, and its session.

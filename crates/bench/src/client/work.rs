@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
+use client::{Event, Session};
+
 use super::field::Field;
-use super::session::{Event, Session};
 
 /// One client's part of a phase: decides which messages are sent, and handles received events.
 pub(crate) trait Work {
@@ -19,4 +20,25 @@ pub(crate) trait Work {
 
     /// True if nothing is left to do.
     fn is_done(&self) -> bool;
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use testkit::amqp_broker::Broker;
+
+    use super::*;
+
+    /// Gives the frames of a broker to a worker, and lets it work as far as it can.
+    pub(in crate::client) fn hear(
+        work: &mut dyn Work,
+        broker: Broker,
+        session: &mut Session,
+        field: &mut Field,
+    ) {
+        let now = Instant::now();
+        for event in broker.tell(session).unwrap() {
+            work.handle(event, session, field, now);
+        }
+        work.turn(session, field, now);
+    }
 }

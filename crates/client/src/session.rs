@@ -21,13 +21,13 @@ use amqp::sasl::{SaslBody, SaslCode};
 use amqp::state::{DeliveryState, Outcome};
 use amqp::transaction::CoordinatorRequest;
 
-use super::links::{self, Link, Place, Wanted};
+use crate::links::{self, Link, Place, Wanted};
 
 /// A client's end of a connection.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub struct Session {
     /// Bytes for the socket, in order.
-    pub(crate) out: Vec<u8>,
+    pub out: Vec<u8>,
     state: State,
     user: Option<(String, String)>,
     container: String,
@@ -70,7 +70,7 @@ enum State {
 
 /// Frames of the broker that matter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+pub enum Event {
     /// The session is open; links can be attached.
     Opened,
     /// A link may send, or may send again.
@@ -80,7 +80,14 @@ pub(crate) enum Event {
     /// The broker has settled this delivery, as the client asked.
     Settled(u32),
     /// A delivery by a link.
-    Message { link: u32, delivery: u32, bytes: Vec<u8> },
+    Message {
+        /// Which of ours.
+        link: u32,
+        /// Its number.
+        delivery: u32,
+        /// All sections.
+        bytes: Vec<u8>,
+    },
     /// The link has nothing more for the credit that it had.
     Drained(u32),
     /// A link was detached as asked.
@@ -89,7 +96,7 @@ pub(crate) enum Event {
 
 /// The outcome of a sent delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub enum Said {
     /// It is safe.
     Accepted,
     /// It is part of its transaction.
@@ -102,7 +109,7 @@ pub(crate) enum Said {
 
 /// Why a client cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Wrong {
+pub enum Wrong {
     /// The received bytes are not AMQP 1.0: in words, or the bytes.
     NotAmqp(String),
     /// The broker does not take these credentials; the mechanisms that it offers.
@@ -112,12 +119,13 @@ pub(crate) enum Wrong {
 }
 
 /// A transaction, by the broker's name for it.
-pub(crate) type TxnId = [u8];
+pub type TxnId = [u8];
 
 /// The beginning and end of a client.
 impl Session {
     /// A client that has just connected.
-    pub(crate) fn new(user: Option<(&str, &str)>, container: &str, hostname: &str) -> Self {
+    #[must_use]
+    pub fn new(user: Option<(&str, &str)>, container: &str, hostname: &str) -> Self {
         Self {
             out: ProtocolHeader::SASL.encode().to_vec(),
             state: State::ExpectSaslHeader,
@@ -141,7 +149,7 @@ impl Session {
     }
 
     /// Says goodbye.
-    pub(crate) fn close(&mut self) {
+    pub fn close(&mut self) {
         if !matches!(self.state, State::Closed) {
             self.say(&Performative::Close(Close::default()));
             self.state = State::Closed;
@@ -149,24 +157,27 @@ impl Session {
     }
 
     /// True if it has said goodbye.
-    pub(crate) fn is_closed(&self) -> bool {
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
         self.state == State::Closed
     }
 
     /// True if every link can send or receive.
-    pub(crate) fn is_ready(&self) -> bool {
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
         self.state == State::Open && self.links.iter().all(Link::is_ready)
     }
 
     /// Says that it is alive; in vain before the session is open.
-    pub(crate) fn stay_alive(&mut self) {
+    pub fn stay_alive(&mut self) {
         if self.state == State::Open {
             frame::write(&mut self.out, FrameKind::Amqp, 0, |_| ());
         }
     }
 
     /// How long it may be silent.
-    pub(crate) fn keep_alive_millis(&self) -> Option<u32> {
+    #[must_use]
+    pub fn keep_alive_millis(&self) -> Option<u32> {
         self.keep_alive_millis
     }
 }
@@ -174,33 +185,34 @@ impl Session {
 /// Links, and deliveries over them.
 impl Session {
     /// Attaches a link to send by; returns its handle.
-    pub(crate) fn attach_producer(&mut self, to: &Place) -> u32 {
+    pub fn attach_producer(&mut self, to: &Place) -> u32 {
         self.attach(Role::Sender, |handle| links::producer(handle, to))
     }
 
     /// Attaches the link for transactions.
-    pub(crate) fn attach_coordinator(&mut self) -> u32 {
+    pub fn attach_coordinator(&mut self) -> u32 {
         self.attach(Role::Sender, links::coordinator)
     }
 
     /// Attaches a link to receive by.
-    pub(crate) fn attach_consumer(&mut self, from: &Place, wanted: &Wanted) -> u32 {
+    pub fn attach_consumer(&mut self, from: &Place, wanted: &Wanted) -> u32 {
         self.attach(Role::Receiver, |handle| links::consumer(handle, from, wanted))
     }
 
     /// Ends a link for good: a subscription of its own ends with it.
-    pub(crate) fn detach(&mut self, handle: u32) {
+    pub fn detach(&mut self, handle: u32) {
         self.say(&Performative::Detach(Detach { handle, closed: true, error: None }));
     }
 
     /// True if a message of so many bytes can be sent by the link now.
-    pub(crate) fn can_send(&self, handle: u32, bytes: usize) -> bool {
+    #[must_use]
+    pub fn can_send(&self, handle: u32, bytes: usize) -> bool {
         let frames = bytes as u32 / (self.frame_bytes - FRAME_HEAD_BYTES_MAX) + 1;
         self.link(handle).is_some_and(|link| link.credit > 0) && self.window >= frames
     }
 
     /// Sends a message, which its answer will call `tag`. It must be possible.
-    pub(crate) fn transfer(&mut self, handle: u32, bytes: &[u8], tag: u64, within: Option<&TxnId>) {
+    pub fn transfer(&mut self, handle: u32, bytes: &[u8], tag: u64, within: Option<&TxnId>) {
         let delivery = self.next_delivery;
         self.next_delivery = delivery.wrapping_add(1);
         let name = delivery.to_be_bytes();
@@ -227,14 +239,14 @@ impl Session {
     }
 
     /// Asks the coordinator to begin or end a transaction.
-    pub(crate) fn ask(&mut self, handle: u32, request: CoordinatorRequest<'_>, tag: u64) {
+    pub fn ask(&mut self, handle: u32, request: CoordinatorRequest<'_>, tag: u64) {
         let mut bytes = Vec::new();
         request.encode(&mut bytes);
         self.transfer(handle, &bytes, tag, None);
     }
 
     /// Lets a link have `credit` messages on their way; with `drain` as many as are there now.
-    pub(crate) fn grant(&mut self, handle: u32, credit: u32, drain: bool) {
+    pub fn grant(&mut self, handle: u32, credit: u32, drain: bool) {
         let Some(link) = self.links.get_mut(handle as usize) else { return };
         link.credit = credit;
         let delivery_count = Some(link.count);
@@ -248,7 +260,7 @@ impl Session {
     }
 
     /// Keeps so much credit with a link; tells more once half is used.
-    pub(crate) fn replenish(&mut self, handle: u32, credit: u32) {
+    pub fn replenish(&mut self, handle: u32, credit: u32) {
         if self.link(handle).is_some_and(|link| link.credit <= credit / 2) {
             self.grant(handle, credit, false);
         }
@@ -256,7 +268,7 @@ impl Session {
 
     /// Tells that the deliveries `first` to `last` were worked on. Unless `settled`, the broker
     /// answers with [`Event::Settled`] once that is safe.
-    pub(crate) fn accept(&mut self, first: u32, last: u32, settled: bool, within: Option<&TxnId>) {
+    pub fn accept(&mut self, first: u32, last: u32, settled: bool, within: Option<&TxnId>) {
         let state = match within {
             Some(txn_id) => {
                 DeliveryState::Transactional { txn_id, outcome: Some(Outcome::Accepted) }
@@ -310,14 +322,17 @@ impl Session {
 /// Received frames.
 impl Session {
     /// Takes bytes of the socket.
-    pub(crate) fn handle_bytes(&mut self, bytes: &[u8]) {
+    pub fn handle_bytes(&mut self, bytes: &[u8]) {
         self.input.drain(..self.consumed);
         self.consumed = 0;
         self.input.extend_from_slice(bytes);
     }
 
     /// The next thing that the broker said; nothing once all that came is read.
-    pub(crate) fn poll_event(&mut self) -> Result<Option<Event>, Wrong> {
+    ///
+    /// # Errors
+    /// When the client cannot go on.
+    pub fn poll_event(&mut self) -> Result<Option<Event>, Wrong> {
         loop {
             if let Some(answer) = self.answers.pop() {
                 return Ok(Some(answer));
@@ -584,7 +599,3 @@ const FRAME_HEAD_BYTES_MAX: u32 = 256;
 const WINDOW: u32 = 1 << 30;
 /// More deliveries than are ever unanswered.
 const UNANSWERED_MAX: u32 = 1 << 20;
-
-#[cfg(test)]
-#[path = "session_test.rs"]
-pub(super) mod tests;

@@ -1,113 +1,14 @@
 //! A session against a broker of a few frames.
-
-use std::time::Instant;
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use amqp::error::{Error, condition};
-use amqp::performative::{Performative as P, SenderSettleMode};
-use amqp::terminus::{AttachTarget, Source, Target};
+use amqp::performative::{Detach, Flow, Performative as P, Role, Transfer};
+use amqp::protocol_header::ProtocolHeader;
+use amqp::sasl::{SaslBody, SaslCode};
+use amqp::state::{DeliveryState, Outcome};
 use amqp::types::Symbols;
-
-use super::super::field::Field;
-use super::super::links::Kind;
-use super::super::work::Work;
-use super::*;
-
-/// The bytes that a broker sends.
-#[derive(Default)]
-pub(in crate::client) struct Broker(Vec<u8>);
-
-impl Broker {
-    pub(in crate::client) fn header(mut self, header: ProtocolHeader) -> Self {
-        self.0.extend(header.encode());
-        self
-    }
-
-    pub(in crate::client) fn sasl(mut self, body: SaslBody<'_>) -> Self {
-        frame::write(&mut self.0, FrameKind::Sasl, 0, |out| body.encode(out));
-        self
-    }
-
-    pub(in crate::client) fn say(mut self, performative: P<'_>, payload: &[u8]) -> Self {
-        frame::write(&mut self.0, FrameKind::Amqp, 0, |out| {
-            performative.encode(out);
-            out.extend_from_slice(payload);
-        });
-        self
-    }
-
-    fn open() -> Self {
-        let mechanisms = Symbols::from(["PLAIN", "ANONYMOUS"]);
-        let outcome = SaslBody::Outcome { code: SaslCode::Ok, additional_data: None };
-        let open = Open { idle_time_out: Some(30_000), ..Open::new("broker") };
-        let begin = Begin { incoming_window: 2, outgoing_window: 9, ..Begin::default() };
-        Self::default()
-            .header(ProtocolHeader::SASL)
-            .sasl(SaslBody::Mechanisms(mechanisms))
-            .sasl(outcome)
-            .header(ProtocolHeader::AMQP)
-            .say(P::Open(Box::new(open)), b"")
-            .say(P::Begin(Box::new(begin)), b"")
-    }
-
-    /// Its numbers of links are not the client's.
-    pub(in crate::client) fn attach(self, name: &str, handle: u32, role: Role) -> Self {
-        let target = Some(AttachTarget::Node(Target::default()));
-        self.say(
-            P::Attach(Box::new(Attach {
-                snd_settle_mode: SenderSettleMode::Mixed,
-                source: Some(Source::default()),
-                target,
-                initial_delivery_count: Some(0),
-                ..Attach::new(name, handle, role)
-            })),
-            b"",
-        )
-    }
-
-    pub(in crate::client) fn credit(self, handle: u32, count: u32, credit: u32) -> Self {
-        let flow = Flow {
-            next_incoming_id: Some(count),
-            incoming_window: 1000,
-            handle: Some(handle),
-            delivery_count: Some(count),
-            link_credit: Some(credit),
-            ..Flow::default()
-        };
-        self.say(P::Flow(flow), b"")
-    }
-
-    pub(in crate::client) fn answer(self, first: u32, last: u32, state: DeliveryState<'_>) -> Self {
-        let disposition = Disposition {
-            role: Role::Receiver,
-            first,
-            last: Some(last),
-            settled: true,
-            state: Some(state),
-            batchable: false,
-        };
-        self.say(P::Disposition(disposition), b"")
-    }
-
-    pub(in crate::client) fn tell(self, session: &mut Session) -> Result<Vec<Event>, Wrong> {
-        session.handle_bytes(&self.0);
-        let mut events = Vec::new();
-        while let Some(event) = session.poll_event()? {
-            events.push(event);
-        }
-        Ok(events)
-    }
-}
-
-pub(in crate::client) fn queue() -> Place {
-    Place { name: "q".to_owned(), kind: Kind::Queue }
-}
-
-/// One that is open.
-pub(in crate::client) fn opened() -> Session {
-    let mut session = Session::new(None, "bench", "localhost");
-    assert_eq!(Broker::open().tell(&mut session).unwrap(), [Event::Opened]);
-    session
-}
+use client::{Event, Said, Session, Wanted, Wrong};
+use testkit::amqp_broker::{Broker, opened, queue, spoken};
 
 /// One with a link to send by, number 7 at the broker, and credit for so many.
 fn with_producer(credit: u32) -> Session {
@@ -119,42 +20,6 @@ fn with_producer(credit: u32) -> Session {
     assert!(session.is_ready());
     assert_eq!(handle, 0);
     session
-}
-
-/// Gives the frames of a broker to a worker, and lets it work as far as it can.
-pub(in crate::client) fn hear(
-    work: &mut dyn Work,
-    broker: Broker,
-    session: &mut Session,
-    field: &mut Field,
-) {
-    let now = Instant::now();
-    for event in broker.tell(session).unwrap() {
-        work.handle(event, session, field, now);
-    }
-    work.turn(session, field, now);
-}
-
-/// The performatives that it sends; its headers and SASL frames are left out.
-pub(in crate::client) fn spoken(session: &mut Session) -> Vec<String> {
-    let mut out = std::mem::take(&mut session.out);
-    let mut spoken = Vec::new();
-    while !out.is_empty() {
-        if out.starts_with(b"AMQP") {
-            out.drain(..ProtocolHeader::BYTES);
-            continue;
-        }
-        let Split::Frame { frame, length } = Frame::split(&out, u32::MAX).unwrap() else {
-            panic!()
-        };
-        if frame.kind == FrameKind::Amqp && !frame.body.is_empty() {
-            let (performative, _) = P::decode(frame.body).unwrap();
-            let text = format!("{performative:?}");
-            spoken.push(text.split('(').next().unwrap().to_owned());
-        }
-        out.drain(..length);
-    }
-    spoken
 }
 
 #[test]

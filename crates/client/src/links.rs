@@ -10,27 +10,31 @@ use amqp::types::{Fields, Symbols, Value};
 
 /// The address that messages go to and come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) name: String,
-    pub(crate) kind: Kind,
+pub struct Place {
+    /// Its address.
+    pub name: String,
+    /// Queue or topic.
+    pub kind: Kind,
 }
 
 /// The kind of destination: each message is for one consumer, or for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// For one consumer.
     Queue,
+    /// For all.
     Topic,
 }
 
 /// How a consumer gets messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub struct Wanted {
     /// Copies; the messages stay.
-    pub(crate) browse: bool,
+    pub browse: bool,
     /// Only those that this is true of.
-    pub(crate) selector: Option<String>,
+    pub selector: Option<String>,
     /// By a subscription of this name, which outlives the connection.
-    pub(crate) subscription: Option<String>,
+    pub subscription: Option<String>,
 }
 
 /// A link of the client.
