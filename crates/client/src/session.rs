@@ -77,8 +77,8 @@ pub enum Event {
     Credit,
     /// The outcome of a sent delivery, by its sender's tag.
     Answer(u64, Said),
-    /// The broker has settled this delivery, as the client asked.
-    Settled(u32),
+    /// The broker has settled this delivery, as the client asked: its state.
+    Settled(u32, Option<Said>),
     /// A delivery by a link.
     Message {
         /// Which of ours.
@@ -146,6 +146,12 @@ impl Session {
             partial: None,
             answers: Vec::new(),
         }
+    }
+
+    /// The same with frames of at most so many bytes, in both directions.
+    #[must_use]
+    pub fn with_frames(self, frame_bytes: u32) -> Self {
+        Self { frame_bytes, ..self }
     }
 
     /// Says goodbye.
@@ -429,7 +435,7 @@ impl Session {
         self.out.extend_from_slice(&ProtocolHeader::AMQP.encode());
         let open = Open {
             hostname: Some(self.hostname.clone()),
-            max_frame_size: FRAME_BYTES,
+            max_frame_size: self.frame_bytes,
             ..Open::new(self.container.as_str())
         };
         self.say(&Performative::Open(Box::new(open)));
@@ -442,7 +448,7 @@ impl Session {
         let (performative, payload) = heard.map_err(|error| Wrong::NotAmqp(error.to_string()))?;
         match performative {
             Performative::Open(open) => {
-                self.frame_bytes = FRAME_BYTES.min(open.max_frame_size);
+                self.frame_bytes = self.frame_bytes.min(open.max_frame_size);
                 self.keep_alive_millis = open.idle_time_out.map(|millis| millis / 2);
                 self.state = State::ExpectBegin;
                 Ok(None)
@@ -538,10 +544,11 @@ impl Session {
         let last = told.last.unwrap_or(told.first);
         let count = last.wrapping_sub(told.first).min(UNANSWERED_MAX);
         let deliveries = (0..=count).map(|index| told.first.wrapping_add(index));
+        let said = told.state.as_ref().map(said);
         if told.role == Role::Sender {
-            self.answers.extend(deliveries.map(Event::Settled));
+            self.answers.extend(deliveries.map(|delivery| Event::Settled(delivery, said.clone())));
         } else {
-            let said = said(told.state.as_ref()?);
+            let said = said?;
             let unanswered = &mut self.unanswered;
             let tags = deliveries.filter_map(|delivery| unanswered.remove(&delivery));
             self.answers.extend(tags.map(|tag| Event::Answer(tag, said.clone())));

@@ -8,60 +8,24 @@
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 
-use amqp::frame::{self, Frame, FrameKind, Split};
 use amqp::message::{self, Header, Message};
-use amqp::performative::{
-    Attach, Begin, Disposition, Flow, Open, Performative, Role, SenderSettleMode, Transfer,
-    TransferFrames,
-};
-use amqp::protocol_header::ProtocolHeader;
-use amqp::state::{DeliveryState, Outcome};
-use amqp::terminus::{AttachTarget, Coordinator, Source, Target};
 use amqp::transaction::CoordinatorRequest;
+use client::{Event, Kind, Place, Said, Session, TxnId, Wanted, Wrong};
 
 use super::workers::{Client, REPLY_MAX, Taken};
 
 /// A client of one queue.
 pub(super) struct Amqp {
     socket: TcpStream,
-    /// Read, and not understood yet.
-    input: Vec<u8>,
+    session: Session,
+    /// The links to send, to ask and to take by.
+    send: u32,
+    ask: u32,
+    take: u32,
     /// True if its messages are persistent.
     durable: bool,
-    /// Its frames are no larger.
-    frame_bytes: u32,
-    /// The part of a delivery that has come, with its number.
-    partial: Option<(u32, Vec<u8>)>,
-    /// Deliveries that it has sent, by all links.
-    sent: u32,
-    /// Transfer frames that it has read.
-    frames_read: u32,
-    /// Deliveries that the broker was allowed so far.
-    allowed: u32,
-    /// The credit of the links to send and to ask by.
-    credited: [bool; 2],
     /// Messages sent and taken, by which it varies how.
     turns: u32,
-}
-
-/// Frames of the broker that matter.
-enum Heard {
-    /// Of a delivery, ours or theirs.
-    Answer(u32, Said),
-    Message(u32, Vec<u8>),
-    /// The link to take by has used up so much credit.
-    Drained(u32),
-    Other,
-}
-
-/// The outcome of a delivery.
-#[derive(Debug, PartialEq, Eq)]
-enum Said {
-    Accepted,
-    /// In its transaction.
-    Enlisted,
-    Declared(Vec<u8>),
-    Other(String),
 }
 
 impl Amqp {
@@ -69,188 +33,80 @@ impl Amqp {
         let socket = TcpStream::connect(address)?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(REPLY_MAX))?;
-        let mut client = Amqp {
-            socket,
-            input: Vec::new(),
-            durable,
-            frame_bytes: FRAME_BYTES,
-            partial: None,
-            sent: 0,
-            frames_read: 0,
-            allowed: 0,
-            credited: [false; 2],
-            turns: 0,
-        };
-        client.greet(queue)?;
+        let session = Session::new(None, "soak", "localhost").with_frames(FRAME_BYTES);
+        let mut client = Amqp { socket, session, send: 0, ask: 0, take: 0, durable, turns: 0 };
+        while client.event()? != Event::Opened {}
+        let place = Place { name: queue.to_owned(), kind: Kind::Queue };
+        client.send = client.session.attach_producer(&place);
+        client.ask = client.session.attach_coordinator();
+        client.take = client.session.attach_consumer(&place, &Wanted::default());
+        while !client.session.is_ready() {
+            client.event()?;
+        }
         Ok(client)
     }
 
-    fn greet(&mut self, queue: &str) -> io::Result<()> {
-        self.socket.write_all(&ProtocolHeader::AMQP.encode())?;
-        let open = Open { max_frame_size: FRAME_BYTES, ..Open::new("soak") };
-        self.say(&Performative::Open(Box::new(open)))?;
-        let begin = Begin { incoming_window: WINDOW, outgoing_window: WINDOW, ..Begin::default() };
-        self.say(&Performative::Begin(Box::new(begin)))?;
-        let node = Target { address: Some(queue.to_owned()), ..Target::default() };
-        self.say(&sender(SEND, AttachTarget::Node(node)))?;
-        let capabilities = ["amqp:local-transactions"].into_iter().collect();
-        self.say(&sender(ASK, AttachTarget::Coordinator(Coordinator { capabilities })))?;
-        let source = Source { address: Some(queue.to_owned()), ..Source::default() };
-        self.say(&Performative::Attach(Box::new(Attach {
-            source: Some(source),
-            target: Some(AttachTarget::Node(Target::default())),
-            ..Attach::new("take", TAKE, Role::Receiver)
-        })))?;
-        let mut header = [0; ProtocolHeader::BYTES];
-        self.socket.read_exact(&mut header)?;
-        if header != ProtocolHeader::AMQP.encode() {
-            return Err(io::Error::other(format!("the broker speaks {header:?}")));
-        }
-        while self.credited != [true; 2] {
-            self.hear()?;
-        }
-        Ok(())
-    }
-
-    fn say(&mut self, performative: &Performative<'_>) -> io::Result<()> {
-        let mut out = Vec::new();
-        frame::write(&mut out, FrameKind::Amqp, 0, |out| performative.encode(out));
-        self.socket.write_all(&out)
-    }
-
-    /// Sends a message by one of the links, and waits for its outcome. A link may have a thousand
-    /// unanswered messages and has one, so its credit, once given, needs no counting.
-    fn transfer(&mut self, link: u32, bytes: &[u8], within: Option<&[u8]>) -> io::Result<Said> {
-        let delivery = self.sent;
-        self.sent += 1;
-        let tag = delivery.to_be_bytes();
-        let transfer = Transfer {
-            handle: link,
-            delivery_id: Some(delivery),
-            delivery_tag: Some(&tag),
-            message_format: Some(0),
-            state: within.map(|txn_id| DeliveryState::Transactional { txn_id, outcome: None }),
-            ..Transfer::default()
-        };
-        let mut frames = TransferFrames::new(transfer, 0, bytes.len(), self.frame_bytes);
-        let mut out = Vec::new();
-        while let Some(part) = frames.write_next(&mut out) {
-            out.extend_from_slice(bytes.get(part).unwrap_or_default());
-        }
-        self.socket.write_all(&out)?;
-        self.answer(delivery)
-    }
-
-    fn answer(&mut self, delivery: u32) -> io::Result<Said> {
+    /// The next event of the broker.
+    fn event(&mut self) -> io::Result<Event> {
         loop {
-            if let Heard::Answer(answered, said) = self.hear()?
-                && answered == delivery
-            {
+            self.socket.write_all(&std::mem::take(&mut self.session.out))?;
+            if let Some(event) = self.session.poll_event().map_err(ended)? {
+                return Ok(event);
+            }
+            let mut scratch = [0; 16 * 1024];
+            match self.socket.read(&mut scratch) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => self.session.handle_bytes(scratch.get(..count).unwrap_or_default()),
+                // A process that was stopped and goes on has lost nothing.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Sends a message by one of the links, and waits for its outcome.
+    fn transfer(&mut self, link: u32, bytes: &[u8], within: Option<&TxnId>) -> io::Result<Said> {
+        while !self.session.can_send(link, bytes.len()) {
+            self.event()?;
+        }
+        self.session.transfer(link, bytes, 0, within);
+        loop {
+            if let Event::Answer(_, said) = self.event()? {
                 return Ok(said);
             }
         }
+    }
+
+    fn request(&mut self, request: CoordinatorRequest<'_>) -> io::Result<Said> {
+        let mut bytes = Vec::new();
+        request.encode(&mut bytes);
+        self.transfer(self.ask, &bytes, None)
     }
 
     /// Does something in a transaction of its own, and ends that.
     fn transact(
         &mut self,
         fail: bool,
-        within: impl FnOnce(&mut Self, &[u8]) -> io::Result<Said>,
+        within: impl FnOnce(&mut Self, &TxnId) -> io::Result<Said>,
     ) -> io::Result<Said> {
-        let declare = CoordinatorRequest::Declare { global_id: None };
-        let txn_id = match self.transfer(ASK, &request(declare), None)? {
+        let txn_id = match self.request(CoordinatorRequest::Declare { global_id: None })? {
             Said::Declared(txn_id) => txn_id,
             other => return Ok(other),
         };
         match within(self, &txn_id)? {
-            Said::Enlisted => {
-                let discharge = CoordinatorRequest::Discharge { txn_id: &txn_id, fail };
-                self.transfer(ASK, &request(discharge), None)
-            }
-            other => Ok(Said::Other(format!("{other:?} in a transaction"))),
+            Said::Enlisted => self.request(CoordinatorRequest::Discharge { txn_id: &txn_id, fail }),
+            other => Ok(Said::Refused(format!("{other:?} in a transaction"))),
         }
     }
 
-    fn dispose(&mut self, delivery: u32, within: Option<&[u8]>) -> io::Result<Said> {
-        let state = match within {
-            Some(txn_id) => {
-                DeliveryState::Transactional { txn_id, outcome: Some(Outcome::Accepted) }
-            }
-            None => DeliveryState::ACCEPTED,
-        };
-        self.say(&Performative::Disposition(Disposition {
-            role: Role::Receiver,
-            first: delivery,
-            last: None,
-            settled: false,
-            state: Some(state),
-            batchable: false,
-        }))?;
-        self.answer(delivery)
-    }
-
-    /// Reads a frame.
-    fn hear(&mut self) -> io::Result<Heard> {
-        let body = self.frame()?;
-        if body.is_empty() {
-            return Ok(Heard::Other);
-        }
-        let (performative, payload) = Performative::decode(&body).map_err(io::Error::other)?;
-        match performative {
-            Performative::Open(open) => {
-                self.frame_bytes = FRAME_BYTES.min(open.max_frame_size);
-                Ok(Heard::Other)
-            }
-            Performative::Transfer(transfer) => Ok(self.hear_transfer(&transfer, payload)),
-            Performative::Flow(flow) if flow.handle == Some(TAKE) => {
-                Ok(flow.delivery_count.map_or(Heard::Other, Heard::Drained))
-            }
-            Performative::Flow(flow) => {
-                let link = flow.handle.and_then(|link| self.credited.get_mut(link as usize));
-                if let (Some(credited), Some(1..)) = (link, flow.link_credit) {
-                    *credited = true;
-                }
-                Ok(Heard::Other)
-            }
-            Performative::Disposition(told) => Ok(Heard::Answer(told.first, said(told.state))),
-            Performative::Detach(_) | Performative::End(_) | Performative::Close(_) => {
-                Err(io::Error::other(format!("the broker ended it: {performative:?}")))
-            }
-            _ => Ok(Heard::Other),
-        }
-    }
-
-    fn hear_transfer(&mut self, transfer: &Transfer<'_>, payload: &[u8]) -> Heard {
-        self.frames_read += 1;
-        let begun = self.partial.take().or(transfer.delivery_id.map(|id| (id, Vec::new())));
-        let Some((delivery, mut bytes)) = begun else { return Heard::Other };
-        bytes.extend_from_slice(payload);
-        if transfer.more {
-            self.partial = Some((delivery, bytes));
-            return Heard::Other;
-        }
-        Heard::Message(delivery, bytes)
-    }
-
-    /// The body of the next frame.
-    fn frame(&mut self) -> io::Result<Vec<u8>> {
+    fn dispose(&mut self, delivery: u32, within: Option<&TxnId>) -> io::Result<Said> {
+        self.session.accept(delivery, delivery, false, within);
         loop {
-            let split = Frame::split(&self.input, FRAME_BYTES).map_err(io::Error::other)?;
-            if let Split::Frame { frame, length } = split {
-                let body = frame.body.to_vec();
-                self.input.drain(..length);
-                return Ok(body);
+            if let Event::Settled(settled, said) = self.event()?
+                && settled == delivery
+            {
+                return said.ok_or_else(|| io::Error::other("settled without a state"));
             }
-            let mut scratch = [0; 16 * 1024];
-            let count = match self.socket.read(&mut scratch) {
-                // A process that was stopped and goes on has lost nothing.
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                read => read?,
-            };
-            if count == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            self.input.extend_from_slice(scratch.get(..count).unwrap_or_default());
         }
     }
 
@@ -265,8 +121,9 @@ impl Client for Amqp {
         let mut bytes = Vec::new();
         Header { durable: self.durable, ..Header::default() }.encode(&mut bytes);
         message::data(&mut bytes, body);
+        let link = self.send;
         let in_transaction = |fail, client: &mut Self| {
-            client.transact(fail, |client, txn_id| client.transfer(SEND, &bytes, Some(txn_id)))
+            client.transact(fail, |client, txn_id| client.transfer(link, &bytes, Some(txn_id)))
         };
         let turn = self.turn();
         if turn == 0 {
@@ -278,32 +135,23 @@ impl Client for Amqp {
         let said = if turn == 1 {
             in_transaction(false, self)?
         } else {
-            self.transfer(SEND, &bytes, None)?
+            self.transfer(link, &bytes, None)?
         };
         Ok(accepted(said))
     }
 
+    /// The end of the drain follows a message as well.
     fn take(&mut self) -> io::Result<Option<Taken>> {
-        self.allowed += 1;
-        self.say(&Performative::Flow(Flow {
-            next_incoming_id: Some(self.frames_read),
-            incoming_window: WINDOW,
-            next_outgoing_id: 0,
-            outgoing_window: WINDOW,
-            handle: Some(TAKE),
-            delivery_count: Some(self.allowed - 1),
-            link_credit: Some(1),
-            drain: true,
-            ..Flow::default()
-        }))?;
+        self.session.grant(self.take, 1, true);
+        let mut taken = None;
         loop {
-            match self.hear()? {
-                Heard::Message(delivery, bytes) => {
+            match self.event()? {
+                Event::Message { delivery, bytes, .. } => {
                     let message = Message::scan(&bytes).map_err(io::Error::other)?;
                     let body = message.data().flatten().copied().collect();
-                    return Ok(Some(Taken { handle: delivery.to_string(), body }));
+                    taken = Some(Taken { handle: delivery.to_string(), body });
                 }
-                Heard::Drained(count) if count == self.allowed => return Ok(None),
+                Event::Drained(_) => return Ok(taken),
                 _ => {}
             }
         }
@@ -324,41 +172,9 @@ fn accepted(said: Said) -> Result<(), String> {
     if said == Said::Accepted { Ok(()) } else { Err(format!("{said:?}")) }
 }
 
-fn said(state: Option<DeliveryState<'_>>) -> Said {
-    match state {
-        Some(DeliveryState::Outcome(Outcome::Accepted)) => Said::Accepted,
-        Some(DeliveryState::Transactional { outcome: Some(Outcome::Accepted), .. }) => {
-            Said::Enlisted
-        }
-        Some(DeliveryState::Declared { txn_id }) => Said::Declared(txn_id.to_vec()),
-        other => Said::Other(format!("{other:?}")),
-    }
+fn ended(wrong: Wrong) -> io::Error {
+    io::Error::other(format!("the broker ended it: {wrong:?}"))
 }
-
-/// The attach of a link by which messages go.
-fn sender(handle: u32, target: AttachTarget) -> Performative<'static> {
-    Performative::Attach(Box::new(Attach {
-        snd_settle_mode: SenderSettleMode::Unsettled,
-        source: Some(Source::default()),
-        target: Some(target),
-        initial_delivery_count: Some(0),
-        ..Attach::new(format!("link {handle}"), handle, Role::Sender)
-    }))
-}
-
-fn request(request: CoordinatorRequest<'_>) -> Vec<u8> {
-    let mut out = Vec::new();
-    request.encode(&mut out);
-    out
-}
-
-/// The links.
-const SEND: u32 = 0;
-const ASK: u32 = 1;
-const TAKE: u32 = 2;
 
 /// So that long messages are several frames.
 const FRAME_BYTES: u32 = 16 * 1024;
-
-/// More frames than are on their way at a time.
-const WINDOW: u32 = 1 << 20;

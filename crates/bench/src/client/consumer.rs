@@ -165,7 +165,7 @@ impl Work for Consumer {
                 field.see(&bytes, now);
             }
             Event::Message { delivery, bytes, .. } => self.waiting.push_back((delivery, bytes)),
-            Event::Settled(delivery) => {
+            Event::Settled(delivery, _) => {
                 if matches!(self.state, State::ExpectSettled(awaited, _) if awaited == delivery) {
                     self.state = State::Taking;
                 }
