@@ -16,7 +16,7 @@ use model::{
 };
 use support::log::Log;
 use support::paging;
-use testkit::Rng;
+use testkit::{Rng, Seen, seeds};
 
 const QUEUES: [&str; 3] = ["a", "b", "c"];
 const SESSIONS: u64 = 4;
@@ -49,27 +49,25 @@ struct World {
     waiting: BTreeMap<u64, Waiting>,
     /// Messages that were stored in each queue and not taken, in order.
     stored: BTreeMap<&'static str, VecDeque<(u64, usize)>>,
-    seen: BTreeMap<&'static str, u64>,
+    seen: Seen,
 }
 
 #[test]
 fn blocked_sends_resume_in_order() {
-    let mut seen = BTreeMap::new();
-    for seed in 0..40 {
-        eprintln!("seed {seed}");
+    let mut seen = Seen::default();
+    for seed in seeds(40) {
         let log_bodies_max = if seed % 2 == 0 { u64::MAX } else { 0 };
         let mut world = World::new(Rng::new(seed), log_bodies_max);
         for _ in 0..STEPS {
             world.step();
             world.check();
         }
-        for (what, count) in world.seen {
-            *seen.entry(what).or_insert(0) += count;
-        }
+        seen.merge(world.seen);
     }
-    for what in ["at once", "waits", "later", "refused", "gone", "taken", "nowhere", "came back"] {
-        assert!(seen.get(what).is_some_and(|count| *count > 100), "{what}: {seen:?}");
-    }
+    seen.expect(
+        &["at once", "waits", "later", "refused", "gone", "taken", "nowhere", "came back"],
+        101,
+    );
 }
 
 impl World {
@@ -102,7 +100,7 @@ impl World {
             transactions: 0,
             waiting: BTreeMap::new(),
             stored: BTreeMap::new(),
-            seen: BTreeMap::new(),
+            seen: Seen::default(),
         };
         for (queue, link) in QUEUES.iter().zip(0..) {
             world.ask(WORKER, Command::Watch { link: LinkId(link), queue: name(queue) });
@@ -188,11 +186,11 @@ impl World {
         match reply {
             Reply::Waits { ticket } => {
                 assert!(self.is_held_off(&sent), "{sent:?} waits though there is a place");
-                self.saw("waits");
+                self.seen.saw("waits");
                 assert!(self.waiting.insert(ticket, sent).is_none(), "a ticket is given once");
             }
             reply => {
-                self.saw("at once");
+                self.seen.saw("at once");
                 self.store(sent, &reply);
             }
         }
@@ -210,7 +208,7 @@ impl World {
                     stored.insert(place + 1, (number, sent.bytes));
                     assert_eq!(*count, stored.len() as u64);
                 }
-                (Some(None), Reply::Count(0) | Reply::NotFound) => self.saw("nowhere"),
+                (Some(None), Reply::Count(0) | Reply::NotFound) => self.seen.saw("nowhere"),
                 _ => panic!("{reply:?}, where {queue} has {stored:?}"),
             }
         }
@@ -229,7 +227,7 @@ impl World {
         };
         let Reply::Delivered(delivery) = reply else { panic!("{reply:?}") };
         assert_eq!(*delivery.body, *body(number, bytes), "{queue} gives in the order of coming");
-        self.saw("taken");
+        self.seen.saw("taken");
         self.delete(delivery.message);
     }
 
@@ -246,7 +244,7 @@ impl World {
         let before = self.waiting.len();
         self.hear();
         self.waiting.retain(|_, sent| sent.by != session);
-        *self.seen.entry("gone").or_default() += (before - self.waiting.len()) as u64;
+        self.seen.add("gone", (before - self.waiting.len()) as u64);
     }
 
     fn pass_time(&mut self) {
@@ -263,7 +261,7 @@ impl World {
     fn take_in(&mut self) {
         let Self { engine, effects, log, now, .. } = self;
         let came = paging::after(engine, &|lsn| log.payload(lsn), *now, effects);
-        *self.seen.entry("came back").or_default() += came;
+        self.seen.add("came back", came);
         self.log.absorb(&self.effects);
         self.late.append(&mut self.effects.outputs);
         self.effects.clear();
@@ -281,10 +279,10 @@ impl World {
                         self.now.since(sent.since) >= BLOCK_TIMEOUT,
                         "{sent:?} has waited so long"
                     );
-                    self.saw("refused");
+                    self.seen.saw("refused");
                 }
                 reply => {
-                    self.saw("later");
+                    self.seen.saw("later");
                     self.store(sent, &reply);
                 }
             }
@@ -322,10 +320,6 @@ impl World {
             let others = self.waiting.values().flat_map(|other| &other.queues);
             !self.fits(queue, sent.bytes) || others.clone().any(|(other, _)| other == queue)
         })
-    }
-
-    fn saw(&mut self, what: &'static str) {
-        *self.seen.entry(what).or_default() += 1;
     }
 
     fn ask(&mut self, by: SessionId, command: Command) -> Option<Reply> {

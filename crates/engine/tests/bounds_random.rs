@@ -16,7 +16,7 @@ use model::{
 };
 use support::log::Log;
 use support::paging;
-use testkit::Rng;
+use testkit::{Rng, Seen};
 
 const BY: SessionId = SessionId(1);
 const QUEUES: [&str; 3] = ["a", "b", "c"];
@@ -48,12 +48,12 @@ struct World {
     model: Model,
     held: BTreeMap<MessageId, (&'static str, u64)>,
     transactions: u64,
-    seen: BTreeMap<&'static str, u64>,
+    seen: Seen,
 }
 
 #[test]
 fn queues_hold_what_their_bounds_allow() {
-    let mut seen = BTreeMap::new();
+    let mut seen = Seen::default();
     for seed in 0..60 {
         let when_full = [WhenFull::Reject, WhenFull::DropOldest, WhenFull::DeadLetter];
         let when_full = when_full[(seed % 3) as usize];
@@ -68,13 +68,9 @@ fn queues_hold_what_their_bounds_allow() {
             world.step();
             world.check();
         }
-        for (what, count) in world.seen {
-            *seen.entry(what).or_insert(0) += count;
-        }
+        seen.merge(world.seen);
     }
-    for what in EXPECTED {
-        assert!(seen.get(what).is_some_and(|count| *count > 200), "{what}: {seen:?}");
-    }
+    seen.expect(&EXPECTED, 201);
 }
 
 /// Events that must have happened often enough for the test to mean something.
@@ -162,7 +158,7 @@ impl World {
         let model = Model { bounds, queues: BTreeMap::new(), next: 0, places: 0 };
         let held = BTreeMap::new();
         let (effects, log) = (Effects::default(), Log::default());
-        let (transactions, seen) = (0, BTreeMap::new());
+        let (transactions, seen) = (0, Seen::default());
         let mut world = Self { rng, engine, effects, log, model, held, transactions, seen };
         for (queue, link) in QUEUES.iter().zip(0..) {
             let (queue, mode) = (name(queue), ConsumerMode::Take);
@@ -244,7 +240,7 @@ impl World {
             let moved = Stored { priority, order, ..moved };
             self.model.queues.entry(to).or_default().push(moved);
             self.shed(to);
-            *self.seen.entry("moved").or_default() += 1;
+            self.seen.saw("moved");
         }
     }
 
@@ -273,7 +269,7 @@ impl World {
         assert_eq!(*delivery.body, *body(stored.number, stored.bytes));
         stored.state = MessageState::Leased;
         self.held.insert(delivery.message, (queue, stored.number));
-        *self.seen.entry("taken").or_default() += 1;
+        self.seen.saw("taken");
     }
 
     fn settle(&mut self) {
@@ -308,7 +304,7 @@ impl World {
         let takes = sizes.is_empty() || self.model.takes(queue, &sizes, without);
         self.judge(queue, &reply, takes);
         let what = if takes { "committed" } else { "rolled back" };
-        *self.seen.entry(what).or_default() += 1;
+        self.seen.saw(what);
         for bytes in sizes.into_iter().filter(|_| takes) {
             self.model.store(queue, bytes, 0, MessageState::Ready);
         }
@@ -325,7 +321,7 @@ impl World {
     }
 
     fn shed(&mut self, queue: &str) {
-        *self.seen.entry("went").or_default() += self.model.shed(queue);
+        self.seen.add("went", self.model.shed(queue));
     }
 
     /// Asserts that it was refused for the bounds of the queue, or not at all.
@@ -338,7 +334,7 @@ impl World {
             Reply::Refused(_) => panic!("{reply:?}"),
             _ => assert!(takes, "{reply:?}, though {queue} is full: {:?}", self.model),
         }
-        *self.seen.entry(if takes { "stored" } else { "refused" }).or_default() += 1;
+        self.seen.saw(if takes { "stored" } else { "refused" });
     }
 
     /// All queues are as the model has them, in order.
@@ -391,7 +387,7 @@ impl World {
         self.engine.handle(now, BY, command, &mut self.effects);
         let Self { engine, effects, log, .. } = self;
         let came = paging::after(engine, &|lsn| log.payload(lsn), now, effects);
-        *self.seen.entry("came back").or_default() += came;
+        self.seen.add("came back", came);
         self.log.absorb(&self.effects);
         let first = self.effects.outputs.drain(..).next();
         self.effects.clear();

@@ -15,7 +15,7 @@ use model::{
     SubscriptionName, TransactionId,
 };
 use support::log::{Durable, Log, Snapshot, durable};
-use testkit::Rng;
+use testkit::{Rng, Seen, seeds};
 
 const SESSION: SessionId = SessionId(1);
 const SEEDS: u64 = 60;
@@ -35,25 +35,19 @@ struct World {
     pictures: BTreeMap<usize, Picture>,
     transactions: u64,
     held: Vec<MessageId>,
-    seen: BTreeMap<&'static str, u64>,
+    seen: Seen,
 }
 
 #[test]
 fn commit_chain_is_all_or_nothing() {
-    let mut seen = BTreeMap::new();
-    for seed in 0..SEEDS {
-        eprintln!("seed {seed}");
+    let mut seen = Seen::default();
+    for seed in seeds(SEEDS) {
         let mut world = World::new(seed);
         (0..STEPS).for_each(|_| world.step());
         world.check_prefixes();
-        for (what, count) in world.seen {
-            *seen.entry(what).or_insert(0) += count;
-        }
+        seen.merge(world.seen);
     }
-    for what in ["chain", "refused", "cut", "fuzzy", "restated"] {
-        let count = seen.get(what).copied().unwrap_or(0);
-        assert!(count >= 20, "{what} was seen only {count} times: {seen:?}");
-    }
+    seen.expect(&["chain", "refused", "cut", "fuzzy", "restated"], 20);
 }
 
 impl World {
@@ -70,7 +64,7 @@ impl World {
             pictures: BTreeMap::from([(0, Picture::new())]),
             transactions: 0,
             held: Vec::new(),
-            seen: BTreeMap::new(),
+            seen: Seen::default(),
         };
         world.begin();
         world
@@ -195,7 +189,7 @@ impl World {
         self.absorb();
         assert!(self.engine.awaited_room().is_none() && before >= frames);
         let chain = self.log.frames.len() > before + 1 && has_room;
-        self.saw(if chain { "chain" } else { "refused" });
+        self.seen.saw(if chain { "chain" } else { "refused" });
     }
 
     fn receive(&mut self) {
@@ -218,7 +212,7 @@ impl World {
         if !snapshot.step(&self.engine) {
             self.whole = self.snapshot.take();
             if self.whole.as_ref().is_some_and(|whole| whole.end > Some(whole.begin)) {
-                self.saw("fuzzy");
+                self.seen.saw("fuzzy");
             }
         }
     }
@@ -230,7 +224,7 @@ impl World {
         let frame = self.rng.pick(&self.log.frames);
         self.engine.restate(frame.0.lsn, &frame.1, &mut self.effects).unwrap();
         if !self.effects.frames.is_empty() {
-            self.saw("restated");
+            self.seen.saw("restated");
         }
         self.absorb();
     }
@@ -279,7 +273,7 @@ impl World {
         self.held.clear();
         self.snapshot = None;
         if is_cut {
-            self.saw("cut");
+            self.seen.saw("cut");
         }
         self.begin();
     }
@@ -304,10 +298,6 @@ impl World {
             }
         }
         open.is_some()
-    }
-
-    fn saw(&mut self, what: &'static str) {
-        *self.seen.entry(what).or_insert(0) += 1;
     }
 }
 

@@ -18,7 +18,7 @@ use model::{
 };
 use support::log::{Durable, Log, Snapshot, durable};
 use support::paging;
-use testkit::Rng;
+use testkit::{Rng, Seen, seeds};
 
 const QUEUES: [&str; 3] = ["q", "r", "DLQ"];
 /// Its dead letters are dropped.
@@ -83,38 +83,33 @@ struct World {
     log: Log,
     messages: BTreeMap<MessageId, Message>,
     consumers: BTreeMap<(SessionId, LinkId), Consumer>,
-    seen: BTreeMap<&'static str, u64>,
+    seen: Seen,
 }
 
 #[test]
 fn consumers_get_their_messages() {
-    let mut seen = BTreeMap::new();
-    for seed in 0..SEEDS {
-        eprintln!("seed {seed}");
+    let mut seen = Seen::default();
+    for seed in seeds(SEEDS) {
         let mut world = World::new(seed);
-        for _ in 0..STEPS {
-            world.step();
-        }
+        (0..STEPS).for_each(|_| world.step());
         world.check_log();
-        for (what, count) in world.seen {
-            *seen.entry(what).or_insert(0) += count;
-        }
+        seen.merge(world.seen);
     }
-    for what in [
-        "came back",
-        "taken",
-        "browsed",
-        "received",
-        "drained",
-        "died",
-        "dropped",
-        "closed",
-        "moved",
-        "purged",
-    ] {
-        let count = seen.get(what).copied().unwrap_or(0);
-        assert!(count >= 100, "{what} was seen only {count} times: {seen:?}");
-    }
+    seen.expect(
+        &[
+            "came back",
+            "taken",
+            "browsed",
+            "received",
+            "drained",
+            "died",
+            "dropped",
+            "closed",
+            "moved",
+            "purged",
+        ],
+        100,
+    );
 }
 
 impl World {
@@ -147,7 +142,7 @@ impl World {
             log: Log::default(),
             messages: BTreeMap::new(),
             consumers: BTreeMap::new(),
-            seen: BTreeMap::new(),
+            seen: Seen::default(),
         };
         (0..SESSIONS).for_each(|session| world.engine.open_session(SessionId(session)));
         world
@@ -200,7 +195,7 @@ impl World {
         }
         let Self { engine, log, now, effects, .. } = self;
         let came = paging::after(engine, &|lsn| log.payload(lsn), *now, effects);
-        (0..came).for_each(|_| self.saw("came back"));
+        (0..came).for_each(|_| self.seen.saw("came back"));
     }
 
     fn put(&mut self) {
@@ -332,7 +327,7 @@ impl World {
         self.after();
         self.absorb();
         self.engine.open_session(session);
-        self.saw("closed");
+        self.seen.saw("closed");
     }
 
     /// Moves messages that are not held and not beyond their time to the tail of another queue, or
@@ -365,7 +360,7 @@ impl World {
             after: None,
         };
         self.operate(command, chosen.len());
-        chosen.iter().for_each(|_| self.saw("moved"));
+        chosen.iter().for_each(|_| self.seen.saw("moved"));
     }
 
     fn purge(&mut self) {
@@ -377,7 +372,7 @@ impl World {
         let (queue, selector) = (name(queue), selector.map(Into::into));
         let command = AdminCommand::Purge { queue, state: None, selector, after: None };
         self.operate(command, chosen.len());
-        chosen.iter().for_each(|_| self.saw("purged"));
+        chosen.iter().for_each(|_| self.seen.saw("purged"));
     }
 
     /// Messages of a queue that are not held and that a selector takes, in its order.
@@ -455,12 +450,12 @@ impl World {
         let is_dropped = !self.parks_all && !message.is_persistent;
         if message.queue == DROPPING || is_dropped {
             self.messages.remove(&id);
-            return self.saw("dropped");
+            return self.seen.saw("dropped");
         }
         message.dead = Some((reason, message.queue));
         message.came = Some(self.now);
         (message.queue, message.failed, message.expires) = ("DLQ", 0, None);
-        self.saw("died");
+        self.seen.saw("died");
     }
 
     /// Messages beyond their time that are not held become dead letters.
@@ -520,7 +515,7 @@ impl World {
                 "browsed"
             }
         };
-        self.saw(what);
+        self.seen.saw(what);
     }
 
     fn drained(&mut self, session: SessionId, link: LinkId, delivered: u64) {
@@ -541,7 +536,7 @@ impl World {
                 && matches(consumer.selector, message.number)
         });
         assert!(all_had || more.is_none(), "{consumer:?} is drained but for {more:?}");
-        self.saw("drained");
+        self.seen.saw("drained");
     }
 
     /// All that is journalled comes back; any part of the log is sound.
@@ -561,10 +556,6 @@ impl World {
         }
         let journalled = expected.values().all(|message| message.durability == Durability::Synced);
         assert!(journalled && expected.keys().all(|id| self.messages.contains_key(id)));
-    }
-
-    fn saw(&mut self, what: &'static str) {
-        *self.seen.entry(what).or_insert(0) += 1;
     }
 
     fn session(&mut self) -> SessionId {

@@ -14,7 +14,7 @@ use model::{
 };
 use support::log::{Log, Snapshot};
 use support::script::group;
-use testkit::Rng;
+use testkit::{Rng, Seen, seeds};
 
 const GROUPS: [Option<&str>; 4] = [None, Some("a"), Some("b"), Some("c")];
 const SENDER: SessionId = SessionId(1);
@@ -66,25 +66,23 @@ struct Harness {
     messages: BTreeMap<MessageId, Message>,
     consumers: BTreeMap<Key, Consumer>,
     owners: BTreeMap<&'static str, Owner>,
-    seen: BTreeMap<&'static str, u64>,
+    seen: Seen,
 }
 
 #[test]
 fn groups_reach_one_consumer_in_order() {
-    let mut seen = BTreeMap::<_, u64>::new();
-    for seed in 0..SEEDS {
-        eprintln!("seed {seed}");
+    let mut seen = Seen::default();
+    for seed in seeds(SEEDS) {
         let mut harness = Harness::new(seed);
         for _ in 0..STEPS {
             harness.step();
         }
-        for (what, count) in harness.seen {
-            *seen.entry(what).or_default() += count;
-        }
+        seen.merge(harness.seen);
     }
-    for what in ["to its owner", "to a new owner", "received", "ended", "hidden", "inherited"] {
-        assert!(seen.get(what).is_some_and(|count| *count >= 50), "{what} was seen: {seen:?}");
-    }
+    seen.expect(
+        &["to its owner", "to a new owner", "received", "ended", "hidden", "inherited"],
+        50,
+    );
 }
 
 impl Harness {
@@ -106,7 +104,7 @@ impl Harness {
             messages: BTreeMap::new(),
             consumers: BTreeMap::new(),
             owners: BTreeMap::new(),
-            seen: BTreeMap::new(),
+            seen: Seen::default(),
         };
         harness.open();
         harness
@@ -177,7 +175,7 @@ impl Harness {
         self.consumers.insert(key, Consumer::Feed { limit: 0, delivered: 0 });
         for owner in self.owners.values_mut().filter(|owner| **owner == Owner::Session(session)) {
             *owner = Owner::Consumer(key);
-            *self.seen.entry("inherited").or_default() += 1;
+            self.seen.saw("inherited");
         }
         let mode = ConsumerMode::Take;
         self.ask(session, Command::OpenConsumer { link, queue: queue(), selector: None, mode });
@@ -197,7 +195,7 @@ impl Harness {
                 return true;
             }
             *owner = heir;
-            *seen.entry("inherited").or_default() += 1;
+            seen.saw("inherited");
             holders(messages, group).next().is_some()
         });
         self.ask(key.0, Command::CloseConsumer { link: key.1 });
@@ -239,7 +237,7 @@ impl Harness {
             1 => (Settlement::Fail, Some(State::Ready)),
             2 => {
                 let hidden = State::Hidden(self.now + delay);
-                *self.seen.entry("hidden").or_default() += 1;
+                self.seen.saw("hidden");
                 (Settlement::GiveBack { failed: self.rng.one_in(2), delay }, Some(hidden))
             }
             _ => (Settlement::Accept, None),
@@ -344,7 +342,7 @@ impl Harness {
         if let Some(group) = message.group {
             self.check_group(key, id, group, has_credit_consumer);
             let owner = if message.ends { Owner::Session(key.0) } else { Owner::Consumer(key) };
-            *self.seen.entry(if message.ends { "ended" } else { "went on" }).or_default() += 1;
+            self.seen.saw(if message.ends { "ended" } else { "went on" });
             if has_credit_consumer {
                 self.owners.insert(group, owner);
             }
@@ -377,7 +375,7 @@ impl Harness {
                 if has_credit_consumer { "to a new owner" } else { "received" }
             }
         };
-        *self.seen.entry(seen).or_default() += 1;
+        self.seen.saw(seen);
     }
 
     /// No consumer waits for a message that it may take.

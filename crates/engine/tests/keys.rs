@@ -15,7 +15,7 @@ use model::{
 };
 use support::log::{Log, Snapshot};
 use support::naive_keys::{NaiveKeys, NaiveValue};
-use testkit::Rng;
+use testkit::{Rng, Seen, seeds};
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 const RULES: [DeadlineRule; 6] = [
@@ -43,33 +43,19 @@ struct World {
     taking: Option<Snapshot>,
     whole: Option<Snapshot>,
     effects: Effects,
-    seen: BTreeMap<&'static str, u64>,
+    seen: Seen,
 }
 
 #[test]
 fn keys_match_the_naive_model() {
-    let mut seen = BTreeMap::new();
-    for seed in 0..seeds() {
-        eprintln!("seed {seed}");
+    let mut seen = Seen::default();
+    for seed in seeds(SEEDS) {
         let policies = [StorePolicy::Always, StorePolicy::Never, StorePolicy::Memory];
         let mut world = World::new(seed, policies[(seed % 3) as usize]);
-        for _ in 0..STEPS {
-            world.step();
-        }
-        for (what, count) in world.seen {
-            *seen.entry(what).or_insert(0) += count;
-        }
+        (0..STEPS).for_each(|_| world.step());
+        seen.merge(world.seen);
     }
-    for what in EXPECTED {
-        let count = seen.remove(what).unwrap_or(0);
-        assert!(count >= 15, "{what} was seen only {count} times");
-    }
-    assert!(seen.is_empty(), "unexpected: {seen:?}");
-}
-
-/// `SEEDS=10000 cargo test --release -p dunlin-engine --test keys` looks further.
-fn seeds() -> u64 {
-    std::env::var("SEEDS").map_or(SEEDS, |seeds| seeds.parse().unwrap())
+    seen.expect_only(&EXPECTED, 15);
 }
 
 /// Events that must have happened often enough for the test to mean something.
@@ -105,7 +91,7 @@ impl World {
             taking: None,
             whole: None,
             effects: Effects::default(),
-            seen: BTreeMap::new(),
+            seen: Seen::default(),
         }
     }
 
@@ -142,10 +128,6 @@ impl World {
         }
     }
 
-    fn saw(&mut self, what: &'static str) {
-        *self.seen.entry(what).or_insert(0) += 1;
-    }
-
     fn name(&mut self) -> &'static str {
         self.rng.pick(&NAMES)
     }
@@ -168,10 +150,10 @@ impl World {
         let now = self.naive.now + self.rng.below(30);
         self.naive.advance(now);
         if self.naive.values.len() < values {
-            self.saw("a value was over");
+            self.seen.saw("a value was over");
         }
         if self.naive.over.len() > lists {
-            self.saw("a list was over");
+            self.seen.saw("a list was over");
         }
         self.notice_where_some_is_held();
     }
@@ -182,7 +164,7 @@ impl World {
         let is_held = |name: &String| self.naive.leased.values().any(|(of, _)| of == name);
         let held: Vec<_> = over.filter(is_held).collect();
         for name in held {
-            self.saw("some was held of a list that was over");
+            self.seen.saw("some was held of a list that was over");
             self.notice(&name);
         }
     }
@@ -196,7 +178,7 @@ impl World {
         let durable = !self.rng.one_in(3);
         let priority = self.rng.pick(&[1, 1, 1, 9]);
         if self.naive.over.contains_key(name) {
-            self.saw("a list was over and another begun");
+            self.seen.saw("a list was over and another begun");
         }
         let persistence =
             if durable { Persistence::Persistent } else { Persistence::NonPersistent };
@@ -243,7 +225,7 @@ impl World {
             return;
         }
         if self.naive.over.contains_key(to) {
-            self.saw("an old message came where a list was over");
+            self.seen.saw("an old message came where a list was over");
         }
         self.naive.pass(from, from_end, to, to_end);
         let reply = self.ask(Command::List(ListCommand::Move {
@@ -268,7 +250,7 @@ impl World {
         let had_deadline = self.naive.deadlines.contains_key(name);
         let message = self.naive.leave(name, place);
         if had_deadline && !self.naive.deadlines.contains_key(name) {
-            self.saw("a deadline went with the last message");
+            self.seen.saw("a deadline went with the last message");
         }
         let id = MessageId(message.id);
         self.naive.leased.insert(message.id, (name.to_owned(), message));
@@ -284,7 +266,7 @@ impl World {
         let number = self.rng.pick(&leased);
         let (name, message) = self.naive.leased.remove(&number).unwrap();
         if self.naive.over.contains_key(&name) {
-            self.saw("a message of a list that is over was leased");
+            self.seen.saw("a message of a list that is over was leased");
         }
         let (id, priority) = (MessageId(number), message.priority);
         let command = if self.rng.one_in(2) {
@@ -374,7 +356,7 @@ impl World {
         } else {
             assert_eq!(reply, Reply::Done);
             if kind == Some(KeyKind::List) && from != to && self.naive.deadline(from).is_some() {
-                self.saw("a deadline moved with its list");
+                self.seen.saw("a deadline moved with its list");
             }
             if from != to {
                 self.naive.rename(from, to);
@@ -429,7 +411,7 @@ impl World {
             self.compare_list(name);
             let Some(value) = self.naive.values.get(name).cloned() else { continue };
             if self.naive.lists.contains_key(name) {
-                self.saw("a value hid a list");
+                self.seen.saw("a value hid a list");
             }
             let reply = self.ask_key(KeyCommand::Value { name: queue(name), take: false });
             assert_eq!(reply, Reply::Value(Some(value.bytes.as_bytes().into())));
@@ -478,7 +460,7 @@ impl World {
         let Some(taking) = &mut self.taking else { return };
         if !taking.step(&self.engine) {
             if taking.end.unwrap() > taking.begin {
-                *self.seen.entry("fuzzy snapshot").or_insert(0) += 1;
+                self.seen.saw("fuzzy snapshot");
             }
             self.whole = self.taking.take();
         }
@@ -492,7 +474,7 @@ impl World {
         let now = self.naive.now;
         self.naive = self.history[&lsn].clone();
         if !self.naive.over.is_empty() {
-            self.saw("crash with what is over");
+            self.seen.saw("crash with what is over");
         }
         self.naive.crash();
         self.naive.advance(now);
@@ -507,7 +489,7 @@ impl World {
         let Reply::Stored { message } = reply else { panic!("{reply:?}") };
         self.naive.next = message.0;
         self.history.values_mut().for_each(|naive| naive.next = message.0);
-        self.saw("crash");
+        self.seen.saw("crash");
         self.compare_all();
     }
 

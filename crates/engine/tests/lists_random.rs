@@ -17,7 +17,7 @@ use model::{
 use support::lists::{Answer, Lists};
 use support::log::{Log, Snapshot};
 use support::paging;
-use testkit::Rng;
+use testkit::{Rng, Seen, seeds};
 
 const QUEUES: [&str; 4] = ["a", "b", "c", "d"];
 const BODIES: [&[u8]; 4] = [b"w", b"x", b"y", b"z"];
@@ -37,33 +37,19 @@ struct World {
     effects: Effects,
     /// The durable state after these frames.
     durable: BTreeMap<Lsn, BTreeMap<String, Vec<Vec<u8>>>>,
-    seen: BTreeMap<&'static str, u64>,
+    seen: Seen,
 }
 
 #[test]
 fn lists_match_plain_vectors() {
-    let mut seen = BTreeMap::new();
-    for seed in 0..seeds() {
-        eprintln!("seed {seed}");
+    let mut seen = Seen::default();
+    for seed in seeds(SEEDS) {
         let mut world = World::new(seed);
-        for _ in 0..STEPS {
-            world.step();
-        }
+        (0..STEPS).for_each(|_| world.step());
         world.check_recovery();
-        for (what, count) in world.seen {
-            *seen.entry(what).or_insert(0) += count;
-        }
+        seen.merge(world.seen);
     }
-    for what in EXPECTED {
-        let count = seen.remove(what).unwrap_or(0);
-        assert!(count >= 100, "{what} was seen only {count} times");
-    }
-    assert!(seen.is_empty(), "unexpected: {seen:?}");
-}
-
-/// `SEEDS=10000 cargo test --release -p dunlin-engine --test lists_random` looks further.
-fn seeds() -> u64 {
-    std::env::var("SEEDS").map_or(SEEDS, |seeds| seeds.parse().unwrap())
+    seen.expect_only(&EXPECTED, 100);
 }
 
 /// Events that must have happened often enough for the test to mean something.
@@ -115,12 +101,8 @@ impl World {
             whole: None,
             effects: Effects::default(),
             durable: BTreeMap::from([(Lsn::ZERO, BTreeMap::new())]),
-            seen: BTreeMap::new(),
+            seen: Seen::default(),
         }
-    }
-
-    fn saw(&mut self, what: &'static str) {
-        *self.seen.entry(what).or_insert(0) += 1;
     }
 
     fn step(&mut self) {
@@ -255,7 +237,7 @@ impl World {
         let mut by = self.session();
         if let Some((holder, _)) = self.lists.leased.iter().find(|(_, leased)| !leased.is_empty()) {
             by = *holder;
-            self.saw("leased came back");
+            self.seen.saw("leased came back");
         }
         paging::before(&mut self.engine);
         self.engine.close_session(self.now, by, &mut self.effects);
@@ -278,7 +260,7 @@ impl World {
     fn after(&mut self) {
         let Self { engine, log, now, effects, .. } = self;
         let came = paging::after(engine, &|lsn| log.payload(lsn), *now, effects);
-        (0..came).for_each(|_| self.saw("came back"));
+        (0..came).for_each(|_| self.seen.saw("came back"));
     }
 
     /// The command is answered so, and then the commands that wait are.
@@ -318,7 +300,7 @@ impl World {
     }
 
     fn saw_answer(&mut self, answer: &Answer, at_once: bool) {
-        self.saw(match answer {
+        self.seen.saw(match answer {
             Answer::Count(_) => "count",
             Answer::Elements(_) => "elements",
             Answer::Popped(..) if at_once => "popped at once",
@@ -339,7 +321,7 @@ impl World {
         if !snapshot.step(&self.engine) {
             self.whole = self.snapshot.take();
             if self.whole.as_ref().is_some_and(|whole| whole.end > Some(whole.begin)) {
-                self.saw("fuzzy snapshot");
+                self.seen.saw("fuzzy snapshot");
             }
         }
     }
@@ -351,7 +333,7 @@ impl World {
         let frame = self.rng.pick(&self.log.frames);
         self.engine.restate(frame.0.lsn, &frame.1, &mut self.effects).unwrap();
         if !self.effects.frames.is_empty() {
-            self.saw("restated");
+            self.seen.saw("restated");
         }
         self.compare(None);
     }
@@ -382,7 +364,7 @@ impl World {
 
     fn crash(&mut self) {
         self.check_recovery();
-        self.saw("crash");
+        self.seen.saw("crash");
         self.engine = self.log.recover(self.options.clone(), self.whole.as_ref());
         self.log.relearn(&self.engine);
         self.snapshot = None;

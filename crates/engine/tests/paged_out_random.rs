@@ -19,7 +19,7 @@ use model::{
     ListCommand, Lsn, MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply,
     SessionId, Settlement, StorePolicy, Subject, Subscription, SubscriptionName, Value,
 };
-use testkit::Rng;
+use testkit::{Rng, Seen, seeds};
 
 const QUEUES: [&str; 3] = ["a", "b", "narrow"];
 const BODIES: [&[u8]; 3] = [b"x", b"y", b"zz"];
@@ -62,31 +62,19 @@ struct World {
     /// By the first of the copies, and the body that is being published.
     published: BTreeMap<MessageId, &'static [u8]>,
     publishing: Option<&'static [u8]>,
-    seen: BTreeMap<&'static str, u64>,
+    seen: Seen,
 }
 
 #[test]
 fn body_waits_are_always_answered() {
-    let mut seen = BTreeMap::new();
-    for seed in 0..seeds() {
-        eprintln!("seed {seed}");
+    let mut seen = Seen::default();
+    for seed in seeds(SEEDS) {
         let mut world = World::new(seed);
-        for _ in 0..STEPS {
-            world.step();
-        }
+        (0..STEPS).for_each(|_| world.step());
         world.end();
-        for (what, count) in world.seen {
-            *seen.entry(what).or_insert(0) += count;
-        }
+        seen.merge(world.seen);
     }
-    for what in EXPECTED {
-        assert!(seen.get(what).is_some_and(|count| *count > 100), "{what}: {seen:?}");
-    }
-}
-
-/// `SEEDS=10000 cargo test --release -p dunlin-engine --test paged_out_random` looks further.
-fn seeds() -> u64 {
-    std::env::var("SEEDS").map_or(SEEDS, |seeds| seeds.parse().unwrap())
+    seen.expect(&EXPECTED, 101);
 }
 
 /// Events that must have happened often enough for the test to mean something.
@@ -146,7 +134,7 @@ impl World {
             held: BTreeMap::new(),
             published: BTreeMap::new(),
             publishing: None,
-            seen: BTreeMap::new(),
+            seen: Seen::default(),
         };
         world.subscribe_all();
         world
@@ -218,7 +206,7 @@ impl World {
         self.publishing = Some(body);
         self.ask(by, Command::PutTo { to, message, transaction: None });
         assert_eq!(self.publishing, None, "it is answered at once");
-        self.saw("published");
+        self.seen.saw("published");
     }
 
     /// The spill takes the bodies that wait for it, unless it is busy.
@@ -240,7 +228,7 @@ impl World {
         }
         if self.rng.one_in(4) {
             self.engine.handle_unspilled(bodies.iter().map(|(id, _)| *id));
-            return self.saw("refused by the spill");
+            return self.seen.saw("refused by the spill");
         }
         let mut placed = Vec::new();
         for (id, body) in bodies {
@@ -251,9 +239,9 @@ impl World {
         }
         let count = self.engine.spilled() as usize + placed.len();
         self.engine.handle_spilled(placed.iter().copied());
-        self.saw("spilled");
+        self.seen.saw("spilled");
         if (self.engine.spilled() as usize) < count {
-            self.saw("spilled in vain");
+            self.seen.saw("spilled in vain");
         }
         self.vacate();
     }
@@ -277,7 +265,7 @@ impl World {
             moved.push((from, Spilled { place, bytes: body.len() as u32 }));
             self.spill.insert(place, (id, body));
             let is_gone = !self.spill.contains_key(&from);
-            self.saw(if is_gone { "moved in vain" } else { "moved in the spill" });
+            self.seen.saw(if is_gone { "moved in vain" } else { "moved in the spill" });
         }
         self.engine.handle_moved(moved);
         self.vacate();
@@ -304,7 +292,7 @@ impl World {
             self.engine.restore_spilled(place, body);
         }
         self.vacate();
-        self.saw("fetched from the spill");
+        self.seen.saw("fetched from the spill");
         true
     }
 
@@ -397,7 +385,7 @@ impl World {
         let by = self.session();
         self.engine.close_session(self.now, by, &mut self.effects);
         if self.asked.remove(&by).is_some() {
-            self.saw("left while waiting");
+            self.seen.saw("left while waiting");
         }
         self.consumers.retain(|(session, _), _| *session != by);
         self.draining.retain(|(session, _)| *session != by);
@@ -415,7 +403,7 @@ impl World {
         let lsn = wanted.unwrap_or_else(|| self.rng.pick(&all));
         self.engine.restate(lsn, &self.frames[&lsn], &mut self.effects).unwrap();
         if wanted.is_some() {
-            self.saw("restated while wanted");
+            self.seen.saw("restated while wanted");
         }
         self.hear();
     }
@@ -430,8 +418,8 @@ impl World {
             came_ahead += u64::from(!self.engine.wants_frame(*lsn));
             self.engine.restore(*lsn, payload).unwrap();
         }
-        self.saw("fetched");
-        *self.seen.entry("fetched ahead").or_default() += came_ahead;
+        self.seen.saw("fetched");
+        self.seen.add("fetched ahead", came_ahead);
         true
     }
 
@@ -472,7 +460,7 @@ impl World {
                 let Some(paged_out) = shows.body.paged_out() else { return };
                 if let BodyPlace::Spill(place) = paged_out.place {
                     assert_eq!(self.spill[&place].0, paged_out.message, "it is there for replies");
-                    *self.seen.entry("shown from the spill").or_default() += 1;
+                    self.seen.saw("shown from the spill");
                 }
             });
             self.check_subscribers(&reply);
@@ -495,17 +483,17 @@ impl World {
         if let Some((name, body)) = lies {
             assert_eq!(**body, **expected);
             let is_of_another = *name != delivery.message;
-            *self.seen.entry("shared in the spill").or_default() += u64::from(is_of_another);
+            self.seen.add("shared in the spill", u64::from(is_of_another));
         } else if delivery.body.paged_out().is_none() {
             assert_eq!(delivery.body.share(), Arc::from(*expected));
         }
-        self.saw("delivered to a subscriber");
+        self.seen.saw("delivered to a subscriber");
     }
 
     fn heard(&mut self, session: SessionId, reply: Reply) {
         match reply {
             Reply::Delivered(delivery) => {
-                self.saw("delivered");
+                self.seen.saw("delivered");
                 let key = (session, delivery.link.unwrap());
                 let (mode, delivered) = self.consumers.get_mut(&key).expect("it is open");
                 *delivered += 1;
@@ -515,7 +503,7 @@ impl World {
             }
             Reply::Drained { link, .. } => {
                 assert!(self.draining.remove(&(session, link)), "it drained");
-                self.saw("drained");
+                self.seen.saw("drained");
             }
             Reply::Waits { ticket } => {
                 let before = self.asked.insert(session, Awaits::Place { ticket });
@@ -524,13 +512,13 @@ impl World {
             Reply::Late { ticket, .. } => {
                 let before = self.asked.remove(&session);
                 assert_eq!(before, Some(Awaits::Place { ticket }));
-                self.saw("late");
+                self.seen.saw("late");
             }
             Reply::Done => {}
             _ => {
                 assert_eq!(self.asked.remove(&session), Some(Awaits::Answer), "{reply:?}");
                 let at_once = self.asking == Some(session);
-                self.saw(if at_once { "answered" } else { "answered after bodies" });
+                self.seen.saw(if at_once { "answered" } else { "answered after bodies" });
             }
         }
     }
@@ -539,10 +527,6 @@ impl World {
     fn idle(&mut self) -> Option<SessionId> {
         let by = self.session();
         (!self.asked.contains_key(&by)).then_some(by)
-    }
-
-    fn saw(&mut self, what: &'static str) {
-        *self.seen.entry(what).or_default() += 1;
     }
 
     fn session(&mut self) -> SessionId {

@@ -14,7 +14,7 @@ use model::{
     Thousandths,
 };
 use support::log::{Log, Snapshot};
-use testkit::Rng;
+use testkit::{Rng, Seen, seeds};
 
 const BY: SessionId = SessionId(1);
 const QUEUES: [&str; 4] = ["a", "b", "named", "unused"];
@@ -32,26 +32,19 @@ struct World {
     rules: Rules,
     /// The rules as they were after each frame.
     history: BTreeMap<Lsn, Rules>,
-    seen: BTreeMap<&'static str, u64>,
+    seen: Seen,
 }
 
 #[test]
 fn policies_match_frames_left_by_crash() {
-    let mut seen = BTreeMap::new();
-    for seed in 0..60 {
-        eprintln!("seed {seed}");
+    let mut seen = Seen::default();
+    for seed in seeds(60) {
         let mut world = World::new(Rng::new(seed));
-        for _ in 0..STEPS {
-            world.step();
-        }
-        for (what, count) in world.seen {
-            *seen.entry(what).or_insert(0) += count;
-        }
+        (0..STEPS).for_each(|_| world.step());
+        seen.merge(world.seen);
     }
     let rare = ["given", "same", "taken away", "at odds", "cut", "by snapshot", "stored", "full"];
-    for what in rare {
-        assert!(seen.get(what).is_some_and(|count| *count > 50), "{what}: {seen:?}");
-    }
+    seen.expect(&rare, 51);
 }
 
 impl World {
@@ -67,7 +60,7 @@ impl World {
             snapshot: None,
             rules: Rules::new(),
             history: BTreeMap::from([(Lsn::ZERO, Rules::new())]),
-            seen: BTreeMap::new(),
+            seen: Seen::default(),
         }
     }
 
@@ -153,12 +146,12 @@ impl World {
         let reply = self.ask(Command::Admin(Box::new(change)));
         if is_refused {
             assert_eq!(reply, Reply::Refused(Refusal::PolicyAtOdds));
-            return self.saw("at odds");
+            return self.seen.saw("at odds");
         }
         assert_eq!(reply, Reply::Policy(Box::new(stated(&queue, own))));
         let is_recorded = self.log.frames.len() > frames;
         assert_eq!(is_recorded, own != before, "what changes is a record");
-        self.saw(match own {
+        self.seen.saw(match own {
             own if own == before => "same",
             own if own.is_empty() => "taken away",
             _ => "given",
@@ -175,10 +168,10 @@ impl World {
         match self.ask(Command::PutTo { to, message, transaction: None }) {
             Reply::Refused(Refusal::QueueFull(_)) => {
                 assert!(bounds.is_bounded());
-                self.saw("full");
+                self.seen.saw("full");
             }
             Reply::Waits { .. } => assert!(bounds.is_bounded(), "who waits has what to wait for"),
-            Reply::Stored { .. } => self.saw("stored"),
+            Reply::Stored { .. } => self.seen.saw("stored"),
             other => panic!("{other:?}"),
         }
     }
@@ -204,7 +197,7 @@ impl World {
         let Reply::OwnPolicies(all) = self.ask(Command::Admin(Box::new(all))) else { panic!() };
         let all: Rules = all.into_iter().map(|(name, own)| (name, *own)).collect();
         assert_eq!(all, self.rules);
-        self.saw(if snapshot.is_some() { "by snapshot" } else { "cut" });
+        self.seen.saw(if snapshot.is_some() { "by snapshot" } else { "cut" });
     }
 
     fn check_rules(&mut self, queue: &QueueName) {
@@ -232,10 +225,6 @@ impl World {
         self.log.absorb(&self.effects);
         self.effects.clear();
         self.history.insert(Lsn(self.log.frames.len() as u64), self.rules.clone());
-    }
-
-    fn saw(&mut self, what: &'static str) {
-        *self.seen.entry(what).or_default() += 1;
     }
 }
 

@@ -15,7 +15,7 @@ use model::{
     Subscription, SubscriptionName, TransactionId, Value,
 };
 use support::log::{Durable, Log, Snapshot, durable};
-use testkit::Rng;
+use testkit::{Rng, Seen, seeds};
 
 const SESSIONS: u64 = 2;
 const OBSERVER: SessionId = SessionId(99);
@@ -44,27 +44,19 @@ struct World {
     temporaries: Vec<Destination>,
     /// The messages that each session got.
     delivered: BTreeMap<SessionId, Vec<MessageId>>,
-    seen: BTreeMap<&'static str, u64>,
+    seen: Seen,
 }
 
 #[test]
 fn publish_is_atomic_at_log_ends() {
-    let mut seen = BTreeMap::new();
-    for seed in 0..SEEDS {
-        eprintln!("seed {seed}");
+    let mut seen = Seen::default();
+    for seed in seeds(SEEDS) {
         let mut world = World::new(seed);
-        for _ in 0..STEPS {
-            world.step();
-        }
+        (0..STEPS).for_each(|_| world.step());
         world.check_every_end();
-        for (what, count) in world.seen {
-            *seen.entry(what).or_insert(0) += count;
-        }
+        seen.merge(world.seen);
     }
-    for what in EXPECTED {
-        let count = seen.get(what).copied().unwrap_or(0);
-        assert!(count >= 100, "{what} was seen only {count} times");
-    }
+    seen.expect(&EXPECTED, 100);
 }
 
 /// Events that must have happened often enough for the test to mean something.
@@ -97,7 +89,7 @@ impl World {
             bodies: 0,
             temporaries: Vec::new(),
             delivered: BTreeMap::new(),
-            seen: BTreeMap::new(),
+            seen: Seen::default(),
         };
         world.engine.open_session(OBSERVER);
         world
@@ -133,13 +125,13 @@ impl World {
         let done = self.effects.outputs.iter().any(|output| output.reply == Reply::Done);
         let framed = !self.effects.frames.is_empty();
         match command {
-            Command::Commit { .. } if done && framed => self.saw("committed with frame"),
+            Command::Commit { .. } if done && framed => self.seen.saw("committed with frame"),
             Command::Commit { .. } if done => {
                 assert_eq!(waits, Some(model::DependsOn::NOTHING), "nothing was written");
-                self.saw("committed without frame");
+                self.seen.saw("committed without frame");
             }
-            Command::Rollback { .. } if done => self.saw("rolled back"),
-            Command::Unsubscribe { .. } if done => self.saw("unsubscribed"),
+            Command::Rollback { .. } if done => self.seen.saw("rolled back"),
+            Command::Unsubscribe { .. } if done => self.seen.saw("unsubscribed"),
             _ => {}
         }
         self.absorb();
@@ -165,16 +157,16 @@ impl World {
         };
         let (shares, goes_back) = (new.iter().any(shares), new.iter().any(goes_back));
         if shares {
-            self.saw("shared record");
+            self.seen.saw("shared record");
         }
         if goes_back {
-            self.saw("back in a subscription");
+            self.seen.saw("back in a subscription");
         }
         for output in core::mem::take(&mut self.effects.outputs) {
             match output.reply {
                 Reply::Delivered(delivery) => {
                     self.delivered.entry(output.session).or_default().push(delivery.message);
-                    self.saw("delivered");
+                    self.seen.saw("delivered");
                 }
                 Reply::Created(destination) => self.temporaries.push(destination),
                 _ => {}
@@ -196,7 +188,7 @@ impl World {
         self.engine.restate(frame.lsn, &payload, &mut self.effects).unwrap();
         let shares = |record: &RecordView<'_>| matches!(record, RecordView::Shared { .. });
         if describe(&self.effects.records).any(|record| shares(&record.unwrap())) {
-            self.saw("shared record stated anew");
+            self.seen.saw("shared record stated anew");
         }
         self.absorb();
     }
@@ -228,7 +220,7 @@ impl World {
                 let mut engine = log.recover(self.options.clone(), Some(snapshot));
                 engine.check();
                 picture(&mut engine).check(expected, &format!("snapshot, frames to {last}"));
-                *self.seen.entry("recovered from a fuzzy snapshot").or_insert(0) += 1;
+                self.seen.saw("recovered from a fuzzy snapshot");
             }
         }
     }
@@ -372,10 +364,6 @@ impl World {
             shared: self.rng.one_in(2),
             ..Subscription::new(self.topic())
         }
-    }
-
-    fn saw(&mut self, what: &'static str) {
-        *self.seen.entry(what).or_insert(0) += 1;
     }
 }
 

@@ -15,7 +15,7 @@ use model::{
 use support::log::{Durable, Log, Snapshot, durable};
 use support::naive::{Naive, State};
 use support::paging;
-use testkit::Rng;
+use testkit::{Rng, Seen, seeds};
 
 const SESSIONS: u64 = 4;
 const LINKS: u64 = 2;
@@ -37,13 +37,13 @@ struct World {
     effects: Effects,
     /// The place at which the last page ended.
     page_end: Option<PageEnd>,
-    seen: BTreeMap<&'static str, u64>,
+    seen: Seen,
 }
 
 #[test]
 fn engine_matches_the_naive_model() {
-    let mut seen = BTreeMap::new();
-    for seed in 0..seeds() {
+    let mut seen = Seen::default();
+    for seed in seeds(SEEDS) {
         let policies = [
             StorePolicy::Always,
             StorePolicy::Periodic(Nanos::from_millis(25)),
@@ -54,24 +54,11 @@ fn engine_matches_the_naive_model() {
         let order = if seed % 8 < 4 { ReleaseOrder::Front } else { ReleaseOrder::Back };
         eprintln!("seed {seed}: {policy:?}, {order:?}");
         let mut world = World::new(seed, policy, order);
-        for _ in 0..STEPS {
-            world.step();
-        }
+        (0..STEPS).for_each(|_| world.step());
         world.check_recovery();
-        for (what, count) in world.seen {
-            *seen.entry(what).or_insert(0) += count;
-        }
+        seen.merge(world.seen);
     }
-    for what in EXPECTED {
-        let count = seen.remove(what).unwrap_or(0);
-        assert!(count >= 100, "{what} was seen only {count} times");
-    }
-    assert!(seen.is_empty(), "unexpected: {seen:?}");
-}
-
-/// `SEEDS=10000 cargo test --release -p dunlin-engine --test random` looks further.
-fn seeds() -> u64 {
-    std::env::var("SEEDS").map_or(SEEDS, |seeds| seeds.parse().unwrap())
+    seen.expect_only(&EXPECTED, 100);
 }
 
 /// Events that must have happened often enough for the test to mean something.
@@ -118,12 +105,8 @@ impl World {
             whole: None,
             effects: Effects::default(),
             page_end: None,
-            seen: BTreeMap::new(),
+            seen: Seen::default(),
         }
-    }
-
-    fn saw(&mut self, what: &'static str) {
-        *self.seen.entry(what).or_insert(0) += 1;
     }
 
     fn step(&mut self) {
@@ -176,7 +159,7 @@ impl World {
     fn after(&mut self) {
         let Self { engine, log, now, effects, .. } = self;
         let came = paging::after(engine, &|lsn| log.payload(lsn), *now, effects);
-        (0..came).for_each(|_| self.saw("came back"));
+        (0..came).for_each(|_| self.seen.saw("came back"));
     }
 
     fn timeout(&mut self) {
@@ -202,7 +185,7 @@ impl World {
             if let Reply::Page(page) = &output.reply {
                 self.page_end = page.next;
             }
-            self.saw(match &output.reply {
+            self.seen.saw(match &output.reply {
                 Reply::Done => "Done",
                 Reply::Stored { .. } => "Stored",
                 Reply::Refused(Refusal::NoSuchLink) => "NoSuchLink",
@@ -239,7 +222,7 @@ impl World {
         if !snapshot.step(&self.engine) {
             self.whole = self.snapshot.take();
             if self.whole.as_ref().is_some_and(|whole| whole.end > Some(whole.begin)) {
-                self.saw("fuzzy snapshot");
+                self.seen.saw("fuzzy snapshot");
             }
         }
     }
@@ -252,7 +235,7 @@ impl World {
         self.engine.restate(frame.0.lsn, &frame.1, &mut self.effects).unwrap();
         self.naive.restated(self.effects.frames.last().copied());
         if !self.effects.frames.is_empty() {
-            self.saw("restated");
+            self.seen.saw("restated");
         }
         self.absorb(&[]);
         self.log.check_live(&self.engine);
@@ -276,7 +259,7 @@ impl World {
     /// All that is not in the log is lost.
     fn crash(&mut self) {
         self.check_recovery();
-        self.saw("crash");
+        self.seen.saw("crash");
         self.engine = self.log.recover(self.options.clone(), self.whole.as_ref());
         self.log.relearn(&self.engine);
         self.snapshot = None;

@@ -15,7 +15,7 @@ use model::{
     TransactionId,
 };
 use support::log::{Log, Snapshot};
-use testkit::Rng;
+use testkit::{Rng, Seen, seeds};
 
 const SEEDS: u64 = 60;
 const STEPS: usize = 600;
@@ -70,26 +70,18 @@ struct World {
     /// The transaction of each session that has one.
     open: BTreeMap<SessionId, (TransactionId, Vec<Send>)>,
     next_transaction: u64,
-    seen: BTreeMap<&'static str, u64>,
+    seen: Seen,
 }
 
 #[test]
 fn repeated_send_id_is_stored_once() {
-    let mut seen: BTreeMap<&'static str, u64> = BTreeMap::new();
-    for seed in 0..std::env::var("SEEDS").map_or(SEEDS, |seeds| seeds.parse().unwrap()) {
-        eprintln!("seed {seed}");
+    let mut seen = Seen::default();
+    for seed in seeds(SEEDS) {
         let mut world = World::new(seed);
-        for _ in 0..STEPS {
-            world.step();
-        }
-        for (what, count) in world.seen {
-            *seen.entry(what).or_insert(0) += count;
-        }
+        (0..STEPS).for_each(|_| world.step());
+        seen.merge(world.seen);
     }
-    for what in EXPECTED {
-        let count = seen.get(what).copied().unwrap_or(0);
-        assert!(count >= 100, "{what} was seen only {count} times");
-    }
+    seen.expect(&EXPECTED, 100);
 }
 
 const EXPECTED: [&str; 11] = [
@@ -131,14 +123,10 @@ impl World {
             subscriptions: BTreeSet::new(),
             open: BTreeMap::new(),
             next_transaction: 1,
-            seen: BTreeMap::new(),
+            seen: Seen::default(),
         };
         world.open_sessions();
         world
-    }
-
-    fn saw(&mut self, what: &'static str) {
-        *self.seen.entry(what).or_insert(0) += 1;
     }
 
     fn open_sessions(&mut self) {
@@ -169,7 +157,7 @@ impl World {
     fn ask(&mut self, session: SessionId, command: Command) -> Vec<(Reply, DependsOn)> {
         self.engine.handle(self.now, session, command, &mut self.effects);
         while self.engine.awaited_room().is_some() {
-            self.saw("a chain");
+            self.seen.saw("a chain");
             self.engine.commit_awaiting(self.now, true, &mut self.effects);
         }
         self.log.absorb(&self.effects);
@@ -193,9 +181,9 @@ impl World {
             assert_eq!((reply, *after), (expected, known.after), "{send:?}");
             assert_eq!((stored, self.log.frames.len()), (0, frames), "{send:?} again");
             if !is_same {
-                return self.saw("refused under a name of another");
+                return self.seen.saw("refused under a name of another");
             }
-            self.saw(if known.survived { "sent again after a crash" } else { "sent again" });
+            self.seen.saw(if known.survived { "sent again after a crash" } else { "sent again" });
             return;
         }
         assert_eq!((reply, stored), (&self.reply_to(&send, next), self.copies(&send)), "{send:?}");
@@ -227,7 +215,7 @@ impl World {
             assert_eq!(replies, [(REUSED, after)], "{sends:?}");
             assert_eq!(self.engine.statistics().messages_total, total);
             assert_eq!(self.log.frames.len(), frames);
-            return self.saw("refused so in a transaction");
+            return self.seen.saw("refused so in a transaction");
         }
         let after = replies[0].1;
         assert_eq!(replies, [(Reply::Done, after)]);
@@ -238,9 +226,9 @@ impl World {
             if let Some(known) = self.find(send) {
                 expected =
                     if whole == DependsOn::NOTHING { latest(expected, known.after) } else { whole };
-                self.saw("sent again in a transaction");
+                self.seen.saw("sent again in a transaction");
             } else if send.name.is_some_and(|name| !names.insert((send.to.clone(), name))) {
-                self.saw("sent again in a transaction");
+                self.seen.saw("sent again in a transaction");
             } else {
                 stored.push(send);
             }
@@ -302,7 +290,7 @@ impl World {
         if !snapshot.step(&self.engine) {
             self.whole = self.snapshot.take();
             if self.whole.as_ref().is_some_and(|whole| whole.end > Some(whole.begin)) {
-                self.saw("fuzzy snapshot");
+                self.seen.saw("fuzzy snapshot");
             }
         }
     }
@@ -319,7 +307,7 @@ impl World {
 
     /// All behind some frame is lost.
     fn crash(&mut self) {
-        self.saw("crash");
+        self.seen.saw("crash");
         let left = self.log.frames.len() as u64;
         let cut = left - self.rng.below(6).min(left);
         if self.whole.as_ref().is_some_and(|whole| whole.end > Some(Lsn(cut))) {
@@ -355,14 +343,14 @@ impl World {
 
     /// It was stored, by the frames from here on.
     fn note(&mut self, send: &Send, next: u64, after: DependsOn, frames: usize) {
-        self.saw("stored");
+        self.seen.saw("stored");
         let Some(name) = send.name else { return };
         let key = (send.to.clone(), name);
         if self.known.iter().any(|known| known.key == key) {
-            self.saw("stored anew after its window");
+            self.seen.saw("stored anew after its window");
         }
         if self.lost.remove(&key) {
-            self.saw("stored anew after its loss");
+            self.seen.saw("stored anew after its loss");
         }
         let lasts = send.persistence == Persistence::Persistent && self.copies(send) > 0;
         let lsn = if lasts { self.after_frames(frames).lsn } else { Lsn::ZERO };

@@ -12,7 +12,7 @@ use model::{
     Command, Destination, End, ListCommand, MessageId, Nanos, NewMessage, Output, Persistence,
     QueueName, Refusal, Reply, SessionId, StorePolicy, TransactionId,
 };
-use testkit::Rng;
+use testkit::{Rng, Seen, seeds};
 
 const SESSIONS: u64 = 4;
 const STEPS: usize = 1_000;
@@ -67,22 +67,19 @@ struct World {
     /// Parts that were taken, and whether one was refused.
     parts: BTreeMap<TransactionId, (u64, bool)>,
     stored: u64,
-    seen: BTreeMap<&'static str, u64>,
+    seen: Seen,
 }
 
 #[test]
 fn sends_wait_for_memory_in_order() {
-    let mut seen = BTreeMap::new();
-    for seed in 0..40 {
-        eprintln!("seed {seed}");
+    let mut seen = Seen::default();
+    for seed in seeds(40) {
         let mut world = World::new(Rng::new(seed));
         for _ in 0..STEPS {
             world.step();
             world.check();
         }
-        for (what, count) in world.seen {
-            *seen.entry(what).or_insert(0) += count;
-        }
+        seen.merge(world.seen);
     }
     let all = [
         "at once",
@@ -96,9 +93,7 @@ fn sends_wait_for_memory_in_order() {
         "whole",
         "overtakes",
     ];
-    for what in all {
-        assert!(seen.get(what).is_some_and(|count| *count > 50), "{what}: {seen:?}");
-    }
+    seen.expect(&all, 51);
 }
 
 impl World {
@@ -123,7 +118,7 @@ impl World {
             transactions: 0,
             parts: BTreeMap::new(),
             stored: 0,
-            seen: BTreeMap::new(),
+            seen: Seen::default(),
         }
     }
 
@@ -202,20 +197,20 @@ impl World {
         let reply = self.ask(by, command);
         match reply {
             Reply::Waits { ticket } => {
-                self.saw("waits");
+                self.seen.saw("waits");
                 let waiting = Waiting { by, sent, since: self.now };
                 assert!(self.waiting.insert(ticket, waiting).is_none(), "a ticket is given once");
             }
             Reply::Refused(Refusal::MemoryFull) => {
                 assert!(awaited, "the first may wait");
-                self.saw("too many");
+                self.seen.saw("too many");
                 self.refused(sent);
             }
             reply => {
                 let own = |waiting: &Waiting| waiting.sent.transaction() == sent.transaction();
                 let overtakes_own = self.waiting.values().any(own);
                 assert!(!overtakes_own || self.is_rolled_back(sent), "{sent:?} overtook its like");
-                self.saw(if awaited { "overtakes" } else { "at once" });
+                self.seen.saw(if awaited { "overtakes" } else { "at once" });
                 self.answered(sent, &reply);
             }
         }
@@ -237,11 +232,11 @@ impl World {
             (Sent::Commit(id), Reply::Done) => {
                 let (parts, refused) = self.parts[&id];
                 assert!(!refused, "{id:?} lacks a part");
-                self.saw("whole");
+                self.seen.saw("whole");
                 self.stored += parts;
             }
             (sent, Reply::Refused(Refusal::TransactionFailed)) => {
-                self.saw("undone");
+                self.seen.saw("undone");
                 self.refused(sent);
             }
             other => panic!("{other:?}"),
@@ -261,7 +256,7 @@ impl World {
         let reply = self.ask(WORKER, Command::List(pop));
         if let Reply::Elements(elements) = reply {
             self.stored -= elements.len() as u64;
-            self.saw("taken");
+            self.seen.saw("taken");
         }
     }
 
@@ -271,7 +266,7 @@ impl World {
         self.hear();
         let before = self.waiting.len();
         self.waiting.retain(|_, waiting| waiting.by != session);
-        *self.seen.entry("gone").or_default() += (before - self.waiting.len()) as u64;
+        self.seen.add("gone", (before - self.waiting.len()) as u64);
     }
 
     fn pass_time(&mut self) {
@@ -296,7 +291,7 @@ impl World {
             if *reply == Reply::Refused(Refusal::MemoryFull) {
                 let since = waiting.since.max(self.moved[list]);
                 assert!(self.now.since(since) >= BLOCK_TIMEOUT, "{waiting:?} has waited so long");
-                self.saw("late");
+                self.seen.saw("late");
                 self.refused(waiting.sent);
                 continue;
             }
@@ -309,7 +304,7 @@ impl World {
                 assert!(ticket > *last, "{ticket} goes on behind {last}");
                 *last = ticket;
                 self.moved[list] = self.now;
-                self.saw("later");
+                self.seen.saw("later");
             }
             self.answered(waiting.sent, &reply);
         }
@@ -340,10 +335,6 @@ impl World {
     /// About the bytes that open transactions hold.
     fn open_bytes(&self) -> u64 {
         self.engine.uncommitted_bytes() as u64
-    }
-
-    fn saw(&mut self, what: &'static str) {
-        *self.seen.entry(what).or_default() += 1;
     }
 
     fn ask(&mut self, by: SessionId, command: Command) -> Reply {

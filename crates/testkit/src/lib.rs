@@ -4,5 +4,7 @@
 
 pub mod amqp_broker;
 mod rng;
+mod seen;
 
 pub use rng::Rng;
+pub use seen::{Seen, seeds};
