@@ -7,8 +7,6 @@
 mod answers;
 #[path = "../../crates/beanstalk/tests/protocol/connection.rs"]
 mod connection;
-#[path = "../../crates/beanstalk/tests/protocol/escape.rs"]
-mod escape;
 #[path = "../../crates/beanstalk/tests/protocol/facts.rs"]
 mod facts;
 #[path = "../../crates/beanstalk/tests/protocol/hostile.rs"]

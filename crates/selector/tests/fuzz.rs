@@ -2,8 +2,6 @@
 
 #[path = "fuzz_body/mod.rs"]
 mod body;
-#[path = "../../../fuzz/replay.rs"]
-mod replay;
 mod support;
 
 use testkit::Rng;
@@ -83,7 +81,7 @@ fn check(seed: u64, text: &[u8]) {
 
 #[test]
 fn fuzz_corpus_breaks_nothing() {
-    replay::replay("selector", body::run);
+    testkit::replay("selector", body::run);
 }
 
 #[test]

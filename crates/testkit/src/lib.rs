@@ -1,10 +1,13 @@
 //! The parts that tests, the simulator and the project's tools share. No product crate depends on
 //! it.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
 pub mod amqp_broker;
+mod corpus;
+pub mod escape;
 mod rng;
 mod seen;
 
+pub use corpus::replay;
 pub use rng::Rng;
 pub use seen::{Seen, seeds};

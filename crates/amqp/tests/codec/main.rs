@@ -10,8 +10,6 @@ mod hostile_messages;
 mod mutated;
 mod oracle;
 mod oracle_messages;
-#[path = "../../../../fuzz/replay.rs"]
-mod replay;
 mod round_trip;
 mod specification;
 mod strategy;
@@ -19,10 +17,10 @@ mod transfers;
 
 #[test]
 fn fuzz_corpus_replays() {
-    replay::replay("amqp_frames", fuzz_body::frames);
-    replay::replay("amqp_message", fuzz_body::message);
-    replay::replay("amqp_performative", fuzz_body::performative);
-    replay::replay("amqp_sasl", fuzz_body::sasl);
+    testkit::replay("amqp_frames", fuzz_body::frames);
+    testkit::replay("amqp_message", fuzz_body::message);
+    testkit::replay("amqp_performative", fuzz_body::performative);
+    testkit::replay("amqp_sasl", fuzz_body::sasl);
 }
 
 /// Bytes from hexadecimal digits; spaces are for people.

@@ -14,15 +14,13 @@ mod hostile;
 mod long_lived;
 mod pair;
 mod peer;
-#[path = "../../../../fuzz/replay.rs"]
-mod replay;
 mod script;
 mod seeds;
 mod words;
 
 #[test]
 fn fuzz_corpus_breaks_nothing() {
-    replay::replay("amqp_connection", hostile::peer);
+    testkit::replay("amqp_connection", hostile::peer);
 }
 
 #[test]

@@ -8,15 +8,11 @@ use std::path::Path;
 
 use beanstalk::Shared;
 use model::{Command, Delivery, Element, MessageId, Peek, Reply};
-use testkit::Rng;
+use testkit::{Rng, escape};
 
 use crate::connection::Connection;
+use crate::facts;
 use crate::ours::Ours;
-use crate::{escape, facts};
-
-#[cfg(test)]
-#[path = "../../../../fuzz/replay.rs"]
-mod corpus;
 
 /// A line that has not ended is all that may stay unread.
 const UNREAD_BYTES_MAX: usize = 224;
@@ -96,8 +92,8 @@ fn random_bytes_do_no_harm() {
 
 #[test]
 fn fuzz_corpus_does_no_harm() {
-    corpus::replay("beanstalkd", bytes);
-    corpus::replay("beanstalkd", codec);
+    testkit::replay("beanstalkd", bytes);
+    testkit::replay("beanstalkd", codec);
 }
 
 #[test]

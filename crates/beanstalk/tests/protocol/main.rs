@@ -5,7 +5,6 @@ mod answers;
 mod comparison;
 mod connection;
 mod differential;
-mod escape;
 mod facts;
 mod hostile;
 mod ours;

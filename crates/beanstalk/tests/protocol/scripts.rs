@@ -12,9 +12,10 @@ use model::{
     BrokerStatistics, Command, Delivery, Destination, Element, MessageId, MessageState,
     MessageStatistics, Nanos, Peek, QueueName, QueueStatistics, Refusal, Reply,
 };
+use testkit::escape;
 
 use crate::connection::Connection;
-use crate::{escape, facts};
+use crate::facts;
 
 #[test]
 fn scripts_hold() {

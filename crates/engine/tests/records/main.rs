@@ -5,8 +5,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 mod hostile;
-#[path = "../../../../fuzz/replay.rs"]
-mod replay;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -29,7 +27,7 @@ const ROUNDS: usize = 20_000;
 
 #[test]
 fn fuzz_corpus_breaks_nothing() {
-    replay::replay("engine_records", |bytes| {
+    testkit::replay("engine_records", |bytes| {
         hostile::recovery(bytes);
     });
 }

@@ -4,8 +4,6 @@
 
 mod gateway;
 mod hanging;
-#[path = "../../../../fuzz/replay.rs"]
-mod replay;
 mod requests;
 
 use std::path::Path;
@@ -16,7 +14,7 @@ use testkit::Rng;
 
 #[test]
 fn fuzz_corpus_does_no_harm() {
-    replay::replay("http", requests::connection);
+    testkit::replay("http", requests::connection);
 }
 
 #[test]

@@ -7,8 +7,6 @@
 )]
 
 mod hostile;
-#[path = "../../../../fuzz/replay.rs"]
-mod replay;
 #[path = "../store/mod.rs"]
 mod store;
 
@@ -17,8 +15,8 @@ use testkit::Rng;
 
 #[test]
 fn fuzz_corpus_breaks_nothing() {
-    replay::replay("journal_files", hostile::files);
-    replay::replay("journal_segment", hostile::segment);
+    testkit::replay("journal_files", hostile::files);
+    testkit::replay("journal_segment", hostile::segment);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use model::Nanos;
 use resp::Options;
+use testkit::escape;
 
-use crate::escape;
 use crate::ours::Ours;
 use crate::real::{Client, Observer, Redis};
 use crate::runs::encoded;

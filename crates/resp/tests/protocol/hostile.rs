@@ -289,15 +289,11 @@ const WORDS: [&str; 75] = [
     "pubsub",
 ];
 
-#[cfg(test)]
-#[path = "../../../../fuzz/replay.rs"]
-mod corpus;
-
 #[test]
 fn fuzz_corpus_does_no_harm() {
-    corpus::replay("resp_codec", bytes);
-    corpus::replay("resp_codec", alone);
-    corpus::replay("resp_commands", commands);
+    testkit::replay("resp_codec", bytes);
+    testkit::replay("resp_codec", alone);
+    testkit::replay("resp_commands", commands);
 }
 
 #[test]

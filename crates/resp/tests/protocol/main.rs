@@ -4,7 +4,6 @@
 mod comparison;
 mod connection;
 mod differential;
-mod escape;
 mod facts;
 mod framing;
 mod hostile;

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use model::{Nanos, StorePolicy};
 use resp::{Options, Side};
+use testkit::escape;
 
-use crate::escape;
 use crate::ours::Ours;
 
 #[test]

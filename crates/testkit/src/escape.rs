@@ -1,7 +1,11 @@
 //! Bytes as readable text and back.
 
 /// `\r`, `\n`, `\t`, `\0`, `\\` and `\xNN`; `{abc*70}` is a text 70 times.
-pub(crate) fn bytes(text: &str) -> Vec<u8> {
+///
+/// # Panics
+/// When what is escaped is not whole.
+#[must_use]
+pub fn bytes(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -41,7 +45,8 @@ fn repeated<'a>(text: &'a str, into: &mut Vec<u8>) -> &'a str {
 }
 
 /// Long texts are cut short.
-pub(crate) fn text(bytes: &[u8]) -> String {
+#[must_use]
+pub fn text(bytes: &[u8]) -> String {
     const SHOWN_MAX: usize = 1_600;
     let (shown, hidden) = bytes.split_at(bytes.len().min(SHOWN_MAX));
     let mut text = shown.escape_ascii().to_string();
