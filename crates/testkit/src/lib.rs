@@ -8,6 +8,6 @@ pub mod escape;
 mod rng;
 mod seen;
 
-pub use corpus::replay;
+pub use corpus::{damage, replay, write_seeds};
 pub use rng::Rng;
 pub use seen::{Seen, seeds};

@@ -19,7 +19,7 @@ fn damaged_frames_are_refused_or_read() {
     for _ in 0..ROUNDS {
         let mut frame = frames[numbers.index(frames.len())].clone();
         for _ in 0..=numbers.index(4) {
-            damage(&mut frame, &frames, &mut numbers);
+            testkit::damage(&mut frame, &frames, &PIECES, &mut numbers);
         }
         fuzz_body::frames(&frame);
         // Without a head that is damaged as well, more of the body is reached.
@@ -40,7 +40,7 @@ fn damaged_messages_are_refused_or_read() {
     for _ in 0..ROUNDS {
         let mut message = messages[numbers.index(messages.len())].clone();
         for _ in 0..=numbers.index(4) {
-            damage(&mut message, &messages, &mut numbers);
+            testkit::damage(&mut message, &messages, &PIECES, &mut numbers);
         }
         fuzz_body::message(&message);
     }
@@ -49,23 +49,6 @@ fn damaged_messages_are_refused_or_read() {
 fn payload(frame: &[u8]) -> Option<Vec<u8>> {
     let (_, payload) = amqp::performative::Performative::decode(frame.get(8..)?).ok()?;
     (!payload.is_empty()).then(|| payload.to_vec())
-}
-
-fn damage(bytes: &mut Vec<u8>, others: &[Vec<u8>], numbers: &mut Rng) {
-    let at = numbers.index(bytes.len());
-    match numbers.index(6) {
-        0 => bytes.truncate(at),
-        1 => bytes.insert(at, PIECES[numbers.index(PIECES.len())]),
-        2 if at < bytes.len() => drop(bytes.remove(at)),
-        3 => {
-            let other = &others[numbers.index(others.len())];
-            let tail = other[numbers.index(other.len())..].to_vec();
-            bytes.splice(at.., tail);
-        }
-        4 if at < bytes.len() => bytes[at] ^= 1 << numbers.index(8),
-        _ if at < bytes.len() => bytes[at] = PIECES[numbers.index(PIECES.len())],
-        _ => bytes.push(PIECES[numbers.index(PIECES.len())]),
-    }
 }
 
 #[test]

@@ -4,8 +4,8 @@
 //! `SEEDS=fuzz/corpus/amqp_connection cargo test -p dunlin-amqp seeds` writes them to that folder.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
-use std::{env, fs};
 
 use testkit::Rng;
 
@@ -24,13 +24,13 @@ const PIECES: [u8; 24] = [
 fn seeds_and_damaged_seeds_break_nothing() {
     let seeds = seeds();
     assert!(seeds.len() > 50, "{} seeds", seeds.len());
-    write(&seeds);
+    testkit::write_seeds(&seeds);
     seeds.iter().for_each(|seed| hostile::peer(seed));
     let mut numbers = Rng::new(0x5eed);
     for _ in 0..ROUNDS {
         let mut seed = seeds[numbers.index(seeds.len())].clone();
         for _ in 0..=numbers.index(4) {
-            damage(&mut seed, &seeds, &mut numbers);
+            testkit::damage(&mut seed, &seeds, &PIECES, &mut numbers);
         }
         hostile::peer(&seed);
     }
@@ -86,35 +86,4 @@ fn framed(lines: &[Vec<u8>]) -> Vec<Vec<u8>> {
         _ => None,
     });
     bodies.collect()
-}
-
-fn write(seeds: &[Vec<u8>]) {
-    let Some(folder) = env::var_os("SEEDS") else { return };
-    // Tests run in the crate's folder.
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
-    fs::create_dir_all(&folder).unwrap();
-    for (number, seed) in seeds.iter().enumerate() {
-        fs::write(folder.join(format!("seed-{number:03}")), seed).unwrap();
-    }
-}
-
-fn damage(bytes: &mut Vec<u8>, others: &[Vec<u8>], numbers: &mut Rng) {
-    let at = numbers.index(bytes.len());
-    match numbers.index(7) {
-        0 => bytes.truncate(at),
-        1 => bytes.insert(at, PIECES[numbers.index(PIECES.len())]),
-        2 if at < bytes.len() => drop(bytes.remove(at)),
-        3 => {
-            let other = &others[numbers.index(others.len())];
-            let tail = other[numbers.index(other.len())..].to_vec();
-            bytes.splice(at.., tail);
-        }
-        4 if at < bytes.len() => bytes[at] ^= 1 << numbers.index(8),
-        5 => {
-            let end = at + numbers.index(bytes.len() - at);
-            bytes.extend_from_within(at..end);
-        }
-        _ if at < bytes.len() => bytes[at] = PIECES[numbers.index(PIECES.len())],
-        _ => bytes.push(PIECES[numbers.index(PIECES.len())]),
-    }
 }

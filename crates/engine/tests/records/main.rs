@@ -8,9 +8,6 @@ mod hostile;
 #[path = "../support/mod.rs"]
 mod support;
 
-use std::path::Path;
-use std::{env, fs};
-
 use engine::{Effects, Engine, EngineOptions};
 use hostile::{FUZZY, LOAD, LSN_SHIFT, REPLAY, RESTORE};
 use model::{
@@ -25,6 +22,9 @@ use testkit::Rng;
 const SESSION: SessionId = SessionId(1);
 const ROUNDS: usize = 20_000;
 
+/// Bytes that mean something at many places.
+const PIECES: [u8; 7] = [0, 1, 2, 3, 0x7f, 0x80, 0xff];
+
 #[test]
 fn fuzz_corpus_breaks_nothing() {
     testkit::replay("engine_records", |bytes| {
@@ -35,12 +35,12 @@ fn fuzz_corpus_breaks_nothing() {
 #[test]
 fn seeds_and_damaged_seeds_break_nothing() {
     let seeds: Vec<Vec<u8>> = (0..COMMANDS).step_by(4).map(seed).collect();
-    write(&seeds);
+    testkit::write_seeds(&seeds);
     let mut rng = Rng::new(0x5eed);
     for _ in 0..ROUNDS {
         let mut seed = rng.pick(&seeds);
         for _ in 0..=rng.below(4) {
-            damage(&mut seed, &mut rng);
+            testkit::damage(&mut seed, &seeds, &PIECES, &mut rng);
         }
         hostile::recovery(&seed);
     }
@@ -86,28 +86,6 @@ fn put(out: &mut Vec<u8>, how: u8, payload: &[u8]) {
     let length = u8::try_from(payload.len()).expect("short pieces");
     out.extend([how, length]);
     out.extend_from_slice(payload);
-}
-
-fn write(seeds: &[Vec<u8>]) {
-    let Some(folder) = env::var_os("SEEDS") else { return };
-    // Tests run in the crate's folder.
-    let folder = Path::new("../..").join(folder);
-    fs::create_dir_all(&folder).unwrap();
-    for (number, seed) in seeds.iter().enumerate() {
-        fs::write(folder.join(format!("seed-{number:03}")), seed).unwrap();
-    }
-}
-
-fn damage(bytes: &mut Vec<u8>, rng: &mut Rng) {
-    let at = rng.below(bytes.len() as u64 + 1) as usize;
-    match rng.below(5) {
-        0 => bytes.truncate(at.max(1)),
-        1 => bytes.insert(at, rng.draw() as u8),
-        2 if at < bytes.len() => drop(bytes.remove(at)),
-        3 if at < bytes.len() => bytes[at] ^= 1 << rng.below(8),
-        _ if at < bytes.len() => bytes[at] = rng.pick(&[0, 1, 2, 3, 0x7f, 0x80, 0xff]),
-        _ => bytes.push(rng.draw() as u8),
-    }
 }
 
 fn name(text: &str) -> QueueName {

@@ -6,9 +6,6 @@ mod gateway;
 mod hanging;
 mod requests;
 
-use std::path::Path;
-use std::{env, fs};
-
 use requests::RAW;
 use testkit::Rng;
 
@@ -20,22 +17,13 @@ fn fuzz_corpus_does_no_harm() {
 #[test]
 fn damaged_requests_do_no_harm() {
     let seeds = seeds();
-    write(&seeds);
+    testkit::write_seeds(&seeds);
     seeds.iter().for_each(|seed| requests::connection(seed));
     let mut random = Rng::new(0x5eed);
     for _ in 0..3_000 {
         let mut seed = seeds[random.index(seeds.len())].clone();
         for _ in 0..=random.index(4) {
-            let at = random.index(seed.len());
-            match random.index(4) {
-                0 => seed.truncate(at.max(1)),
-                1 => seed.insert(at, random.index(256) as u8),
-                2 => drop(seed.remove(at)),
-                _ => seed[at] = b"\"{}[],:\\0-\xff"[random.index(11)],
-            }
-            if seed.is_empty() {
-                seed.push(RAW);
-            }
+            testkit::damage(&mut seed, &seeds, b"\"{}[],:\\0-\xff", &mut random);
         }
         requests::connection(&seed);
     }
@@ -84,14 +72,4 @@ fn request(route: u8, name: &str, query: &str, headers: &str, body: &str) -> Vec
         out.extend(part.bytes());
     }
     out
-}
-
-/// For the fuzzer to begin with: `SEEDS=FOLDER cargo test -p dunlin-http --test hostile`.
-fn write(seeds: &[Vec<u8>]) {
-    let Some(folder) = env::var_os("SEEDS") else { return };
-    let folder = Path::new("../..").join(folder);
-    fs::create_dir_all(&folder).unwrap();
-    for (number, seed) in seeds.iter().enumerate() {
-        fs::write(folder.join(format!("seed-{number:03}")), seed).unwrap();
-    }
 }
