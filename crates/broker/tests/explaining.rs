@@ -10,6 +10,7 @@ use journal::JournalOptions;
 use model::{
     Command, Destination, Nanos, NewMessage, Persistence, QueueName, SessionId, StorePolicy,
 };
+use testkit::Directory;
 
 const NOW: Nanos = Nanos::from_secs(2_000_000_000);
 const MESSAGES: u64 = 4_000;
@@ -20,11 +21,9 @@ const TAKEN_BYTES_MAX: u64 = 48 << 20;
 
 #[test]
 fn log_is_explained_without_bodies() {
-    let name = format!("dunlin-explaining-{}", std::process::id());
-    let directory = std::env::temp_dir().join(name);
-    std::fs::create_dir_all(&directory).unwrap();
-    fill(&RealDisk::open(&directory, Choice::Force(Method::Buffered)).unwrap());
-    let disk = RealDisk::open_existing(&directory).unwrap();
+    let directory = Directory::new("explaining");
+    fill(&RealDisk::open(&directory.0, Choice::Force(Method::Buffered)).unwrap());
+    let disk = RealDisk::open_existing(&directory.0).unwrap();
     let (before, mut most, mut read) = (resident_bytes(), 0, 0);
     let explained = explain(&disk, EngineOptions::new(StorePolicy::Always), &mut |bytes| {
         read += bytes;
@@ -35,7 +34,6 @@ fn log_is_explained_without_bodies() {
     assert!(read >= MESSAGES as usize * BODY_BYTES, "it tells how far it is: {read} bytes");
     let taken = most.saturating_sub(before);
     assert!(taken <= TAKEN_BYTES_MAX, "{taken} bytes");
-    std::fs::remove_dir_all(directory).unwrap();
 }
 
 /// Stores messages that are not kept in memory.

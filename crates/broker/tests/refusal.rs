@@ -3,8 +3,6 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
-use std::path::PathBuf;
-
 use broker::{Broker, BrokerOptions};
 use disk::{Choice, File, Method, RealDisk};
 use engine::{EngineOptions, QueueBounds, QueuePolicy};
@@ -13,19 +11,11 @@ use model::{
     Command, ConsumerMode, Destination, End, LinkId, ListCommand, Nanos, NewMessage, QueueName,
     Reply, SessionId, StorePolicy,
 };
+use testkit::Directory;
 
 const SESSION: SessionId = SessionId(1);
 const LINK: LinkId = LinkId(0);
 const NOW: Nanos = Nanos::from_secs(2_000_000_000);
-
-/// A directory that is removed when the test ends.
-struct Directory(PathBuf);
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 fn open(disk: &RealDisk) -> Broker<File> {
     let policy = StorePolicy::Never;
@@ -60,8 +50,7 @@ fn work_once(broker: &mut Broker<File>, disk: &RealDisk) -> bool {
 
 /// A directory of its own, with a broker in it.
 fn store(name: &str) -> (Directory, RealDisk, Broker<File>) {
-    let name = format!("dunlin-broker-{name}-{}", std::process::id());
-    let directory = Directory(std::env::temp_dir().join(name));
+    let directory = Directory::new(name);
     let disk = RealDisk::open(&directory.0, Choice::Force(Method::Buffered)).unwrap();
     let broker = open(&disk);
     (directory, disk, broker)

@@ -3,8 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::path::PathBuf;
-
 use broker::{Broker, BrokerOptions};
 use disk::{Choice, File, Method, RealDisk};
 use engine::{EngineOptions, QueueBounds, QueuePolicies, QueuePolicy};
@@ -13,6 +11,7 @@ use model::{
     Command, Destination, End, ListCommand, MessageId, Nanos, NewMessage, Output, Persistence,
     QueueName, Reply, SessionId, StorePolicy,
 };
+use testkit::Directory;
 
 const ONE: SessionId = SessionId(1);
 const OTHER: SessionId = SessionId(2);
@@ -20,23 +19,16 @@ const THIRD: SessionId = SessionId(3);
 const NOW: Nanos = Nanos::from_secs(2_000_000_000);
 
 struct Store {
-    directory: PathBuf,
+    _directory: Directory,
     disk: RealDisk,
     broker: Broker<File>,
-}
-
-impl Drop for Store {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.directory);
-    }
 }
 
 impl Store {
     /// One that keeps no body which its log has, with so many messages.
     fn with(name: &str, messages: u32) -> Self {
-        let name = format!("dunlin-returning-{name}-{}", std::process::id());
-        let directory = std::env::temp_dir().join(name);
-        let disk = RealDisk::open(&directory, Choice::Force(Method::Buffered)).unwrap();
+        let directory = Directory::new(name);
+        let disk = RealDisk::open(&directory.0, Choice::Force(Method::Buffered)).unwrap();
         let policy = StorePolicy::Always;
         let journal = JournalOptions {
             segment_bytes: 64 * 1024,
@@ -52,7 +44,7 @@ impl Store {
         let engine =
             EngineOptions { log_bodies_max: 0, queue_policies, ..EngineOptions::new(policy) };
         let (broker, _) = Broker::open(&disk, BrokerOptions { engine, journal }).unwrap();
-        let mut store = Self { directory, disk, broker };
+        let mut store = Self { _directory: directory, disk, broker };
         store.broker.open_session(ONE);
         store.broker.open_session(OTHER);
         store.broker.open_session(THIRD);

@@ -13,6 +13,7 @@ use model::{
     Command, Destination, End, LinkId, ListCommand, Nanos, NewMessage, Output, Persistence,
     QueueName, Refusal, Reply, SessionId, Settlement, StorePolicy, Subscription, SubscriptionName,
 };
+use testkit::Directory;
 
 const ONE: SessionId = SessionId(1);
 const OTHER: SessionId = SessionId(2);
@@ -22,7 +23,7 @@ const SPARSE: u32 = 8;
 const SUBSCRIBERS: [LinkId; 5] = [LinkId(1), LinkId(2), LinkId(3), LinkId(4), LinkId(5)];
 
 struct Store {
-    directory: PathBuf,
+    directory: Directory,
     disk: RealDisk,
     broker: Broker<File>,
     now: Nanos,
@@ -37,18 +38,11 @@ struct Sizes {
 
 const ROOMY: Sizes = Sizes { memory_limit: u64::MAX, spill_bytes_max: 128 * 1024 };
 
-impl Drop for Store {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.directory);
-    }
-}
-
 impl Store {
     /// One that keeps no body in memory.
     fn empty(name: &str, sizes: Sizes) -> Self {
-        let name = format!("dunlin-spilling-{name}-{}", std::process::id());
-        let directory = std::env::temp_dir().join(name);
-        let disk = RealDisk::open(&directory, Choice::Force(Method::Buffered)).unwrap();
+        let directory = Directory::new(name);
+        let disk = RealDisk::open(&directory.0, Choice::Force(Method::Buffered)).unwrap();
         let broker = open(&disk, sizes);
         let mut store = Self { directory, disk, broker, now: Nanos::from_secs(2_000_000_000) };
         // The log prepares room.
@@ -167,7 +161,7 @@ impl Store {
     }
 
     fn spill_files(&self) -> Vec<PathBuf> {
-        let files = std::fs::read_dir(&self.directory).unwrap().map(|file| file.unwrap().path());
+        let files = std::fs::read_dir(&self.directory.0).unwrap().map(|file| file.unwrap().path());
         files.filter(|path| path.extension().is_some_and(|it| it == "spill")).collect()
     }
 }

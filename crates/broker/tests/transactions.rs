@@ -3,8 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::path::PathBuf;
-
 use broker::{Broker, BrokerOptions};
 use disk::{Choice, File, Method, RealDisk};
 use engine::EngineOptions;
@@ -13,20 +11,12 @@ use model::{
     Command, Destination, LinkId, Nanos, NewMessage, Output, Persistence, QueueName, Reply,
     SessionId, Settlement, StorePolicy, TransactionId,
 };
+use testkit::Directory;
 
 const SESSION: SessionId = SessionId(1);
 const LINK: LinkId = LinkId(0);
 const NOW: Nanos = Nanos::from_secs(2_000_000_000);
 const TRANSACTION: TransactionId = TransactionId(1);
-
-/// A directory that is removed when the test ends.
-struct Directory(PathBuf);
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 struct Store {
     disk: RealDisk,
@@ -129,17 +119,12 @@ fn options() -> BrokerOptions {
     BrokerOptions { engine: EngineOptions::new(policy), journal: journal.with_transactions() }
 }
 
-fn directory(name: &str) -> Directory {
-    let name = format!("dunlin-broker-{name}-{}", std::process::id());
-    Directory(std::env::temp_dir().join(name))
-}
-
 /// Bytes of a record beside its body here, and its share of the budget's spare bytes.
 const RECORD_BYTES: usize = 50;
 
 #[test]
 fn commit_that_fits_is_one_frame() {
-    let directory = directory("frame");
+    let directory = Directory::new("frame");
     let frame_bytes = options().journal.frame_payload_bytes_max;
     let mut store = Store::open(&directory);
     for bytes in [20, 200, 2_000] {
@@ -154,7 +139,7 @@ fn commit_that_fits_is_one_frame() {
 
 #[test]
 fn commit_over_a_frame_is_chained() {
-    let directory = directory("chain");
+    let directory = Directory::new("chain");
     let frame_bytes = options().journal.frame_payload_bytes_max;
     let mut store = Store::open(&directory);
     for (round, (bytes, frames)) in [(20, 2), (200, 2), (2_000, 40), (2_000, 3)].iter().enumerate()
@@ -189,7 +174,7 @@ fn consume(mut store: Store, directory: &Directory, count: u64, round: u64) -> S
 
 #[test]
 fn nonpersistent_commit_makes_no_frame() {
-    let directory = directory("unwritten");
+    let directory = Directory::new("unwritten");
     let mut store = Store::open(&directory);
     let before = store.broker.counters();
     for _ in 0..100 {
@@ -205,7 +190,7 @@ fn nonpersistent_commit_makes_no_frame() {
 /// A frame has room for 30 messages of this size; memory for many more.
 #[test]
 fn nonpersistent_commit_may_exceed_a_frame() {
-    let directory = directory("memory");
+    let directory = Directory::new("memory");
     let mut store = Store::open(&directory);
     let before = store.broker.counters();
     assert_eq!(store.commit(1_000, 1_000, Persistence::NonPersistent), 0);
@@ -218,7 +203,7 @@ fn nonpersistent_commit_may_exceed_a_frame() {
 #[test]
 fn commit_of_hundred_thousand_messages() {
     const COUNT: u64 = 100_000;
-    let directory = directory("hundred-thousand");
+    let directory = Directory::new("hundred-thousand");
     let policy = StorePolicy::Always;
     let journal = JournalOptions::new(policy).with_message_bytes_max(65_535).with_transactions();
     let options = BrokerOptions { engine: EngineOptions::new(policy), journal };

@@ -255,7 +255,7 @@ fn second_sigint_ends_server_at_once() {
     let mut greedy = server.connect();
     assert_eq!(greedy.put(&"x".repeat(60_000)), "INSERTED 1");
     // Unread answers keep the first signal from ending it.
-    greedy.send(&"peek 1\r\n".repeat(500));
+    greedy.send("peek 1\r\n".repeat(500));
     assert_eq!(greedy.line(), "FOUND 1 60000");
     server.signal(Signal::INT);
     let late = server.connect_until_refused();

@@ -105,7 +105,6 @@ fn wildcard_addresses_share_a_port() {
 #[test]
 fn unix_sockets_are_served() {
     let directory = Directory::new("sockets");
-    std::fs::create_dir(&directory.0).unwrap();
     let listen: Vec<_> =
         Protocol::ALL.into_iter().map(|it| unix(it, &directory, it.name())).collect();
     let server = start(listening(listen.clone()));

@@ -4,10 +4,15 @@
 
 pub mod amqp_broker;
 mod corpus;
+mod directory;
 pub mod escape;
+mod line_client;
+pub mod patience;
 mod rng;
 mod seen;
 
 pub use corpus::{damage, replay, write_seeds};
+pub use directory::Directory;
+pub use line_client::LineClient;
 pub use rng::Rng;
 pub use seen::{Seen, seeds};

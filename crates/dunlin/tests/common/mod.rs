@@ -1,42 +1,14 @@
 //! The binary as a child process.
-#![allow(dead_code, reason = "each test file uses a part")]
-
-#[path = "../../../server/tests/common/patience.rs"]
-pub(crate) mod patience;
+#![allow(dead_code, unused_imports, reason = "each test file uses a part")]
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::time::Duration;
 
-use patience::within;
 use rustix::process::{Pid, Signal, kill_process};
-
-/// A directory of this test's own, removed when it ends.
-pub(crate) struct Directory(pub(crate) PathBuf);
-
-impl Directory {
-    pub(crate) fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("dunlin-{}-{test}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).unwrap();
-        path
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        // A failed test may have left it in any state; the asserts came before.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use testkit::patience::within;
+pub(crate) use testkit::{Directory, LineClient as Client, patience};
 
 /// `dunlin`, in a directory, without the variables of the test process.
 pub(crate) fn dunlin(directory: &Directory) -> Command {
@@ -172,63 +144,4 @@ pub(crate) fn run(mut command: Command) -> (Option<i32>, String, String) {
     let output = within(&format!("{command:?} ends"), move || command.output().unwrap());
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
-}
-
-/// A client. An answer that does not come within 20 seconds fails the test.
-pub(crate) struct Client {
-    socket: BufReader<TcpStream>,
-}
-
-impl Client {
-    pub(crate) fn new(address: SocketAddr) -> Self {
-        let socket = TcpStream::connect(address).unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        Self { socket: BufReader::new(socket) }
-    }
-
-    pub(crate) fn send(&mut self, text: &str) -> &mut Self {
-        self.socket.get_mut().write_all(text.as_bytes()).unwrap();
-        self
-    }
-
-    /// The next line; empty when the server closed.
-    pub(crate) fn line(&mut self) -> String {
-        let mut line = String::new();
-        match self.socket.read_line(&mut line) {
-            Ok(_) => line.trim_end().to_owned(),
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => String::new(),
-            Err(error) => panic!("{error}"),
-        }
-    }
-
-    pub(crate) fn ask(&mut self, command: &str) -> String {
-        self.send(&format!("{command}\r\n")).line()
-    }
-
-    pub(crate) fn put(&mut self, body: &str) -> String {
-        self.ask(&format!("put 0 0 60 {}\r\n{body}", body.len()))
-    }
-
-    /// The answer to a put, unless the server ends.
-    pub(crate) fn try_put(&mut self, body: &str) -> Option<String> {
-        let put = format!("put 0 0 60 {}\r\n{body}\r\n", body.len());
-        self.socket.get_mut().write_all(put.as_bytes()).ok()?;
-        let mut line = String::new();
-        self.socket.read_line(&mut line).ok().filter(|count| *count > 0)?;
-        Some(line.trim_end().to_owned())
-    }
-
-    /// True if the server has ended. If it resets more than a thousand connections at once, the
-    /// system drops some resets, even on loopback. A client that sends something is reset again.
-    pub(crate) fn is_gone(&mut self) -> bool {
-        self.socket.get_mut().write_all(b"\r\n").is_err() || self.is_closed()
-    }
-
-    /// True if the server closes: an end or a reset, not silence.
-    pub(crate) fn is_closed(&mut self) -> bool {
-        match self.socket.read(&mut [0]) {
-            Ok(count) => count == 0,
-            Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
-        }
-    }
 }

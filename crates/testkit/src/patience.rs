@@ -8,12 +8,18 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Asks until `it` is so.
-pub(crate) fn until(what: &str, mut it: impl FnMut() -> bool) {
+///
+/// # Panics
+/// When that takes too long.
+pub fn until(what: &str, mut it: impl FnMut() -> bool) {
     until_some(what, || it().then_some(()));
 }
 
 /// Asks until there is something.
-pub(crate) fn until_some<T>(what: &str, mut it: impl FnMut() -> Option<T>) -> T {
+///
+/// # Panics
+/// When that takes too long.
+pub fn until_some<T>(what: &str, mut it: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = it() {
@@ -25,10 +31,10 @@ pub(crate) fn until_some<T>(what: &str, mut it: impl FnMut() -> Option<T>) -> T 
 }
 
 /// The result of `work`, which something else might keep from its end.
-pub(crate) fn within<T: Send + 'static>(
-    what: &str,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> T {
+///
+/// # Panics
+/// When that takes too long.
+pub fn within<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = mpsc::channel();
     // A caller that gave up listens no more.
     std::thread::spawn(move || sender.send(work()).ok());
