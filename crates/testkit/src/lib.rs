@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
 pub mod amqp_broker;
+pub mod amqp_peer;
 mod corpus;
 mod directory;
 pub mod escape;

@@ -1,9 +1,9 @@
 //! Peers that ask for far more than they send, all at once.
 
-use crate::amqp_peer::{AmqpPeer, sender};
 use crate::broker::Broker;
 use crate::neighbours::{Lines, Neighbours};
 use amqp::performative::Performative;
+use testkit::amqp_peer::{AmqpPeer, sender};
 
 /// The least that a server can be given.
 const MEMORY_LIMIT: &str = "64M";

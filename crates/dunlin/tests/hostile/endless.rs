@@ -1,8 +1,8 @@
 //! Commands that do not end, and peers that never stop.
 
 use amqp::performative::{Flow, Performative};
+use testkit::amqp_peer::{AmqpPeer, MANY, credit, encoded, receiver, sender};
 
-use crate::amqp_peer::{AmqpPeer, MANY, credit, encoded, receiver, sender};
 use crate::broker::{Broker, Fountain};
 use crate::neighbours::{Lines, Neighbours};
 

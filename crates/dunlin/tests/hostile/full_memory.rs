@@ -7,8 +7,8 @@ use std::thread;
 
 use amqp::performative::Performative;
 use amqp::state::{DeliveryState, Outcome};
+use testkit::amqp_peer::{AmqpPeer, sender};
 
-use crate::amqp_peer::{AmqpPeer, sender};
 use crate::broker::Broker;
 use crate::common::patience::until;
 use crate::neighbours::Lines;

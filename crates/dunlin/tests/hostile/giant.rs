@@ -1,6 +1,7 @@
 //! Peers that announce more than there is room for.
 
-use crate::amqp_peer::opening;
+use testkit::amqp_peer::opening;
+
 use crate::broker::{Broker, rest};
 use crate::neighbours::{Lines, Neighbours};
 

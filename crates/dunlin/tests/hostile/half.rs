@@ -3,7 +3,8 @@
 use std::io::Write as _;
 use std::net::Shutdown;
 
-use crate::amqp_peer::{begin, encoded, opening};
+use testkit::amqp_peer::{begin, encoded, opening};
+
 use crate::broker::{Broker, Fountain, PROTOCOLS, rest};
 use crate::common::patience::until;
 use crate::neighbours::{Lines, Neighbours};

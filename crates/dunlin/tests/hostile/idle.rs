@@ -5,8 +5,8 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit, setrlimit};
+use testkit::amqp_peer::AmqpPeer;
 
-use crate::amqp_peer::AmqpPeer;
 use crate::broker::Broker;
 use crate::neighbours::{Lines, Neighbours};
 

@@ -10,7 +10,6 @@
 mod common;
 
 mod amplified;
-mod amqp_peer;
 mod broker;
 mod busy;
 mod crowded;

@@ -3,7 +3,8 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 
-use crate::amqp_peer::AmqpPeer;
+use testkit::amqp_peer::AmqpPeer;
+
 use crate::broker::Broker;
 
 pub(crate) struct Neighbours {

@@ -1,6 +1,7 @@
 //! Peers that ask for much and read none of it.
 
-use crate::amqp_peer::{AmqpPeer, MANY, credit, receiver};
+use testkit::amqp_peer::{AmqpPeer, MANY, credit, receiver};
+
 use crate::broker::{Broker, Fountain};
 use crate::neighbours::{Lines, Neighbours};
 

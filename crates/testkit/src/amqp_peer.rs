@@ -9,19 +9,24 @@ use amqp::protocol_header::ProtocolHeader;
 use amqp::state::{DeliveryState, Outcome};
 use amqp::terminus::{AttachTarget, Source, Target};
 
-pub(crate) struct AmqpPeer {
-    pub(crate) socket: TcpStream,
+/// A peer by a socket of its own: each method panics where the broker does something else.
+#[derive(Debug)]
+pub struct AmqpPeer {
+    /// What it is connected by.
+    pub socket: TcpStream,
     /// Received bytes that are not parsed yet.
     bytes: Vec<u8>,
     sent: u32,
 }
 
 /// More frames and credit than any test uses.
-pub(crate) const MANY: u32 = 1_000_000;
+pub const MANY: u32 = 1_000_000;
 
+#[allow(clippy::missing_panics_doc, reason = "the type says it once")]
 impl AmqpPeer {
-    /// Opens the connection, and a session where that is wanted.
-    pub(crate) fn open(mut socket: TcpStream) -> Self {
+    /// Opens the connection.
+    #[must_use]
+    pub fn open(mut socket: TcpStream) -> Self {
         socket.write_all(&opening()).unwrap();
         let mut header = [0; 8];
         socket.read_exact(&mut header).unwrap();
@@ -31,14 +36,17 @@ impl AmqpPeer {
         peer
     }
 
-    pub(crate) fn with_session(socket: TcpStream) -> Self {
+    /// The same, with a session.
+    #[must_use]
+    pub fn with_session(socket: TcpStream) -> Self {
         let mut peer = Self::open(socket);
         peer.say(&begin(), &[]);
         peer
     }
 
     /// One that may send to a queue by the link 0, and receive from it by the link 1.
-    pub(crate) fn worker(socket: TcpStream, queue: &str) -> Self {
+    #[must_use]
+    pub fn worker(socket: TcpStream, queue: &str) -> Self {
         let mut peer = Self::with_session(socket);
         peer.say(&sender(0, queue), &[]);
         peer.say(&receiver(1, queue), &[]);
@@ -51,7 +59,7 @@ impl AmqpPeer {
     }
 
     /// Sends a message and waits until it is accepted.
-    pub(crate) fn send(&mut self, body: &str) {
+    pub fn send(&mut self, body: &str) {
         self.transfer(body.as_bytes(), false);
         self.sent += 1;
         self.hear(|heard| match heard {
@@ -64,7 +72,7 @@ impl AmqpPeer {
     }
 
     /// One frame of a message; `more` says that others follow.
-    pub(crate) fn transfer(&mut self, body: &[u8], more: bool) {
+    pub fn transfer(&mut self, body: &[u8], more: bool) {
         let length = u8::try_from(body.len()).unwrap();
         let payload = [&[0, 0x53, 0x75, 0xa0, length], body].concat();
         let tag = self.sent.to_be_bytes();
@@ -80,7 +88,7 @@ impl AmqpPeer {
     }
 
     /// The next message, which must end with this; it is accepted.
-    pub(crate) fn receive(&mut self, body: &str) {
+    pub fn receive(&mut self, body: &str) {
         let id = self.await_message(body);
         let accepted = Disposition {
             role: Role::Receiver,
@@ -108,12 +116,13 @@ impl AmqpPeer {
         }
     }
 
-    pub(crate) fn say(&mut self, performative: &Performative<'_>, payload: &[u8]) {
+    /// Sends a frame.
+    pub fn say(&mut self, performative: &Performative<'_>, payload: &[u8]) {
         self.socket.write_all(&encoded(performative, payload)).unwrap();
     }
 
     /// Reads until something is found.
-    pub(crate) fn hear<R>(&mut self, find: impl Fn(Performative<'_>) -> Option<R>) -> R {
+    pub fn hear<R>(&mut self, find: impl Fn(Performative<'_>) -> Option<R>) -> R {
         loop {
             let frame = self.frame();
             if frame.is_empty() {
@@ -145,16 +154,21 @@ impl AmqpPeer {
 }
 
 /// The protocol and an open.
-pub(crate) fn opening() -> Vec<u8> {
+#[must_use]
+pub fn opening() -> Vec<u8> {
     let open = Performative::Open(Box::new(Open::new("peer")));
     [&ProtocolHeader::AMQP.encode()[..], &encoded(&open, &[])].concat()
 }
 
-pub(crate) fn begin() -> Performative<'static> {
+/// A session.
+#[must_use]
+pub fn begin() -> Performative<'static> {
     Performative::Begin(Box::new(Begin { incoming_window: MANY, ..Begin::default() }))
 }
 
-pub(crate) fn sender(handle: u32, queue: &str) -> Performative<'_> {
+/// A link to send to a queue by.
+#[must_use]
+pub fn sender(handle: u32, queue: &str) -> Performative<'_> {
     let node = Target { address: Some(queue.into()), ..Target::default() };
     Performative::Attach(Box::new(Attach {
         target: Some(AttachTarget::Node(node)),
@@ -163,7 +177,9 @@ pub(crate) fn sender(handle: u32, queue: &str) -> Performative<'_> {
     }))
 }
 
-pub(crate) fn receiver(handle: u32, queue: &str) -> Performative<'_> {
+/// A link to receive from a queue by.
+#[must_use]
+pub fn receiver(handle: u32, queue: &str) -> Performative<'_> {
     let source = Source { address: Some(queue.into()), ..Source::default() };
     Performative::Attach(Box::new(Attach {
         source: Some(source),
@@ -171,7 +187,9 @@ pub(crate) fn receiver(handle: u32, queue: &str) -> Performative<'_> {
     }))
 }
 
-pub(crate) fn credit(handle: u32, delivery_count: u32, credit: u32) -> Performative<'static> {
+/// Credit for a link.
+#[must_use]
+pub fn credit(handle: u32, delivery_count: u32, credit: u32) -> Performative<'static> {
     Performative::Flow(Flow {
         next_incoming_id: Some(0),
         incoming_window: MANY,
@@ -182,7 +200,9 @@ pub(crate) fn credit(handle: u32, delivery_count: u32, credit: u32) -> Performat
     })
 }
 
-pub(crate) fn encoded(performative: &Performative<'_>, payload: &[u8]) -> Vec<u8> {
+/// A frame.
+#[must_use]
+pub fn encoded(performative: &Performative<'_>, payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     frame::write(&mut out, FrameKind::Amqp, 0, |out| {
         performative.encode(out);
