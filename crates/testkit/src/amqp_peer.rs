@@ -103,10 +103,7 @@ impl AmqpPeer {
 
     fn await_message(&mut self, body: &str) -> u32 {
         loop {
-            let frame = self.frame();
-            if frame.is_empty() {
-                continue;
-            }
+            let frame = self.frame().expect("it is open");
             if let (Performative::Transfer(transfer), payload) =
                 Performative::decode(&frame).unwrap()
             {
@@ -124,10 +121,7 @@ impl AmqpPeer {
     /// Reads until something is found.
     pub fn hear<R>(&mut self, find: impl Fn(Performative<'_>) -> Option<R>) -> R {
         loop {
-            let frame = self.frame();
-            if frame.is_empty() {
-                continue;
-            }
+            let frame = self.frame().expect("it is open");
             let (performative, _) = Performative::decode(&frame).unwrap();
             if let Some(found) = find(performative) {
                 return found;
@@ -135,19 +129,21 @@ impl AmqpPeer {
         }
     }
 
-    /// The body of the next frame.
-    fn frame(&mut self) -> Vec<u8> {
+    /// The body of the next frame that has one, unless the broker closed the connection.
+    pub fn frame(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Ok(Split::Frame { frame: Frame { body, .. }, length }) =
                 Frame::split(&self.bytes, u32::MAX)
             {
                 let body = body.to_vec();
                 self.bytes.drain(..length);
-                return body;
+                if body.is_empty() {
+                    continue;
+                }
+                return Some(body);
             }
             let mut scratch = vec![0; 64 * 1024];
-            let count = self.socket.read(&mut scratch).unwrap();
-            assert!(count > 0, "it was closed");
+            let count = self.socket.read(&mut scratch).ok().filter(|count| *count > 0)?;
             self.bytes.extend_from_slice(&scratch[..count]);
         }
     }
@@ -173,7 +169,7 @@ pub fn sender(handle: u32, queue: &str) -> Performative<'_> {
     Performative::Attach(Box::new(Attach {
         target: Some(AttachTarget::Node(node)),
         initial_delivery_count: Some(0),
-        ..Attach::new("s", handle, Role::Sender)
+        ..Attach::new(format!("s{handle}"), handle, Role::Sender)
     }))
 }
 

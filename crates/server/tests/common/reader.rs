@@ -1,21 +1,15 @@
-//! An AMQP peer that reads a queue: it sends all requests at once, and takes all answers.
+//! An AMQP peer that reads a queue: it takes what comes.
 
-use std::io::Read as _;
 use std::net::SocketAddr;
 
-use amqp::frame::{self, Frame, FrameKind, Split};
-use amqp::performative::{Attach, Begin, Close, Flow, Open, Performative, Role, Transfer};
-use amqp::protocol_header::ProtocolHeader;
+use amqp::performative::{Attach, Close, Performative, Role, Transfer};
 use amqp::state::{DeliveryState, Outcome};
-use amqp::terminus::{AttachTarget, DistributionMode, Source, Target};
+use amqp::terminus::{DistributionMode, Source};
+use testkit::amqp_peer::{AmqpPeer, credit, sender};
 
 use super::Client;
 
-pub(crate) struct Reader {
-    client: Client,
-    /// Bytes that have come and are not decoded yet.
-    bytes: Vec<u8>,
-}
+pub(crate) struct Reader(AmqpPeer);
 
 /// The request of a peer.
 pub(crate) struct Wish {
@@ -30,12 +24,17 @@ pub(crate) struct Wish {
 impl Reader {
     /// Connects and asks for messages. Nothing is settled.
     pub(crate) fn new(address: SocketAddr, wish: &Wish) -> Self {
-        let mut client = Client::new(address);
-        client.send(greeting(wish));
-        let mut header = [0; 8];
-        client.socket.read_exact(&mut header).unwrap();
-        assert_eq!(header, ProtocolHeader::AMQP.encode());
-        Self { client, bytes: Vec::new() }
+        let mut peer = AmqpPeer::with_session(Client::new(address).socket.into_inner());
+        let source = Source {
+            address: Some(wish.queue.into()),
+            capabilities: wish.topic.then_some("topic").into_iter().collect(),
+            distribution_mode: wish.copies.then_some(DistributionMode::Copy),
+            ..Source::default()
+        };
+        let attach = Attach { source: Some(source), ..Attach::new("r", 0, Role::Receiver) };
+        peer.say(&Performative::Attach(Box::new(attach)), &[]);
+        peer.say(&credit(0, 0, wish.credit), &[]);
+        Self(peer)
     }
 
     /// The part of the next message in one frame; `None` when the server closes.
@@ -68,13 +67,7 @@ impl Reader {
 
     /// Opens a link to send by, and waits until it may.
     pub(crate) fn attach_sender(&mut self, handle: u32, queue: &str) {
-        let node = Target { address: Some(queue.into()), ..Target::default() };
-        let attach = Attach {
-            target: Some(AttachTarget::Node(node)),
-            initial_delivery_count: Some(0),
-            ..Attach::new(format!("s{handle}"), handle, Role::Sender)
-        };
-        self.say(&Performative::Attach(Box::new(attach)), &[]);
+        self.0.say(&sender(handle, queue), &[]);
         self.await_credit();
     }
 
@@ -121,36 +114,22 @@ impl Reader {
             message_format: Some(0),
             ..Transfer::default()
         };
-        self.say(&Performative::Transfer(transfer), message);
+        self.0.say(&Performative::Transfer(transfer), message);
     }
 
     /// Sends anything else.
     pub(crate) fn say(&mut self, performative: &Performative<'_>, payload: &[u8]) {
-        let mut out = Vec::new();
-        put(&mut out, performative, payload);
-        self.client.send(out);
+        self.0.say(performative, payload);
     }
 
     /// The next frame. A close is answered.
     fn hear(&mut self) -> Heard {
-        loop {
-            if let Ok(Split::Frame { frame: Frame { body, .. }, length }) =
-                Frame::split(&self.bytes, u32::MAX)
-            {
-                let heard = Heard::of(body);
-                self.bytes.drain(..length);
-                if matches!(heard, Heard::End) {
-                    self.say(&Performative::Close(Close::default()), &[]);
-                }
-                return heard;
-            }
-            let mut scratch = vec![0; 64 * 1024];
-            let count = self.client.socket.read(&mut scratch).unwrap_or(0);
-            if count == 0 {
-                return Heard::End;
-            }
-            self.bytes.extend_from_slice(&scratch[..count]);
+        let Some(body) = self.0.frame() else { return Heard::End };
+        let heard = Heard::of(&body);
+        if matches!(heard, Heard::End) {
+            self.0.say(&Performative::Close(Close::default()), &[]);
         }
+        heard
     }
 }
 
@@ -165,9 +144,6 @@ enum Heard {
 
 impl Heard {
     fn of(body: &[u8]) -> Self {
-        if body.is_empty() {
-            return Self::Nothing;
-        }
         match Performative::decode(body).unwrap() {
             (Performative::Transfer(transfer), piece) => {
                 Self::Transfer { more: transfer.more, piece: piece.to_vec() }
@@ -194,44 +170,3 @@ fn outcome(state: Option<DeliveryState<'_>>) -> Result<(), String> {
         other => panic!("{other:?}"),
     }
 }
-
-/// All that it says of its own accord.
-fn greeting(wish: &Wish) -> Vec<u8> {
-    let mut out = ProtocolHeader::AMQP.encode().to_vec();
-    let source = Source {
-        address: Some(wish.queue.into()),
-        capabilities: wish.topic.then_some("topic").into_iter().collect(),
-        distribution_mode: wish.copies.then_some(DistributionMode::Copy),
-        ..Source::default()
-    };
-    let flow = Flow {
-        next_incoming_id: Some(0),
-        incoming_window: WINDOW,
-        handle: Some(0),
-        delivery_count: Some(0),
-        link_credit: Some(wish.credit),
-        ..Flow::default()
-    };
-    for performative in [
-        Performative::Open(Box::new(Open::new("reader"))),
-        Performative::Begin(Box::new(Begin { incoming_window: WINDOW, ..Begin::default() })),
-        Performative::Attach(Box::new(Attach {
-            source: Some(source),
-            ..Attach::new("r", 0, Role::Receiver)
-        })),
-        Performative::Flow(flow),
-    ] {
-        put(&mut out, &performative, &[]);
-    }
-    out
-}
-
-fn put(out: &mut Vec<u8>, performative: &Performative<'_>, payload: &[u8]) {
-    frame::write(out, FrameKind::Amqp, 0, |out| {
-        performative.encode(out);
-        out.extend_from_slice(payload);
-    });
-}
-
-/// More frames than any test has.
-const WINDOW: u32 = 1_000_000;
