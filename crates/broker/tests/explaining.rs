@@ -3,13 +3,16 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
+mod support;
+
 use broker::{Broker, BrokerOptions, explain};
-use disk::{Choice, Method, RealDisk};
+use disk::RealDisk;
 use engine::EngineOptions;
 use journal::JournalOptions;
 use model::{
     Command, Destination, Nanos, NewMessage, Persistence, QueueName, SessionId, StorePolicy,
 };
+use support::open_disk;
 use testkit::Directory;
 
 const NOW: Nanos = Nanos::from_secs(2_000_000_000);
@@ -22,7 +25,7 @@ const TAKEN_BYTES_MAX: u64 = 48 << 20;
 #[test]
 fn log_is_explained_without_bodies() {
     let directory = Directory::new("explaining");
-    fill(&RealDisk::open(&directory.0, Choice::Force(Method::Buffered)).unwrap());
+    fill(&open_disk(&directory.0));
     let disk = RealDisk::open_existing(&directory.0).unwrap();
     let (before, mut most, mut read) = (resident_bytes(), 0, 0);
     let explained = explain(&disk, EngineOptions::new(StorePolicy::Always), &mut |bytes| {

@@ -10,13 +10,15 @@
     reason = "a test may panic"
 )]
 
+mod support;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use broker::{Broker, BrokerOptions};
-use disk::{Choice, File, Method, RealDisk};
+use disk::{File, RealDisk};
 use engine::EngineOptions;
 use journal::JournalOptions;
 use model::{
@@ -26,6 +28,7 @@ use model::{
     ReleaseOrder, Reply, SessionId, SetRule, Settlement, StorePolicy, Subscription,
     SubscriptionName, SubscriptionOwner, Thousandths, TransactionId, ValueDeadline, WhenFull,
 };
+use support::{open_disk, small_log, work_once};
 
 const SESSION: SessionId = SessionId(1);
 const LINK: LinkId = LinkId(0);
@@ -83,15 +86,9 @@ struct Store {
 
 impl Store {
     fn open(path: &Path) -> Self {
-        let disk = RealDisk::open(path, Choice::Force(Method::Buffered)).unwrap();
+        let disk = open_disk(path);
         let policy = StorePolicy::Always;
-        let journal = JournalOptions {
-            segment_bytes: 64 * 1024,
-            extent_bytes: 16 * 1024,
-            reserve_bytes: 16 * 1024,
-            frame_payload_bytes_max: 4096,
-            ..JournalOptions::new(policy)
-        };
+        let journal = JournalOptions { reserve_bytes: 16 * 1024, ..small_log(policy) };
         let engine = EngineOptions::new(policy);
         let (mut broker, _) = Broker::open(&disk, BrokerOptions { engine, journal }).unwrap();
         broker.open_session(SESSION);
@@ -117,16 +114,7 @@ impl Store {
     }
 
     fn settle(&mut self) {
-        loop {
-            if let Some(write) = self.broker.poll_write(NOW) {
-                let result = write.perform(&self.disk);
-                self.broker.handle_write(NOW, write, result).unwrap();
-            } else if let Some(chore) = self.broker.poll_chore(NOW) {
-                self.broker.handle_chore(NOW, chore.perform(&self.disk)).unwrap();
-            } else {
-                break;
-            }
-        }
+        while work_once(&mut self.broker, &self.disk, NOW) {}
     }
 }
 

@@ -3,14 +3,17 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
+mod support;
+
 use broker::{Broker, BrokerOptions};
-use disk::{Choice, File, Method, RealDisk};
+use disk::{File, RealDisk};
 use engine::{EngineOptions, QueueBounds, QueuePolicy};
 use journal::JournalOptions;
 use model::{
     Command, ConsumerMode, Destination, End, LinkId, ListCommand, Nanos, NewMessage, QueueName,
     Reply, SessionId, StorePolicy,
 };
+use support::{open_disk, small_log, work_once};
 use testkit::Directory;
 
 const SESSION: SessionId = SessionId(1);
@@ -19,13 +22,7 @@ const NOW: Nanos = Nanos::from_secs(2_000_000_000);
 
 fn open(disk: &RealDisk) -> Broker<File> {
     let policy = StorePolicy::Never;
-    let journal = JournalOptions {
-        segment_bytes: 64 * 1024,
-        extent_bytes: 16 * 1024,
-        reserve_bytes: 16 * 1024,
-        frame_payload_bytes_max: 4096,
-        ..JournalOptions::new(policy)
-    };
+    let journal = JournalOptions { reserve_bytes: 16 * 1024, ..small_log(policy) };
     let mut engine = EngineOptions::new(policy);
     let bounds = QueueBounds { messages_max: Some(1), ..QueueBounds::default() };
     let narrow = QueuePolicy { bounds, ..QueuePolicy::default() };
@@ -35,23 +32,10 @@ fn open(disk: &RealDisk) -> Broker<File> {
     broker
 }
 
-/// Does the next work of a thread for the log; false when there is none.
-fn work_once(broker: &mut Broker<File>, disk: &RealDisk) -> bool {
-    if let Some(write) = broker.poll_write(NOW) {
-        let result = write.perform(disk);
-        broker.handle_write(NOW, write, result).unwrap();
-    } else if let Some(chore) = broker.poll_chore(NOW) {
-        broker.handle_chore(NOW, chore.perform(disk)).unwrap();
-    } else {
-        return false;
-    }
-    true
-}
-
 /// A directory of its own, with a broker in it.
 fn store(name: &str) -> (Directory, RealDisk, Broker<File>) {
     let directory = Directory::new(name);
-    let disk = RealDisk::open(&directory.0, Choice::Force(Method::Buffered)).unwrap();
+    let disk = open_disk(&directory.0);
     let broker = open(&disk);
     (directory, disk, broker)
 }
@@ -64,7 +48,7 @@ fn expiries_and_releases_await_stalled_log() {
     let mut outputs = Vec::new();
     let queue = QueueName::new("q").unwrap();
     while broker.stalled() {
-        assert!(work_once(&mut broker, &disk), "it waits for something");
+        assert!(work_once(&mut broker, &disk, NOW), "it waits for something");
     }
     let consumer = SessionId(2);
     broker.open_session(consumer);
@@ -91,11 +75,11 @@ fn expiries_and_releases_await_stalled_log() {
     assert!(broker.poll_timeout().is_none_or(|due| due > later), "nor is anything due");
 
     while broker.stalled() {
-        assert!(work_once(&mut broker, &disk), "it waits for something");
+        assert!(work_once(&mut broker, &disk, NOW), "it waits for something");
     }
     while broker.poll_timeout().is_some_and(|due| due <= later) {
         broker.handle_timeout(later, &mut outputs);
-        while work_once(&mut broker, &disk) {}
+        while work_once(&mut broker, &disk, NOW) {}
     }
     let statistics = |broker: &mut Broker<File>, name: &str| {
         let queue = QueueName::new(name).unwrap();
@@ -117,7 +101,7 @@ fn blocked_send_waits_while_log_lags() {
     let (_directory, disk, mut broker) = store("behind");
     let mut outputs = Vec::new();
     while broker.holds_back() {
-        assert!(work_once(&mut broker, &disk), "it waits for something");
+        assert!(work_once(&mut broker, &disk, NOW), "it waits for something");
     }
     broker.handle(NOW, SESSION, put_into("narrow", 10), &mut outputs);
     broker.handle(NOW, SESSION, put_into("narrow", 3000), &mut outputs);
@@ -138,7 +122,7 @@ fn blocked_send_waits_while_log_lags() {
     assert_eq!(outputs.len(), 1, "only the pop was answered");
 
     while broker.holds_back() {
-        assert!(work_once(&mut broker, &disk), "it waits for something");
+        assert!(work_once(&mut broker, &disk, NOW), "it waits for something");
     }
     assert!(broker.poll_timeout().is_some_and(|due| due <= NOW), "it goes on at once");
     broker.handle_timeout(NOW, &mut outputs);
@@ -167,7 +151,7 @@ fn put_without_stall_is_never_refused() {
     for put in 0..20_000 {
         while broker.stalled() {
             waits += 1;
-            assert!(work_once(&mut broker, &disk), "it waits for something, at put {put}");
+            assert!(work_once(&mut broker, &disk, NOW), "it waits for something, at put {put}");
         }
         let message = NewMessage::new((*b"x").into());
         outputs.clear();

@@ -3,14 +3,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod support;
+
 use broker::{Broker, BrokerOptions};
-use disk::{Choice, File, Method, RealDisk};
+use disk::{File, RealDisk};
 use engine::{EngineOptions, QueueBounds, QueuePolicies, QueuePolicy};
-use journal::JournalOptions;
 use model::{
     Command, Destination, End, ListCommand, MessageId, Nanos, NewMessage, Output, Persistence,
     QueueName, Reply, SessionId, StorePolicy,
 };
+use support::{open_disk, small_log, work_once};
 use testkit::Directory;
 
 const ONE: SessionId = SessionId(1);
@@ -28,15 +30,9 @@ impl Store {
     /// One that keeps no body which its log has, with so many messages.
     fn with(name: &str, messages: u32) -> Self {
         let directory = Directory::new(name);
-        let disk = RealDisk::open(&directory.0, Choice::Force(Method::Buffered)).unwrap();
+        let disk = open_disk(&directory.0);
         let policy = StorePolicy::Always;
-        let journal = JournalOptions {
-            segment_bytes: 64 * 1024,
-            extent_bytes: 16 * 1024,
-            reserve_bytes: 64 * 1024,
-            frame_payload_bytes_max: 4096,
-            ..JournalOptions::new(policy)
-        };
+        let journal = small_log(policy);
         let one = QueueBounds { messages_max: Some(1), ..QueueBounds::default() };
         let narrow = QueuePolicy { bounds: one, ..QueuePolicy::default() };
         let queue_policies =
@@ -72,16 +68,7 @@ impl Store {
 
     /// Performs writes and chores until there is nothing to do; reads nothing back.
     fn rest(&mut self) {
-        loop {
-            if let Some(write) = self.broker.poll_write(NOW) {
-                let result = write.perform(&self.disk);
-                self.broker.handle_write(NOW, write, result).unwrap();
-            } else if let Some(chore) = self.broker.poll_chore(NOW) {
-                self.broker.handle_chore(NOW, chore.perform(&self.disk)).unwrap();
-            } else {
-                return;
-            }
-        }
+        while work_once(&mut self.broker, &self.disk, NOW) {}
     }
 
     /// The outputs after all requested bodies were read back.

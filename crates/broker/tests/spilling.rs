@@ -3,16 +3,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod support;
+
 use std::path::PathBuf;
 
 use broker::{Broker, BrokerOptions};
-use disk::{Choice, File, Method, RealDisk};
+use disk::{File, RealDisk};
 use engine::EngineOptions;
 use journal::JournalOptions;
 use model::{
     Command, Destination, End, LinkId, ListCommand, Nanos, NewMessage, Output, Persistence,
     QueueName, Refusal, Reply, SessionId, Settlement, StorePolicy, Subscription, SubscriptionName,
 };
+use support::{open_disk, work_once};
 use testkit::Directory;
 
 const ONE: SessionId = SessionId(1);
@@ -42,7 +45,7 @@ impl Store {
     /// One that keeps no body in memory.
     fn empty(name: &str, sizes: Sizes) -> Self {
         let directory = Directory::new(name);
-        let disk = RealDisk::open(&directory.0, Choice::Force(Method::Buffered)).unwrap();
+        let disk = open_disk(&directory.0);
         let broker = open(&disk, sizes);
         let mut store = Self { directory, disk, broker, now: Nanos::from_secs(2_000_000_000) };
         // The log prepares room.
@@ -132,16 +135,8 @@ impl Store {
 
     /// Performs writes and chores until there is nothing to do; reads nothing back.
     fn rest(&mut self) {
-        loop {
-            if let Some(write) = self.broker.poll_write(self.now) {
-                let result = write.perform(&self.disk);
-                self.broker.handle_write(self.now, write, result).unwrap();
-            } else if let Some(chore) = self.broker.poll_chore(self.now) {
-                self.broker.handle_chore(self.now, chore.perform(&self.disk)).unwrap();
-                self.broker.check();
-            } else {
-                return;
-            }
+        while work_once(&mut self.broker, &self.disk, self.now) {
+            self.broker.check();
         }
     }
 

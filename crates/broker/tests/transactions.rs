@@ -3,14 +3,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod support;
+
 use broker::{Broker, BrokerOptions};
-use disk::{Choice, File, Method, RealDisk};
+use disk::{File, RealDisk};
 use engine::EngineOptions;
 use journal::JournalOptions;
 use model::{
     Command, Destination, LinkId, Nanos, NewMessage, Output, Persistence, QueueName, Reply,
     SessionId, Settlement, StorePolicy, TransactionId,
 };
+use support::{open_disk, small_log, work_once};
 use testkit::Directory;
 
 const SESSION: SessionId = SessionId(1);
@@ -29,7 +32,7 @@ impl Store {
     }
 
     fn open_with(directory: &Directory, options: BrokerOptions) -> Self {
-        let disk = RealDisk::open(&directory.0, Choice::Force(Method::Buffered)).unwrap();
+        let disk = open_disk(&directory.0);
         let (broker, _) = Broker::open(&disk, options).unwrap();
         let mut store = Self { disk, broker };
         store.broker.open_session(SESSION);
@@ -63,12 +66,10 @@ impl Store {
 
     fn settle(&mut self, outputs: &mut Vec<Output>) {
         loop {
-            if let Some(write) = self.broker.poll_write(NOW) {
-                let result = write.perform(&self.disk);
-                self.broker.handle_write(NOW, write, result).unwrap();
-            } else if let Some(chore) = self.broker.poll_chore(NOW) {
-                self.broker.handle_chore(NOW, chore.perform(&self.disk)).unwrap();
-            } else if self.broker.poll_timeout().is_some_and(|due| due <= NOW) {
+            if work_once(&mut self.broker, &self.disk, NOW) {
+                continue;
+            }
+            if self.broker.poll_timeout().is_some_and(|due| due <= NOW) {
                 self.broker.handle_timeout(NOW, outputs);
             } else {
                 break;
@@ -109,13 +110,7 @@ impl Store {
 
 fn options() -> BrokerOptions {
     let policy = StorePolicy::Always;
-    let journal = JournalOptions {
-        segment_bytes: 64 * 1024,
-        extent_bytes: 16 * 1024,
-        reserve_bytes: 64 * 1024,
-        frame_payload_bytes_max: 4096,
-        ..JournalOptions::new(policy)
-    };
+    let journal = small_log(policy);
     BrokerOptions { engine: EngineOptions::new(policy), journal: journal.with_transactions() }
 }
 
