@@ -16,6 +16,7 @@ use std::sync::{Mutex, MutexGuard};
 use disk::{Choice, File, Method, RealDisk};
 use journal::{Journal, JournalOptions, OldFrames, Recover};
 use model::{Durability, LiveRecords, Lsn, Nanos, StorePolicy};
+use testkit::Rng;
 
 const FRAMES: u64 = 5_000;
 
@@ -189,9 +190,9 @@ impl Shared<'_> {
 
     /// Reads back live and written frames, over and over.
     fn read(&self, seed: u64) -> u64 {
-        let (mut at, mut count) = (seed, 0);
+        let (mut rng, mut count) = (Rng::new(seed), 0);
         while !self.is_done() {
-            at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let at = rng.draw();
             let mut log = self.log();
             let written = log.journal.durable().written;
             let within = log.live.partition_point(|lsn| *lsn <= written);

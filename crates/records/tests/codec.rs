@@ -11,6 +11,7 @@ use records::{
     Place, RecordError, RecordView, Records, SendIdView, Standing, StoredState, ValueView,
     describe, encode,
 };
+use testkit::Rng;
 
 #[test]
 fn record_kinds_round_trip() {
@@ -210,9 +211,9 @@ fn own_policy_records_match_the_format() {
 /// Any rules, with values drawn at random, small ones and large ones.
 #[test]
 fn own_policies_round_trip() {
-    let mut random = 1_u64;
+    let mut rng = Rng::new(1);
     let mut next = || {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let random = rng.draw();
         (random >> 1) >> (random >> 58)
     };
     for _ in 0..20_000 {
@@ -321,7 +322,7 @@ fn records_read_well() {
 /// Damage that a checksum missed, or a foreign file, must be refused, not crash the server.
 #[test]
 fn arbitrary_bytes_are_taken_or_refused() {
-    let mut random = 1_u64;
+    let mut rng = Rng::new(1);
     let (mut taken, mut refused) = (0, 0);
     for round in 0..20_000 {
         let (mut chunk, mut frame) = (Vec::new(), Vec::new());
@@ -343,9 +344,8 @@ fn arbitrary_bytes_are_taken_or_refused() {
         }
         for _ in 0..round % 4 {
             for bytes in [&mut chunk, &mut frame] {
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let place = (random >> 33) as usize % bytes.len();
-                bytes[place] = (random >> 20) as u8;
+                let place = rng.index(bytes.len());
+                bytes[place] = rng.draw() as u8;
             }
         }
         match recover(&chunk, &frame) {
