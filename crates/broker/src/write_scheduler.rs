@@ -1,7 +1,7 @@
 //! Decides when a write of the log begins, and which thread performs it.
 //!
 //! The scheduler is pure: it holds no thread and reads no clock. The server and the simulation ask
-//! it at the end of each turn. Its rules:
+//! it after each step, before the last reactor sleeps, and after each write. Its rules:
 //!
 //! | frames that wait to be written | when their write begins |
 //! |---|---|

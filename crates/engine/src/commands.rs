@@ -1,4 +1,4 @@
-//! Commands and timers: besides dispatch, the only methods of [`crate::Engine`].
+//! Methods of [`crate::Engine`] by family; `engine.rs` and `consequences.rs` have the rest.
 
 mod admission;
 mod batch;

@@ -2,8 +2,8 @@
 //!
 //! The order is: [`Engine::load`] each chunk of the snapshot, [`Engine::replay`] each frame after
 //! the snapshot's begin, ascending, [`Engine::restore_body`] the frames from before it, in any
-//! order, then [`Engine::finish_recovery`]. `replay` is in `recovery_chain.rs`. Nothing else may be
-//! called in between. Every error means that the log and the snapshot do not fit together or are
+//! order, then [`Engine::finish_recovery`]. All four are in `commands/recover.rs`. Nothing else may
+//! be called in between. Every error means that the log and the snapshot do not fit together or are
 //! damaged: the engine is then good for nothing.
 
 pub(crate) mod chain;

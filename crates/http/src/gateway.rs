@@ -51,7 +51,7 @@ impl ConnectionPermit for () {
 }
 
 /// Sessions of the engine for tasks of the same process. Every answer comes when the log is as
-/// durable as it depends on (rule 3). A future that is dropped gives up its wait.
+/// durable as it depends on. A future that is dropped gives up its wait.
 pub trait Gateway: Clone + Send + Sync + 'static {
     /// The stream that a subscriber of a topic reads from; dropping it ends the subscription.
     type Events: Events;

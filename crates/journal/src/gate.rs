@@ -1,4 +1,4 @@
-//! The gate: no output leaves before the position it depends on is durable (rule 3).
+//! The gate: no output leaves before the position it depends on is durable.
 
 use std::collections::VecDeque;
 

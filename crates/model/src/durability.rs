@@ -1,4 +1,4 @@
-//! How durable a thing is, and which position an output waits for (rules 1 and 3 of the design).
+//! How durable a thing is, and which position an output waits for.
 
 use core::cmp::Ordering;
 

@@ -1,7 +1,7 @@
 //! A broker behind sockets: threads, clock, signals, configuration and the loop.
 //!
 //! ```text
-//!  reactor (one a core at most)           committers (two)     housekeeper (one)
+//!  reactor (two at most by default)       committers (two)     housekeeper (one)
 //!    wait    epoll, timers, waker            wait for a batch     wait for a chore
 //!    read    sockets -> input               write and sync       fill, snapshot, compact
 //!    step    LOCK: sessions, broker         LOCK: complete       LOCK: complete

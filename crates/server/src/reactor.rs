@@ -1,10 +1,9 @@
 //! One reactor: a thread that owns some connections and serves them in turns.
 //!
-//! [`Reactor::turn`] is the whole server in five lines. Its order is rule 3 of the design. The
-//! commands of a turn become frames, and the frames are written and synced. After that the gate of
-//! each connection lets out the replies that depend on them. A reactor that does not write itself
-//! goes on to other turns; its gates open when a committer has published how durable the log has
-//! become.
+//! [`Reactor::turn`] is the whole server in five lines. The commands of a turn become frames, and
+//! their replies wait behind the gates of their connections. Most frames are written when the last
+//! reactor falls asleep: at the begin of a later turn, by it or by a committer. The gates open once
+//! the hub has published how durable the log has become.
 
 use std::collections::VecDeque;
 
@@ -138,7 +137,7 @@ impl<'a> Reactor<'a> {
         self.wait()?; //             for sockets, timers, completed writes and other threads
         self.read(); //              sockets -> input, without the lock
         let commit = self.step(); // input -> commands -> broker -> frames and replies, locked
-        self.write(commit)?; //      frames -> disk, and the sync, unless a committer does it
+        self.write(commit)?; //      an eager write -> disk; `wait` begins all others
         self.release(); //           replies whose frames are durable -> sockets
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Producers: opening one, and storing messages in a queue or in all subscriptions of a topic.
+//! Drafts: records of new messages that are not in their queues yet.
 //!
 //! A message is stored in two steps. First its records go into the open frame and it is *drafted*;
 //! then it is *admitted* to its queue. Between the two all can be taken back, which is how a
