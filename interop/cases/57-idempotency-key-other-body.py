@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An idempotency key, or a send id of AMQP, that comes again with another message.
+"""An idempotency key, or a deduplication id of AMQP, that comes again with another message.
 
 Reports: jcagarcia/grape-idempotency#13, josipmusa/idempotency4j#12, novuhq/novu PR 4531; the draft
 of the header (2.7) asks for 422. Dunlin answered 201 with the number of the first message, and the

@@ -186,7 +186,7 @@ pub(crate) struct Memory {
     /// Messages with a paged-out body.
     pub(crate) paged_out: u64,
     /// How many bodies have been paged out so far.
-    pub(crate) went: u64,
+    pub(crate) paged_out_total: u64,
     /// Those with bodies in line, by the magnitude of the bytes of all that may leave.
     pub(crate) large_owners: BTreeSet<(u32, BodyOwner)>,
     /// Messages with frames that could not be read back at the last look, about in the order of
@@ -220,7 +220,7 @@ pub(crate) struct BodyRef<'b> {
     pub(crate) spilled: Option<NonZeroU64>,
 }
 
-/// The bodies of one keeper that are here and may leave.
+/// The bodies of one owner that are here and may leave.
 #[derive(Debug, Default)]
 pub(crate) struct ResidentBodies {
     /// The last is the first to leave. Some may be gone, or here twice; those are missing that

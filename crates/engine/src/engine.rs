@@ -239,7 +239,7 @@ impl Engine {
         let outcome = if is_late {
             Outcome::refused(Refusal::NoSuchTransaction)
         } else if let Some(lack) = lack {
-            self.pace(slot, command, lack, floor, effects)
+            self.block_or_refuse(slot, command, lack, floor, effects)
         } else {
             self.do_now(slot, command, effects)
         };

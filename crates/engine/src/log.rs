@@ -26,7 +26,7 @@ pub(crate) struct FrameWriter {
     spent: CallUsage,
 }
 
-/// The part of the room at the begin of a call that the call has used.
+/// The part of the room at the start of a call that the call has used.
 #[derive(Clone, Copy, Debug, Default)]
 struct CallUsage {
     /// Of the frames that have ended.
@@ -43,7 +43,7 @@ struct Chain {
     first: Lsn,
     /// How many frames were there before it.
     frames: usize,
-    /// The begin of the open frame's Chained record, in bytes of [`Effects::records`].
+    /// The start of the open frame's Chained record, in bytes of [`Effects::records`].
     head: usize,
 }
 

@@ -328,7 +328,7 @@ impl Harness {
     fn delivered(&mut self, key: Key, id: MessageId) {
         let message = self.messages[&id];
         assert_eq!(message.state, State::Ready, "{id} is delivered when it is ready");
-        let has_credit_consumer = match self.consumers.get_mut(&key).unwrap() {
+        let is_credit_consumer = match self.consumers.get_mut(&key).unwrap() {
             Consumer::Feed { limit, delivered } => {
                 *delivered += 1;
                 assert!(delivered <= limit);
@@ -340,10 +340,10 @@ impl Harness {
             }
         };
         if let Some(group) = message.group {
-            self.check_group(key, id, group, has_credit_consumer);
+            self.check_group(key, id, group, is_credit_consumer);
             let owner = if message.ends { Owner::Session(key.0) } else { Owner::Consumer(key) };
             self.seen.saw(if message.ends { "ended" } else { "went on" });
-            if has_credit_consumer {
+            if is_credit_consumer {
                 self.owners.insert(group, owner);
             }
         }
@@ -355,7 +355,7 @@ impl Harness {
         key: Key,
         id: MessageId,
         group: &'static str,
-        has_credit_consumer: bool,
+        is_credit_consumer: bool,
     ) {
         let of_group = |(_, other): &(&MessageId, &Message)| other.group == Some(group);
         for (other, message) in self.messages.iter().filter(of_group) {
@@ -372,7 +372,7 @@ impl Harness {
             }
             None => {
                 assert_eq!(holders.next(), None, "nobody holds a message of {group}");
-                if has_credit_consumer { "to a new owner" } else { "received" }
+                if is_credit_consumer { "to a new owner" } else { "received" }
             }
         };
         self.seen.saw(seen);

@@ -15,7 +15,7 @@ pub(crate) struct Portions {
     pub(crate) count: u64,
     /// The verb for the work.
     word: &'static str,
-    /// The begin of the next portion.
+    /// The start of the next portion.
     pub(crate) until: Option<PageEnd>,
 }
 

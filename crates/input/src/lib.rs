@@ -27,7 +27,7 @@ const KEPT_BYTES_MAX: usize = 4 * 1024;
 #[derive(Debug, Default)]
 pub struct InputBuffer {
     bytes: Vec<u8>,
-    /// The begin of the unread ones; never beyond the end.
+    /// The start of the unread ones; never beyond the end.
     start: usize,
 }
 

@@ -8,7 +8,7 @@ pub(crate) struct AlignedBuffer {
     /// Has room for one block more than was asked for; never grows in place, since a move would
     /// lose the alignment.
     memory: Vec<u8>,
-    /// The begin of the bytes in it.
+    /// The start of the bytes in it.
     start: usize,
 }
 

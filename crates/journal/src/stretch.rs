@@ -11,7 +11,7 @@ use model::Lsn;
 use crate::BLOCK_BYTES;
 use crate::format::{Epoch, FRAME_HEADER_BYTES, Frame, KIND_CHANGES, Life, Mark, u32_at, u64_at};
 
-/// Bytes of a segment, from the begin of a block on.
+/// Bytes of a segment, from the start of a block on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stretch<'a> {
     pub(crate) bytes: &'a [u8],
@@ -30,7 +30,7 @@ pub(crate) enum Found {
     },
     /// The bytes end within it: it, or the mark before it, begins there and has so many.
     Cut {
-        /// The offset of its begin.
+        /// The offset of its start.
         at: usize,
         /// Its bytes, at least.
         bytes: usize,

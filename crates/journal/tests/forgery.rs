@@ -64,7 +64,7 @@ impl Forged {
     }
 }
 
-/// A value of which the batch has `mark` at the begin of its second block.
+/// A value of which the batch has `mark` at the start of its second block.
 fn value_with(mark: Forged) -> Vec<u8> {
     let mut value = vec![b'.'; BLOCK - VALUE_AT];
     value.extend_from_slice(&mark.bytes());

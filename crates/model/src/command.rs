@@ -36,7 +36,7 @@ pub enum Command {
     },
     /// Store a message at the destination of a producer. In a transaction it is stored when that
     /// commits. → `Stored`; `Done` in a transaction, or if no subscription takes it; `Refused`,
-    /// which dooms the transaction
+    /// which makes the transaction rollback-only
     Put {
         /// A producer that was opened.
         link: LinkId,

@@ -59,7 +59,7 @@ pub struct Expiry {
     pub after: Nanos,
 }
 
-/// The keeper of a subscription, which lasts while that is there.
+/// The owner of a subscription, which lasts while its owner is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubscriptionOwner {
     /// Its consumers.

@@ -1,7 +1,7 @@
 //! The name that a sender gave a message, as a record says it.
 //!
 //! ```text
-//! SendId   20 · flags (bit 0 to a topic, bit 1 fingerprint) · its name bytes · send id bytes
+//! SendId   20 · flags (bit 0 to a topic, bit 1 fingerprint) · its name bytes · deduplication id bytes
 //!             · message varint · copies varint of at most 2^32 - 1 · seen at u64
 //!             · fingerprint u64 when flagged
 //! ```
@@ -70,9 +70,9 @@ impl<'a> SendIdView<'a> {
         }
         let (to_topic, has_fingerprint) = (flags & 1 != 0, flags & 2 != 0);
         let to = text(reader, "destination")?;
-        let id = text(reader, "send id")?;
+        let id = text(reader, "deduplication id")?;
         if id.len() > limits::SEND_ID_BYTES_MAX {
-            return Err(RecordError::Invalid("send id"));
+            return Err(RecordError::Invalid("deduplication id"));
         }
         let message = MessageId(number(reader)?);
         let (copies, at) = (reader.small()?, Nanos(reader.fixed()?));

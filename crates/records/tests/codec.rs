@@ -190,7 +190,7 @@ fn send_id_records_match_the_format() {
     bytes.clear();
     encode(&RecordView::SendId(SendIdView { id: &too_long, ..send_id(false) }), &mut bytes);
     let decoded: Vec<_> = describe(&bytes).collect();
-    assert_eq!(decoded, [Err(RecordError::Invalid("send id"))]);
+    assert_eq!(decoded, [Err(RecordError::Invalid("deduplication id"))]);
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn fields_that_cannot_be_are_refused() {
         (&[1, 0b0000, 1, 0, 0], RecordError::Invalid("durability")),
         (&[11, 0b10, 1, b'k', 0], RecordError::Invalid("flags")),
         (&[20, 4, 1, b'q', 1, b'i', 1, 1], RecordError::Invalid("flags")),
-        (&[20, 0, 1, b'q', 1, 0xff, 1, 1], RecordError::Invalid("send id")),
+        (&[20, 0, 1, b'q', 1, 0xff, 1, 1], RecordError::Invalid("deduplication id")),
         (&[20, 0, 1, b'q', 1, b'i', 0, 1], RecordError::Invalid("number")),
         (&[13, 0b1000, 1, b'k'], RecordError::Invalid("flags")),
         (&[13, 0b110, 1, b'k', 0, 0, 0, 0, 0, 0, 0, 0], RecordError::Invalid("flags")),

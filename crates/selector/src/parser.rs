@@ -37,7 +37,7 @@ pub(crate) enum Fields {
     Unchecked,
 }
 
-/// An expression that has been read: its type, its form and its begin.
+/// An expression that has been read: its type, its form and its start.
 #[derive(Clone, Copy, Debug)]
 struct Operand<'t> {
     kind: Kind,

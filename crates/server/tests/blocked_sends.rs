@@ -75,7 +75,7 @@ const FULL: &str = "-OOM queue default is full: max-messages=1; receive and sett
                     or let it hold more";
 
 #[test]
-fn send_past_pace_max_is_refused() {
+fn send_past_block_timeout_is_refused() {
     let server = start(Config { block_timeout: Some(Duration::from_millis(1)), ..narrow() });
     let (mut first, mut second) = senders(&server);
     assert_eq!(first.put("a"), "INSERTED 1");
@@ -150,7 +150,7 @@ fn stop_ends_blocked_sends() {
 }
 
 #[test]
-fn target_age_needs_pace_or_reject() {
+fn target_age_needs_block_or_reject() {
     let age_with = |when_full, name: Option<&str>| {
         let target_age = Some(Nanos::from_secs(2));
         let bounds = QueueBounds { when_full, target_age, ..QueueBounds::default() };

@@ -34,7 +34,7 @@ const RETIRED: [(&str, &str); 56] = [
     ("Wording", "ReplyFormat"),
     ("attempts_max", "max_delivery_attempts"),
     ("doomed", "rollback_only or expired_members"),
-    ("dooms", "expires_members"),
+    ("dooms", "makes_rollback_only"),
     ("errand", "follow_up"),
     ("errands", "follow_ups"),
     ("forsake_record", "abandon_record"),

@@ -2,19 +2,19 @@
 //!
 //! It reads frames, asks the engine, and words the results. Answers come at two moments. A reply of
 //! the engine is handed over at once ([`Connection::handle_reply`]), in the engine's order. It
-//! becomes an [`Event`] that is told ([`Connection::emit`]) once all that it depends on is durable.
-//! An event that depends on less may be told before an earlier one. So every count of things on the
-//! wire (delivery-ids, windows, credit) is assigned when it is told.
+//! becomes an [`Event`] that is emitted ([`Connection::emit`]) once all that it depends on is
+//! durable. An event that depends on less may be emitted before an earlier one. So every count of
+//! things on the wire (delivery-ids, windows, credit) is assigned when it is emitted.
 //!
 //! Answers that order others (begin, attach, detach, end, close) depend on all that any reply has
-//! depended on so far. They are told in the order in which they were asked for. An answer that
+//! depended on so far. They are emitted in the order in which they were asked for. An answer that
 //! needs an order but no engine asks the engine for nothing: it forgets a producer that never was.
 //!
 //! ```text
 //!   Header -> SaslInit -> SaslResponse -> AmqpHeader -> Open -> Identifying -> Ready
 //!     |                                                  ^
 //!     +--------------------------------------------------+  without SASL
-//!   Ready -> Leaving           the peer closes; what is under way is told, then our close
+//!   Ready -> Leaving           the peer closes; what is under way is emitted, then our close
 //!   any   -> Closing -> Closed we close; whatever comes is ignored until the peer's close
 //! ```
 
@@ -435,7 +435,7 @@ impl Connection {
                 length
             }
             Err(error) => {
-                // The begin of the next frame cannot be known.
+                // The start of the next frame cannot be known.
                 self.fail(error.into(), out);
                 input.len()
             }

@@ -47,7 +47,7 @@ const COUNT: usize = Section::Footer as usize + 1;
 /// The offset of each section. It ends where the next one begins, and an absent one is empty.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sections {
-    /// The begin of each section, and at last the end of the message.
+    /// The start of each section, and at last the end of the message.
     starts: [usize; COUNT + 1],
     /// How many of these are known.
     known: usize,

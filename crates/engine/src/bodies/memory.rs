@@ -84,7 +84,7 @@ impl Memory {
             movable: 0,
             fixed: 0,
             paged_out: 0,
-            went: 0,
+            paged_out_total: 0,
             large_owners: BTreeSet::new(),
             unwritten: VecDeque::new(),
             passed_over: Vec::new(),
@@ -127,7 +127,7 @@ impl Memory {
         u64::BITS - (bytes / self.fat_bytes).leading_zeros()
     }
 
-    /// Weighs a keeper again after the bodies that may leave it have changed.
+    /// Weighs an owner again after the bodies that may leave it have changed.
     fn weigh(&mut self, owner: BodyOwner, residents: &mut ResidentBodies) {
         let magnitude = self.magnitude(residents);
         let before = core::mem::replace(&mut residents.magnitude, magnitude);
@@ -229,7 +229,7 @@ impl Bodies {
         }
         let Stored::Here(body) = kept.stored else {
             self.memory.paged_out += 1;
-            self.memory.went += 1;
+            self.memory.paged_out_total += 1;
             return;
         };
         let bytes = charge(body.len());
@@ -442,12 +442,12 @@ impl Bodies {
         self.memory.spilling.vacate(lies.filter(|_| !is_shared));
     }
 
-    /// Evicts the last body in a keeper's line. It waits elsewhere if it cannot leave yet: its
+    /// Evicts the last body in an owner's line. It waits elsewhere if it cannot leave yet: its
     /// frame may have been stored anew, or a command awaits the body.
     pub(crate) fn page_out_last(&mut self, owner: BodyOwner, store: &mut MessageStore) {
         let mut last = None;
         self.change_residents(owner, |residents| last = residents.line.pop_back(), store);
-        let id = last.expect("invariant: a keeper that is asked has bodies in line");
+        let id = last.expect("invariant: an owner that is asked has bodies in line");
         let Some(kept) = self.resident(owner, id, store) else { return };
         let (bytes, spilled) = (kept.stored.len(), kept.spilled);
         if !self.is_written(&kept) {
@@ -486,7 +486,7 @@ impl Bodies {
         store.messages.insert(name.0, message);
     }
 
-    /// The body of that name, if it is of this keeper, here, and may leave.
+    /// The body of that name, if it is of this owner, here, and may leave.
     fn resident<'e>(
         &'e self,
         owner: BodyOwner,
@@ -551,11 +551,11 @@ impl Bodies {
             assert_eq!((*count, *bytes), found, "bodies of {owner:?} are counted");
             assert!(line.len() <= 2 * count + STALE_MAX, "lines are short");
             let magnitude = self.memory.magnitude(counted);
-            assert_eq!(magnitude, *weighed, "keepers are weighed");
+            assert_eq!(magnitude, *weighed, "owners are weighed");
             let is_large = self.memory.large_owners.contains(&(magnitude, owner));
-            assert_eq!(is_large, magnitude > 0, "keepers with bodies are known");
+            assert_eq!(is_large, magnitude > 0, "owners with large bodies are known");
         }
-        assert!(residents.is_empty(), "bodies are of keepers");
+        assert!(residents.is_empty(), "bodies have owners");
         self.check_sharing(store);
         self.check_spilling(store);
     }

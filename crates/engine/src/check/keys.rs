@@ -21,10 +21,10 @@ impl Keyspace {
             "expired members in {name}"
         );
         assert!(lifetime.at.is_none() || queue.is_list(), "{name} is a list while it is to go");
-        let is_expired_member = queue.index.counts.expired_members > 0;
+        let has_expired_members = queue.index.counts.expired_members > 0;
         assert_eq!(
             lifetime.over.is_some(),
-            is_expired_member,
+            has_expired_members,
             "{name} is over while some of it is left"
         );
         let is_plain = lifetime == ListLifetime::default() || queue.role == Role::Named;

@@ -37,7 +37,7 @@ impl Engine {
     }
 
     /// A command that there is no place or no memory for waits, or is refused.
-    pub(crate) fn pace(
+    pub(crate) fn block_or_refuse(
         &mut self,
         by: SessionSlot,
         command: Command,

@@ -50,7 +50,7 @@ impl Engine {
     /// How often a body has left memory, or come into a queue from elsewhere without being in it.
     #[must_use]
     pub fn paged_out_total(&self) -> u64 {
-        self.bodies.memory.went
+        self.bodies.memory.paged_out_total
     }
 
     /// True if any message's body has left memory: an answer may then name it in place of its

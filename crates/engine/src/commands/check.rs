@@ -393,10 +393,10 @@ impl Engine {
         let waiting = consumers().filter(|consumer| consumer.wait.is_some());
         let credit_consumers =
             || sessions().flat_map(|session| session.links.credit_consumers.values());
-        let has_credit_consumer =
+        let waiting_credit_consumers =
             credit_consumers().filter(|credit_consumer| credit_consumer.ticket().is_some()).count();
         assert_eq!(
-            (waiting.count() + has_credit_consumer) as u64,
+            (waiting.count() + waiting_credit_consumers) as u64,
             self.store.totals.waiting,
             "consumers that wait"
         );
@@ -414,7 +414,11 @@ impl Engine {
         let waits = consumers().filter(|consumer| consumer.wait.is_some());
         let entered: usize = waits.map(|consumer| consumer.watched.len()).sum();
         let entries: u64 = self.store.queues.iter().map(|(_, queue)| queue.waiting_count()).sum();
-        assert_eq!(entries, (entered + has_credit_consumer) as u64, "places of those who wait");
+        assert_eq!(
+            entries,
+            (entered + waiting_credit_consumers) as u64,
+            "places of those who wait"
+        );
     }
 }
 

@@ -155,8 +155,8 @@ impl Engine {
     }
 
     fn give(&mut self, key: ConsumerKey, id: MessageId, effects: &mut Effects) {
-        let has_credit_consumer = self.sessions.credit_consumer(key).is_some();
-        if has_credit_consumer {
+        let is_credit_consumer = self.sessions.credit_consumer(key).is_some();
+        if is_credit_consumer {
             self.move_to_hold(key, id);
             self.sessions.own_group(key, id, &mut self.store);
         } else {
@@ -168,7 +168,7 @@ impl Engine {
         let (after, reply) = self.delivered(Some(key.link), id);
         let charge = if let Reply::Delivered(delivery) = &reply { delivery.charge } else { 0 };
         effects.reply(self.sessions.at(key.session).identity.id, after, reply);
-        if has_credit_consumer {
+        if is_credit_consumer {
             self.sessions.record_delivery(key, charge, &mut self.store, &self.log, effects);
         }
     }

@@ -140,7 +140,7 @@ impl Engine {
         }
     }
 
-    /// The time of a list is over: its messages are expired members.
+    /// The time of a list is over: its ready messages become expired members.
     pub(crate) fn end_list(&mut self, slot: QueueSlot) {
         let (above, below) = (self.store.next.front, self.store.next.message);
         let queue = self.store.queues.at_mut(slot);

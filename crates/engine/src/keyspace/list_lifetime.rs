@@ -75,7 +75,7 @@ impl Keyspace {
         self.stale.contains(&store.queues.at(slot).name)
     }
 
-    /// Dooms those ready messages of a queue that are over, as the log has it.
+    /// Makes those ready messages of a queue that are over expired members, as the log has it.
     pub(crate) fn expire_again(
         &mut self,
         slot: QueueSlot,

@@ -615,5 +615,5 @@ fn fill<K: Ord, V>(now: &mut BTreeMap<K, V>, older: BTreeMap<K, V>) -> u64 {
 /// Bytes of envelopes of one Shared record: the rest goes into another, with the body again.
 const ENVELOPES_BYTES_MAX: usize = 256 * 1024;
 
-/// The begin of the names of queues that hold messages of lost subscriptions.
+/// The prefix of the names of queues that hold messages of lost subscriptions.
 const SALVAGED: &str = "salvaged";

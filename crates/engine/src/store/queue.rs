@@ -195,7 +195,7 @@ impl Queue {
         }
     }
 
-    /// True if messages stored in it are never journalled, whether or not the sender asks for it.
+    /// True if messages stored in it are never journalled, whatever their sender asks.
     pub(crate) fn is_memory_only(&self) -> bool {
         match self.role {
             Role::Named | Role::Subscription { durable: true, .. } => false,
@@ -312,11 +312,11 @@ impl Counts {
         }
     }
 
-    pub(crate) fn subtract(&mut self, state: State, priority: u32, expired_members: bool) {
-        let count = if expired_members { &mut self.expired_members } else { self.of(state) };
+    pub(crate) fn subtract(&mut self, state: State, priority: u32, is_expired_member: bool) {
+        let count = if is_expired_member { &mut self.expired_members } else { self.of(state) };
         assert!(*count > 0, "a message leaves a state that none is in");
         *count -= 1;
-        if state == State::Ready && priority < URGENT_BELOW && !expired_members {
+        if state == State::Ready && priority < URGENT_BELOW && !is_expired_member {
             self.urgent -= 1;
         }
     }
@@ -335,10 +335,10 @@ impl Counts {
     }
 
     /// So many are over in one of the queues that this sums.
-    pub(crate) fn expire_some(&mut self, expired_members: &Self) {
-        self.urgent -= expired_members.urgent;
-        self.ready -= expired_members.ready;
-        self.expired_members += expired_members.ready;
+    pub(crate) fn expire_some(&mut self, expired: &Self) {
+        self.urgent -= expired.urgent;
+        self.ready -= expired.ready;
+        self.expired_members += expired.ready;
     }
 
     pub(crate) fn plus(&self, other: &Self) -> Self {

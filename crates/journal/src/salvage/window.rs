@@ -14,7 +14,7 @@ pub(super) struct Window<'a, D: Disk> {
     file: D::File,
     /// Length of the file.
     bytes: u64,
-    /// The begin of the stretch.
+    /// The start of the stretch.
     from: u64,
     stretch: Vec<u8>,
     /// The begins of the blocks that could not be read.

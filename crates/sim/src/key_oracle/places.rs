@@ -80,7 +80,7 @@ impl Places {
         self.bounds.is_bounded() && !self.bounds.holds_off()
     }
 
-    fn paces(&self) -> bool {
+    fn blocks(&self) -> bool {
         self.bounds.when_full == WhenFull::Block
     }
 }
@@ -172,7 +172,7 @@ impl KeyOracle {
             self.lack(list, *demand).is_some() || self.may_be_slow(list) || self.is_awaited(list)
         };
         asked.meant == Meant::Command
-            && self.places.paces()
+            && self.places.blocks()
             && demands.values().all(|demand| demand.stored.exceeds(bounds).is_none())
             && demands.iter().any(lacks)
     }
@@ -355,7 +355,7 @@ impl KeyOracle {
         let is_behind = || self.is_awaited(list) && bounds.first() == Some(full.bound);
         let is_named = lack == Some(full.bound) || is_slow && self.may_be_slow(list) || is_behind();
         assert!(is_named, "{full} to {said}, though it lacks {lack:?}");
-        if !self.places.paces() || asked.meant != Meant::Command {
+        if !self.places.blocks() || asked.meant != Meant::Command {
             return;
         }
         let (ticket, lined) = waited.unwrap_or_else(|| panic!("{full} to who could wait: {said}"));

@@ -229,7 +229,7 @@ impl Oracle {
 }
 
 impl Transaction {
-    /// True if a part of it was taken; one that was not dooms it.
+    /// True if a part of it was taken; one that was not makes it rollback-only.
     fn is_taken(&mut self, reply: &Reply) -> bool {
         let may_be_taken = !self.is_ending || *reply == TRANSACTION_FAILED;
         assert!(may_be_taken, "{reply:?} to a part of a transaction that ends: {self:?}");
