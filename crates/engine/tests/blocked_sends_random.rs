@@ -1,6 +1,6 @@
-//! Random senders to narrow queues that block them: no queue ever holds too much, no send overtakes,
-//! none is forgotten, and none waits if there is a place. In half of the worlds bodies leave memory
-//! at once, and a sender that inserts behind an element has to have it back.
+//! Random senders to narrow queues that block them. No queue ever holds too much, no send
+//! overtakes, none is forgotten, and none waits if there is a place. In half of the worlds bodies
+//! leave memory at once, and a sender that inserts behind an element has to have it back.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 mod support;

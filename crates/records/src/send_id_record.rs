@@ -1,9 +1,9 @@
 //! The name that a sender gave a message, as a record says it.
 //!
 //! ```text
-//! SendId   20 · flags (bit 0 to a topic, bit 1 fingerprint) · its name bytes · deduplication id bytes
-//!             · message varint · copies varint of at most 2^32 - 1 · seen at u64
-//!             · fingerprint u64 when flagged
+//! SendId   20 · flags (bit 0 to a topic, bit 1 fingerprint) · its name bytes
+//!             · deduplication id bytes · message varint · copies varint of at most 2^32 - 1
+//!             · seen at u64 · fingerprint u64 when flagged
 //! ```
 //! It is in the frame of the message that was stored first under that id, or in the same chain, and
 //! in every snapshot while it is remembered. Texts are UTF-8. *Message* is the first of those that
