@@ -1,12 +1,11 @@
 //! Random commands to our session and engine and to the real Redis: the same answers, byte for
 //! byte, whichever side of a list is the queue's head.
 
-use resp::{Options, Side};
-use testkit::Rng;
-
 use crate::comparison::{Order, Pair};
+use crate::random::Rng;
 use crate::real::Redis;
 use crate::runs::burst;
+use resp::{Options, Side};
 
 const KEYS: [&str; 4] = ["a", "b", "c", "ä:1"];
 const ELEMENTS: [&str; 6] = ["x", "y", "z", "1", "\"\"", "\"x y\\r\\n\""];

@@ -10,6 +10,7 @@ mod hostile;
 mod limits;
 mod ours;
 mod protection;
+mod random;
 mod real;
 mod runs;
 mod scripts;

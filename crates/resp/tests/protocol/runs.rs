@@ -1,12 +1,11 @@
 //! Commands that stand one behind the other and are alike are asked of the engine at once. For all
 //! rules of a list and all waiting clients, each is answered as if it had come alone.
 
+use crate::ours::Ours;
+use crate::random::Rng;
 use engine::{EngineOptions, QueuePolicies};
 use model::{Nanos, QueueBounds, QueuePolicy, StorePolicy, WhenFull};
 use resp::Options;
-use testkit::Rng;
-
-use crate::ours::Ours;
 
 const CONNECTIONS: u64 = 4;
 
