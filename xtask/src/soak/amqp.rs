@@ -40,7 +40,7 @@ impl Amqp {
         client.send = client.session.attach_producer(&place);
         client.ask = client.session.attach_coordinator();
         client.take = client.session.attach_consumer(&place, &Wanted::default());
-        while !client.session.is_ready() {
+        while !client.session.can_send(client.send, 0) || !client.session.can_send(client.ask, 0) {
             client.event()?;
         }
         Ok(client)
@@ -49,8 +49,10 @@ impl Amqp {
     /// The next event of the broker.
     fn event(&mut self) -> io::Result<Event> {
         loop {
+            // The session answers some frames itself: that goes before the next read.
+            let event = self.session.poll_event().map_err(ended)?;
             self.socket.write_all(&std::mem::take(&mut self.session.out))?;
-            if let Some(event) = self.session.poll_event().map_err(ended)? {
+            if let Some(event) = event {
                 return Ok(event);
             }
             let mut scratch = [0; 16 * 1024];
