@@ -183,11 +183,14 @@ impl Client {
         core::mem::replace(&mut self.unblock_by_error, false)
     }
 
-    /// All as it was when it connected, but for its number.
+    /// All as it was when it connected, but for its number. An answer that is skipped stays so,
+    /// as in Redis: RESET behind CLIENT REPLY SKIP has none.
     pub(crate) fn reset(&mut self) {
         self.name.clear();
         self.version = Version::default();
-        self.silence = Silence::None;
+        if self.silence != Silence::This {
+            self.silence = Silence::None;
+        }
         self.queued = None;
     }
 

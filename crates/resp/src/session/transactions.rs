@@ -157,7 +157,7 @@ impl Session {
         }
         let client = shared.clients.at_mut(self.slot);
         client.reset();
-        assert!(client.silence == Silence::None, "who is reset hears of it");
+        assert!(client.silence != Silence::All, "a client hears again after RESET");
         self.context(shared, out).answer().simple("RESET");
         Step::GoOn
     }

@@ -10,7 +10,6 @@ mod hostile;
 mod limits;
 mod ours;
 mod protection;
-mod random;
 mod real;
 mod runs;
 mod scripts;

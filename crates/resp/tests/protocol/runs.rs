@@ -1,11 +1,12 @@
 //! Commands that stand one behind the other and are alike are asked of the engine at once. For all
 //! rules of a list and all waiting clients, each is answered as if it had come alone.
 
-use crate::ours::Ours;
-use crate::random::Rng;
 use engine::{EngineOptions, QueuePolicies};
 use model::{Nanos, QueueBounds, QueuePolicy, StorePolicy, WhenFull};
 use resp::Options;
+use testkit::Rng;
+
+use crate::ours::Ours;
 
 const CONNECTIONS: u64 = 4;
 
@@ -62,8 +63,9 @@ impl Twins {
     }
 
     fn pass_time(&mut self, story: &str) {
-        // Clients that wait for a place or for memory go on by time.
-        self.0.iter_mut().for_each(|twin| twin.pass_time(Nanos::from_millis(100)));
+        // Clients that wait for a place or for memory go on by time. Each step takes a microsecond
+        // and the twins take different numbers of steps, so no sum of waits may end about here.
+        self.0.iter_mut().for_each(|twin| twin.pass_time(Nanos::from_millis(120)));
         self.compare(story);
     }
 
