@@ -9,7 +9,7 @@
 //! A fingerprint stands beside the name. A sender that sends another message under it has made a
 //! mistake. Without the fingerprint it would be told that its message is stored. It is refused.
 
-mod remembering;
+mod lookup;
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;

@@ -6,9 +6,9 @@
 
 pub(crate) mod deadlines;
 pub(crate) mod deleting;
-mod finding;
 pub(crate) mod list_lifetime;
 pub(crate) mod lists;
+mod lookup;
 pub(crate) mod naming;
 pub(crate) mod recovery;
 pub(crate) mod setting;

@@ -8,7 +8,7 @@
 
 pub(crate) mod batches;
 pub(crate) mod commit_waits;
-mod enlisting;
+mod parts;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
