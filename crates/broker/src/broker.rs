@@ -9,8 +9,8 @@ use journal::{
     OpenError, Readiness, Unwritten, Write,
 };
 use model::{
-    BrokerStatistics, Command, DeadLetterStatistics, LiveRecords, Lsn, MessageId, Nanos, Output,
-    SessionId, StorePolicy,
+    BrokerStatistics, Capacity, Command, DeadLetterStatistics, LiveRecords, Lsn, MessageId, Nanos,
+    Output, SessionId, StorePolicy,
 };
 
 use crate::explain::Explaining;
@@ -141,8 +141,8 @@ impl<F: Clone> Broker<F> {
         command: Command,
         outputs: &mut Vec<Output>,
     ) {
-        self.tell_room();
-        self.engine.handle(now, session, command, &mut self.effects);
+        let capacity = self.begin_call();
+        self.engine.handle(now, session, command, capacity, &mut self.effects);
         self.commit_effects(now, outputs);
         self.commit_awaiting(now, outputs);
     }
@@ -158,8 +158,8 @@ impl<F: Clone> Broker<F> {
             self.end_session(now, session, fault, outputs);
         }
         if !self.stalled() {
-            self.tell_room();
-            self.engine.handle_timeout(now, &mut self.effects);
+            let capacity = self.begin_call();
+            self.engine.handle_timeout(now, capacity, &mut self.effects);
             self.commit_effects(now, outputs);
         }
         self.commit_awaiting(now, outputs);
@@ -262,7 +262,7 @@ impl<F: Clone> Broker<F> {
         if self.engine.waits_for_log() {
             // The chore may have shown just now that there is no more room: then sends do not wait
             // for it, but are refused.
-            self.tell_room();
+            self.engine.handle_capacity(self.capacity());
         }
         chore
     }
@@ -445,10 +445,10 @@ impl<F: Clone> Broker<F> {
             return self.ended.push_back((session, fault));
         }
         self.forget_replies(session);
-        self.tell_room();
+        let (capacity, effects) = (self.begin_call(), &mut self.effects);
         match fault {
-            Fault::Theirs => self.engine.close_session(now, session, &mut self.effects),
-            Fault::Ours => self.engine.dismiss_session(now, session, &mut self.effects),
+            Fault::Theirs => self.engine.close_session(now, session, capacity, effects),
+            Fault::Ours => self.engine.dismiss_session(now, session, capacity, effects),
         }
         self.commit_effects(now, outputs);
         self.commit_awaiting(now, outputs);
@@ -458,23 +458,29 @@ impl<F: Clone> Broker<F> {
         self.journal.as_deref_mut().expect("invariant: only a log hands out writes and chores")
     }
 
-    /// The engine uses no more of the log than there is.
-    pub(crate) fn tell_room(&mut self) {
-        if let Some(journal) = &self.journal {
-            let allowance = journal.allowance();
-            self.engine.set_room(allowance.room);
-            self.engine.set_settling_room(allowance.settling_room);
-            self.engine.set_log_behind(allowance.holds_back);
-            self.engine.set_written(journal.durable().written);
-            self.had_paged_out = self.engine.has_paged_out();
-            self.paged_out_total = self.engine.paged_out_total();
+    /// The capacity of the log now; the engine uses no more of it.
+    pub(crate) fn capacity(&self) -> Capacity {
+        let Some(log) = &self.journal else { return Capacity::UNBOUNDED };
+        let allowance = log.allowance();
+        Capacity {
+            room_bytes: allowance.room,
+            settling_bytes: allowance.settling_room,
+            is_behind: allowance.holds_back,
+            written: Some(log.durable().written),
         }
+    }
+
+    /// The capacity for a call of the engine, of which outputs may come.
+    fn begin_call(&mut self) -> Capacity {
+        self.had_paged_out = self.engine.has_paged_out();
+        self.paged_out_total = self.engine.paged_out_total();
+        self.capacity()
     }
 
     /// Bodies that the disk has by now may leave memory, and the log may have caught up.
     fn tell_who_waits(&mut self) {
         if self.engine.memory_waits() > 0 || self.engine.waits_for_log() {
-            self.tell_room();
+            self.engine.handle_capacity(self.capacity());
         }
     }
 
@@ -528,12 +534,12 @@ impl<F: Clone> Broker<F> {
             if let Some(journal) = &mut self.journal {
                 journal.want_room(Some(wanted));
             }
-            self.tell_room();
+            let capacity = self.begin_call();
             if readiness == Readiness::Awaited {
-                return;
+                return self.engine.handle_capacity(capacity);
             }
             let has_room = readiness == Readiness::Ready;
-            self.engine.commit_awaiting(now, has_room, &mut self.effects);
+            self.engine.commit_awaiting(now, has_room, capacity, &mut self.effects);
             self.commit_effects(now, outputs);
             if let Some(journal) = self.journal.as_mut().filter(|_| has_room) {
                 journal.end_chain();

@@ -131,7 +131,7 @@ impl<F: Clone> Broker<F> {
         if spilling.retry_at.is_some_and(|retry_at| retry_at <= now) {
             spilling.retry_at = None;
             self.engine.try_spill_again();
-            self.tell_room();
+            self.engine.handle_capacity(self.capacity());
         }
         if self.spilling.as_ref()?.served_move {
             self.poll_leaving(now).or_else(|| self.poll_move(now))
@@ -229,7 +229,7 @@ impl<F: Clone> Broker<F> {
             (Err(error), _) => return Err(self.journal_mut().fail_beside(error)),
         }
         self.free_vacated();
-        self.tell_room();
+        self.engine.handle_capacity(self.capacity());
         Ok(())
     }
 

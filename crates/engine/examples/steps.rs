@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Command, Destination, LinkId, Lsn, MessageId, Nanos, NewMessage, QueueName, Reply, SessionId,
-    StorePolicy,
+    Capacity, Command, Destination, LinkId, Lsn, MessageId, Nanos, NewMessage, QueueName, Reply,
+    SessionId, StorePolicy,
 };
 
 const MESSAGES: u64 = 1_000_000;
@@ -42,7 +42,7 @@ fn main() {
         bench.receive();
     });
     let start = Instant::now();
-    bench.engine.close_session(Nanos(0), SESSION, &mut bench.effects);
+    bench.engine.close_session(Nanos(0), SESSION, Capacity::UNBOUNDED, &mut bench.effects);
     println!("close a session that holds all: {} ms", start.elapsed().as_millis());
 }
 
@@ -72,7 +72,13 @@ impl Bench {
 
     fn run(&mut self, command: Command) -> Option<Reply> {
         self.effects.clear();
-        self.engine.handle(Nanos(self.engine.next_lsn().0), SESSION, command, &mut self.effects);
+        self.engine.handle(
+            Nanos(self.engine.next_lsn().0),
+            SESSION,
+            command,
+            Capacity::UNBOUNDED,
+            &mut self.effects,
+        );
         self.effects.outputs.pop().map(|output| output.reply)
     }
 

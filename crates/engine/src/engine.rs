@@ -7,8 +7,8 @@ use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 
 use model::{
-    BrokerStatistics, Command, DeadLetterStatistics, DependsOn, Lsn, MessageId, Nanos, Refusal,
-    Reply, SessionId, Settlement, limits,
+    BrokerStatistics, Capacity, Command, DeadLetterStatistics, DependsOn, Lsn, MessageId, Nanos,
+    Refusal, Reply, SessionId, Settlement, limits,
 };
 
 use crate::admission::{Admission, BlockedSends};
@@ -124,14 +124,26 @@ impl Engine {
     /// Of many messages only [`limits::TIMERS_PER_TURN_MAX`] return here. The rest return as timers
     /// that are due, so that a session that holds a million stalls no other. No effect on one that
     /// is not open.
-    pub fn close_session(&mut self, now: Nanos, session: SessionId, effects: &mut Effects) {
-        self.end_session(now, session, Settlement::Fail, effects);
+    pub fn close_session(
+        &mut self,
+        now: Nanos,
+        session: SessionId,
+        capacity: Capacity,
+        effects: &mut Effects,
+    ) {
+        self.end_session(now, session, Settlement::Fail, capacity, effects);
     }
 
     /// Ends a session through no fault of its peer's, as when the server stops: as
     /// [`Engine::close_session`] does, but all that it holds is as after [`Settlement::Return`].
-    pub fn dismiss_session(&mut self, now: Nanos, session: SessionId, effects: &mut Effects) {
-        self.end_session(now, session, Settlement::Return, effects);
+    pub fn dismiss_session(
+        &mut self,
+        now: Nanos,
+        session: SessionId,
+        capacity: Capacity,
+        effects: &mut Effects,
+    ) {
+        self.end_session(now, session, Settlement::Return, capacity, effects);
     }
 
     /// The peer of a session is known to be gone, and the session will be closed: until then it is
@@ -157,9 +169,10 @@ impl Engine {
         now: Nanos,
         session: SessionId,
         held: Settlement,
+        capacity: Capacity,
         effects: &mut Effects,
     ) {
-        self.store.advance(now, &mut self.log);
+        self.begin_call(now, capacity);
         let Some(slot) = self.sessions.slot(session) else { return };
         self.store.took_steps(limits::COMMAND_STEPS);
         self.forget_blocked_sends(slot);
@@ -200,9 +213,10 @@ impl Engine {
         now: Nanos,
         session: SessionId,
         command: Command,
+        capacity: Capacity,
         effects: &mut Effects,
     ) {
-        self.store.advance(now, &mut self.log);
+        self.begin_call(now, capacity);
         self.forget_send_ids();
         let Some(slot) = self.sessions.slot(session).filter(|_| !is_for_list_link(&command)) else {
             return self.conclude(session, Outcome::refused(Refusal::NoSuchLink), effects);
@@ -257,8 +271,8 @@ impl Engine {
     /// Does the work that is due by `now`: at most [`limits::TIMERS_PER_TURN_MAX`] timers. It does
     /// fewer if they take more than [`limits::STEPS_PER_TURN_MAX`] or than the log takes. Call it
     /// again while [`Engine::poll_timeout`] is not after `now`, and serve others in between.
-    pub fn handle_timeout(&mut self, now: Nanos, effects: &mut Effects) {
-        self.store.advance(now, &mut self.log);
+    pub fn handle_timeout(&mut self, now: Nanos, capacity: Capacity, effects: &mut Effects) {
+        self.begin_call(now, capacity);
         let last_step = self.store.totals.steps + limits::STEPS_PER_TURN_MAX as u64;
         if self.bodies.awaited.is_disturbed() {
             self.go_on_looking(effects);
@@ -280,20 +294,25 @@ impl Engine {
         self.end_frame(effects);
     }
 
-    /// Tells how many bytes of log puts may still use; each put uses up its record's size. A
-    /// journalled put with a larger record is refused. At first there is no bound.
-    pub fn set_room(&mut self, bytes: u64) {
-        self.log.room = bytes;
+    /// The log went on between calls. Sends that waited for it go on when
+    /// [`Engine::handle_timeout`] is called next. Bodies that it can return leave memory now, where
+    /// that is too full.
+    pub fn handle_capacity(&mut self, capacity: Capacity) {
+        self.log.set_capacity(&capacity);
         if !self.log.is_scarce() {
             self.admission.shed_what_stayed(&mut self.store);
         }
+        self.set_log_behind(capacity.is_behind);
+        if let Some(written) = capacity.written {
+            self.set_written(written);
+        }
     }
 
-    /// Sets how many bytes of log one call may use for messages that are stored already. With none,
-    /// work that goes on by itself waits, [`Engine::handle_timeout`] does nothing, and commands are
-    /// not given. At first it is [`limits::SETTLED_BYTES_ALWAYS`].
-    pub fn set_settling_room(&mut self, bytes: usize) {
-        self.log.settling_room = bytes.min(limits::SETTLED_BYTES_ALWAYS);
+    /// A call begins.
+    pub(crate) fn begin_call(&mut self, now: Nanos, capacity: Capacity) {
+        self.handle_capacity(capacity);
+        self.store.advance(now);
+        self.log.begin_call();
     }
 
     /// The position that the next frame will have.
@@ -515,10 +534,9 @@ impl MessageStore {
         }
     }
 
-    /// A call begins.
-    pub(crate) fn advance(&mut self, now: Nanos, log: &mut FrameWriter) {
+    /// Time passes; it never goes back.
+    pub(crate) fn advance(&mut self, now: Nanos) {
         self.latest = self.latest.max(now);
-        log.begin_call();
     }
 
     pub(crate) fn took_steps(&mut self, count: usize) {

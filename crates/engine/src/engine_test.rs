@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::string::String;
 
 use model::{
-    ConsumerMode, Destination, LinkId, MessageGroup, NewMessage, QueueName, Settlement,
+    Capacity, ConsumerMode, Destination, LinkId, MessageGroup, NewMessage, QueueName, Settlement,
     StorePolicy, TransactionId,
 };
 
@@ -44,7 +44,7 @@ fn dead_letter_queue_exceeds_queue_limit() {
     let message = NewMessage { expires: Some(Nanos(2)), ..new_message() };
     pair.run(Command::Put { link: LINK, message, transaction: None });
     assert_eq!(pair.produce("another"), Reply::Refused(Refusal::TooManyQueues { max: 1 }));
-    pair.engine.handle_timeout(Nanos(2), &mut Effects::default());
+    pair.engine.handle_timeout(Nanos(2), Capacity::UNBOUNDED, &mut Effects::default());
     pair.engine.check();
     assert_eq!(pair.engine.statistics().queues, 2);
     assert_eq!(pair.produce("DLQ"), Reply::Done, "it is there now");
@@ -100,10 +100,10 @@ fn timers_due_together_fire_in_turns() {
         pair.run(Command::Put { link: LINK, message, transaction: None });
     }
     let later = Nanos::from_secs(10);
-    pair.engine.handle_timeout(later, &mut Effects::default());
+    pair.engine.handle_timeout(later, Capacity::UNBOUNDED, &mut Effects::default());
     assert_eq!(pair.engine.statistics().ready, in_one_turn);
     assert!(pair.engine.poll_timeout().is_some_and(|at| at <= later));
-    pair.engine.handle_timeout(later, &mut Effects::default());
+    pair.engine.handle_timeout(later, Capacity::UNBOUNDED, &mut Effects::default());
     assert_eq!(pair.engine.statistics().ready, in_one_turn + 1);
     assert_eq!(pair.engine.poll_timeout(), None);
 }
@@ -111,7 +111,7 @@ fn timers_due_together_fire_in_turns() {
 #[test]
 fn time_does_not_go_back() {
     let mut pair = Pair::new();
-    pair.engine.handle_timeout(Nanos::from_secs(10), &mut Effects::default());
+    pair.engine.handle_timeout(Nanos::from_secs(10), Capacity::UNBOUNDED, &mut Effects::default());
     pair.run(Command::Put { link: LINK, message: new_message(), transaction: None });
     assert_eq!(pair.engine.latest_time(), Nanos::from_secs(10));
     pair.engine.check();
@@ -122,7 +122,7 @@ fn times_saturate() {
     let mut pair = Pair::new();
     pair.watch("default");
     let message = NewMessage { lease: Nanos::MAX, ..new_message() };
-    pair.engine.handle_timeout(Nanos::SECOND, &mut Effects::default());
+    pair.engine.handle_timeout(Nanos::SECOND, Capacity::UNBOUNDED, &mut Effects::default());
     pair.run(Command::Put { link: LINK, message, transaction: None });
     let receive =
         Command::Receive { link: LINK, wait: Some(Nanos::MAX), margin: Nanos::MAX, lease: None };
@@ -243,7 +243,7 @@ fn full_device_bounds_settlements_per_transaction() {
         }
         let frames = pair.frames.len();
         let room = if frames as u64 == count { 0 } else { u64::MAX };
-        pair.engine.set_room(room);
+        pair.capacity.room_bytes = room;
         let committed = pair.run(Command::Commit { transaction: TransactionId(1) });
         pair.engine.check();
         if room == 0 {
@@ -255,7 +255,7 @@ fn full_device_bounds_settlements_per_transaction() {
             assert_eq!(pair.frames.len(), frames + 1);
             assert_eq!(pair.engine.statistics().ready, 0);
         }
-        pair.engine.set_room(u64::MAX);
+        pair.capacity.room_bytes = u64::MAX;
     }
 }
 
@@ -281,6 +281,7 @@ impl Engine {
 /// An engine and a session with a producer for `default`.
 struct Pair {
     engine: Engine,
+    capacity: Capacity,
     /// Each frame with the kinds of its records.
     frames: Vec<(FrameEnd, Vec<&'static str>)>,
 }
@@ -292,7 +293,7 @@ impl Pair {
             queue_policies,
             ..EngineOptions::new(StorePolicy::Always)
         });
-        let mut pair = Self { engine, frames: Vec::new() };
+        let mut pair = Self { engine, capacity: Capacity::UNBOUNDED, frames: Vec::new() };
         pair.engine.open_session(SESSION);
         assert_eq!(pair.produce("default"), Reply::Done);
         assert_eq!(pair.watch("default"), Reply::Done);
@@ -301,7 +302,7 @@ impl Pair {
 
     fn run(&mut self, command: Command) -> Reply {
         let mut effects = Effects::default();
-        self.engine.handle(Nanos(1), SESSION, command, &mut effects);
+        self.engine.handle(Nanos(1), SESSION, command, self.capacity, &mut effects);
         let mut begin = 0;
         for frame in effects.frames {
             let records = describe(&effects.records[begin..frame.end]);
@@ -319,7 +320,7 @@ impl Pair {
         let opened = self.run(Command::OpenConsumer { link, queue, selector, mode });
         assert_eq!(opened, Reply::Done);
         let credit = Command::Credit { link, limit, bytes: u64::MAX, drain: false };
-        self.engine.handle(Nanos(1), SESSION, credit, &mut Effects::default());
+        self.engine.handle(Nanos(1), SESSION, credit, Capacity::UNBOUNDED, &mut Effects::default());
     }
 
     fn steps_of(&mut self, command: Command) -> u64 {
@@ -364,13 +365,13 @@ fn closed_session_returns_leases_in_turns() {
         assert!(matches!(pair.run(receive), Reply::Delivered(_)));
     }
     let mut effects = Effects::default();
-    pair.engine.close_session(Nanos::ZERO, SESSION, &mut effects);
+    pair.engine.close_session(Nanos::ZERO, SESSION, Capacity::UNBOUNDED, &mut effects);
     for turn in 1..=3 {
         pair.engine.check();
         let ready = (turn * in_one_turn).min(count);
         assert_eq!(pair.engine.statistics().ready, ready);
         assert_eq!(pair.engine.poll_timeout().is_some(), ready < count);
-        pair.engine.handle_timeout(Nanos::ZERO, &mut effects);
+        pair.engine.handle_timeout(Nanos::ZERO, Capacity::UNBOUNDED, &mut effects);
     }
     assert_eq!(pair.engine.statistics().expired_total, 0, "a return is no expiry");
 }
@@ -394,7 +395,7 @@ fn steps_count_looks_and_moves() {
     assert_eq!(pair.steps_of(Command::ListQueues), per_command + WATCHED);
     let before = pair.engine.steps();
     let mut effects = Effects::default();
-    pair.engine.close_session(Nanos(1), SESSION, &mut effects);
+    pair.engine.close_session(Nanos(1), SESSION, Capacity::UNBOUNDED, &mut effects);
     let closing = per_command + 1 + WATCHED + 2;
     let what = "a producer, each queue, and two leases returned";
     assert_eq!(pair.engine.steps() - before, closing, "{what}");
@@ -412,17 +413,17 @@ fn expired_waits_end_in_bounded_turns() {
         for queue in 0..WATCHED {
             let queue = QueueName::new(&format!("q{queue}")).unwrap();
             let watch = Command::Watch { link: LINK, queue };
-            pair.engine.handle(Nanos(1), session, watch, &mut effects);
+            pair.engine.handle(Nanos(1), session, watch, Capacity::UNBOUNDED, &mut effects);
         }
         let receive =
             Command::Receive { link: LINK, wait: Some(Nanos(9)), margin: Nanos::ZERO, lease: None };
-        pair.engine.handle(Nanos(1), session, receive, &mut effects);
+        pair.engine.handle(Nanos(1), session, receive, Capacity::UNBOUNDED, &mut effects);
     }
     effects.clear();
     let mut calls = 0;
     while pair.engine.poll_timeout().is_some() {
         let before = pair.engine.steps();
-        pair.engine.handle_timeout(Nanos(10), &mut effects);
+        pair.engine.handle_timeout(Nanos(10), Capacity::UNBOUNDED, &mut effects);
         let steps = (pair.engine.steps() - before) as usize;
         assert!(steps <= limits::STEPS_PER_TURN_MAX + 2 * WATCHED, "{steps} steps");
         calls += 1;
@@ -443,14 +444,20 @@ fn old_names_go_with_any_commands() {
         let message = NewMessage { send_id, ..NewMessage::new([].into()) };
         let to = Destination::Queue(QueueName::new("mail").unwrap());
         let put = Command::PutTo { to, message, transaction: None };
-        engine.handle(Nanos(1), session, put, &mut effects);
+        engine.handle(Nanos(1), session, put, Capacity::UNBOUNDED, &mut effects);
         let message = MessageId(number + 1);
-        engine.handle(Nanos(1), session, Command::Delete { message }, &mut effects);
+        engine.handle(
+            Nanos(1),
+            session,
+            Command::Delete { message },
+            Capacity::UNBOUNDED,
+            &mut effects,
+        );
     }
     assert!(engine.snapshot_bytes_max() > empty + 100 * 20);
     let later = Nanos(1) + EngineOptions::new(StorePolicy::Always).dedup_window;
     for _ in 0..100 / 8 + 1 {
-        engine.handle(later, session, Command::BrokerStatistics, &mut effects);
+        engine.handle(later, session, Command::BrokerStatistics, Capacity::UNBOUNDED, &mut effects);
     }
     assert_eq!(engine.snapshot_bytes_max(), empty);
     engine.check();

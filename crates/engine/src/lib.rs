@@ -8,24 +8,27 @@
 //!
 //! ```
 //! use engine::{Effects, Engine, EngineOptions, QueuePolicies};
-//! use model::{Destination, Command, LinkId, Nanos, NewMessage, QueueName, Reply, SessionId};
+//! use model::{Capacity, Command, Destination, LinkId, Nanos, NewMessage};
+//! use model::{QueueName, Reply, SessionId};
 //!
 //! let policy = model::StorePolicy::Always;
 //! let queue_policies = QueuePolicies::default();
 //! let mut engine = Engine::new(EngineOptions { queue_policies, ..EngineOptions::new(policy) });
 //! let (session, link, now) = (SessionId(1), LinkId(0), Nanos::SECOND);
+//! let capacity = Capacity::UNBOUNDED;
 //! let mut effects = Effects::default();
 //!
 //! engine.open_session(session);
 //! let to = Destination::Queue(QueueName::new("mail")?);
-//! engine.handle(now, session, Command::OpenProducer { link, to }, &mut effects);
+//! engine.handle(now, session, Command::OpenProducer { link, to }, capacity, &mut effects);
 //! effects.clear();
 //!
 //! let message = NewMessage {
 //!     priority: 10,
 //!     ..NewMessage::new((*b"hello").into())
 //! };
-//! engine.handle(now, session, Command::Put { link, message, transaction: None }, &mut effects);
+//! let put = Command::Put { link, message, transaction: None };
+//! engine.handle(now, session, put, capacity, &mut effects);
 //! let output = &effects.outputs[0];
 //! assert!(matches!(output.reply, Reply::Stored { .. }));
 //! // The answer may leave once this frame is durable:
@@ -44,7 +47,8 @@
 //! - While [`Engine::poll_timeout`] is not after the present, call [`Engine::handle_timeout`].
 //! - A commit larger than a frame may be is answered later: while there is
 //!   [`Engine::awaited_room`], have it made ready and call [`Engine::commit_awaiting`].
-//! - [`Engine::set_room`] whenever the journal's free space changes.
+//! - Each call is given the journal's [`model::Capacity`] of that moment;
+//!   [`Engine::handle_capacity`] tells it between calls.
 //!
 //! # Recovery, snapshots, compaction
 //!

@@ -3,7 +3,7 @@
 pub(crate) mod effects;
 pub(crate) mod usage;
 
-use model::{DependsOn, Durability, LiveRecords, Lsn, StorePolicy, limits};
+use model::{Capacity, DependsOn, Durability, LiveRecords, Lsn, StorePolicy, limits};
 use records::{CHANGED_BYTES_MAX, RecordView, encode};
 
 use crate::{Effects, FrameEnd};
@@ -92,8 +92,8 @@ impl FrameWriter {
         Self {
             frame_bytes_max,
             last: Lsn::ZERO,
-            room: u64::MAX,
-            settling_room: limits::SETTLED_BYTES_ALWAYS,
+            room: Capacity::UNBOUNDED.room_bytes,
+            settling_room: Capacity::UNBOUNDED.settling_bytes,
             after_last: DependsOn::new(
                 Lsn::ZERO,
                 policy.durability(model::Persistence::Persistent),
@@ -104,7 +104,13 @@ impl FrameWriter {
         }
     }
 
-    /// A call begins: the room is the one told since the last call.
+    /// Sets the room of the next call.
+    pub(crate) fn set_capacity(&mut self, capacity: &Capacity) {
+        self.room = capacity.room_bytes;
+        self.settling_room = capacity.settling_bytes.min(limits::SETTLED_BYTES_ALWAYS);
+    }
+
+    /// A call begins, with the room that was set last.
     pub(crate) fn begin_call(&mut self) {
         assert!(self.is_sealed(), "a call ends what it begins");
         self.spent = CallUsage::default();

@@ -3,8 +3,8 @@
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Command, Destination, Durability, End, LinkId, ListCommand, MessageId, Nanos, NewMessage,
-    Persistence, QueueName, SessionId, Settlement, StorePolicy, TransactionId,
+    Capacity, Command, Destination, Durability, End, LinkId, ListCommand, MessageId, Nanos,
+    NewMessage, Persistence, QueueName, SessionId, Settlement, StorePolicy, TransactionId,
 };
 
 const SESSION: SessionId = SessionId(1);
@@ -78,10 +78,16 @@ fn transaction_adds_to_log_on_commit() {
     let mut effects = Effects::default();
     for (number, persistence) in [(1, Persistence::NonPersistent), (2, Persistence::Persistent)] {
         let transaction = TransactionId(number);
-        engine.handle(Nanos::ZERO, SESSION, Command::Begin { transaction }, &mut effects);
+        engine.handle(
+            Nanos::ZERO,
+            SESSION,
+            Command::Begin { transaction },
+            Capacity::UNBOUNDED,
+            &mut effects,
+        );
         let part = put(persistence, Some(number));
         assert_eq!(engine.adds_to_log(SESSION, &part), None, "not yet");
-        engine.handle(Nanos::ZERO, SESSION, part, &mut effects);
+        engine.handle(Nanos::ZERO, SESSION, part, Capacity::UNBOUNDED, &mut effects);
         let commit = Command::Commit { transaction };
         assert_eq!(engine.adds_to_log(SESSION, &commit).is_some(), number == 2);
     }

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    AdminCommand, Command, Destination, Formats, Found, LinkId, MessageId, MessageState, Nanos,
-    NewMessage, OwnPolicy, Page, PageEnd, PolicyChange, QueueName, QueueRule, Refusal, Reply,
-    SessionId, StorePolicy, Subject, Value, limits,
+    AdminCommand, Capacity, Command, Destination, Formats, Found, LinkId, MessageId, MessageState,
+    Nanos, NewMessage, OwnPolicy, Page, PageEnd, PolicyChange, QueueName, QueueRule, Refusal,
+    Reply, SessionId, StorePolicy, Subject, Value, limits,
 };
 use testkit::Rng;
 
@@ -33,7 +33,7 @@ impl Harness {
 
     /// The reply to a command; it changed at most as many messages as fit into one frame.
     fn ask(&mut self, command: Command) -> Reply {
-        self.engine.handle(Nanos::SECOND, SESSION, command, &mut self.effects);
+        self.engine.handle(Nanos::SECOND, SESSION, command, Capacity::UNBOUNDED, &mut self.effects);
         assert!(self.effects.frames.len() <= 1, "a command is a frame");
         let reply = self.effects.outputs.pop().unwrap().reply;
         assert!(self.effects.outputs.is_empty(), "a command has one reply");

@@ -3,7 +3,7 @@
 
 use engine::{Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy, RecordView, describe};
 use model::{
-    Command, ConsumerMode, Deadline, DeadlineRule, Destination, End, KeyCommand, LinkId,
+    Capacity, Command, ConsumerMode, Deadline, DeadlineRule, Destination, End, KeyCommand, LinkId,
     ListCommand, MessageId, Nanos, NewMessage, Persistence, QueueName, Refusal, Reply, SessionId,
     Settlement, StorePolicy, TransactionId, limits,
 };
@@ -18,6 +18,7 @@ struct Sessions {
     engine: Engine,
     effects: Effects,
     now: Nanos,
+    capacity: Capacity,
 }
 
 impl Sessions {
@@ -31,13 +32,14 @@ impl Sessions {
         let mut engine = Engine::new(EngineOptions { queue_policies, ..options });
         engine.open_session(BY);
         engine.open_session(OTHER);
-        Self { engine, effects: Effects::default(), now: Nanos::SECOND }
+        let capacity = Capacity::UNBOUNDED;
+        Self { engine, effects: Effects::default(), now: Nanos::SECOND, capacity }
     }
 
     /// The first answer to a command of a session; `None` where it waits.
     fn ask(&mut self, by: SessionId, command: Command) -> Option<Reply> {
         self.effects.clear();
-        self.engine.handle(self.now, by, command, &mut self.effects);
+        self.engine.handle(self.now, by, command, self.capacity, &mut self.effects);
         self.effects.outputs.first().map(|output| output.reply.clone())
     }
 
@@ -138,12 +140,12 @@ fn room_covers_whole_frame_of_batch() {
     let mut sessions = Sessions::new();
     sessions.run(push("l", 1_000, 1));
     let both = || vec![push("m", 1, 10_000), pop("l", 100)];
-    sessions.engine.set_room(11_000);
+    sessions.capacity.room_bytes = 11_000;
     assert_eq!(sessions.batch(both()), FULL);
-    sessions.engine.set_room(12_000);
+    sessions.capacity.room_bytes = 12_000;
     assert!(matches!(sessions.batch(both()), Reply::Batch(_)));
     // A batch that only settles needs none.
-    sessions.engine.set_room(0);
+    sessions.capacity.room_bytes = 0;
     let delete = key(KeyCommand::Delete { names: vec![name("l")] });
     assert_eq!(sessions.batch(vec![delete]), Reply::Batch(vec![Reply::Count(1)]));
     sessions.engine.check();
@@ -168,7 +170,7 @@ fn room_covers_whole_frame_of_transaction() {
         let to = Destination::Queue(name("m"));
         let message = NewMessage::new(vec![0; 10_000].into());
         assert_eq!(sessions.run(Command::PutTo { to, message, transaction }), Reply::Done);
-        sessions.engine.set_room(room);
+        sessions.capacity.room_bytes = room;
         assert_eq!(sessions.run(Command::Commit { transaction: TransactionId(1) }), expected);
         sessions.engine.check();
     }
@@ -223,7 +225,7 @@ fn list_deletion_fits_a_full_device() {
         sessions.run(push(name, 1, 1));
         sessions.run(end_at(name, Nanos::from_secs(100).0));
     }
-    sessions.engine.set_room(0);
+    sessions.capacity.room_bytes = 0;
     let all = names.iter().map(|text| name(text)).collect();
     let reply = sessions.run(key(KeyCommand::Delete { names: all }));
     assert_eq!(reply, Reply::Count(9_000));
@@ -231,7 +233,7 @@ fn list_deletion_fits_a_full_device() {
     assert!(bytes <= limits::SETTLED_BYTES_ALWAYS, "{bytes} bytes");
     sessions.engine.check();
     // The next list of such a name has none of it.
-    sessions.engine.set_room(u64::MAX);
+    sessions.capacity.room_bytes = u64::MAX;
     let last = names.last().unwrap();
     sessions.run(push(last, 1, 1));
     let records = sessions.records(0);

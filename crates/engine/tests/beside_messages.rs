@@ -4,8 +4,8 @@
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Command, Destination, KeyCommand, LinkId, Nanos, NewMessage, QueueName, Refusal, Reply,
-    SessionId, SetRule, StorePolicy, Subscription, SubscriptionName, ValueDeadline,
+    Capacity, Command, Destination, KeyCommand, LinkId, Nanos, NewMessage, QueueName, Refusal,
+    Reply, SessionId, SetRule, StorePolicy, Subscription, SubscriptionName, ValueDeadline,
 };
 
 const BY: SessionId = SessionId(1);
@@ -28,7 +28,7 @@ impl World {
 
     fn ask(&mut self, command: Command) -> Reply {
         self.effects.clear();
-        self.engine.handle(Nanos::SECOND, BY, command, &mut self.effects);
+        self.engine.handle(Nanos::SECOND, BY, command, Capacity::UNBOUNDED, &mut self.effects);
         self.effects.outputs.remove(0).reply
     }
 

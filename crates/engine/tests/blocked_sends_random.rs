@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy, WhenFull};
 use model::{
-    Command, Destination, End, LinkId, ListCommand, MessageId, Nanos, NewMessage, Output,
+    Capacity, Command, Destination, End, LinkId, ListCommand, MessageId, Nanos, NewMessage, Output,
     PRIORITY_DEFAULT, Persistence, QueueName, Refusal, Reply, SessionId, StorePolicy,
     TransactionId,
 };
@@ -239,7 +239,7 @@ impl World {
         let session = self.session();
         self.hear();
         paging::before(&mut self.engine);
-        self.engine.close_session(self.now, session, &mut self.effects);
+        self.engine.close_session(self.now, session, Capacity::UNBOUNDED, &mut self.effects);
         self.take_in();
         let before = self.waiting.len();
         self.hear();
@@ -251,7 +251,7 @@ impl World {
         self.hear();
         while self.engine.poll_timeout().is_some_and(|at| at <= self.now) {
             paging::before(&mut self.engine);
-            self.engine.handle_timeout(self.now, &mut self.effects);
+            self.engine.handle_timeout(self.now, Capacity::UNBOUNDED, &mut self.effects);
             self.take_in();
             self.hear();
         }
@@ -325,7 +325,7 @@ impl World {
     fn ask(&mut self, by: SessionId, command: Command) -> Option<Reply> {
         self.hear();
         paging::before(&mut self.engine);
-        self.engine.handle(self.now, by, command, &mut self.effects);
+        self.engine.handle(self.now, by, command, Capacity::UNBOUNDED, &mut self.effects);
         self.take_in();
         let its = self.late.iter().position(|output| !matches!(output.reply, Reply::Late { .. }));
         let behind = self.late.split_off(its.unwrap_or(0));

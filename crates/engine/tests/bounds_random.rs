@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy, WhenFull};
 use model::{
-    AdminCommand, Command, ConsumerMode, Destination, End, LinkId, ListCommand, MessageId,
-    MessageState, Nanos, NewMessage, PRIORITY_DEFAULT, Persistence, QueueName, Refusal, Reply,
-    SessionId, Settlement, StorePolicy, TransactionId,
+    AdminCommand, Capacity, Command, ConsumerMode, Destination, End, LinkId, ListCommand,
+    MessageId, MessageState, Nanos, NewMessage, PRIORITY_DEFAULT, Persistence, QueueName, Refusal,
+    Reply, SessionId, Settlement, StorePolicy, TransactionId,
 };
 use support::log::Log;
 use support::paging;
@@ -384,7 +384,7 @@ impl World {
     fn run(&mut self, command: Command) -> Reply {
         let now = Nanos::SECOND;
         paging::before(&mut self.engine);
-        self.engine.handle(now, BY, command, &mut self.effects);
+        self.engine.handle(now, BY, command, Capacity::UNBOUNDED, &mut self.effects);
         let Self { engine, effects, log, .. } = self;
         let came = paging::after(engine, &|lsn| log.payload(lsn), now, effects);
         self.seen.add("came back", came);

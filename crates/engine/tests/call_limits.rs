@@ -4,8 +4,8 @@
 
 use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy};
 use model::{
-    Command, End, ListCommand, Nanos, Output, Persistence, QueueName, Refusal, Reply, SessionId,
-    StorePolicy,
+    Capacity, Command, End, ListCommand, Nanos, Output, Persistence, QueueName, Refusal, Reply,
+    SessionId, StorePolicy,
 };
 
 const BY: SessionId = SessionId(100);
@@ -16,8 +16,7 @@ const ROOM: usize = 20_000;
 struct World {
     engine: Engine,
     effects: Effects,
-    /// Bytes that the log has room for; `None`: there is no bound.
-    room: Option<u64>,
+    capacity: Capacity,
 }
 
 impl World {
@@ -28,27 +27,28 @@ impl World {
         for session in 0..=BY.0 {
             engine.open_session(SessionId(session));
         }
-        Self { engine, effects: Effects::default(), room: None }
+        Self { engine, effects: Effects::default(), capacity: Capacity::UNBOUNDED }
+    }
+
+    /// The log has so much room for what is new, and [`ROOM`] for what settles.
+    fn bound(&mut self, room_bytes: u64) {
+        self.capacity = Capacity { room_bytes, settling_bytes: ROOM, ..Capacity::UNBOUNDED };
     }
 
     /// One call; the appended bytes are within the room of the log.
-    fn call(&mut self, act: impl FnOnce(&mut Engine, &mut Effects)) -> Vec<Output> {
+    fn call(&mut self, act: impl FnOnce(&mut Engine, Capacity, &mut Effects)) -> Vec<Output> {
         self.effects.clear();
-        if let Some(room) = self.room {
-            self.engine.set_room(room);
-            self.engine.set_settling_room(ROOM);
-        }
-        act(&mut self.engine, &mut self.effects);
+        act(&mut self.engine, self.capacity, &mut self.effects);
         self.engine.check();
         let (appended, frames) = (self.effects.records.len(), self.effects.frames.len());
-        let room = self.room.map_or(usize::MAX, |room| ROOM.max(room as usize));
+        let room = ROOM.max(usize::try_from(self.capacity.room_bytes).unwrap());
         assert!(appended <= room, "{appended} bytes in {frames} frames, of {room}");
         std::mem::take(&mut self.effects.outputs)
     }
 
     fn list(&mut self, by: SessionId, command: ListCommand) -> Vec<Output> {
         let command = Command::List(command);
-        self.call(|engine, effects| engine.handle(NOW, by, command, effects))
+        self.call(|engine, capacity, effects| engine.handle(NOW, by, command, capacity, effects))
     }
 
     fn push(&mut self, queue: &str, count: usize, bytes: usize) -> Reply {
@@ -66,7 +66,7 @@ impl World {
 
     fn pause(&mut self, duration: Nanos) -> Vec<Output> {
         let pause = Command::Pause { queue: name("l"), duration };
-        self.call(|engine, effects| engine.handle(NOW, BY, pause, effects))
+        self.call(|engine, capacity, effects| engine.handle(NOW, BY, pause, capacity, effects))
     }
 
     fn pop_first(&mut self, by: u64, max: u64) -> Vec<Output> {
@@ -78,7 +78,11 @@ impl World {
     fn go_on(&mut self, heard: &mut Vec<Output>) -> usize {
         let mut calls = 0;
         while self.engine.poll_timeout().is_some_and(|at| at <= NOW) {
-            heard.extend(self.call(|engine, effects| engine.handle_timeout(NOW, effects)));
+            heard.extend(
+                self.call(|engine, capacity, effects| {
+                    engine.handle_timeout(NOW, capacity, effects)
+                }),
+            );
             calls += 1;
             assert!(calls <= 1_000, "each goes on");
         }
@@ -110,10 +114,11 @@ fn blocked_sends_resume_call_by_call() {
         let (queue, end) = (name(queue), End::Head);
         world.list(BY, ListCommand::Pop { queue, end, max: 1 });
     }
-    world.engine.set_settling_room(ROOM);
+    world.capacity.settling_bytes = ROOM;
     let mut calls = Vec::new();
     while world.engine.poll_timeout().is_some_and(|at| at <= NOW) {
-        let heard = world.call(|engine, effects| engine.handle_timeout(NOW, effects));
+        let heard =
+            world.call(|engine, capacity, effects| engine.handle_timeout(NOW, capacity, effects));
         let (bytes, frames) = (world.effects.records.len(), world.effects.frames.len());
         assert!(bytes <= ROOM || frames == 1, "{bytes} bytes in {frames} frames");
         calls.push(heard.len());
@@ -131,7 +136,7 @@ fn waiting_pops_go_call_by_call() {
     for by in 0..WAITING {
         assert_eq!(world.pop_first(by, 1_000), []);
     }
-    world.room = Some(0);
+    world.bound(0);
     let mut heard = world.pause(Nanos::ZERO).split_off(1);
     let at_once = heard.len();
     assert!((1..WAITING as usize).contains(&at_once), "{at_once} at once");
@@ -156,7 +161,7 @@ fn waiting_moves_go_call_by_call() {
         let waits = ListCommand::Move { from, from_end, to, to_end, wait };
         assert_eq!(world.list(SessionId(by), waits), []);
     }
-    world.room = Some(ROOM as u64);
+    world.bound(ROOM as u64);
     let mut heard = world.pause(Nanos::ZERO).split_off(1);
     world.go_on(&mut heard);
     assert_eq!(who(&heard), Vec::from_iter(0..MOVES));
@@ -170,7 +175,7 @@ fn confirmed_pops_count_against_push_room() {
     let mut world = World::new(QueuePolicy { pop_lease, ..QueuePolicy::default() });
     world.push("l", 1_000, 1);
     assert_eq!(world.pop_first(BY.0, 1_000).len(), 1);
-    world.room = Some(30_000);
+    world.bound(30_000);
     assert_eq!(world.push("m", 1, 29_000), Reply::Refused(Refusal::StoreFull));
     assert_eq!(world.push("m", 1, 29_000), Reply::Count(1), "they are gone by now");
 }
@@ -182,7 +187,7 @@ fn replacement_leaves_room_for_deletion() {
     world.push("l", 1, 1);
     let mut done = 0;
     for room in 25_000..25_100 {
-        world.room = Some(room);
+        world.bound(room);
         let (queue, origin, at) = (name("l"), End::Head, 0);
         let (element, persistence) = (vec![0; 25_000].into(), Persistence::Persistent);
         let replace = ListCommand::Replace { queue, origin, at, element, persistence };

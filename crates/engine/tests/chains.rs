@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use engine::{Effects, Engine, EngineOptions, QueuePolicies, RecordView, describe};
 use model::{
-    Command, DeadReason, Destination, Format, LinkId, Lsn, MessageId, Nanos, NewMessage,
+    Capacity, Command, DeadReason, Destination, Format, LinkId, Lsn, MessageId, Nanos, NewMessage,
     Persistence, QueueName, Reply, SessionId, Settlement, StorePolicy, Subscription,
     SubscriptionName, TransactionId,
 };
@@ -105,7 +105,7 @@ impl World {
     }
 
     fn run(&mut self, command: Command) {
-        self.engine.handle(self.now, SESSION, command, &mut self.effects);
+        self.engine.handle(self.now, SESSION, command, Capacity::UNBOUNDED, &mut self.effects);
         self.absorb();
     }
 
@@ -176,7 +176,7 @@ impl World {
         let room = self.engine.awaited_room().unwrap();
         let before = self.log.frames.len();
         let has_room = !self.rng.one_in(8);
-        self.engine.commit_awaiting(self.now, has_room, &mut self.effects);
+        self.engine.commit_awaiting(self.now, has_room, Capacity::UNBOUNDED, &mut self.effects);
         let mut start = 0;
         for frame in &self.effects.frames {
             assert!(frame.end - start <= room.frame_bytes, "{room:?}");
@@ -202,7 +202,7 @@ impl World {
             self.run(Command::Credit { link: LinkId(link), limit, bytes: u64::MAX, drain: false });
         }
         while self.engine.poll_timeout().is_some_and(|at| at <= self.now) {
-            self.engine.handle_timeout(self.now, &mut self.effects);
+            self.engine.handle_timeout(self.now, Capacity::UNBOUNDED, &mut self.effects);
             self.absorb();
         }
     }

@@ -4,9 +4,9 @@
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Command, ConsumerMode, Destination, End, Formats, Found, LinkId, ListCommand, MessageId, Nanos,
-    NewMessage, QueueName, Refusal, Reply, SessionId, Settlement, StorePolicy, Subject, Value,
-    limits,
+    Capacity, Command, ConsumerMode, Destination, End, Formats, Found, LinkId, ListCommand,
+    MessageId, Nanos, NewMessage, QueueName, Refusal, Reply, SessionId, Settlement, StorePolicy,
+    Subject, Value, limits,
 };
 
 const SESSION: SessionId = SessionId(1);
@@ -64,14 +64,14 @@ fn closed_sessions_receive_no_returned_messages() {
     for session in &gone {
         pair.engine.open_session(*session);
         for command in [open(1, None, ConsumerMode::Take), credit(1, 100, false)] {
-            pair.engine.handle(NOW, *session, command, &mut effects);
+            pair.engine.handle(NOW, *session, command, Capacity::UNBOUNDED, &mut effects);
         }
     }
     assert_eq!(pair.engine.statistics().leased, 1);
     gone.iter().for_each(|session| pair.engine.stop_serving(*session));
     pair.engine.check();
     for session in gone {
-        pair.engine.close_session(NOW, session, &mut effects);
+        pair.engine.close_session(NOW, session, Capacity::UNBOUNDED, &mut effects);
         pair.engine.check();
     }
     pair.open(1, None, ConsumerMode::Take);
@@ -87,13 +87,13 @@ fn closed_session_pops_nothing() {
     let gone = SessionId(2);
     pair.engine.open_session(gone);
     let pop = ListCommand::PopFirst { queues: vec![queue()], end: End::Head, max: 1, wait: None };
-    pair.engine.handle(NOW, gone, Command::List(pop), &mut effects);
+    pair.engine.handle(NOW, gone, Command::List(pop), Capacity::UNBOUNDED, &mut effects);
     assert_eq!(pair.engine.statistics().waiting, 1);
     pair.engine.stop_serving(gone);
     pair.engine.check();
     pair.put("n:1");
     assert_eq!(pair.engine.statistics().ready, 1, "nobody took it");
-    pair.engine.close_session(NOW, gone, &mut effects);
+    pair.engine.close_session(NOW, gone, Capacity::UNBOUNDED, &mut effects);
     pair.engine.check();
 }
 
@@ -190,7 +190,7 @@ fn expired_messages_go_in_turns() {
     pair.open(1, None, ConsumerMode::Take);
     assert_eq!(pair.run(credit(1, 9, true)), [], "nothing before what is over has gone");
     let mut effects = Effects::default();
-    pair.engine.handle_timeout(NOW, &mut effects);
+    pair.engine.handle_timeout(NOW, Capacity::UNBOUNDED, &mut effects);
     assert_eq!(effects.frames.len(), 1, "a turn is one frame");
     assert_eq!(effects.outputs, []);
     pair.engine.check();
@@ -207,7 +207,7 @@ fn lost_session_fails_deliveries_in_turns() {
     pair.open(1, None, ConsumerMode::Take);
     pair.run(credit(1, u64::MAX, false));
     pair.finish();
-    pair.engine.close_session(NOW, SESSION, &mut Effects::default());
+    pair.engine.close_session(NOW, SESSION, Capacity::UNBOUNDED, &mut Effects::default());
     pair.engine.check();
     assert_eq!(pair.engine.statistics().ready, in_one_turn);
     pair.finish();
@@ -253,7 +253,7 @@ impl Pair {
 
     fn run(&mut self, command: Command) -> Vec<Reply> {
         let mut effects = Effects::default();
-        self.engine.handle(NOW, SESSION, command, &mut effects);
+        self.engine.handle(NOW, SESSION, command, Capacity::UNBOUNDED, &mut effects);
         effects.outputs.into_iter().map(|output| output.reply).collect()
     }
 
@@ -261,7 +261,7 @@ impl Pair {
     fn finish(&mut self) -> Vec<Reply> {
         let mut effects = Effects::default();
         while self.engine.poll_timeout().is_some_and(|at| at <= NOW) {
-            self.engine.handle_timeout(NOW, &mut effects);
+            self.engine.handle_timeout(NOW, Capacity::UNBOUNDED, &mut effects);
         }
         self.engine.check();
         effects.outputs.into_iter().map(|output| output.reply).collect()

@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{DeadLetters, Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy};
 use model::{
-    AdminCommand, Command, ConsumerMode, DeadReason, Delivery, Destination, Durability, Formats,
-    Found, LinkId, MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply, SessionId,
-    Settlement, StorePolicy, Subject, Value,
+    AdminCommand, Capacity, Command, ConsumerMode, DeadReason, Delivery, Destination, Durability,
+    Formats, Found, LinkId, MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply,
+    SessionId, Settlement, StorePolicy, Subject, Value,
 };
 use support::log::{Durable, Log, Snapshot, durable};
 use support::paging;
@@ -175,7 +175,7 @@ impl World {
         while self.engine.poll_timeout().is_some_and(|at| at <= self.now) {
             self.expire();
             paging::before(&mut self.engine);
-            self.engine.handle_timeout(self.now, &mut self.effects);
+            self.engine.handle_timeout(self.now, Capacity::UNBOUNDED, &mut self.effects);
             self.after();
             self.absorb();
             self.engine.check();
@@ -184,7 +184,7 @@ impl World {
 
     fn run(&mut self, session: SessionId, command: Command) {
         paging::before(&mut self.engine);
-        self.engine.handle(self.now, session, command, &mut self.effects);
+        self.engine.handle(self.now, session, command, Capacity::UNBOUNDED, &mut self.effects);
         self.after();
     }
 
@@ -323,7 +323,7 @@ impl World {
         if knows_begun {
             self.engine.note_begun(session, begun);
         }
-        self.engine.close_session(self.now, session, &mut self.effects);
+        self.engine.close_session(self.now, session, Capacity::UNBOUNDED, &mut self.effects);
         self.after();
         self.absorb();
         self.engine.open_session(session);

@@ -3,8 +3,8 @@
 
 use engine::{DeadLettersMax, Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy};
 use model::{
-    Command, DeadLetters, Destination, Nanos, NewMessage, Persistence, QueueName, Reply, SessionId,
-    StorePolicy,
+    Capacity, Command, DeadLetters, Destination, Nanos, NewMessage, Persistence, QueueName, Reply,
+    SessionId, StorePolicy,
 };
 
 const SENDER: SessionId = SessionId(1);
@@ -44,14 +44,15 @@ impl World {
         };
         let to = Destination::Queue(QueueName::new("telemetry").unwrap());
         let put = Command::PutTo { to, message, transaction: None };
-        self.engine.handle(self.now, SENDER, put, &mut self.effects);
+        self.engine.handle(self.now, SENDER, put, Capacity::UNBOUNDED, &mut self.effects);
         let is_stored = matches!(self.effects.outputs[0].reply, Reply::Stored { .. });
         self.effects.clear();
         self.now = self.now + Nanos::from_millis(2);
         while self.engine.poll_timeout().is_some_and(|due| due <= self.now) {
-            self.engine.handle_timeout(self.now, &mut self.effects);
+            self.engine.handle_timeout(self.now, Capacity::UNBOUNDED, &mut self.effects);
             // The log has written all of it.
-            self.engine.set_written(self.engine.last_lsn());
+            let written = Some(self.engine.last_lsn());
+            self.engine.handle_capacity(Capacity { written, ..Capacity::UNBOUNDED });
         }
         self.effects.clear();
         self.engine.check();

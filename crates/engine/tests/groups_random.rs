@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use engine::{Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy};
 use model::{
-    Command, ConsumerMode, Destination, Format, Formats, LinkId, MessageId, Nanos, NewMessage,
-    Persistence, QueueName, Reply, SessionId, Settlement, StorePolicy,
+    Capacity, Command, ConsumerMode, Destination, Format, Formats, LinkId, MessageId, Nanos,
+    NewMessage, Persistence, QueueName, Reply, SessionId, Settlement, StorePolicy,
 };
 use support::log::{Log, Snapshot};
 use support::script::group;
@@ -260,7 +260,7 @@ impl Harness {
                 message.state = State::Ready;
             }
         }
-        self.engine.close_session(self.now, session, &mut self.effects);
+        self.engine.close_session(self.now, session, Capacity::UNBOUNDED, &mut self.effects);
         self.take_in();
         self.engine.open_session(session);
     }
@@ -289,7 +289,7 @@ impl Harness {
     }
 
     fn ask(&mut self, session: SessionId, command: Command) {
-        self.engine.handle(self.now, session, command, &mut self.effects);
+        self.engine.handle(self.now, session, command, Capacity::UNBOUNDED, &mut self.effects);
         self.take_in();
     }
 
@@ -302,7 +302,7 @@ impl Harness {
             }
         }
         while self.engine.poll_timeout().is_some_and(|at| at <= self.now) {
-            self.engine.handle_timeout(self.now, &mut self.effects);
+            self.engine.handle_timeout(self.now, Capacity::UNBOUNDED, &mut self.effects);
             self.take_in();
         }
     }

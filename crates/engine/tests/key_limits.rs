@@ -4,9 +4,9 @@
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Command, Deadline, DeadlineRule, DependsOn, Destination, KeyCommand, LinkId, Matching,
-    MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Refusal, Reply, SessionId,
-    SetRule, StorePolicy, Subscription, ValueDeadline, limits,
+    Capacity, Command, Deadline, DeadlineRule, DependsOn, Destination, KeyCommand, LinkId,
+    Matching, MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Refusal, Reply,
+    SessionId, SetRule, StorePolicy, Subscription, ValueDeadline, limits,
 };
 
 const SESSION: SessionId = SessionId(1);
@@ -15,18 +15,20 @@ struct Session {
     engine: Engine,
     effects: Effects,
     now: Nanos,
+    capacity: Capacity,
 }
 
 impl Session {
     fn new(policy: StorePolicy) -> Self {
         let mut engine = Engine::new(EngineOptions::new(policy));
         engine.open_session(SESSION);
-        Self { engine, effects: Effects::default(), now: Nanos::SECOND }
+        let capacity = Capacity::UNBOUNDED;
+        Self { engine, effects: Effects::default(), now: Nanos::SECOND, capacity }
     }
 
     fn run(&mut self, command: Command) -> Reply {
         self.effects.clear();
-        self.engine.handle(self.now, SESSION, command, &mut self.effects);
+        self.engine.handle(self.now, SESSION, command, self.capacity, &mut self.effects);
         let Output { reply, after, .. } = self.effects.outputs.remove(0);
         let tells = reply == Reply::Refused(Refusal::ListTooLong);
         assert!(
@@ -176,7 +178,7 @@ fn list_expires_at_once_deletes_stepwise() {
     let mut steps = 0;
     while session.engine.poll_timeout().is_some_and(|at| at <= session.now) {
         session.effects.clear();
-        session.engine.handle_timeout(session.now, &mut session.effects);
+        session.engine.handle_timeout(session.now, Capacity::UNBOUNDED, &mut session.effects);
         session.engine.check();
         assert_eq!(session.count(), Reply::Count(1), "the new list is there all the while");
         steps += 1;
@@ -201,7 +203,7 @@ fn keys_on_full_device_only_delete() {
     let mut session = Session::new(StorePolicy::Always);
     session.set("a", 10);
     session.put("l", 2);
-    session.engine.set_room(0);
+    session.capacity.room_bytes = 0;
     let full = Reply::Refused(Refusal::StoreFull);
     assert_eq!(session.set("b", 10), full);
     assert_eq!(session.set("a", 10), full);
@@ -231,7 +233,7 @@ fn publish_on_full_device_refused_whole() {
     let subscription = Box::new(subscription);
     let reply = session.run(Command::Subscribe { link: LinkId(2), subscription });
     assert_eq!(reply, Reply::Done);
-    session.engine.set_room(0);
+    session.capacity.room_bytes = 0;
     let publish = |persistence| Command::Publish {
         topic: name("news"),
         message: NewMessage { persistence, ..NewMessage::new(b"x"[..].into()) },

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    AdminCommand, Command, Deadline, DeadlineRule, Destination, End, KeyCommand, KeyKind, Lifetime,
-    ListCommand, MessageId, MessageState, Nanos, NewMessage, Output, Persistence, QueueName, Reply,
-    SessionId, SetRule, StorePolicy, ValueDeadline,
+    AdminCommand, Capacity, Command, Deadline, DeadlineRule, Destination, End, KeyCommand, KeyKind,
+    Lifetime, ListCommand, MessageId, MessageState, Nanos, NewMessage, Output, Persistence,
+    QueueName, Reply, SessionId, SetRule, StorePolicy, ValueDeadline,
 };
 use support::log::{Log, Snapshot};
 use support::naive_keys::{NaiveKeys, NaiveValue};
@@ -137,7 +137,7 @@ impl World {
         self.late();
         let now = Nanos(self.naive.now);
         while self.engine.poll_timeout().is_some_and(|at| at <= now) {
-            self.engine.handle_timeout(now, &mut self.effects);
+            self.engine.handle_timeout(now, Capacity::UNBOUNDED, &mut self.effects);
             self.naive.settle();
             self.absorb();
         }
@@ -500,7 +500,13 @@ impl World {
     fn ask(&mut self, command: Command) -> Reply {
         let before = self.engine.last_lsn();
         let is_key = matches!(command, Command::Key(_));
-        self.engine.handle(Nanos(self.naive.now), SESSION, command, &mut self.effects);
+        self.engine.handle(
+            Nanos(self.naive.now),
+            SESSION,
+            command,
+            Capacity::UNBOUNDED,
+            &mut self.effects,
+        );
         let [Output { after, reply, .. }] = &self.effects.outputs[..] else {
             panic!("{:?}", self.effects.outputs)
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Command, End, ListCommand, Nanos, Persistence, QueueName, Refusal, Reply, SessionId,
+    Capacity, Command, End, ListCommand, Nanos, Persistence, QueueName, Refusal, Reply, SessionId,
     StorePolicy, limits,
 };
 
@@ -16,6 +16,7 @@ const PERSISTENCE: Persistence = Persistence::Persistent;
 struct Lists {
     engine: Engine,
     effects: Effects,
+    capacity: Capacity,
 }
 
 impl Lists {
@@ -26,13 +27,13 @@ impl Lists {
     fn with(options: EngineOptions) -> Self {
         let mut engine = Engine::new(options);
         engine.open_session(BY);
-        Self { engine, effects: Effects::default() }
+        Self { engine, effects: Effects::default(), capacity: Capacity::UNBOUNDED }
     }
 
     /// The reply to a command of a session; `None` if it waits.
     fn run(&mut self, command: Command) -> Option<Reply> {
         self.effects.clear();
-        self.engine.handle(NOW, BY, command, &mut self.effects);
+        self.engine.handle(NOW, BY, command, self.capacity, &mut self.effects);
         self.effects.outputs.pop().map(|output| output.reply)
     }
 
@@ -109,7 +110,7 @@ fn push_is_one_frame_or_nothing() {
 fn full_device_refuses_pushes_allows_pops() {
     let mut lists = Lists::new();
     assert_eq!(lists.push(20_000, b"x"), Reply::Count(20_000));
-    lists.engine.set_room(100);
+    lists.capacity.room_bytes = 100;
     assert_eq!(lists.push(5, b"x"), Reply::Refused(Refusal::StoreFull));
     assert_eq!(lists.length(), 20_000, "not one of five");
     let replace = ListCommand::Replace {
@@ -183,11 +184,11 @@ fn insertion_needs_room_for_moved_elements() {
     lists.push(1, b"pivot");
     lists.push(49, b"x");
     let element = vec![b'y'; 10_000];
-    lists.engine.set_room(12_000);
+    lists.capacity.room_bytes = 12_000;
     let full = Reply::Refused(Refusal::StoreFull);
     assert_eq!(lists.insert_element(b"pivot", &element), full);
     assert_eq!(lists.length(), 100);
-    lists.engine.set_room(100_000);
+    lists.capacity.room_bytes = 100_000;
     assert_eq!(lists.insert_element(b"pivot", &element), Reply::Count(101));
     lists.engine.check();
 }
@@ -228,9 +229,9 @@ fn trim_goes_in_equivalent_steps() {
     lists.push(25_000, b"x");
     assert_eq!(lists.keep(20_000, -1), Reply::Count(20_000));
     lists.push(25_000, b"x");
-    lists.engine.set_room(0);
+    lists.capacity.room_bytes = 0;
     assert_eq!(lists.keep(1, -1), Reply::Count(1));
-    lists.engine.set_settling_room(100_000);
+    lists.capacity.settling_bytes = 100_000;
     assert_eq!(lists.keep(20_000, -1), Reply::Refused(Refusal::ListTooLong));
     lists.engine.check();
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use engine::{Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy};
 use model::{
-    Command, Destination, End, KeyCommand, ListCommand, Lsn, Nanos, NewMessage, Output,
+    Capacity, Command, Destination, End, KeyCommand, ListCommand, Lsn, Nanos, NewMessage, Output,
     Persistence, QueueName, Reply, SessionId, StorePolicy,
 };
 use support::lists::{Answer, Lists};
@@ -127,7 +127,7 @@ impl World {
         self.now = self.now + Nanos(1 + self.rng.below(300_000_000));
         while self.engine.poll_timeout().is_some_and(|at| at <= self.now) {
             paging::before(&mut self.engine);
-            self.engine.handle_timeout(self.now, &mut self.effects);
+            self.engine.handle_timeout(self.now, Capacity::UNBOUNDED, &mut self.effects);
             self.after();
         }
         self.lists.pass_time(self.now);
@@ -240,7 +240,7 @@ impl World {
             self.seen.saw("leased came back");
         }
         paging::before(&mut self.engine);
-        self.engine.close_session(self.now, by, &mut self.effects);
+        self.engine.close_session(self.now, by, Capacity::UNBOUNDED, &mut self.effects);
         self.after();
         self.lists.close(by);
         self.compare(None);
@@ -252,7 +252,7 @@ impl World {
         if self.effects.is_empty() {
             paging::before(&mut self.engine);
         }
-        self.engine.handle(self.now, by, command, &mut self.effects);
+        self.engine.handle(self.now, by, command, Capacity::UNBOUNDED, &mut self.effects);
         self.after();
     }
 
@@ -457,9 +457,9 @@ fn all_of(engine: &mut Engine, log: &Log, now: Nanos, queue: &str) -> Vec<Vec<u8
     let (queue, origin) = (name(queue), End::Head);
     let range = ListCommand::Range { queue, origin, first: 0, last: -1 };
     engine.open_session(reader);
-    engine.handle(now, reader, Command::List(range), &mut effects);
+    engine.handle(now, reader, Command::List(range), Capacity::UNBOUNDED, &mut effects);
     paging::after(engine, &|lsn| log.payload(lsn), now, &mut effects);
-    engine.close_session(now, reader, &mut effects);
+    engine.close_session(now, reader, Capacity::UNBOUNDED, &mut effects);
     match answer_of(&effects.outputs[0].reply) {
         Answer::Elements(elements) => elements,
         other => panic!("{other:?} is no range"),

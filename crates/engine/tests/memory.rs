@@ -6,7 +6,9 @@
 mod support;
 
 use engine::{Effects, Engine, EngineOptions, QueuePolicies};
-use model::{Command, Destination, LinkId, Nanos, NewMessage, QueueName, SessionId, StorePolicy};
+use model::{
+    Capacity, Command, Destination, LinkId, Nanos, NewMessage, QueueName, SessionId, StorePolicy,
+};
 use support::resident_bytes;
 
 const MESSAGES: u64 = 1_000_000;
@@ -27,6 +29,7 @@ fn million_small_ready_messages_fit() {
         Nanos(1),
         session,
         Command::OpenProducer { link, to: Destination::Queue(queue) },
+        Capacity::UNBOUNDED,
         &mut effects,
     );
     let before = resident_bytes();
@@ -41,6 +44,7 @@ fn million_small_ready_messages_fit() {
             Nanos(number),
             session,
             Command::Put { link, message, transaction: None },
+            Capacity::UNBOUNDED,
             &mut effects,
         );
         effects.clear();

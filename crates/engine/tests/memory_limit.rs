@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy, WhenFull};
 use model::{
-    Command, Destination, End, LinkId, ListCommand, Lsn, Nanos, NewMessage, Persistence, QueueName,
-    Refusal, Reply, SessionId, StorePolicy, Subscription, SubscriptionName,
+    Capacity, Command, Destination, End, LinkId, ListCommand, Lsn, Nanos, NewMessage, Persistence,
+    QueueName, Refusal, Reply, SessionId, StorePolicy, Subscription, SubscriptionName,
 };
 
 const BY: SessionId = SessionId(1);
@@ -45,12 +45,13 @@ impl World {
     /// All but the last frames, so many, can be read back.
     fn write_but(&mut self, frames: u64) {
         let last = self.engine.last_lsn().0;
-        self.engine.set_written(Lsn(last.saturating_sub(frames)));
+        let written = Some(Lsn(last.saturating_sub(frames)));
+        self.engine.handle_capacity(Capacity { written, ..Capacity::UNBOUNDED });
     }
 
     fn ask(&mut self, by: SessionId, command: Command) -> Reply {
         self.effects.clear();
-        self.engine.handle(NOW, by, command, &mut self.effects);
+        self.engine.handle(NOW, by, command, Capacity::UNBOUNDED, &mut self.effects);
         self.engine.check();
         let mut start = 0;
         for frame in &self.effects.frames {
@@ -75,7 +76,7 @@ impl World {
     fn pass_time(&mut self) {
         self.effects.clear();
         while self.engine.poll_timeout().is_some_and(|at| at <= NOW) {
-            self.engine.handle_timeout(NOW, &mut self.effects);
+            self.engine.handle_timeout(NOW, Capacity::UNBOUNDED, &mut self.effects);
             self.engine.check();
         }
     }
@@ -249,7 +250,7 @@ fn refused_command_confirms_last_protected_pop() {
     assert_eq!(world.push("list", 1), refused());
     let told_after = world.effects.frames.last().map(|frame| frame.lsn);
     assert_eq!(told_after, Some(world.engine.last_lsn()), "its deletion is in the log");
-    world.engine.close_session(NOW, BY, &mut world.effects);
+    world.engine.close_session(NOW, BY, Capacity::UNBOUNDED, &mut world.effects);
     let length = Command::List(ListCommand::Length { queue: name("list") });
     assert_eq!(world.ask(OTHER, length), Reply::Count(1));
 }
@@ -277,11 +278,17 @@ fn body_waits_count_as_memory() {
         let before = world.engine.memory_bytes();
         world.engine.open_session(BY);
         world.effects.clear();
-        world.engine.handle(NOW, BY, Command::List(command), &mut world.effects);
+        world.engine.handle(
+            NOW,
+            BY,
+            Command::List(command),
+            Capacity::UNBOUNDED,
+            &mut world.effects,
+        );
         world.engine.check();
         assert_eq!(world.effects.outputs, [], "it waits");
         assert!(world.engine.memory_bytes() >= before + bytes);
-        world.engine.close_session(NOW, BY, &mut world.effects);
+        world.engine.close_session(NOW, BY, Capacity::UNBOUNDED, &mut world.effects);
         world.engine.check();
         assert_eq!(world.engine.memory_bytes(), before, "who is gone takes none");
     }
@@ -299,7 +306,7 @@ fn blocked_sends_count_as_memory() {
     assert!((100..LIMIT as usize / BODY_BYTES).contains(&waiting), "{waiting} wait");
     assert!(world.engine.memory_bytes() > (waiting * BODY_BYTES) as u64);
     let waits = world.engine.memory_bytes();
-    world.engine.close_session(NOW, OTHER, &mut world.effects);
+    world.engine.close_session(NOW, OTHER, Capacity::UNBOUNDED, &mut world.effects);
     world.engine.check();
     assert!(world.engine.memory_bytes() < waits / 10, "who is gone takes none");
 }

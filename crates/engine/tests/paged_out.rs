@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy};
 use model::{
-    Command, ConsumerMode, Destination, End, Formats, Found, LinkId, ListCommand, Lsn, Nanos,
-    NewMessage, Output, Persistence, QueueName, Refusal, Reply, SessionId, StorePolicy, Subject,
-    Value, limits,
+    Capacity, Command, ConsumerMode, Destination, End, Formats, Found, LinkId, ListCommand, Lsn,
+    Nanos, NewMessage, Output, Persistence, QueueName, Refusal, Reply, SessionId, StorePolicy,
+    Subject, Value, limits,
 };
 
 const ONE: SessionId = SessionId(1);
@@ -48,7 +48,7 @@ impl Store {
 
     /// The immediate replies to a command.
     fn ask(&mut self, by: SessionId, command: Command) -> Vec<Reply> {
-        self.engine.handle(self.now, by, command, &mut self.effects);
+        self.engine.handle(self.now, by, command, Capacity::UNBOUNDED, &mut self.effects);
         self.hear()
     }
 
@@ -83,7 +83,8 @@ impl Store {
 
     /// Bodies leave.
     fn write(&mut self) {
-        self.engine.set_written(self.engine.last_lsn());
+        let written = Some(self.engine.last_lsn());
+        self.engine.handle_capacity(Capacity { written, ..Capacity::UNBOUNDED });
     }
 
     /// One frame comes back, if any is wanted.
@@ -97,7 +98,7 @@ impl Store {
 
     /// Performs all that is due, once.
     fn turn(&mut self) -> Vec<Reply> {
-        self.engine.handle_timeout(self.now, &mut self.effects);
+        self.engine.handle_timeout(self.now, Capacity::UNBOUNDED, &mut self.effects);
         self.hear()
     }
 
@@ -296,7 +297,7 @@ fn send_behind_blocked_insertion_resumes() {
         assert!(store.engine.wanted_frame().is_some());
         store.engine.check();
         if leaves {
-            store.engine.close_session(store.now, ONE, &mut store.effects);
+            store.engine.close_session(store.now, ONE, Capacity::UNBOUNDED, &mut store.effects);
         }
         let (ticket, reply) = (1 + u64::from(leaves), Box::new(Reply::Count(3)));
         assert_eq!(store.settle(), [Reply::Late { ticket, reply }]);
@@ -474,7 +475,7 @@ fn body_wait_confirms_last_protected_pop() {
     let popped = store.list(ONE, pop);
     assert!(matches!(&popped[..], [Reply::Elements(elements)] if elements.len() == 1));
     assert_eq!(store.list(ONE, locate("list", End::Head, b"other")), [], "it waits");
-    store.engine.close_session(store.now, ONE, &mut store.effects);
+    store.engine.close_session(store.now, ONE, Capacity::UNBOUNDED, &mut store.effects);
     store.settle();
     let length = ListCommand::Length { queue: name("protected") };
     assert_eq!(store.list(OTHER, length), [Reply::Count(0)]);

@@ -15,8 +15,8 @@ use engine::{
     Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy, Spilled, StoredBody,
 };
 use model::{
-    BodyPlace, Command, ConsumerMode, DeadReason, Destination, End, Formats, Found, LinkId,
-    ListCommand, Lsn, MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply,
+    BodyPlace, Capacity, Command, ConsumerMode, DeadReason, Destination, End, Formats, Found,
+    LinkId, ListCommand, Lsn, MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply,
     SessionId, Settlement, StorePolicy, Subject, Subscription, SubscriptionName, Value,
 };
 use testkit::{Rng, Seen, seeds};
@@ -160,7 +160,7 @@ impl World {
             24 if self.rng.one_in(3) => self.close(),
             25 if self.rng.one_in(3) => self.close_consumer(),
             26 | 27 => self.restate(),
-            28..32 => self.engine.set_written(self.engine.last_lsn()),
+            28..32 => support::paging::before(&mut self.engine),
             32..35 => drop(self.fetch()),
             40 | 41 => self.begin_to_spill(),
             42 => self.spill(),
@@ -383,7 +383,7 @@ impl World {
 
     fn close(&mut self) {
         let by = self.session();
-        self.engine.close_session(self.now, by, &mut self.effects);
+        self.engine.close_session(self.now, by, Capacity::UNBOUNDED, &mut self.effects);
         if self.asked.remove(&by).is_some() {
             self.seen.saw("left while waiting");
         }
@@ -426,7 +426,7 @@ impl World {
     /// Time passes, and all that is due happens.
     fn turn(&mut self) {
         self.now = self.now + Nanos::from_millis(self.rng.below(3) * 100);
-        self.engine.handle_timeout(self.now, &mut self.effects);
+        self.engine.handle_timeout(self.now, Capacity::UNBOUNDED, &mut self.effects);
         self.hear();
     }
 
@@ -439,7 +439,7 @@ impl World {
     }
 
     fn handle(&mut self, by: SessionId, command: Command) {
-        self.engine.handle(self.now, by, command, &mut self.effects);
+        self.engine.handle(self.now, by, command, Capacity::UNBOUNDED, &mut self.effects);
         self.hear();
     }
 

@@ -3,8 +3,8 @@
 
 use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy, WhenFull};
 use model::{
-    Command, Destination, LinkId, MessageId, Nanos, NewMessage, QueueName, Reply, SessionId,
-    StorePolicy, Subscription, TransactionId, limits,
+    Capacity, Command, Destination, LinkId, MessageId, Nanos, NewMessage, QueueName, Reply,
+    SessionId, StorePolicy, Subscription, TransactionId, limits,
 };
 
 const SENDER: SessionId = SessionId(1);
@@ -36,7 +36,7 @@ impl World {
     /// The immediate replies to a command, and those to others.
     fn ask(&mut self, by: SessionId, command: Command) -> Vec<Reply> {
         self.effects.clear();
-        self.engine.handle(self.now, by, command, &mut self.effects);
+        self.engine.handle(self.now, by, command, Capacity::UNBOUNDED, &mut self.effects);
         self.engine.check();
         self.effects.outputs.drain(..).map(|output| output.reply).collect()
     }
@@ -66,7 +66,7 @@ impl World {
         self.now = self.now + span;
         self.effects.clear();
         while self.engine.poll_timeout().is_some_and(|at| at <= self.now) {
-            self.engine.handle_timeout(self.now, &mut self.effects);
+            self.engine.handle_timeout(self.now, Capacity::UNBOUNDED, &mut self.effects);
         }
         self.engine.check();
         self.effects.outputs.drain(..).map(|output| output.reply).collect()

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy, WhenFull};
 use model::{
-    AdminCommand, Command, Destination, Lsn, Nanos, NewMessage, OwnPolicy, PolicyChange, QueueName,
-    QueueRule, Refusal, ReleaseOrder, Reply, RuleKey, SessionId, StatedPolicy, StorePolicy,
-    Thousandths,
+    AdminCommand, Capacity, Command, Destination, Lsn, Nanos, NewMessage, OwnPolicy, PolicyChange,
+    QueueName, QueueRule, Refusal, ReleaseOrder, Reply, RuleKey, SessionId, StatedPolicy,
+    StorePolicy, Thousandths,
 };
 use support::log::{Log, Snapshot};
 use testkit::{Rng, Seen, seeds};
@@ -208,7 +208,7 @@ impl World {
     }
 
     fn ask(&mut self, command: Command) -> Reply {
-        self.engine.handle(self.now, BY, command, &mut self.effects);
+        self.engine.handle(self.now, BY, command, Capacity::UNBOUNDED, &mut self.effects);
         let reply = self.effects.outputs.remove(0).reply;
         self.absorb();
         reply
@@ -216,7 +216,7 @@ impl World {
 
     fn pass_time(&mut self) {
         while self.engine.poll_timeout().is_some_and(|at| at <= self.now) {
-            self.engine.handle_timeout(self.now, &mut self.effects);
+            self.engine.handle_timeout(self.now, Capacity::UNBOUNDED, &mut self.effects);
             self.absorb();
         }
     }

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 
 use engine::{Counters, Effects, Engine, EngineOptions, Place, RecordView, StoredState, describe};
 use model::{
-    AdminCommand, Command, DeadReason, Destination, Formats, Found, LinkId, MessageId, Nanos,
-    NewMessage, Peek, Persistence, QueueName, Reply, SessionId, Settlement, StorePolicy, Subject,
-    Subscription, SubscriptionName, TransactionId, Value,
+    AdminCommand, Capacity, Command, DeadReason, Destination, Formats, Found, LinkId, MessageId,
+    Nanos, NewMessage, Peek, Persistence, QueueName, Reply, SessionId, Settlement, StorePolicy,
+    Subject, Subscription, SubscriptionName, TransactionId, Value,
 };
 use support::log::{Durable, Log, Snapshot, durable};
 use testkit::{Rng, Seen, seeds};
@@ -102,11 +102,16 @@ impl World {
             2..=3 => self.snapshot(),
             4 => {
                 let session = self.session();
-                self.engine.close_session(self.now, session, &mut self.effects);
+                self.engine.close_session(
+                    self.now,
+                    session,
+                    Capacity::UNBOUNDED,
+                    &mut self.effects,
+                );
                 self.absorb();
             }
             5..=6 => {
-                self.engine.handle_timeout(self.now, &mut self.effects);
+                self.engine.handle_timeout(self.now, Capacity::UNBOUNDED, &mut self.effects);
                 self.absorb();
             }
             _ => {
@@ -120,7 +125,13 @@ impl World {
     fn run(&mut self, session: SessionId, command: Command) {
         self.engine.open_session(session);
         let frames = self.log.frames.len();
-        self.engine.handle(self.now, session, command.clone(), &mut self.effects);
+        self.engine.handle(
+            self.now,
+            session,
+            command.clone(),
+            Capacity::UNBOUNDED,
+            &mut self.effects,
+        );
         let waits = self.effects.outputs.first().map(|output| output.after);
         let done = self.effects.outputs.iter().any(|output| output.reply == Reply::Done);
         let framed = !self.effects.frames.is_empty();
@@ -382,7 +393,13 @@ fn picture(engine: &mut Engine) -> Picture {
     engine.open_session(OBSERVER);
     for (id, message) in &mut messages {
         let mut effects = Effects::default();
-        engine.handle(Nanos::ZERO, OBSERVER, Command::Peek(Peek::Message(*id)), &mut effects);
+        engine.handle(
+            Nanos::ZERO,
+            OBSERVER,
+            Command::Peek(Peek::Message(*id)),
+            Capacity::UNBOUNDED,
+            &mut effects,
+        );
         let Reply::Found { element, .. } = &effects.outputs[0].reply else {
             panic!("message {id} is there");
         };

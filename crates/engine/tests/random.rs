@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 
 use engine::{Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy, ReleaseOrder};
 use model::{
-    AdminCommand, Command, Destination, Durability, LinkId, MessageId, MessageState, Nanos,
-    NewMessage, PageEnd, Peek, Persistence, QueueName, Refusal, Reply, SessionId, StorePolicy,
+    AdminCommand, Capacity, Command, Destination, Durability, LinkId, MessageId, MessageState,
+    Nanos, NewMessage, PageEnd, Peek, Persistence, QueueName, Refusal, Reply, SessionId,
+    StorePolicy,
 };
 use support::log::{Durable, Log, Snapshot, durable};
 use support::naive::{Naive, State};
@@ -144,7 +145,7 @@ impl World {
     fn close_session(&mut self) {
         let session = self.session();
         self.before();
-        self.engine.close_session(self.now, session, &mut self.effects);
+        self.engine.close_session(self.now, session, Capacity::UNBOUNDED, &mut self.effects);
         self.after();
         let expected = self.naive.close_session(self.now, session);
         self.absorb(&expected);
@@ -164,7 +165,7 @@ impl World {
 
     fn timeout(&mut self) {
         self.before();
-        self.engine.handle_timeout(self.now, &mut self.effects);
+        self.engine.handle_timeout(self.now, Capacity::UNBOUNDED, &mut self.effects);
         self.after();
         let expected = self.naive.timeout(self.now);
         self.absorb(&expected);
@@ -177,7 +178,13 @@ impl World {
 
     fn run(&mut self, session: SessionId, command: Command) {
         self.before();
-        self.engine.handle(self.now, session, command.clone(), &mut self.effects);
+        self.engine.handle(
+            self.now,
+            session,
+            command.clone(),
+            Capacity::UNBOUNDED,
+            &mut self.effects,
+        );
         self.after();
         let expected = self.naive.handle(self.now, session, &command);
         assert_eq!(self.effects.outputs, expected, "{session:?} {command:?}");
@@ -250,7 +257,7 @@ impl World {
             let mut recovered = self.log.recover(self.options.clone(), snapshot);
             recovered.check();
             assert!(recovered.latest_time() <= self.now);
-            recovered.handle_timeout(self.now, &mut Effects::default());
+            recovered.handle_timeout(self.now, Capacity::UNBOUNDED, &mut Effects::default());
             assert_eq!(contents(&mut recovered, &self.log, self.now), expected);
             self.log.clone().relearn(&recovered);
         }
@@ -264,7 +271,7 @@ impl World {
         self.log.relearn(&self.engine);
         self.snapshot = None;
         self.naive.crash();
-        self.engine.handle_timeout(self.now, &mut self.effects);
+        self.engine.handle_timeout(self.now, Capacity::UNBOUNDED, &mut self.effects);
         self.absorb(&[]);
         let (next_message, next_buried) = Snapshot::whole(&self.engine).sequence();
         assert!(next_message <= self.naive.next_message, "no number is skipped for nothing");
@@ -415,9 +422,15 @@ fn contents(engine: &mut Engine, log: &Log, now: Nanos) -> Vec<(MessageId, Durab
     for (id, _) in durable(engine, |_| Vec::new()) {
         let mut effects = Effects::default();
         engine.open_session(reader);
-        engine.handle(now, reader, Command::Peek(Peek::Message(id)), &mut effects);
+        engine.handle(
+            now,
+            reader,
+            Command::Peek(Peek::Message(id)),
+            Capacity::UNBOUNDED,
+            &mut effects,
+        );
         paging::after(engine, &|lsn| log.payload(lsn), now, &mut effects);
-        engine.close_session(now, reader, &mut effects);
+        engine.close_session(now, reader, Capacity::UNBOUNDED, &mut effects);
         let Reply::Found { element, .. } = &effects.outputs[0].reply else {
             panic!("message {id} is found");
         };

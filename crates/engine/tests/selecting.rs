@@ -5,8 +5,9 @@ use std::cell::Cell;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Command, ConsumerMode, Destination, Format, Formats, Found, LinkId, Nanos, NewMessage,
-    QueueName, Refusal, Reply, SessionId, StorePolicy, Subject, Subscription, Value, limits,
+    Capacity, Command, ConsumerMode, Destination, Format, Formats, Found, LinkId, Nanos,
+    NewMessage, QueueName, Refusal, Reply, SessionId, StorePolicy, Subject, Subscription, Value,
+    limits,
 };
 use selector::Selector;
 
@@ -33,7 +34,7 @@ impl Harness {
 
     fn ask(&mut self, command: Command) -> Vec<Reply> {
         let mut effects = Effects::default();
-        self.engine.handle(NOW, SESSION, command, &mut effects);
+        self.engine.handle(NOW, SESSION, command, Capacity::UNBOUNDED, &mut effects);
         self.engine.check();
         effects.outputs.into_iter().map(|output| output.reply).collect()
     }
@@ -184,7 +185,7 @@ fn browsers_take_turns() {
         let mut most = 0;
         while house.engine.poll_timeout().is_some_and(|at| at <= NOW) {
             let before = house.engine.steps();
-            house.engine.handle_timeout(NOW, &mut Effects::default());
+            house.engine.handle_timeout(NOW, Capacity::UNBOUNDED, &mut Effects::default());
             most = most.max(house.engine.steps() - before);
         }
         house.engine.check();

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    AdminCommand, Command, DependsOn, Destination, LinkId, Lsn, MessageId, Nanos, NewMessage,
-    Persistence, QueueName, Refusal, Reply, SessionId, StorePolicy, Subscription, SubscriptionName,
-    TransactionId,
+    AdminCommand, Capacity, Command, DependsOn, Destination, LinkId, Lsn, MessageId, Nanos,
+    NewMessage, Persistence, QueueName, Refusal, Reply, SessionId, StorePolicy, Subscription,
+    SubscriptionName, TransactionId,
 };
 use support::log::{Log, Snapshot};
 use testkit::{Rng, Seen, seeds};
@@ -155,10 +155,10 @@ impl World {
 
     /// The replies to one command, and to the commits that go on by themselves.
     fn ask(&mut self, session: SessionId, command: Command) -> Vec<(Reply, DependsOn)> {
-        self.engine.handle(self.now, session, command, &mut self.effects);
+        self.engine.handle(self.now, session, command, Capacity::UNBOUNDED, &mut self.effects);
         while self.engine.awaited_room().is_some() {
             self.seen.saw("a chain");
-            self.engine.commit_awaiting(self.now, true, &mut self.effects);
+            self.engine.commit_awaiting(self.now, true, Capacity::UNBOUNDED, &mut self.effects);
         }
         self.log.absorb(&self.effects);
         let outputs = self.effects.outputs.iter();

@@ -7,7 +7,7 @@ mod support;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Command, Destination, MessageId, Nanos, NewMessage, QueueName, SessionId, StorePolicy,
+    Capacity, Command, Destination, MessageId, Nanos, NewMessage, QueueName, SessionId, StorePolicy,
 };
 use support::resident_bytes;
 
@@ -29,9 +29,15 @@ fn names_of_36_bytes_fit() {
         let send_id = Some(format!("{number:036}").into());
         let message = NewMessage { send_id, ..NewMessage::new((*b"x").into()) };
         let put = Command::PutTo { to: to.clone(), message, transaction: None };
-        engine.handle(Nanos(number), session, put, &mut effects);
+        engine.handle(Nanos(number), session, put, Capacity::UNBOUNDED, &mut effects);
         let message = MessageId(number);
-        engine.handle(Nanos(number), session, Command::Delete { message }, &mut effects);
+        engine.handle(
+            Nanos(number),
+            session,
+            Command::Delete { message },
+            Capacity::UNBOUNDED,
+            &mut effects,
+        );
         effects.clear();
     }
     let each = (resident_bytes() - before) / NAMES;

@@ -3,8 +3,8 @@
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Command, DependsOn, End, KeyCommand, ListCommand, Nanos, OneOrMany, Output, Persistence,
-    QueueName, Refusal, Reply, SessionId, SetRule, StorePolicy, ValueDeadline, limits,
+    Capacity, Command, DependsOn, End, KeyCommand, ListCommand, Nanos, OneOrMany, Output,
+    Persistence, QueueName, Refusal, Reply, SessionId, SetRule, StorePolicy, ValueDeadline, limits,
 };
 
 const NOW: Nanos = Nanos::SECOND;
@@ -33,7 +33,7 @@ impl Harness {
     /// The replies to this command and to all that waited.
     fn all(&mut self, by: SessionId, command: Command) -> Vec<(SessionId, Reply)> {
         self.effects.clear();
-        self.engine.handle(NOW, by, command, &mut self.effects);
+        self.engine.handle(NOW, by, command, Capacity::UNBOUNDED, &mut self.effects);
         let outputs = self.effects.outputs.drain(..);
         let judged = outputs.map(|Output { session, after, reply }| {
             assert!(reply != REFUSED || after != DependsOn::NOTHING, "it tells what is there");

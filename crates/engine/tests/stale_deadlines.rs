@@ -6,8 +6,8 @@ mod support;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Command, Deadline, DeadlineRule, Destination, End, KeyCommand, Lifetime, ListCommand, Nanos,
-    NewMessage, Persistence, QueueName, Reply, SessionId, StorePolicy, TransactionId,
+    Capacity, Command, Deadline, DeadlineRule, Destination, End, KeyCommand, Lifetime, ListCommand,
+    Nanos, NewMessage, Persistence, QueueName, Reply, SessionId, StorePolicy, TransactionId,
 };
 use support::log::Log;
 
@@ -39,7 +39,7 @@ impl World {
     }
 
     fn run(&mut self, command: Command) -> Vec<Reply> {
-        self.engine.handle(NOW, BY, command, &mut self.effects);
+        self.engine.handle(NOW, BY, command, Capacity::UNBOUNDED, &mut self.effects);
         self.absorb()
     }
 
@@ -96,7 +96,7 @@ fn options() -> EngineOptions {
 fn lifetime(engine: &mut Engine) -> Reply {
     let mut effects = Effects::default();
     let command = Command::Key(KeyCommand::Lifetime { name: name("l") });
-    engine.handle(NOW, BY, command, &mut effects);
+    engine.handle(NOW, BY, command, Capacity::UNBOUNDED, &mut effects);
     effects.outputs.remove(0).reply
 }
 
@@ -145,7 +145,7 @@ fn commit_includes_the_deadline() {
         let mut heard = world.run(Command::Commit { transaction });
         if world.engine.awaited_room().is_some() {
             chains += 1;
-            world.engine.commit_awaiting(NOW, true, &mut world.effects);
+            world.engine.commit_awaiting(NOW, true, Capacity::UNBOUNDED, &mut world.effects);
             heard = world.absorb();
         }
         assert_eq!(heard, [Reply::Done]);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Command, Destination, LinkId, Nanos, NewMessage, Persistence, QueueName, Refusal, Reply,
-    SessionId, StorePolicy, Subscription, TransactionId, limits,
+    Capacity, Command, Destination, LinkId, Nanos, NewMessage, Persistence, QueueName, Refusal,
+    Reply, SessionId, StorePolicy, Subscription, TransactionId, limits,
 };
 
 const SESSION: SessionId = SessionId(1);
@@ -30,7 +30,7 @@ impl Session {
 
     fn run(&mut self, command: Command) -> Reply {
         let mut effects = Effects::default();
-        self.engine.handle(Nanos(1), SESSION, command, &mut effects);
+        self.engine.handle(Nanos(1), SESSION, command, Capacity::UNBOUNDED, &mut effects);
         assert!(effects.frames.is_empty(), "none of this is in the log");
         effects.outputs.remove(0).reply
     }
@@ -100,13 +100,13 @@ fn open_transactions_are_bounded_in_total() {
     let rollback = Command::Rollback { transaction: TransactionId(1) };
     assert_eq!(session.run(rollback), Reply::Done);
     let mut effects = Effects::default();
-    session.engine.handle_timeout(Nanos(1), &mut effects);
+    session.engine.handle_timeout(Nanos(1), Capacity::UNBOUNDED, &mut effects);
     let late = effects.outputs.first().map(|output| output.reply.clone());
     assert_eq!(late, Some(Reply::Late { ticket: 1, reply: Box::new(Reply::Done) }));
     assert_eq!(session.commit(last), Reply::Done);
     session.fill(&queue(), last + 1, each);
     session.engine.check();
-    session.engine.close_session(Nanos(1), SESSION, &mut Effects::default());
+    session.engine.close_session(Nanos(1), SESSION, Capacity::UNBOUNDED, &mut Effects::default());
     session.engine.open_session(SESSION);
     for transaction in 1..=whole {
         session.fill(&queue(), transaction as u64, each);
@@ -157,14 +157,26 @@ fn largest_transaction_of_send_ids_fits() {
     engine.open_session(SESSION);
     let mut effects = Effects::default();
     let transaction = TransactionId(1);
-    engine.handle(Nanos(1), SESSION, Command::Begin { transaction }, &mut effects);
+    engine.handle(
+        Nanos(1),
+        SESSION,
+        Command::Begin { transaction },
+        Capacity::UNBOUNDED,
+        &mut effects,
+    );
     for number in 0..limits::TRANSACTION_RECORDS_MAX / 2 {
         let send_id = Some(number.to_string().into());
         let message = NewMessage { send_id, ..NewMessage::new([].into()) };
         let put = Command::PutTo { to: queue(), message, transaction: Some(transaction) };
-        engine.handle(Nanos(1), SESSION, put, &mut effects);
+        engine.handle(Nanos(1), SESSION, put, Capacity::UNBOUNDED, &mut effects);
     }
-    engine.handle(Nanos(1), SESSION, Command::Commit { transaction }, &mut effects);
+    engine.handle(
+        Nanos(1),
+        SESSION,
+        Command::Commit { transaction },
+        Capacity::UNBOUNDED,
+        &mut effects,
+    );
     assert_eq!(effects.frames.len(), 1);
     assert_eq!(effects.outputs.last().map(|output| &output.reply), Some(&Reply::Done));
     assert_eq!(engine.statistics().ready, limits::TRANSACTION_RECORDS_MAX as u64 / 2);

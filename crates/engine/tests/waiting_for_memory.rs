@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Command, Destination, End, ListCommand, MessageId, Nanos, NewMessage, Output, Persistence,
-    QueueName, Refusal, Reply, SessionId, StorePolicy, TransactionId,
+    Capacity, Command, Destination, End, ListCommand, MessageId, Nanos, NewMessage, Output,
+    Persistence, QueueName, Refusal, Reply, SessionId, StorePolicy, TransactionId,
 };
 use testkit::{Rng, Seen, seeds};
 
@@ -262,7 +262,7 @@ impl World {
 
     fn close(&mut self) {
         let session = self.session();
-        self.engine.close_session(self.now, session, &mut self.effects);
+        self.engine.close_session(self.now, session, Capacity::UNBOUNDED, &mut self.effects);
         self.hear();
         let before = self.waiting.len();
         self.waiting.retain(|_, waiting| waiting.by != session);
@@ -271,7 +271,7 @@ impl World {
 
     fn pass_time(&mut self) {
         while self.engine.poll_timeout().is_some_and(|at| at <= self.now) {
-            self.engine.handle_timeout(self.now, &mut self.effects);
+            self.engine.handle_timeout(self.now, Capacity::UNBOUNDED, &mut self.effects);
             self.hear();
         }
     }
@@ -338,7 +338,7 @@ impl World {
     }
 
     fn ask(&mut self, by: SessionId, command: Command) -> Reply {
-        self.engine.handle(self.now, by, command, &mut self.effects);
+        self.engine.handle(self.now, by, command, Capacity::UNBOUNDED, &mut self.effects);
         self.hear().expect("each command is answered")
     }
 }
@@ -364,7 +364,7 @@ fn message_number_is_given_on_storing() {
     assert_eq!(first, Reply::Stored { message: MessageId(1) });
     assert!(matches!(world.ask(SessionId(1), put(1)), Reply::Waits { .. }));
     assert_eq!(world.ask(WORKER, Command::Delete { message: MessageId(1) }), Reply::Done);
-    world.engine.handle_timeout(world.now, &mut world.effects);
+    world.engine.handle_timeout(world.now, Capacity::UNBOUNDED, &mut world.effects);
     let late = world.effects.outputs.first().map(|output| output.reply.clone());
     let stored = Box::new(Reply::Stored { message: MessageId(2) });
     assert_eq!(late, Some(Reply::Late { ticket: 1, reply: stored }));

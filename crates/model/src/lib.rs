@@ -9,6 +9,7 @@ extern crate alloc;
 
 mod administration;
 mod body;
+mod capacity;
 mod chain_room;
 mod command;
 mod draining;
@@ -41,6 +42,7 @@ pub use administration::{
     AdminCommand, BrowsedMessage, Holder, Page, PageEnd, SubscriptionStatistics,
 };
 pub use body::{Body, BodyPlace, PagedOut, Payload, Shows};
+pub use capacity::Capacity;
 pub use chain_room::ChainRoom;
 pub use command::{Command, ConsumerMode, Peek};
 pub use draining::Draining;

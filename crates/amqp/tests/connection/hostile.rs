@@ -12,7 +12,7 @@ use amqp::transaction::CoordinatorRequest;
 use amqp::{Connection, Event, InputBuffer, Options};
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    BrokerStatistics, Command, DependsOn, Destination, Lsn, Nanos, NewMessage, QueueName,
+    BrokerStatistics, Capacity, Command, DependsOn, Destination, Lsn, Nanos, NewMessage, QueueName,
     SessionId, StorePolicy,
 };
 
@@ -98,7 +98,6 @@ impl World {
         let formats = amqp::formats();
         let mut engine =
             Engine::new(EngineOptions { formats, ..EngineOptions::new(StorePolicy::Always) });
-        engine.set_room(u64::MAX);
         engine.open_session(STRANGER);
         engine.open_session(PEER);
         let now = Nanos::from_secs(1_000_000);
@@ -131,7 +130,7 @@ impl World {
             let to = Destination::Queue(QueueName::new("orders").unwrap());
             let message = NewMessage::new(vec![b'x'; bytes].into());
             let command = Command::PutTo { to, message, transaction: None };
-            self.engine.handle(self.now, STRANGER, command, &mut self.effects);
+            self.engine.handle(self.now, STRANGER, command, Capacity::UNBOUNDED, &mut self.effects);
             self.effects.clear();
         }
     }
@@ -176,7 +175,7 @@ impl World {
             self.connection.poll_command(self.now, &mut self.input, &mut self.out)
         {
             self.commands += 1;
-            self.engine.handle(self.now, PEER, command, &mut self.effects);
+            self.engine.handle(self.now, PEER, command, Capacity::UNBOUNDED, &mut self.effects);
             self.deliver();
         }
     }
@@ -205,7 +204,7 @@ impl World {
     fn pass(&mut self, time: Nanos) {
         self.now = self.now + time;
         while self.engine.poll_timeout().is_some_and(|deadline| deadline <= self.now) {
-            self.engine.handle_timeout(self.now, &mut self.effects);
+            self.engine.handle_timeout(self.now, Capacity::UNBOUNDED, &mut self.effects);
             self.deliver();
         }
         self.connection.handle_timeout(self.now, &mut self.out);
@@ -216,7 +215,7 @@ impl World {
     fn lose(mut self) {
         self.connection.handle_half_close();
         self.engine.note_begun(PEER, self.connection.begun());
-        self.engine.close_session(self.now, PEER, &mut self.effects);
+        self.engine.close_session(self.now, PEER, Capacity::UNBOUNDED, &mut self.effects);
         self.engine.check();
         assert_eq!(self.engine.statistics().leased, 0, "nobody is there who could hold one");
         assert!(self.effects.outputs.is_empty(), "nobody is there to be told");

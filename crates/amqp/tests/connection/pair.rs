@@ -6,8 +6,8 @@ use std::sync::Arc;
 use amqp::{Connection, Event, InputBuffer, Options};
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Command, DependsOn, Destination, LinkId, Lsn, MessageId, Nanos, NewMessage, QueueName, Reply,
-    SessionId, StorePolicy,
+    Capacity, Command, DependsOn, Destination, LinkId, Lsn, MessageId, Nanos, NewMessage,
+    QueueName, Reply, SessionId, StorePolicy,
 };
 
 use crate::peer::{self, Words};
@@ -41,7 +41,6 @@ impl Pair {
         let formats = amqp::formats();
         let options = EngineOptions { formats, ..EngineOptions::new(StorePolicy::Always) };
         let mut engine = Engine::new(options);
-        engine.set_room(u64::MAX);
         engine.open_session(STRANGER);
         let now = Nanos::from_secs(1_000_000);
         Self {
@@ -89,7 +88,7 @@ impl Pair {
         if let Some(connection) = self.ends[end].connection.take() {
             let session = self.ends[end].session;
             self.engine.note_begun(session, connection.begun());
-            self.engine.close_session(self.now, session, &mut self.effects);
+            self.engine.close_session(self.now, session, Capacity::UNBOUNDED, &mut self.effects);
             self.deliver();
             self.turn();
         }
@@ -135,7 +134,7 @@ impl Pair {
                 return;
             };
             let session = it.session;
-            self.engine.handle(self.now, session, command, &mut self.effects);
+            self.engine.handle(self.now, session, command, Capacity::UNBOUNDED, &mut self.effects);
             self.deliver();
         }
     }
@@ -144,7 +143,7 @@ impl Pair {
     pub(crate) fn pass(&mut self, time: Nanos) {
         self.now = self.now + time;
         while self.engine.poll_timeout().is_some_and(|deadline| deadline <= self.now) {
-            self.engine.handle_timeout(self.now, &mut self.effects);
+            self.engine.handle_timeout(self.now, Capacity::UNBOUNDED, &mut self.effects);
             self.deliver();
         }
         for end in &mut self.ends {
@@ -207,7 +206,7 @@ impl Pair {
             _ => vec![Command::OpenProducer { link, to: to() }, Command::Kick { link, max: 9 }],
         };
         for command in commands {
-            self.engine.handle(self.now, STRANGER, command, &mut self.effects);
+            self.engine.handle(self.now, STRANGER, command, Capacity::UNBOUNDED, &mut self.effects);
         }
         let mut lines = String::new();
         for output in self.effects.outputs.extract_if(.., |output| output.session == STRANGER) {

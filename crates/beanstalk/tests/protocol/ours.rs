@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use beanstalk::{Shared, default_tube};
 use engine::{Effects, Engine, EngineOptions, QueuePolicies};
-use model::{Nanos, SessionId, StorePolicy};
+use model::{Capacity, Nanos, SessionId, StorePolicy};
 
 use crate::answers::{self, Answer};
 use crate::connection::Connection;
@@ -71,13 +71,19 @@ impl Ours {
     /// The peer will send no more; once nothing is left to do, the connection is gone.
     pub(crate) fn half_close(&mut self, id: u64) {
         if let Some(command) = self.connection(id).half_close() {
-            self.engine.handle(self.now, SessionId(id), command, &mut self.effects);
+            self.engine.handle(
+                self.now,
+                SessionId(id),
+                command,
+                Capacity::UNBOUNDED,
+                &mut self.effects,
+            );
             self.deliver();
         }
         self.serve(id);
         let connection = self.connections.get_mut(&id).expect("an opened connection");
         connection.close(&mut self.shared);
-        self.engine.close_session(self.now, SessionId(id), &mut self.effects);
+        self.engine.close_session(self.now, SessionId(id), Capacity::UNBOUNDED, &mut self.effects);
         self.deliver();
     }
 
@@ -88,7 +94,7 @@ impl Ours {
     /// Moves the clock to the next timer, which must exist.
     pub(crate) fn pass_time(&mut self) {
         self.now = self.engine.poll_timeout().expect("something is to happen").max(self.now);
-        self.engine.handle_timeout(self.now, &mut self.effects);
+        self.engine.handle_timeout(self.now, Capacity::UNBOUNDED, &mut self.effects);
         self.deliver();
     }
 
@@ -120,7 +126,13 @@ impl Ours {
             };
             self.now = self.now + Nanos(1_000);
             self.waiting.insert(id);
-            self.engine.handle(self.now, SessionId(id), command, &mut self.effects);
+            self.engine.handle(
+                self.now,
+                SessionId(id),
+                command,
+                Capacity::UNBOUNDED,
+                &mut self.effects,
+            );
             self.deliver();
         }
     }

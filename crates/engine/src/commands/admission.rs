@@ -17,7 +17,7 @@ use crate::store::timers::Timer;
 impl Engine {
     /// Sets whether the log is behind. While it is, sends that add to the log stop: those in a line
     /// and new ones. The room that is left then serves settlements.
-    pub fn set_log_behind(&mut self, is_behind: bool) {
+    pub(crate) fn set_log_behind(&mut self, is_behind: bool) {
         self.admission.blocked_sends.is_log_behind = is_behind;
         if is_behind {
             return;

@@ -21,7 +21,7 @@ use crate::ids::SessionSlot;
 impl Engine {
     /// Tells up to which frame the log can be read back. Bodies leave memory now, where it is too
     /// full.
-    pub fn set_written(&mut self, written: Lsn) {
+    pub(crate) fn set_written(&mut self, written: Lsn) {
         if written > self.bodies.memory.written {
             self.bodies.memory.written = written;
             self.bodies.line_up_written(&mut self.store);

@@ -4,8 +4,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use model::{
-    ChainRoom, DependsOn, MessageId, Nanos, NewMessage, Refusal, Reply, Settlement, TransactionId,
-    limits,
+    Capacity, ChainRoom, DependsOn, MessageId, Nanos, NewMessage, Refusal, Reply, Settlement,
+    TransactionId, limits,
 };
 use records::CHANGED_BYTES_MAX;
 
@@ -377,8 +377,14 @@ impl Engine {
 
     /// There is room for the first of the commits that wait: it takes effect. Or there will be
     /// none: it is refused and rolled back. No effect when none waits.
-    pub fn commit_awaiting(&mut self, now: Nanos, has_room: bool, effects: &mut Effects) {
-        self.store.advance(now, &mut self.log);
+    pub fn commit_awaiting(
+        &mut self,
+        now: Nanos,
+        has_room: bool,
+        capacity: Capacity,
+        effects: &mut Effects,
+    ) {
+        self.begin_call(now, capacity);
         let Some((by, id)) = self.transactions.awaiting.pop_front() else { return };
         let ticket = self.sessions.at(by).transactions.open.get(&id).and_then(|it| it.ticket);
         let session = self.sessions.at(by).identity.id;

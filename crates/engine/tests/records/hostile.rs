@@ -6,8 +6,8 @@
 
 use engine::{Effects, Engine, EngineOptions, describe};
 use model::{
-    Command, Destination, LinkId, Lsn, MessageId, Nanos, NewMessage, Peek, QueueName, Reply,
-    SessionId, StorePolicy, limits,
+    Capacity, Command, Destination, LinkId, Lsn, MessageId, Nanos, NewMessage, Peek, QueueName,
+    Reply, SessionId, StorePolicy, limits,
 };
 
 /// A chunk of a snapshot.
@@ -131,7 +131,7 @@ fn come_again(engine: &Engine, last: Lsn, pieces: &[(u8, &[u8])], begin: Lsn) {
 fn go_on(mut engine: Engine) {
     const SESSION: SessionId = SessionId(7);
     let (mut effects, now) = (Effects::default(), engine.latest_time());
-    engine.set_room(1 << 20);
+    let capacity = Capacity { room_bytes: 1 << 20, ..Capacity::UNBOUNDED };
     engine.open_session(SESSION);
     let name = QueueName::new("q").expect("a name");
     let unheard = QueueName::new(&"u".repeat(limits::QUEUE_NAME_BYTES_MAX)).expect("a name");
@@ -148,12 +148,12 @@ fn go_on(mut engine: Engine) {
         Command::ListQueues,
     ];
     for command in commands {
-        engine.handle(now, SESSION, command, &mut effects);
+        engine.handle(now, SESSION, command, capacity, &mut effects);
     }
     let heard = effects.outputs.first().map(|output| &output.reply);
     assert!(matches!(heard, Some(Reply::Stored { .. })), "it stores: {heard:?}");
     engine.check();
-    engine.handle_timeout(now + Nanos::from_secs(86_400), &mut effects);
+    engine.handle_timeout(now + Nanos::from_secs(86_400), capacity, &mut effects);
     engine.check();
 }
 

@@ -11,7 +11,7 @@ mod support;
 use engine::{Effects, Engine, EngineOptions};
 use hostile::{FUZZY, LOAD, LSN_SHIFT, REPLAY, RESTORE};
 use model::{
-    AdminCommand, Command, DeadReason, Deadline, DeadlineRule, Destination, End, Format,
+    AdminCommand, Capacity, Command, DeadReason, Deadline, DeadlineRule, Destination, End, Format,
     KeyCommand, LinkId, ListCommand, MessageId, Nanos, NewMessage, OwnPolicy, Persistence,
     PolicyChange, QueueName, QueueRule, SessionId, SetRule, Settlement, StorePolicy, Subscription,
     SubscriptionName, TransactionId, ValueDeadline, WhenFull,
@@ -50,7 +50,7 @@ fn seeds_and_damaged_seeds_break_nothing() {
 /// accepts it, so the inputs tried above are more than refusals.
 fn seed(after: usize) -> Vec<u8> {
     let mut engine = Engine::new(EngineOptions::new(StorePolicy::Always));
-    engine.set_room(1 << 20);
+    let capacity = Capacity { room_bytes: 1 << 20, ..Capacity::UNBOUNDED };
     engine.open_session(SESSION);
     let (mut effects, mut log) = (Effects::default(), Log::default());
     let mut snapshot = None;
@@ -59,7 +59,7 @@ fn seed(after: usize) -> Vec<u8> {
             snapshot = Some(Snapshot::begin(&engine, 3));
         }
         let now = Nanos::from_secs(1_000 + number as u64);
-        engine.handle(now, SESSION, command, &mut effects);
+        engine.handle(now, SESSION, command, capacity, &mut effects);
         log.absorb(&effects);
         effects.clear();
         if let Some(snapshot) = snapshot.as_mut().filter(|snapshot| snapshot.end.is_none()) {

@@ -1,11 +1,11 @@
 //! The broker's part for an engine that pages out bodies: they come back at once.
 
 use engine::{Effects, Engine, stored_bodies};
-use model::{BodyPlace, Lsn, Nanos};
+use model::{BodyPlace, Capacity, Lsn, Nanos};
 
 /// Before a call: all frames can be read back, so bodies leave.
 pub(crate) fn before(engine: &mut Engine) {
-    engine.set_written(engine.last_lsn());
+    engine.handle_capacity(written_through(engine.last_lsn()));
 }
 
 /// After a call: replies get their bodies, and commands that look into some go on.
@@ -20,14 +20,14 @@ pub(crate) fn after(
     loop {
         if engine.goes_on() {
             assert!(engine.poll_timeout().is_some_and(|at| at <= now), "they go on at once");
-            engine.handle_timeout(now, effects);
+            engine.handle_timeout(now, Capacity::UNBOUNDED, effects);
         } else if let Some(lsn) = engine.wanted_frame() {
             came += 1;
             assert!(came < 10_000, "who looks into bodies comes to an end");
             engine.restore(lsn, &frame(lsn)).unwrap();
             engine.check();
             // The next turn begins: bodies that are not awaited leave again.
-            engine.set_written(written);
+            engine.handle_capacity(written_through(written));
         } else {
             break;
         }
@@ -44,6 +44,11 @@ pub(crate) fn after(
         });
     }
     came
+}
+
+/// The capacity of a log that can return all frames up to this one.
+pub(crate) fn written_through(written: Lsn) -> Capacity {
+    Capacity { written: Some(written), ..Capacity::UNBOUNDED }
 }
 
 /// The last frame before those of this call.

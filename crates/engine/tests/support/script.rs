@@ -54,7 +54,7 @@
 //! SESSION batch COMMAND [/ COMMAND]… | SESSION observe KEY… | SESSION unobserve
 //! wait T          time goes on; what is due on the way happens at its moment
 //! late T          so does this, but nothing happens yet of what is due
-//! room BYTES      what puts may still use
+//! room BYTES      what puts may use in each call
 //! room-made       for the commit that waits for it; no-room: there will be none
 //! refuse-waiting  nobody waits for a place any more
 //! restate LSN     compaction of a frame
@@ -74,10 +74,10 @@ use engine::{
     describe,
 };
 use model::{
-    Command, ConsumerMode, DeadReason, DependsOn, Destination, Durability, Expiry, Format, Formats,
-    Found, LinkId, Matching, MessageGroup, MessageId, Nanos, NewMessage, Output, Peek, Persistence,
-    QueueName, Reply, Secrets, SessionId, Settlement, StorePolicy, Subject, Subscription,
-    SubscriptionName, SubscriptionOwner, TransactionId, Value,
+    Capacity, Command, ConsumerMode, DeadReason, DependsOn, Destination, Durability, Expiry,
+    Format, Formats, Found, LinkId, Matching, MessageGroup, MessageId, Nanos, NewMessage, Output,
+    Peek, Persistence, QueueName, Reply, Secrets, SessionId, Settlement, StorePolicy, Subject,
+    Subscription, SubscriptionName, SubscriptionOwner, TransactionId, Value,
 };
 
 use super::log::{Log, Snapshot};
@@ -87,6 +87,7 @@ pub(crate) struct Script {
     options: EngineOptions,
     engine: Engine,
     now: Nanos,
+    capacity: Capacity,
     log: Log,
     snapshot: Option<Snapshot>,
     effects: Effects,
@@ -131,6 +132,7 @@ impl Script {
             engine: Engine::new(options.clone()),
             options,
             now: Nanos::ZERO,
+            capacity: Capacity::UNBOUNDED,
             log: Log::default(),
             snapshot: None,
             effects: Effects::default(),
@@ -142,7 +144,7 @@ impl Script {
     pub(crate) fn run(&mut self, line: &str) -> String {
         if let Some((session, commands)) = line.split_once(" batch ") {
             let (session, command) = (self::session(session), listing::batch(commands));
-            self.engine.handle(self.now, session, command, &mut self.effects);
+            self.engine.handle(self.now, session, command, self.capacity, &mut self.effects);
             return self.outcome();
         }
         let words = Words::new(line);
@@ -150,9 +152,16 @@ impl Script {
             ["store", policy] => *self = Self::new(store(policy), words.queue_policies(), &words),
             ["wait", span] => return self.wait(time(span)),
             ["late", span] => self.now = self.now + time(span),
-            ["room", bytes] => self.engine.set_room(bytes.parse().unwrap()),
-            ["room-made"] => self.engine.commit_awaiting(self.now, true, &mut self.effects),
-            ["no-room"] => self.engine.commit_awaiting(self.now, false, &mut self.effects),
+            ["room", bytes] => {
+                self.capacity.room_bytes = bytes.parse().unwrap();
+                self.engine.handle_capacity(self.capacity);
+            }
+            ["room-made"] => {
+                self.engine.commit_awaiting(self.now, true, self.capacity, &mut self.effects)
+            }
+            ["no-room"] => {
+                self.engine.commit_awaiting(self.now, false, self.capacity, &mut self.effects)
+            }
             ["refuse-waiting"] => self.engine.refuse_waiting(),
             ["restate", lsn] => self.restate(lsn.parse().unwrap()),
             ["snapshot"] => self.snapshot = Some(Snapshot::whole(&self.engine)),
@@ -168,11 +177,11 @@ impl Script {
                         ids.map(|id| MessageId(id.parse().unwrap())).collect(),
                     );
                 }
-                self.engine.close_session(self.now, session, &mut self.effects);
+                self.engine.close_session(self.now, session, self.capacity, &mut self.effects);
             }
             [session, "dismiss"] => {
                 let session = self::session(session);
-                self.engine.dismiss_session(self.now, session, &mut self.effects);
+                self.engine.dismiss_session(self.now, session, self.capacity, &mut self.effects);
             }
             [session, ref command @ ..] => {
                 let mut command = words.command(command);
@@ -180,7 +189,7 @@ impl Script {
                     *secret = self.secrets.next();
                 }
                 let session = self::session(session);
-                self.engine.handle(self.now, session, command, &mut self.effects);
+                self.engine.handle(self.now, session, command, self.capacity, &mut self.effects);
             }
             [] => panic!("an empty line"),
         }
@@ -192,7 +201,7 @@ impl Script {
         let mut outcome = String::new();
         while let Some(at) = self.engine.poll_timeout().filter(|at| *at <= end) {
             self.now = self.now.max(at);
-            self.engine.handle_timeout(self.now, &mut self.effects);
+            self.engine.handle_timeout(self.now, self.capacity, &mut self.effects);
             for line in self.outcome().lines() {
                 writeln!(outcome, "at {}: {line}", shown_time(self.now)).unwrap();
             }
@@ -212,6 +221,7 @@ impl Script {
             self.log = self.log.cut(frames);
         }
         self.engine = self.log.recover(self.options.clone(), self.snapshot.as_ref());
+        self.capacity = Capacity::UNBOUNDED;
         if is_whole {
             self.log.relearn(&self.engine);
         } else {

@@ -10,8 +10,8 @@ use http_api::{
     Settling, Step, Token, Wanted, Work,
 };
 use model::{
-    AdminCommand, Command, Delivery, MessageId, Nanos, QueueName, Reply, SessionId, Settlement,
-    StorePolicy, limits,
+    AdminCommand, Capacity, Command, Delivery, MessageId, Nanos, QueueName, Reply, SessionId,
+    Settlement, StorePolicy, limits,
 };
 
 /// Its clones are one.
@@ -59,7 +59,13 @@ impl Ours {
     fn perform(&self, command: Command) -> Option<Reply> {
         let broker = &mut *self.0.lock().unwrap();
         broker.now = broker.now + Nanos(1_000);
-        broker.engine.handle(broker.now, SESSION, command, &mut broker.effects);
+        broker.engine.handle(
+            broker.now,
+            SESSION,
+            command,
+            Capacity::UNBOUNDED,
+            &mut broker.effects,
+        );
         let reply = broker.effects.outputs.pop().map(|output| output.reply);
         broker.effects.clear();
         reply

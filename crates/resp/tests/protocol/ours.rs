@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use engine::{Effects, Engine, EngineOptions};
-use model::{Nanos, SessionId, StorePolicy};
+use model::{Capacity, Nanos, SessionId, StorePolicy};
 use resp::{Options, Shared};
 
 use crate::connection::Connection;
@@ -56,13 +56,19 @@ impl Ours {
     /// The peer will send no more; once nothing is left to do, the connection is gone.
     pub(crate) fn close(&mut self, id: u64) {
         if let Some(command) = self.connection(id).half_close() {
-            self.engine.handle(self.now, SessionId(id), command, &mut self.effects);
+            self.engine.handle(
+                self.now,
+                SessionId(id),
+                command,
+                Capacity::UNBOUNDED,
+                &mut self.effects,
+            );
             self.deliver();
         }
         self.serve(id);
         let mut connection = self.connections.remove(&id).expect("an opened connection");
         connection.close(&mut self.shared);
-        self.engine.close_session(self.now, SessionId(id), &mut self.effects);
+        self.engine.close_session(self.now, SessionId(id), Capacity::UNBOUNDED, &mut self.effects);
         self.deliver();
     }
 
@@ -91,7 +97,7 @@ impl Ours {
         let until = self.now + span;
         while let Some(due) = self.engine.poll_timeout().filter(|due| *due <= until) {
             self.now = due.max(self.now);
-            self.engine.handle_timeout(self.now, &mut self.effects);
+            self.engine.handle_timeout(self.now, Capacity::UNBOUNDED, &mut self.effects);
             self.deliver();
         }
         self.now = until;
@@ -140,7 +146,13 @@ impl Ours {
             match command {
                 Some(command) => {
                     self.now = self.now + Nanos(1_000);
-                    self.engine.handle(self.now, SessionId(id), command, &mut self.effects);
+                    self.engine.handle(
+                        self.now,
+                        SessionId(id),
+                        command,
+                        Capacity::UNBOUNDED,
+                        &mut self.effects,
+                    );
                 }
                 None if more => {}
                 None if self.effects.outputs.is_empty() => return,
@@ -153,7 +165,7 @@ impl Ours {
     /// Ends the waits of others that a client has just asked to end.
     fn end_waits(&mut self) {
         while let Some((session, command)) = self.shared.poll_unblocked() {
-            self.engine.handle(self.now, session, command, &mut self.effects);
+            self.engine.handle(self.now, session, command, Capacity::UNBOUNDED, &mut self.effects);
         }
     }
 

@@ -18,9 +18,9 @@ use journal::{
     BLOCK_BYTES, Disk, DiskError, DiskErrorKind, Found, OpenError, Recover, WriteMode, inspect,
 };
 use model::{
-    AdminCommand, Command, Deadline, DeadlineRule, Destination, End, KeyCommand, ListCommand, Lsn,
-    MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply, SessionId, SetRule,
-    StorePolicy, ValueDeadline,
+    AdminCommand, Capacity, Command, Deadline, DeadlineRule, Destination, End, KeyCommand,
+    ListCommand, Lsn, MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply,
+    SessionId, SetRule, StorePolicy, ValueDeadline,
 };
 use sim::{
     AmqpWish, Character, Draft, Fall, FaultyDisk, FaultyFile, Scenario, Subscribing, Verdict, Wish,
@@ -370,7 +370,7 @@ impl Recovered {
         let mut effects = Effects::default();
         for message in (1..MESSAGES_MAX).map(MessageId) {
             let show = Command::Admin(Box::new(AdminCommand::Show { message }));
-            self.engine.handle(now, session, show, &mut effects);
+            self.engine.handle(now, session, show, Capacity::UNBOUNDED, &mut effects);
         }
         let replies = effects.outputs.iter().map(|Output { reply, .. }| format!("{reply:?}\n"));
         text.extend(replies);
