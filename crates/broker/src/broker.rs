@@ -15,7 +15,6 @@ use model::{
 
 use crate::explain::Explaining;
 use crate::fetching::Fetching;
-use crate::log::Log;
 use crate::recovery::{Recovery, recover};
 use crate::returning::Returning;
 use crate::spilling::Spilling;
@@ -33,7 +32,7 @@ pub struct BrokerOptions {
 /// An engine and its log. See the crate's documentation for the order of calls.
 pub struct Broker<F> {
     pub(crate) engine: Engine,
-    pub(crate) journal: Option<Log<F>>,
+    pub(crate) journal: Option<Journal<F>>,
     pub(crate) effects: Effects,
     /// The snapshot that is being taken.
     snapshot: Option<SnapshotCursor>,
@@ -88,7 +87,7 @@ impl<F: Clone> Broker<F> {
     fn new(engine: Engine, journal: Option<Journal<F>>, started_at: Nanos) -> Self {
         Self {
             engine,
-            journal: journal.map(Log::new),
+            journal,
             effects: Effects::default(),
             snapshot: None,
             chunk: Vec::new(),
@@ -170,7 +169,7 @@ impl<F: Clone> Broker<F> {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Nanos> {
         let spill = self.spilling.as_ref().and_then(Spilling::retry_at);
-        let journal = self.journal.as_deref().and_then(Journal::poll_timeout);
+        let journal = self.journal.as_ref().and_then(Journal::poll_timeout);
         let journal = journal.into_iter().chain(spill).min();
         let commit = (self.readiness() != Readiness::Awaited).then_some(Nanos::ZERO);
         if self.stalled() {
@@ -184,7 +183,7 @@ impl<F: Clone> Broker<F> {
     /// True if commands must wait until a write or a chore completes.
     #[must_use]
     pub fn stalled(&self) -> bool {
-        self.journal.as_ref().is_some_and(|log| log.allowance().stalled)
+        self.journal.as_ref().is_some_and(Journal::stalled)
     }
 
     /// Returns true if the broker takes a command now: none while it is stalled. Commands that add
@@ -199,20 +198,19 @@ impl<F: Clone> Broker<F> {
         let waits = |bytes| journal.holds_back(bytes);
         let waits_for_log = self.engine.adds_to_log(session, command).is_some_and(waits);
         let waits_for_memory = self.waits_for_spill() && Engine::adds_to_memory(command);
-        !journal.allowance().stalled && !waits_for_log && !waits_for_memory
+        !journal.stalled() && !waits_for_log && !waits_for_memory
     }
 
     /// True if something that adds to the log or to memory may have to wait, or everything.
     #[must_use]
     pub fn holds_back(&self) -> bool {
-        let holds = self.journal.as_ref().is_some_and(|log| log.allowance().holds_back);
-        holds || self.waits_for_spill()
+        self.capacity().is_behind || self.waits_for_spill()
     }
 
     /// Bytes of log that puts may use now; all there can be if nothing is kept.
     #[must_use]
     pub fn room(&self) -> u64 {
-        self.journal.as_ref().map_or(u64::MAX, |log| log.allowance().room)
+        self.capacity().room_bytes
     }
 
     /// Nothing that waits for a place in a queue is stored: see [`Engine::refuse_waiting`].
@@ -223,13 +221,13 @@ impl<F: Clone> Broker<F> {
     /// How far the log is durable; an output without a dependency needs no log.
     #[must_use]
     pub fn durable(&self) -> Durable {
-        self.journal.as_deref().map_or_else(Durable::default, Journal::durable)
+        self.journal.as_ref().map_or_else(Durable::default, Journal::durable)
     }
 
     /// The frames that wait to be written: see [`Journal::unwritten`].
     #[must_use]
     pub fn unwritten(&self) -> Unwritten {
-        self.journal.as_deref().map_or_else(Unwritten::default, Journal::unwritten)
+        self.journal.as_ref().map_or_else(Unwritten::default, Journal::unwritten)
     }
 
     /// The next thing to be done for the log: see [`Journal::poll_write`].
@@ -339,13 +337,13 @@ impl<F: Clone> Broker<F> {
     /// The journal's counters; zeros if there is none.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.journal.as_deref().map_or_else(Counters::default, Journal::counters)
+        self.journal.as_ref().map_or_else(Counters::default, Journal::counters)
     }
 
     /// Begins to find the reason why the log keeps each file.
     #[must_use]
     pub fn explain(&self) -> Explaining {
-        let (segments, last) = match self.journal.as_deref() {
+        let (segments, last) = match self.journal.as_ref() {
             Some(journal) => (journal.explain(), journal.last()),
             None => (Vec::new(), Lsn::ZERO),
         };
@@ -455,19 +453,12 @@ impl<F: Clone> Broker<F> {
     }
 
     pub(crate) fn journal_mut(&mut self) -> &mut Journal<F> {
-        self.journal.as_deref_mut().expect("invariant: only a log hands out writes and chores")
+        self.journal.as_mut().expect("invariant: only a log hands out writes and chores")
     }
 
     /// The capacity of the log now; the engine uses no more of it.
     pub(crate) fn capacity(&self) -> Capacity {
-        let Some(log) = &self.journal else { return Capacity::UNBOUNDED };
-        let allowance = log.allowance();
-        Capacity {
-            room_bytes: allowance.room,
-            settling_bytes: allowance.settling_room,
-            is_behind: allowance.holds_back,
-            written: Some(log.durable().written),
-        }
+        self.journal.as_ref().map_or(Capacity::UNBOUNDED, Journal::capacity)
     }
 
     /// The capacity for a call of the engine, of which outputs may come.

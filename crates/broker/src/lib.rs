@@ -15,7 +15,6 @@
 mod broker;
 mod explain;
 mod fetching;
-mod log;
 mod recovery;
 mod returning;
 mod salvage;

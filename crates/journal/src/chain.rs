@@ -34,12 +34,6 @@ impl<F: Clone> Journal<F> {
         self.house.wanted = wanted;
     }
 
-    /// Returns true if any of the room that [`Journal::want_room`] asked for is still wanted.
-    #[must_use]
-    pub fn is_room_wanted(&self) -> bool {
-        self.house.wanted.is_some() || self.house.overtaken > 0
-    }
-
     /// The readiness for a chain that needs this room.
     #[must_use]
     pub fn readiness(&self, wanted: &ChainRoom) -> Readiness {

@@ -115,12 +115,6 @@ impl<F> Housekeeping<F> {
         self.slots.iter().all(|slot| slot.bytes >= needed)
     }
 
-    /// The most bytes that a snapshot may need and still find its room.
-    pub(crate) fn snapshot_bytes_max(&self) -> u64 {
-        let least = self.slots.iter().map(|slot| slot.bytes).min().unwrap_or_default();
-        least.saturating_sub(BLOCK_BYTES as u64)
-    }
-
     /// The log goes on in another segment.
     pub(crate) fn segment_begins(&mut self) {
         self.overtaken += u32::from(self.wanted.is_some());

@@ -47,8 +47,6 @@ pub struct Journal<F> {
     pub(crate) sync_through: Lsn,
     /// The last frame of the last chain.
     pub(crate) chained: Lsn,
-    /// See [`Journal::appended_bytes`].
-    appended_bytes: u64,
     buffers: Buffers,
     pub(crate) segments: Segments<F>,
     pub(crate) house: Housekeeping<F>,
@@ -164,7 +162,6 @@ impl<F: Clone> Journal<F> {
             unsynced_bytes: 0,
             sync_through: Lsn::ZERO,
             chained: Lsn::ZERO,
-            appended_bytes: 0,
             buffers,
             segments,
             house,
@@ -196,17 +193,9 @@ impl<F: Clone> Journal<F> {
         let batch = self.open.as_mut().expect("invariant: a batch was just opened");
         self.segments.append(lsn, batch.end(), live);
         batch.push(self.opening.epoch, payload, level);
-        self.appended_bytes += (FRAME_HEADER_BYTES + payload.len()) as u64;
         self.next = lsn.next();
         self.counters.frames += 1;
         self.counters.payload_bytes += payload.len() as u64;
-    }
-
-    /// Bytes that all frames appended so far take in the log at most, with the begin and end of
-    /// their batches.
-    #[must_use]
-    pub fn appended_bytes(&self) -> u64 {
-        self.appended_bytes
     }
 
     /// A record in frame `lsn` that matters would take so many bytes more if it was restated.
@@ -322,6 +311,7 @@ impl<F: Clone> Journal<F> {
         assert!(self.flights.len() <= self.options.writes_in_flight_max, "flights are bounded");
         let lasts = self.flights.iter().map(|flight| flight.last);
         assert!(lasts.is_sorted(), "batches are written in the order of the log");
+        self.check_room();
     }
 
     /// The last frame appended.
@@ -389,7 +379,6 @@ impl<F: Clone> Journal<F> {
             self.segments.roll(self.next);
             self.house.segment_begins();
         }
-        self.appended_bytes += (MARK_BYTES + BLOCK_BYTES) as u64;
         let active = self.segments.active();
         let place = (active.file.clone(), active.life, active.end);
         let buffer = self.buffers.take(MARK_BYTES + FRAME_HEADER_BYTES + payload_bytes);

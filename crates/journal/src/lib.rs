@@ -64,7 +64,6 @@ pub use options::{JournalOptions, SEGMENTS_MIN};
 pub use pieces::{CheckPiece, Cut, PIECE_BYTES, Part, Piece, PieceAt, PieceReader, TakePiece};
 pub use recovery::{Recover, Recovered, verify};
 pub use repair::{Repair, repair};
-pub use room::{Allowance, Ease};
 pub use salvage::{Damage, Gap, Remains, TakeFrame};
 pub use spill::{
     Spill, SpillCounters, SpillFetch, SpillFetchDone, SpillPlace, SpillRemoval, SpillRemovalDone,

@@ -1,68 +1,41 @@
 //! The frames the log takes now: adding ones, settling ones, or none before a write or a chore
 //! completes.
 
+use model::Capacity;
+
 use crate::batch::Batch;
 use crate::format::MARK_BYTES;
 use crate::segments::RESERVED_SPARES;
 use crate::{BLOCK_BYTES, FRAME_HEADER_BYTES, Journal};
 
-/// The allowance of the log now; the same until the log changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Allowance {
-    /// See [`Journal::stalled`].
-    pub stalled: bool,
-    /// See [`Journal::holds_back`]: whether something that is added has to wait, or everything.
-    pub holds_back: bool,
-    /// See [`Journal::room`].
-    pub room: u64,
-    /// See [`Journal::settling_room`].
-    pub settling_room: usize,
-}
-
-/// How far an allowance holds that restricts nothing: so much may come before it has to be found
-/// out anew.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ease {
-    /// [`Journal::appended_bytes`] up to here.
-    pub appended_bytes: u64,
-    /// [`Journal::need_for_snapshot`] up to here.
-    pub snapshot_bytes: u64,
-}
-
 impl<F: Clone> Journal<F> {
-    /// How long [`Journal::allowance`] stays as it is for any frames, if it restricts nothing;
-    /// `None` if it does. Every operation on the log ends it, except appending, freeing and
-    /// growing.
+    /// What the log takes now. It changes with the log, so ask before each call of the engine.
     #[must_use]
-    pub fn ease(&self, allowance: &Allowance) -> Option<Ease> {
-        if allowance.holds_back || allowance.room < u64::MAX || self.house.device_is_full() {
-            return None;
+    pub fn capacity(&self) -> Capacity {
+        let is_ample = self.is_ample();
+        let stalled = !is_ample && self.stalled();
+        Capacity {
+            room_bytes: if is_ample { u64::MAX } else { self.room() },
+            settling_bytes: if stalled { 0 } else { self.settle_payload_bytes_max() },
+            is_behind: !is_ample && (stalled || self.holds_back(usize::MAX)),
+            written: Some(self.durable().written),
         }
-        let waiting: usize = self.waiting().map(Batch::len).sum();
-        let pending = self.options.adding_bytes_max().checked_sub(waiting)?;
-        let needed = padded_batch_bytes(self.options.left_payload_bytes(usize::MAX));
-        let behind = self.segments.spares() > self.spares_set_aside()
-            && self.segments.next_spare_rest() >= needed;
-        // The next segment has the room; or this one keeps it free.
-        let kept = if behind { 0 } else { needed };
-        let rest = self.segments.active_rest(self.planned_end()).checked_sub(kept)?;
-        let free = rest.min(pending as u64).checked_sub(BLOCK_BYTES as u64)?;
-        Some(Ease {
-            appended_bytes: self.appended_bytes() + free,
-            snapshot_bytes: self.house.snapshot_bytes_max(),
-        })
     }
 
-    /// The whole allowance, for a caller that asks before each command.
-    #[must_use]
-    pub fn allowance(&self) -> Allowance {
-        let takes_largest = self.takes_largest();
-        let stalled = self.is_stalled(takes_largest);
-        Allowance {
-            stalled,
-            holds_back: stalled || self.holds_back(usize::MAX),
-            room: if takes_largest { u64::MAX } else { self.scarce_room() },
-            settling_room: if stalled { 0 } else { self.settle_payload_bytes_max() },
+    /// True if the log restricts no frame. This is the usual state, and quick to see.
+    fn is_ample(&self) -> bool {
+        !self.house.device_is_full()
+            && !self.is_overtaken()
+            && self.house.slots_suffice()
+            && !self.is_far_behind()
+            && self.fits(self.options.left_payload_bytes(usize::MAX), self.spares_set_aside())
+    }
+
+    /// An ample log restricts nothing, by the rules one by one.
+    pub(crate) fn check_room(&self) {
+        if self.is_ample() {
+            assert!(self.takes_largest(), "an ample log takes the largest frame");
+            assert!(!self.holds_back(usize::MAX), "an ample log holds nothing back");
         }
     }
 
@@ -70,17 +43,16 @@ impl<F: Clone> Journal<F> {
     /// or a chore completes. Feed no command meanwhile.
     #[must_use]
     pub fn stalled(&self) -> bool {
-        self.is_stalled(self.takes_largest())
-    }
-
-    fn is_stalled(&self, takes_largest: bool) -> bool {
+        if self.is_ample() {
+            return false;
+        }
         if self.is_behind_by(self.options.waiting_bytes_max) || self.is_overtaken() {
             return true;
         }
         if self.house.device_is_full() {
             return self.must_compact_first() || !self.fits(self.settle_payload_bytes_max(), 0);
         }
-        !takes_largest
+        !self.takes_largest()
     }
 
     /// Returns true if a frame that adds so many bytes has to wait: too much waits to be written,
@@ -97,10 +69,9 @@ impl<F: Clone> Journal<F> {
     /// allow only when the device is full.
     #[must_use]
     pub fn room(&self) -> u64 {
-        if self.takes_largest() { u64::MAX } else { self.scarce_room() }
-    }
-
-    fn scarce_room(&self) -> u64 {
+        if self.takes_largest() {
+            return u64::MAX;
+        }
         let spared =
             self.segments.spares() >= self.spares_set_aside() && !self.house.is_compacting();
         if !spared || !self.house.slots_suffice() {
@@ -110,12 +81,6 @@ impl<F: Clone> Journal<F> {
         let next = self.segments.next_spare_rest();
         let usable = if self.segments.spares() > self.spares_set_aside() { next } else { 0 };
         rest.max(usable).saturating_sub(BATCH_HEAD_BYTES)
-    }
-
-    /// The largest payload that changes the stored state and can be appended now.
-    #[must_use]
-    pub fn settling_room(&self) -> usize {
-        if self.stalled() { 0 } else { self.settle_payload_bytes_max() }
     }
 
     /// True if a frame can be appended and `reserve` spares are left alone.
