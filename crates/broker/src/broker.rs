@@ -288,7 +288,7 @@ impl<F: Clone> Broker<F> {
         chore.or_else(|| self.poll_spill_chore(now))
     }
 
-    fn poll_log_chore(&mut self, now: Nanos) -> Option<journal::Chore<F>> {
+    fn poll_log_chore(&mut self, now: Nanos) -> Option<journal::LogChore<F>> {
         let journal = self.journal.as_mut()?;
         if let Some(chore) = journal.poll_chore(now) {
             return Some(chore);
@@ -566,7 +566,7 @@ impl<F: Clone> Broker<F> {
         Ok(true)
     }
 
-    fn poll_snapshot_chunk(&mut self) -> Option<journal::Chore<F>> {
+    fn poll_snapshot_chunk(&mut self) -> Option<journal::LogChore<F>> {
         let journal = self.journal.as_mut()?;
         if !journal.takes_snapshot_chunk() {
             return None;

@@ -8,7 +8,7 @@ use journal::{
 #[derive(Debug)]
 pub enum Chore<F> {
     /// The log's.
-    Log(journal::Chore<F>),
+    Log(journal::LogChore<F>),
     /// Bodies leave memory.
     Spill(SpillWrite<F>),
     /// Bodies are read that are to lie elsewhere in the spill.
@@ -21,7 +21,7 @@ pub enum Chore<F> {
 #[derive(Debug)]
 pub enum ChoreDone<F> {
     /// The log's.
-    Log(journal::ChoreDone<F>),
+    Log(journal::LogChoreDone<F>),
     /// Bodies left memory, or not.
     Spill(SpillWriteDone<F>),
     /// Bodies were read.
@@ -48,7 +48,7 @@ impl<F: Clone> Chore<F> {
 #[derive(Debug)]
 pub enum Fetch<F> {
     /// A piece of the log.
-    Log(journal::Fetch<F>),
+    Log(journal::LogFetch<F>),
     /// Bodies from the spill.
     Spill(Vec<SpillFetch<F>>),
 }
@@ -57,7 +57,7 @@ pub enum Fetch<F> {
 #[derive(Debug)]
 pub enum FetchDone<F> {
     /// A piece of the log.
-    Log(journal::FetchDone<F>),
+    Log(journal::LogFetchDone<F>),
     /// Bodies from the spill.
     Spill(Vec<SpillFetchDone>),
 }

@@ -14,7 +14,7 @@ pub(crate) const UNFINISHED_NAME: &str = "unfinished.segment";
 
 /// One piece of housekeeping to be performed.
 #[derive(Debug)]
-pub struct Chore<F> {
+pub struct LogChore<F> {
     pub(crate) work: Work<F>,
     /// It would take more room than the log may: it fails as on a full device, untouched.
     pub(crate) refused: bool,
@@ -22,7 +22,7 @@ pub struct Chore<F> {
 
 /// A performed piece of housekeeping, to be handed back to the journal.
 #[derive(Debug)]
-pub struct ChoreDone<F> {
+pub struct LogChoreDone<F> {
     pub(crate) work: Work<F>,
     pub(crate) result: Result<Product<F>, DiskError>,
 }
@@ -62,11 +62,11 @@ pub(crate) enum Product<F> {
     Bytes(Vec<u8>),
 }
 
-impl<F: Clone> Chore<F> {
+impl<F: Clone> LogChore<F> {
     /// Does it; blocks as long as the disk does.
-    pub fn perform<D: Disk<File = F>>(self, disk: &D) -> ChoreDone<F> {
+    pub fn perform<D: Disk<File = F>>(self, disk: &D) -> LogChoreDone<F> {
         if self.refused {
-            return ChoreDone { work: self.work, result: Err(over_limit()) };
+            return LogChoreDone { work: self.work, result: Err(over_limit()) };
         }
         let result = match &self.work {
             Work::Prepare { life, directory, old, bytes } => {
@@ -94,7 +94,7 @@ impl<F: Clone> Chore<F> {
                 labelled.map_err(never_full).map(|()| Product::Done)
             }
         };
-        ChoreDone { work: self.work, result }
+        LogChoreDone { work: self.work, result }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{BLOCK_BYTES, Disk, DiskError, DiskErrorKind, Journal, JournalFailed}
 
 /// Frames to be read back.
 #[derive(Debug)]
-pub struct Fetch<F> {
+pub struct LogFetch<F> {
     file: F,
     life: Life,
     lsn: Lsn,
@@ -34,8 +34,8 @@ pub struct Fetch<F> {
 
 /// Frames that were read back, to be handed to [`Journal::handle_fetch`].
 #[derive(Debug)]
-pub struct FetchDone<F> {
-    fetch: Fetch<F>,
+pub struct LogFetchDone<F> {
+    fetch: LogFetch<F>,
     result: Result<Fetched, DiskError>,
 }
 
@@ -65,11 +65,11 @@ impl Fetched {
     }
 }
 
-impl<F: Clone> Fetch<F> {
+impl<F: Clone> LogFetch<F> {
     /// Does it; blocks as long as the disk does.
-    pub fn perform<D: Disk<File = F>>(self, disk: &D) -> FetchDone<F> {
+    pub fn perform<D: Disk<File = F>>(self, disk: &D) -> LogFetchDone<F> {
         let result = self.read(disk);
-        FetchDone { fetch: self, result }
+        LogFetchDone { fetch: self, result }
     }
 
     /// Mostly with one call. A frame that is longer than the bytes read takes another.
@@ -201,12 +201,12 @@ impl<F: Clone> Journal<F> {
     ///
     /// # Panics
     /// When the log does not hold it, or it is not written yet.
-    pub fn fetch(&mut self, lsn: Lsn, bytes: usize) -> Fetch<F> {
+    pub fn fetch(&mut self, lsn: Lsn, bytes: usize) -> LogFetch<F> {
         let last = self.durable().written;
         assert!(lsn <= last, "only what is written is read");
         let segment = self.segments.of(lsn).expect("invariant: what is fetched is in the log");
         assert!(segment.pins > 0 || !segment.is_dead(), "what is fetched is pinned or lives");
-        let fetch = Fetch {
+        let fetch = LogFetch {
             file: segment.file.clone(),
             life: segment.life,
             lsn,
@@ -227,7 +227,7 @@ impl<F: Clone> Journal<F> {
     ///
     /// # Errors
     /// If the disk failed, or the bytes read are not the bytes written: nothing more is confirmed.
-    pub fn handle_fetch(&mut self, done: FetchDone<F>) -> Result<Fetched, JournalFailed> {
+    pub fn handle_fetch(&mut self, done: LogFetchDone<F>) -> Result<Fetched, JournalFailed> {
         self.unpin(done.fetch.lsn);
         self.refuse_when_failed()?;
         let fetched = done.result.map_err(|cause| self.fail(cause))?;

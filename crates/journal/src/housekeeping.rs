@@ -7,7 +7,7 @@
 
 use model::{ChainRoom, Lsn, Nanos};
 
-use crate::chore::{Chore, ChoreDone, Product, Work};
+use crate::chore::{LogChore, LogChoreDone, Product, Work};
 use crate::compaction::{Compaction, OldFrames};
 use crate::format::{Life, SegmentNumber};
 use crate::room::padded_batch_bytes;
@@ -158,7 +158,7 @@ impl<F> Housekeeping<F> {
 impl<F: Clone> Journal<F> {
     /// The next piece of housekeeping, `None` while one is outstanding or nothing is to do. Beside
     /// it, the caller provides a snapshot's chunks: see [`Journal::wants_snapshot`].
-    pub fn poll_chore(&mut self, now: Nanos) -> Option<Chore<F>> {
+    pub fn poll_chore(&mut self, now: Nanos) -> Option<LogChore<F>> {
         if self.house.busy || self.failed.is_some() {
             return None;
         }
@@ -191,7 +191,7 @@ impl<F: Clone> Journal<F> {
     pub fn handle_chore(
         &mut self,
         now: Nanos,
-        done: ChoreDone<F>,
+        done: LogChoreDone<F>,
     ) -> Result<OldFrames, JournalFailed> {
         assert!(self.house.busy, "only what was handed out comes back");
         self.house.busy = false;
@@ -262,7 +262,7 @@ impl<F: Clone> Journal<F> {
     ///
     /// # Panics
     /// When no chunk was asked for by [`Journal::takes_snapshot_chunk`].
-    pub fn snapshot_chunk(&mut self, chunk: &[u8], last: bool) -> Chore<F> {
+    pub fn snapshot_chunk(&mut self, chunk: &[u8], last: bool) -> LogChore<F> {
         assert!(self.takes_snapshot_chunk(), "chunks are given when they are asked for");
         let end = self.last();
         let file = self.house.slot(self.house.snapshot_slot.other()).file.clone();
@@ -293,11 +293,11 @@ impl<F: Clone> Journal<F> {
         !self.house.busy && !self.house.is_in_snapshot() && covered
     }
 
-    fn start(&mut self, work: Work<F>) -> Chore<F> {
+    fn start(&mut self, work: Work<F>) -> LogChore<F> {
         assert!(!self.house.busy, "one chore at a time");
         self.house.busy = true;
         let refused = self.exceeds_limit(&work);
-        Chore { work, refused }
+        LogChore { work, refused }
     }
 
     /// A spare out of a file at hand needs no room on the device.

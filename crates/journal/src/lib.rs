@@ -1,12 +1,12 @@
 //! The log: format, group commit, recovery and reclaiming, pure over a [`Disk`].
 //!
 //! A [`Journal`] never touches a disk while it runs. It takes frames to append and hands out the
-//! work ([`Write`], [`Chore`]), which the caller performs on any thread and hands back:
+//! work ([`Write`], [`LogChore`]), which the caller performs on any thread and hands back:
 //!
 //! ```text
 //! append(frame) … -> poll_write -> Write::perform(disk) -> handle_write -> durable()
-//!                    poll_chore -> Chore::perform(disk) -> handle_chore
-//!                         fetch -> Fetch::perform(disk) -> handle_fetch -> frames read back
+//!                    poll_chore -> LogChore::perform(disk) -> handle_chore
+//!                         fetch -> LogFetch::perform(disk) -> handle_fetch -> frames read back
 //! ```
 //! Only recovery ([`Journal::open`]) blocks: nothing else runs then.
 //!
@@ -48,13 +48,13 @@ mod watched;
 mod watermark;
 
 pub use chain::Readiness;
-pub use chore::{Chore, ChoreDone};
+pub use chore::{LogChore, LogChoreDone};
 pub use compaction::OldFrames;
 pub use counters::Counters;
 pub use disk::{Disk, DiskError, DiskErrorKind, WriteMode, fill, in_zeros};
 pub use error::{FileFault, JournalFailed, OpenError};
 pub use explain::{KeptFor, SegmentUse, explain};
-pub use fetch::{Fetch, FetchDone, Fetched};
+pub use fetch::{Fetched, LogFetch, LogFetchDone};
 pub use format::{FORMAT_VERSION, FRAME_HEADER_BYTES, SegmentNumber};
 pub use gate::Gate;
 pub use inspect::{Found, inspect, is_journal_name};

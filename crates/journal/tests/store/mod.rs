@@ -381,7 +381,7 @@ impl Store {
     }
 
     /// The next chunk: ten keys.
-    fn snapshot(&mut self) -> Option<journal::Chore<MemoryFile>> {
+    fn snapshot(&mut self) -> Option<journal::LogChore<MemoryFile>> {
         if self.journal.wants_snapshot() {
             self.journal.begin_snapshot(self.now);
             self.snapshot_from = Some(0);
