@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions, RecordError, SnapshotCursor};
 use journal::{
-    Counters, Disk, DiskError, Durable, Journal, JournalFailed, JournalOptions, OldFrames,
+    Disk, DiskError, Durable, Journal, JournalCounters, JournalFailed, JournalOptions, OldFrames,
     OpenError, Readiness, Unwritten, Write,
 };
 use model::{
@@ -336,8 +336,8 @@ impl<F: Clone> Broker<F> {
 
     /// The journal's counters; zeros if there is none.
     #[must_use]
-    pub fn counters(&self) -> Counters {
-        self.journal.as_ref().map_or_else(Counters::default, Journal::counters)
+    pub fn counters(&self) -> JournalCounters {
+        self.journal.as_ref().map_or_else(JournalCounters::default, Journal::counters)
     }
 
     /// Begins to find the reason why the log keeps each file.

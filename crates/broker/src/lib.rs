@@ -25,7 +25,7 @@ mod write_scheduler;
 pub use broker::{Broker, BrokerOptions};
 pub use explain::{Explained, Explaining, QUEUES_EXPLAINED_MAX, QueueShare, explain};
 pub use journal::{
-    Counters, Durable, Gate, JournalFailed, OpenError, SpillCounters, Unwritten, Write,
+    Durable, Gate, JournalCounters, JournalFailed, OpenError, SpillCounters, Unwritten, Write,
 };
 pub use recovery::{Recovery, Repaired, repair, verify};
 pub use salvage::{SalvageError, Salvaged, salvage};

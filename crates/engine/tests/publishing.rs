@@ -8,7 +8,9 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use engine::{Counters, Effects, Engine, EngineOptions, Place, RecordView, StoredState, describe};
+use engine::{
+    Effects, Engine, EngineOptions, MessageCounters, Place, RecordView, StoredState, describe,
+};
 use model::{
     AdminCommand, Capacity, Command, DeadReason, Destination, Formats, Found, LinkId, MessageId,
     Nanos, NewMessage, Peek, Persistence, QueueName, Reply, SessionId, Settlement, StorePolicy,
@@ -406,7 +408,7 @@ fn picture(engine: &mut Engine) -> Picture {
         message.body = element.body.to_vec();
         // Deliveries, leases and the ends of delays are not journalled.
         let failed = message.standing.counters.failed;
-        message.standing.counters = Counters { failed, ..Counters::default() };
+        message.standing.counters = MessageCounters { failed, ..MessageCounters::default() };
         message.standing.state = StoredState::Ready;
     }
     let snapshot = Snapshot::whole(engine);

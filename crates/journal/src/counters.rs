@@ -2,7 +2,7 @@
 
 /// Sums since the journal was opened, but for those named otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct JournalCounters {
     /// Durable writes and flushes of the log (not of its housekeeping).
     pub syncs: u64,
     /// Batches written.

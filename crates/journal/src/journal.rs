@@ -13,7 +13,7 @@ use crate::reach::{Note, Reach};
 use crate::room::padded_batch_bytes;
 use crate::segments::{Segment, Segments};
 use crate::{
-    BLOCK_BYTES, Counters, Disk, DiskError, DiskErrorKind, Durable, FRAME_HEADER_BYTES,
+    BLOCK_BYTES, Disk, DiskError, DiskErrorKind, Durable, FRAME_HEADER_BYTES, JournalCounters,
     JournalFailed, JournalOptions, WriteMode,
 };
 
@@ -52,7 +52,7 @@ pub struct Journal<F> {
     pub(crate) house: Housekeeping<F>,
     pub(crate) reach: Reach<F>,
     pub(crate) failed: Option<JournalFailed>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: JournalCounters,
 }
 
 /// A batch that is being written.
@@ -167,7 +167,7 @@ impl<F: Clone> Journal<F> {
             house,
             reach,
             failed: None,
-            counters: Counters::default(),
+            counters: JournalCounters::default(),
         }
     }
 
@@ -279,8 +279,8 @@ impl<F: Clone> Journal<F> {
 
     /// The counts so far, and the present figures.
     #[must_use]
-    pub fn counters(&self) -> Counters {
-        Counters {
+    pub fn counters(&self) -> JournalCounters {
+        JournalCounters {
             segments: self.segments.len() as u64,
             segments_too_large: self.segments.too_large() as u64,
             live_bytes: self.segments.live_bytes(),

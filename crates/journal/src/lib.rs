@@ -50,7 +50,7 @@ mod watermark;
 pub use chain::Readiness;
 pub use chore::{LogChore, LogChoreDone};
 pub use compaction::OldFrames;
-pub use counters::Counters;
+pub use counters::JournalCounters;
 pub use disk::{Disk, DiskError, DiskErrorKind, WriteMode, fill, in_zeros};
 pub use error::{FileFault, JournalFailed, OpenError};
 pub use explain::{KeptFor, SegmentUse, explain};

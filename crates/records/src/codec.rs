@@ -62,7 +62,9 @@ use crate::copies::Copies;
 use crate::extension::Extension;
 use crate::key_records::{DeadlineView, ValueView};
 use crate::policy_record::OwnPolicyView;
-use crate::record::{Counters, Envelope, Place, RecordError, RecordView, Standing, StoredState};
+use crate::record::{
+    Envelope, MessageCounters, Place, RecordError, RecordView, Standing, StoredState,
+};
 use crate::registration::SubscriptionView;
 use crate::send_id_record::SendIdView;
 use crate::wire::{Reader, put_bytes, put_varint};
@@ -329,7 +331,8 @@ fn put_standing(
     is_extended: bool,
 ) {
     let has_order = standing.order != place_of(message);
-    let has_counters = Counters { failed: 0, ..standing.counters } != Counters::default();
+    let has_counters =
+        MessageCounters { failed: 0, ..standing.counters } != MessageCounters::default();
     let state = match standing.state {
         StoredState::Ready => READY,
         StoredState::Delayed { .. } => DELAYED,
@@ -383,7 +386,8 @@ fn standing<'a>(reader: &mut Reader<'a>) -> Result<Head<'a>, RecordError> {
         HAS_ORDER => number(reader)? as i64,
         _ => -(number(reader)? as i64),
     };
-    let counters = if flags & HAS_COUNTERS != 0 { counters(reader)? } else { Counters::default() };
+    let counters =
+        if flags & HAS_COUNTERS != 0 { counters(reader)? } else { MessageCounters::default() };
     let standing = Standing { priority, delay, state, order, counters, expires: None, dead: None };
     Ok(Head { durability, message, standing, extended: flags & HAS_EXTENSION != 0 })
 }
@@ -399,7 +403,7 @@ fn changed<'a>(reader: &mut Reader<'a>) -> Result<RecordView<'a>, RecordError> {
     Ok(RecordView::Changed { message, standing, moved })
 }
 
-fn put_counters(out: &mut Vec<u8>, counters: &Counters) {
+fn put_counters(out: &mut Vec<u8>, counters: &MessageCounters) {
     put_varint(out, counters.delivered.into());
     put_varint(out, counters.expired.into());
     put_varint(out, counters.released.into());
@@ -407,8 +411,8 @@ fn put_counters(out: &mut Vec<u8>, counters: &Counters) {
     put_varint(out, counters.kicked.into());
 }
 
-fn counters(reader: &mut Reader<'_>) -> Result<Counters, RecordError> {
-    Ok(Counters {
+fn counters(reader: &mut Reader<'_>) -> Result<MessageCounters, RecordError> {
+    Ok(MessageCounters {
         delivered: reader.small()?,
         expired: reader.small()?,
         released: reader.small()?,

@@ -34,7 +34,7 @@ pub enum StoredState {
 
 /// The counts of past events of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct MessageCounters {
     /// Deliveries.
     pub delivered: u32,
     /// Leases that ended by time.
@@ -86,7 +86,7 @@ pub struct Standing<'a> {
     /// elsewhere; below zero in front of all that were not.
     pub order: i64,
     /// The counts of its past events.
-    pub counters: Counters,
+    pub counters: MessageCounters,
     /// When its time is over.
     pub expires: Option<Nanos>,
     /// Why it is among the dead letters, if it is.
@@ -364,7 +364,7 @@ impl Standing<'_> {
     }
 }
 
-impl Counters {
+impl MessageCounters {
     fn fields(&self, each: &mut impl FnMut(&'static str, FieldValue<'_>)) {
         for (name, count) in [
             ("delivered", self.delivered),

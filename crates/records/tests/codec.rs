@@ -7,9 +7,9 @@ use model::{
     RuleKey, StorePolicy, Thousandths, WhenFull, limits,
 };
 use records::{
-    CHANGED_BYTES_MAX, Counters, DeadView, DeadlineView, Envelope, ExpiredList, OwnPolicyView,
-    Place, RecordError, RecordView, Records, SendIdView, Standing, StoredState, ValueView,
-    describe, encode,
+    CHANGED_BYTES_MAX, DeadView, DeadlineView, Envelope, ExpiredList, MessageCounters,
+    OwnPolicyView, Place, RecordError, RecordView, Records, SendIdView, Standing, StoredState,
+    ValueView, describe, encode,
 };
 use testkit::Rng;
 
@@ -38,7 +38,8 @@ fn record_cut_short_is_refused() {
 #[test]
 fn small_put_is_compact() {
     let mut bytes = Vec::new();
-    let standing = Standing { counters: Counters::default(), ..standing(StoredState::Ready, 1000) };
+    let standing =
+        Standing { counters: MessageCounters::default(), ..standing(StoredState::Ready, 1000) };
     let envelope = Envelope { message: MessageId(1000), standing, ..envelope("default", standing) };
     encode(&RecordView::Message { envelope, body: &[b'x'; 100] }, &mut bytes);
     assert_eq!(bytes.len(), 130);
@@ -51,7 +52,7 @@ fn bytes_are_as_the_table_says() {
         delay: Nanos(1),
         state: StoredState::Delayed { until: Nanos(0x0102) },
         order: 9,
-        counters: Counters {
+        counters: MessageCounters {
             delivered: 1,
             expired: 2,
             released: 3,
@@ -103,7 +104,10 @@ fn keys_are_as_the_table_says() {
 fn negative_order_encodes_as_distance() {
     let changed = RecordView::Changed {
         message: MessageId(7),
-        standing: Standing { counters: Counters::default(), ..standing(StoredState::Ready, -300) },
+        standing: Standing {
+            counters: MessageCounters::default(),
+            ..standing(StoredState::Ready, -300)
+        },
         moved: None,
     };
     let mut bytes = Vec::new();
@@ -145,7 +149,7 @@ fn largest_change_fits_its_bound() {
         delay: Nanos::MAX,
         state: StoredState::Buried { order: largest },
         order: -(largest as i64),
-        counters: Counters {
+        counters: MessageCounters {
             delivered: all,
             expired: all,
             released: all,
@@ -474,13 +478,14 @@ fn dead_standing() -> Standing<'static> {
     let (from, at) = ("orders", Nanos(77));
     let reason = model::DeadReason::Attempts;
     let dead = DeadView { reason, from, subscription: Some(300), at, attempts: 10 };
-    let counters = Counters { failed: 300, ..Counters::default() };
+    let counters = MessageCounters { failed: 300, ..MessageCounters::default() };
     let ready = standing(StoredState::Ready, 7);
     Standing { counters, expires: Some(Nanos(88)), dead: Some(dead), ..ready }
 }
 
 fn standing(state: StoredState, order: i64) -> Standing<'static> {
-    let counters = Counters { delivered: 1, released: 2, buried: 3, ..Counters::default() };
+    let counters =
+        MessageCounters { delivered: 1, released: 2, buried: 3, ..MessageCounters::default() };
     Standing { priority: 300, delay: Nanos(1), state, order, counters, expires: None, dead: None }
 }
 

@@ -51,7 +51,7 @@ const DIGITS: u8 = 2;
 #[derive(Clone, Debug)]
 pub struct Counters {
     /// The journal's figures.
-    pub journal: journal::Counters,
+    pub journal: journal::JournalCounters,
     /// The bytes and syncs that reached the disk, housekeeping included.
     pub disk: DiskCounters,
     /// The time of confirming, by its parts.
@@ -158,7 +158,7 @@ mod tests {
         latencies.record(span(20, true));
         latencies.record(span(5, false));
         let counters = Counters {
-            journal: journal::Counters { syncs: 7, unsynced_bytes: 9, ..Default::default() },
+            journal: journal::JournalCounters { syncs: 7, unsynced_bytes: 9, ..Default::default() },
             disk: DiskCounters::default(),
             latencies,
             connections: 3,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use beanstalk::JournalFacts;
-use journal::Counters;
+use journal::JournalCounters;
 use model::Nanos;
 
 use crate::clock::Clock;
@@ -63,7 +63,7 @@ impl JournalGauges {
         Self { segment_bytes: AtomicU64::new(segment_bytes), ..Self::default() }
     }
 
-    pub(crate) fn note(&self, counters: &Counters) {
+    pub(crate) fn note(&self, counters: &JournalCounters) {
         self.segments.store(counters.segments, Ordering::Relaxed);
         self.segments_recycled.store(counters.segments_recycled, Ordering::Relaxed);
         self.restated_records.store(counters.restated_records, Ordering::Relaxed);

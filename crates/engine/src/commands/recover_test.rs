@@ -2,7 +2,7 @@
 //! `tests/random.rs`.
 
 use model::{Durability, Format, Nanos, StorePolicy};
-use records::{Counters, encode};
+use records::{MessageCounters, encode};
 
 use super::*;
 use crate::{EngineOptions, QueuePolicies};
@@ -157,7 +157,7 @@ fn standing(number: u64) -> Standing<'static> {
         delay: Nanos::ZERO,
         state: StoredState::Ready,
         order: number as i64,
-        counters: Counters::default(),
+        counters: MessageCounters::default(),
         expires: None,
         dead: None,
     }

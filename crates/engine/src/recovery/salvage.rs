@@ -24,8 +24,8 @@ use core::mem;
 
 use model::{Durability, Format, LiveRecords, Lsn, MessageId, Nanos};
 use records::{
-    CopiesDraft, Counters, DeadlineView, Envelope, Link, Place, RecordError, RecordView, Records,
-    Standing, StoredState, SubscriptionView, ValueView, decode_envelope, encode, place_of,
+    CopiesDraft, DeadlineView, Envelope, Link, MessageCounters, Place, RecordError, RecordView,
+    Records, Standing, StoredState, SubscriptionView, ValueView, decode_envelope, encode, place_of,
     put_envelope,
 };
 
@@ -554,7 +554,7 @@ impl State {
             delay: Nanos::ZERO,
             state: StoredState::Ready,
             order: place_of(message),
-            counters: Counters::default(),
+            counters: MessageCounters::default(),
             expires: None,
             dead: None,
         };

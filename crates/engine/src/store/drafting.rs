@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use model::{Durability, LinkId, MessageId, Nanos, NewMessage};
-use records::{Counters, Envelope, Place, RecordView, Standing, StoredState, place_of};
+use records::{Envelope, MessageCounters, Place, RecordView, Standing, StoredState, place_of};
 
 use crate::Effects;
 use crate::bodies::Stored;
@@ -94,7 +94,7 @@ impl MessageStore {
                     StoredState::Delayed { until: self.latest + new.delay }
                 },
                 order: place_of(id),
-                counters: Counters::default(),
+                counters: MessageCounters::default(),
                 expires: new.expires,
                 dead: None,
             },

@@ -25,7 +25,7 @@ use model::{
     DeadReason, DependsOn, Durability, Format, Lsn, MessageGroup, MessageId, MessageState, Nanos,
     QueueName,
 };
-use records::{Counters, DeadView, Envelope, Place, Standing, StoredState, place_of};
+use records::{DeadView, Envelope, MessageCounters, Place, Standing, StoredState, place_of};
 
 use crate::bodies::{BodyOwner, BodyRef, Stored};
 use crate::ids::{QueueSlot, SessionSlot};
@@ -364,18 +364,19 @@ impl Message {
         }
     }
 
-    pub(crate) fn counters(&self) -> Counters {
+    pub(crate) fn counters(&self) -> MessageCounters {
         let delivered = self.delivered;
-        self.history.as_ref().map_or(Counters { delivered, ..Counters::default() }, |history| {
-            Counters {
+        self.history.as_ref().map_or(
+            MessageCounters { delivered, ..MessageCounters::default() },
+            |history| MessageCounters {
                 delivered,
                 expired: history.expired,
                 released: history.released,
                 buried: history.buried,
                 kicked: history.kicked,
                 failed: history.failed,
-            }
-        })
+            },
+        )
     }
 
     /// When its time is over.
@@ -487,7 +488,7 @@ impl Message {
         }
     }
 
-    fn set_counters(&mut self, counters: Counters) {
+    fn set_counters(&mut self, counters: MessageCounters) {
         if counters == self.counters() {
             return;
         }

@@ -6,7 +6,7 @@ mod operating;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use engine::{Counters, ReleaseOrder};
+use engine::{MessageCounters, ReleaseOrder};
 use model::{
     BrokerStatistics, Command, Delivery, DependsOn, Destination, Durability, LinkId, Lsn,
     MessageId, MessageState, MessageStatistics, Nanos, NewMessage, Output, Peek, Persistence,
@@ -24,7 +24,7 @@ pub(crate) struct Message {
     pub(crate) created: Nanos,
     pub(crate) durability: Durability,
     pub(crate) changed: Lsn,
-    pub(crate) counters: Counters,
+    pub(crate) counters: MessageCounters,
     pub(crate) body: Arc<[u8]>,
 }
 
@@ -280,7 +280,7 @@ impl Naive {
             created: self.now,
             durability: self.policy.durability(new.persistence),
             changed: Lsn::ZERO,
-            counters: Counters::default(),
+            counters: MessageCounters::default(),
             body: new.body,
         };
         self.messages.insert(id, message);
