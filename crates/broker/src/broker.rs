@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions, RecordError, SnapshotCursor};
 use journal::{
-    Disk, DiskError, Durable, Journal, JournalCounters, JournalFailed, JournalOptions, OldFrames,
-    OpenError, Readiness, Unwritten, Write,
+    ChainReadiness, Disk, DiskError, Durable, Journal, JournalCounters, JournalFailed,
+    JournalOptions, OldFrames, OpenError, Unwritten, Write,
 };
 use model::{
     BrokerStatistics, Capacity, Command, DeadLetterStatistics, LiveRecords, Lsn, MessageId, Nanos,
@@ -171,7 +171,7 @@ impl<F: Clone> Broker<F> {
         let spill = self.spilling.as_ref().and_then(Spilling::retry_at);
         let journal = self.journal.as_ref().and_then(Journal::poll_timeout);
         let journal = journal.into_iter().chain(spill).min();
-        let commit = (self.readiness() != Readiness::Awaited).then_some(Nanos::ZERO);
+        let commit = (self.readiness() != ChainReadiness::Awaited).then_some(Nanos::ZERO);
         if self.stalled() {
             return journal.into_iter().chain(commit).min();
         }
@@ -508,13 +508,13 @@ impl<F: Clone> Broker<F> {
 
     /// The readiness of the first commit that waits for room; as if one had to wait if
     /// none does.
-    fn readiness(&self) -> Readiness {
-        let Some(wanted) = self.engine.awaited_room() else { return Readiness::Awaited };
+    fn readiness(&self) -> ChainReadiness {
+        let Some(wanted) = self.engine.awaited_room() else { return ChainReadiness::Awaited };
         let readiness = self.journal.as_ref().map(|journal| journal.readiness(&wanted));
         match readiness {
             // A refusal would journal the deliveries it had settled as failed.
-            Some(Readiness::NoRoom) if self.stalled() => Readiness::Awaited,
-            readiness => readiness.unwrap_or(Readiness::Ready),
+            Some(ChainReadiness::NoRoom) if self.stalled() => ChainReadiness::Awaited,
+            readiness => readiness.unwrap_or(ChainReadiness::Ready),
         }
     }
 
@@ -526,10 +526,10 @@ impl<F: Clone> Broker<F> {
                 journal.want_room(Some(wanted));
             }
             let capacity = self.begin_call();
-            if readiness == Readiness::Awaited {
+            if readiness == ChainReadiness::Awaited {
                 return self.engine.handle_capacity(capacity);
             }
-            let has_room = readiness == Readiness::Ready;
+            let has_room = readiness == ChainReadiness::Ready;
             self.engine.commit_awaiting(now, has_room, capacity, &mut self.effects);
             self.commit_effects(now, outputs);
             if let Some(journal) = self.journal.as_mut().filter(|_| has_room) {

@@ -15,7 +15,7 @@ use crate::{BLOCK_BYTES, FRAME_HEADER_BYTES, Journal};
 
 /// The readiness for a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Readiness {
+pub enum ChainReadiness {
     /// Now.
     Ready,
     /// Once more room is made and the frames before are written.
@@ -36,15 +36,15 @@ impl<F: Clone> Journal<F> {
 
     /// The readiness for a chain that needs this room.
     #[must_use]
-    pub fn readiness(&self, wanted: &ChainRoom) -> Readiness {
+    pub fn readiness(&self, wanted: &ChainRoom) -> ChainReadiness {
         let is_behind = self.durable().written < self.chained || self.is_far_behind();
         if is_behind || self.failed.is_some() {
-            return Readiness::Awaited;
+            return ChainReadiness::Awaited;
         }
         if self.has_room_for(wanted) {
-            return Readiness::Ready;
+            return ChainReadiness::Ready;
         }
-        if self.house.device_is_full() { Readiness::NoRoom } else { Readiness::Awaited }
+        if self.house.device_is_full() { ChainReadiness::NoRoom } else { ChainReadiness::Awaited }
     }
 
     /// The frames appended last were a chain.

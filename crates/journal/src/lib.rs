@@ -47,7 +47,7 @@ mod walk;
 mod watched;
 mod watermark;
 
-pub use chain::Readiness;
+pub use chain::ChainReadiness;
 pub use chore::{LogChore, LogChoreDone};
 pub use compaction::OldFrames;
 pub use counters::JournalCounters;

@@ -9,7 +9,7 @@
 
 mod store;
 
-use journal::{JournalOptions, Readiness};
+use journal::{ChainReadiness, JournalOptions};
 use model::{ChainRoom, StorePolicy};
 use store::{MemoryDisk, Store, tiny, value};
 
@@ -42,10 +42,10 @@ fn chain_waits_for_all_its_room() {
     for frames in [2, 10, 20, 40, 150] {
         let mut store = Store::open(&MemoryDisk::default(), always()).unwrap();
         let room = room_of(frames, VALUE_BYTES);
-        assert_eq!(store.journal.readiness(&room), Readiness::Awaited, "nothing is there yet");
+        assert_eq!(store.journal.readiness(&room), ChainReadiness::Awaited, "nothing is there yet");
         store.journal.want_room(Some(room));
         let mut others = 0;
-        while store.journal.readiness(&room) == Readiness::Awaited {
+        while store.journal.readiness(&room) == ChainReadiness::Awaited {
             assert!(store.chore(), "there is always something to be done about it");
             if !store.journal.stalled() {
                 others += 1;
@@ -53,7 +53,7 @@ fn chain_waits_for_all_its_room() {
                 store.write_all();
             }
         }
-        assert_eq!(store.journal.readiness(&room), Readiness::Ready);
+        assert_eq!(store.journal.readiness(&room), ChainReadiness::Ready);
         for key in 0..frames {
             // Neither a write nor a chore in between.
             assert!(store.append_put(key, &value(key, VALUE_BYTES)));
@@ -61,7 +61,7 @@ fn chain_waits_for_all_its_room() {
         store.journal.end_chain();
         store.journal.want_room(None);
         assert!(!store.journal.stalled(), "others go on at once");
-        assert_eq!(store.journal.readiness(&room), Readiness::Awaited, "until it is written");
+        assert_eq!(store.journal.readiness(&room), ChainReadiness::Awaited, "until it is written");
         store.settle();
         let again = Store::open(&store.disk.image(), always()).unwrap();
         assert_eq!(again.values.contents(), store.values.contents());
@@ -76,7 +76,7 @@ fn chain_without_room_leaves_none_taken() {
     let room = room_of(100, VALUE_BYTES);
     store.journal.want_room(Some(room));
     store.settle();
-    assert_eq!(store.journal.readiness(&room), Readiness::NoRoom);
+    assert_eq!(store.journal.readiness(&room), ChainReadiness::NoRoom);
     store.journal.want_room(None);
     store.settle();
     let kept = 4 * always().segment_bytes;
@@ -93,7 +93,7 @@ fn appends_beside_chain_wait_at_last() {
     store.journal.want_room(Some(room));
     let mut key = 0;
     let mut waits = 0;
-    while store.journal.readiness(&room) == Readiness::Awaited && waits < 200 {
+    while store.journal.readiness(&room) == ChainReadiness::Awaited && waits < 200 {
         assert!(store.chore());
         waits += 1;
         while !store.journal.stalled() {
@@ -105,7 +105,7 @@ fn appends_beside_chain_wait_at_last() {
     // Seven fit into a segment.
     assert!(key > 7 * 20, "they could go on for long: {key}");
     assert!(key < 7 * 40, "but not for ever: {key}");
-    while store.journal.readiness(&room) == Readiness::Awaited {
+    while store.journal.readiness(&room) == ChainReadiness::Awaited {
         assert!(store.chore());
     }
     assert!(store.journal.stalled(), "they wait for the chain");
@@ -135,7 +135,7 @@ fn unwritten_chain_stalls_no_others() {
     store.journal.want_room(Some(room));
     while store.chore() {}
     assert!(!store.journal.holds_back(0));
-    assert_eq!(store.journal.readiness(&room), Readiness::Awaited, "one at a time");
+    assert_eq!(store.journal.readiness(&room), ChainReadiness::Awaited, "one at a time");
     store.write_all();
-    assert_eq!(store.journal.readiness(&room), Readiness::Ready);
+    assert_eq!(store.journal.readiness(&room), ChainReadiness::Ready);
 }
