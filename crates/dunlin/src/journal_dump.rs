@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use engine::{FieldValue, RecordError, RecordView, describe};
-use journal::{Found, inspect};
+use journal::{DumpEntry, inspect};
 use serde_json::{Map, Value};
 
 use crate::exit::Error;
@@ -28,7 +28,7 @@ pub(crate) fn run(directory: &Path, json: bool) -> Result<(), Error> {
     }
 }
 
-fn print(out: &mut impl Write, found: Found<'_>, json: bool) -> io::Result<()> {
+fn print(out: &mut impl Write, found: DumpEntry<'_>, json: bool) -> io::Result<()> {
     let thing = Thing::new(found);
     if json { writeln!(out, "{}", thing.to_json()) } else { thing.print(out) }
 }
@@ -44,10 +44,10 @@ struct Thing<'a> {
 }
 
 impl<'a> Thing<'a> {
-    fn new(found: Found<'a>) -> Self {
+    fn new(found: DumpEntry<'a>) -> Self {
         let thing = |kind, depth, fields| Thing { kind, depth, fields, payload: None };
         match found {
-            Found::Snapshot { file, number, begin, end, time } => thing(
+            DumpEntry::Snapshot { file, number, begin, end, time } => thing(
                 "snapshot",
                 0,
                 vec![
@@ -58,10 +58,10 @@ impl<'a> Thing<'a> {
                     ("time_ns", time.0.into()),
                 ],
             ),
-            Found::Chunk { payload } => {
+            DumpEntry::Chunk { payload } => {
                 Thing { payload: Some(payload), ..thing("chunk", 1, Vec::new()) }
             }
-            Found::Segment { file, bytes, whole } => thing(
+            DumpEntry::Segment { file, bytes, whole } => thing(
                 "segment",
                 0,
                 vec![
@@ -70,7 +70,7 @@ impl<'a> Thing<'a> {
                     ("header_whole", whole.into()),
                 ],
             ),
-            Found::Batch { file, offset, lsn, frames, bytes, epoch, synced, time } => thing(
+            DumpEntry::Batch { file, offset, lsn, frames, bytes, epoch, synced, time } => thing(
                 "batch",
                 1,
                 vec![
@@ -84,10 +84,10 @@ impl<'a> Thing<'a> {
                     ("time_ns", time.0.into()),
                 ],
             ),
-            Found::Frame { lsn, payload } => {
+            DumpEntry::Frame { lsn, payload } => {
                 Thing { payload: Some(payload), ..thing("frame", 2, vec![("lsn", lsn.0.into())]) }
             }
-            Found::End { file, offset, claimed } => thing(
+            DumpEntry::End { file, offset, claimed } => thing(
                 "end",
                 1,
                 vec![

@@ -8,10 +8,10 @@ use crate::reader::SegmentReader;
 use crate::snapshot::{SLOT_NAMES, Snapshot};
 use crate::{BLOCK_BYTES, Disk, OpenError};
 
-/// One thing in a journal, in the order of the files.
+/// An entry of the dump, in the order of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Found<'a> {
+pub enum DumpEntry<'a> {
     /// The newest whole snapshot.
     Snapshot {
         /// Its file.
@@ -80,7 +80,7 @@ pub enum Found<'a> {
 ///
 /// # Errors
 /// When the disk fails, or the newest snapshot cannot be read at all.
-pub fn inspect<D: Disk>(disk: &D, show: &mut impl FnMut(Found<'_>)) -> Result<(), OpenError> {
+pub fn inspect<D: Disk>(disk: &D, show: &mut impl FnMut(DumpEntry<'_>)) -> Result<(), OpenError> {
     let names = disk.names()?;
     if let Some(snapshot) = Snapshot::find_all(disk, &names)?.last() {
         show_snapshot(disk, snapshot, show)?;
@@ -104,10 +104,10 @@ pub fn is_journal_name(name: &str) -> bool {
 fn show_snapshot<D: Disk>(
     disk: &D,
     snapshot: &Snapshot<D::File>,
-    show: &mut impl FnMut(Found<'_>),
+    show: &mut impl FnMut(DumpEntry<'_>),
 ) -> Result<(), OpenError> {
     let header = snapshot.header;
-    show(Found::Snapshot {
+    show(DumpEntry::Snapshot {
         file: snapshot.slot.name(),
         number: header.number,
         begin: header.begin,
@@ -115,7 +115,7 @@ fn show_snapshot<D: Disk>(
         time: header.time,
     });
     snapshot.each_chunk(disk, |payload| {
-        show(Found::Chunk { payload });
+        show(DumpEntry::Chunk { payload });
         Ok(())
     })
 }
@@ -123,7 +123,7 @@ fn show_snapshot<D: Disk>(
 fn show_segment<D: Disk>(
     disk: &D,
     number: SegmentNumber,
-    show: &mut impl FnMut(Found<'_>),
+    show: &mut impl FnMut(DumpEntry<'_>),
 ) -> Result<(), OpenError> {
     let name = number.file_name();
     let file = disk.open(&name)?;
@@ -133,7 +133,7 @@ fn show_segment<D: Disk>(
     bytes.truncate(read);
     let header = SegmentHeader::decode(&bytes);
     let header = header.filter(|header| header.number == number);
-    show(Found::Segment { file: &name, bytes: length, whole: header.is_some() });
+    show(DumpEntry::Segment { file: &name, bytes: length, whole: header.is_some() });
     let life = match header {
         Some(header) => Life::of(number, &header),
         None => Life::of_first_mark(number, bytes.get(BLOCK_BYTES..).unwrap_or_default()),
@@ -142,14 +142,14 @@ fn show_segment<D: Disk>(
     Ok(())
 }
 
-fn show_batches(name: &str, bytes: &[u8], life: Life, show: &mut impl FnMut(Found<'_>)) {
+fn show_batches(name: &str, bytes: &[u8], life: Life, show: &mut impl FnMut(DumpEntry<'_>)) {
     let batches = bytes.get(BLOCK_BYTES..).unwrap_or_default();
     let mut reader = SegmentReader::new(batches, life, None, Epoch::default());
     let place = |reader: &SegmentReader<'_>| (BLOCK_BYTES + reader.offset()) as u64;
     loop {
         let offset = place(&reader);
         let Some(batch) = reader.next_batch() else { break };
-        show(Found::Batch {
+        show(DumpEntry::Batch {
             file: name,
             offset,
             lsn: batch.mark.lsn,
@@ -160,11 +160,11 @@ fn show_batches(name: &str, bytes: &[u8], life: Life, show: &mut impl FnMut(Foun
             time: batch.mark.time,
         });
         for frame in batch.frames() {
-            show(Found::Frame { lsn: frame.lsn, payload: frame.payload });
+            show(DumpEntry::Frame { lsn: frame.lsn, payload: frame.payload });
         }
     }
     let (offset, claimed) = (place(&reader), reader.claims(batches.len() as u64).synced);
-    show(Found::End { file: name, offset, claimed });
+    show(DumpEntry::End { file: name, offset, claimed });
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ pub use explain::{KeptFor, SegmentUse, explain};
 pub use fetch::{Fetched, LogFetch, LogFetchDone};
 pub use format::{FORMAT_VERSION, FRAME_HEADER_BYTES, SegmentNumber};
 pub use gate::Gate;
-pub use inspect::{Found, inspect, is_journal_name};
+pub use inspect::{DumpEntry, inspect, is_journal_name};
 pub use journal::{Journal, Unwritten, Write};
 pub use model::Durable;
 pub use options::{JournalOptions, SEGMENTS_MIN};

@@ -5,7 +5,7 @@
 //! refuse nearly all of it, so they may be mended after the changes. Such files are like those that
 //! a defect or an editor of the log might write.
 
-use journal::{Found, JournalOptions, inspect, verify};
+use journal::{DumpEntry, JournalOptions, inspect, verify};
 use model::{Lsn, StorePolicy};
 
 use crate::store::{MemoryDisk, Store, Values, tiny, value};
@@ -43,7 +43,7 @@ pub(crate) fn segment(input: &[u8]) {
     }
     mend(&disk);
     let mut looking = Looking::default();
-    let looked = inspect(&disk, &mut |found: Found<'_>| looking.see(&found));
+    let looked = inspect(&disk, &mut |found: DumpEntry<'_>| looking.see(&found));
     assert!(looked.is_ok(), "nothing here fails but a disk: {looked:?}");
     looking.ended_batch();
     if let Ok(recovered) = verify(&disk, &mut Values::default()) {
@@ -65,16 +65,16 @@ struct Looking {
 }
 
 impl Looking {
-    fn see(&mut self, found: &Found<'_>) {
+    fn see(&mut self, found: &DumpEntry<'_>) {
         match found {
-            Found::Batch { offset, lsn, frames, bytes, .. } => {
+            DumpEntry::Batch { offset, lsn, frames, bytes, .. } => {
                 self.ended_batch();
                 assert!(*offset >= self.offset && offset.is_multiple_of(BLOCK as u64));
                 assert!(self.last == Lsn::ZERO || lsn.0 == self.last.0.wrapping_add(1), "{lsn}");
                 self.offset = offset + u64::from(*bytes);
                 (self.missing, self.last) = (*frames, Lsn(lsn.0.wrapping_sub(1)));
             }
-            Found::Frame { lsn, payload } => {
+            DumpEntry::Frame { lsn, payload } => {
                 assert!(self.missing > 0 && lsn.0 == self.last.0.wrapping_add(1));
                 assert!(payload.len() < 16 * BLOCK);
                 self.missing -= 1;
@@ -95,10 +95,10 @@ fn read(disk: &MemoryDisk) -> Option<Store> {
     let changes = || disk.directory().changes;
     let before = changes();
     let mut seen = 0;
-    let looked = inspect(disk, &mut |found: Found<'_>| {
+    let looked = inspect(disk, &mut |found: DumpEntry<'_>| {
         seen += 1;
         // Payloads are but bytes.
-        let is_payload = matches!(found, Found::Chunk { .. } | Found::Frame { .. });
+        let is_payload = matches!(found, DumpEntry::Chunk { .. } | DumpEntry::Frame { .. });
         assert!(is_payload || !format!("{found:?}").is_empty());
     });
     assert!(looked.is_err() || seen <= 4 * (disk.bytes() + disk.directory().files.len() as u64));

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use broker::{Broker, BrokerOptions};
 use engine::{Effects, Engine};
 use journal::{
-    BLOCK_BYTES, Disk, DiskError, DiskErrorKind, Found, OpenError, Recover, WriteMode, inspect,
+    BLOCK_BYTES, Disk, DiskError, DiskErrorKind, DumpEntry, OpenError, Recover, WriteMode, inspect,
 };
 use model::{
     AdminCommand, Capacity, Command, Deadline, DeadlineRule, Destination, End, KeyCommand,
@@ -389,8 +389,8 @@ fn recover(shelf: &Shelf) -> Result<Recovered, OpenError> {
 /// The beginning of the last batch of the log: file and offset.
 fn last_batch(shelf: &Shelf) -> (usize, usize) {
     let mut batches = BTreeMap::new();
-    let show = &mut |found: Found<'_>| {
-        if let Found::Batch { file, offset, lsn, .. } = found {
+    let show = &mut |found: DumpEntry<'_>| {
+        if let DumpEntry::Batch { file, offset, lsn, .. } = found {
             batches.insert(lsn, (shelf.open(file).unwrap(), offset as usize));
         }
     };

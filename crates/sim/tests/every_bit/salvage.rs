@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use broker::{Salvaged, salvage};
 use engine::RecordView;
-use journal::{Disk as _, FRAME_HEADER_BYTES, Found, inspect};
+use journal::{Disk as _, DumpEntry, FRAME_HEADER_BYTES, inspect};
 use sim::FaultyDisk;
 
 use crate::{BLOCK_BYTES, Lsn, MARK_BYTES, Nanos, Shelf, recover, store};
@@ -39,8 +39,8 @@ fn state_of(shelf: &Shelf) -> (BTreeMap<u64, String>, BTreeSet<String>) {
 /// The last frame with the record of each message, and the body in it.
 fn stored_in(shelf: &Shelf) -> BTreeMap<u64, (Lsn, Vec<u8>)> {
     let mut stored = BTreeMap::new();
-    inspect(shelf, &mut |found: Found<'_>| {
-        let Found::Frame { lsn, payload } = found else { return };
+    inspect(shelf, &mut |found: DumpEntry<'_>| {
+        let DumpEntry::Frame { lsn, payload } = found else { return };
         for record in engine::describe(payload).map_while(Result::ok) {
             match record {
                 RecordView::Message { envelope, body } => {
@@ -77,8 +77,8 @@ fn places(shelf: &Shelf) -> Vec<(usize, usize)> {
         places.extend((0..bytes).step_by(step).map(|byte| (file, byte)));
     }
     let living: BTreeSet<Lsn> = stored_in(shelf).into_values().map(|(lsn, _)| lsn).collect();
-    inspect(shelf, &mut |found: Found<'_>| {
-        let Found::Batch { file, offset, lsn, frames, .. } = found else { return };
+    inspect(shelf, &mut |found: DumpEntry<'_>| {
+        let DumpEntry::Batch { file, offset, lsn, frames, .. } = found else { return };
         let last = Lsn(lsn.0 + u64::from(frames));
         if living.range(lsn..last).next().is_some() {
             let file = shelf.open(file).expect("it is there");
