@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use journal::{
-    CheckPiece, Disk, DiskError, DiskErrorKind, Part, TakePiece, WriteMode, is_journal_name,
+    CheckPiece, Disk, DiskError, DiskErrorKind, FilePart, TakePiece, WriteMode, is_journal_name,
 };
 use rustix::fs::{
     AtFlags, CWD, Dir, FallocateFlags, FileType, Mode, OFlags, Stat, fallocate, fdatasync, fstat,
@@ -298,7 +298,7 @@ impl Disk for RealDisk {
 
     fn read_pieces(
         &self,
-        parts: &[Part<File>],
+        parts: &[FilePart<File>],
         check: &CheckPiece<'_>,
         take: &mut TakePiece<'_>,
     ) -> Result<(), DiskError> {

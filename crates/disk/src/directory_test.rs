@@ -330,12 +330,12 @@ fn salt_differs_on_each_opening() {
 
 /// Files of more than one piece together, each full of its number, to be read a little less or more
 /// far than they go.
-fn parts(disk: &RealDisk) -> Vec<Part<File>> {
+fn parts(disk: &RealDisk) -> Vec<FilePart<File>> {
     let part = |number: u8| {
         let file = disk.create(&format!("file-{number}")).unwrap();
         let bytes = vec![number; PIECE_BYTES / 2 + usize::from(number)];
         disk.write(&file, 0, &bytes, WriteMode::Written).unwrap();
-        Part { file, from: 1, to: PIECE_BYTES as u64 / 2 + 3 }
+        FilePart { file, from: 1, to: PIECE_BYTES as u64 / 2 + 3 }
     };
     (0..9).map(part).collect()
 }
@@ -406,7 +406,7 @@ fn unreadable_piece_ends_reading_in_turn() {
     // A folder can be opened to be looked into, and not be read.
     fs::create_dir(scratch.0.join("folder")).unwrap();
     let disk = RealDisk::open_existing(&scratch.0).unwrap();
-    let part = |name, to| Part { file: disk.open(name).unwrap(), from: 0, to };
+    let part = |name, to| FilePart { file: disk.open(name).unwrap(), from: 0, to };
     for long in [10, PIECE_BYTES as u64 + 10] {
         let parts = [part("good", 10), part("folder", 8), part("good", long)];
         let mut taken = 0;

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Builder, scope};
 
 use journal::{
-    CheckPiece, DiskError, DiskErrorKind, PIECE_BYTES, Part, PieceAt, PieceReader, TakePiece,
+    CheckPiece, DiskError, DiskErrorKind, FilePart, PIECE_BYTES, PieceAt, PieceReader, TakePiece,
 };
 
 use crate::{File, RealDisk};
@@ -18,7 +18,7 @@ use crate::{File, RealDisk};
 /// As [`journal::Disk::read_pieces`], and when there can be no thread.
 pub(crate) fn read_ahead(
     disk: &RealDisk,
-    parts: &[Part<File>],
+    parts: &[FilePart<File>],
     memory_bytes: u64,
     (check, take): (&CheckPiece<'_>, &mut TakePiece<'_>),
 ) -> Result<(), DiskError> {

@@ -8,7 +8,7 @@
 use std::fmt;
 
 use crate::buffer::AlignedBuffer;
-use crate::pieces::{CheckPiece, PIECE_BYTES, Part, PieceReader, TakePiece};
+use crate::pieces::{CheckPiece, FilePart, PIECE_BYTES, PieceReader, TakePiece};
 
 /// How far a write must have come when the call returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub trait Disk {
     /// Any the device reports of a piece that `take` would have been given.
     fn read_pieces(
         &self,
-        parts: &[Part<Self::File>],
+        parts: &[FilePart<Self::File>],
         check: &CheckPiece<'_>,
         take: &mut TakePiece<'_>,
     ) -> Result<(), DiskError> {

@@ -61,7 +61,7 @@ pub use inspect::{DumpEntry, inspect, is_journal_name};
 pub use journal::{Journal, Unwritten, Write};
 pub use model::Durable;
 pub use options::{JournalOptions, SEGMENTS_MIN};
-pub use pieces::{CheckPiece, Cut, PIECE_BYTES, Part, Piece, PieceAt, PieceReader, TakePiece};
+pub use pieces::{CheckPiece, Cut, FilePart, PIECE_BYTES, Piece, PieceAt, PieceReader, TakePiece};
 pub use recovery::{Recover, Recovered, verify};
 pub use repair::{Repair, repair};
 pub use salvage::{Damage, Gap, Remains, TakeFrame};

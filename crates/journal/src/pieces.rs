@@ -7,7 +7,7 @@ use crate::{Disk, DiskError};
 
 /// A part of a file that is to be read.
 #[derive(Clone, Debug)]
-pub struct Part<F> {
+pub struct FilePart<F> {
     /// The file.
     pub file: F,
     /// The first byte.
@@ -64,7 +64,7 @@ impl PieceAt {
 
 /// Cuts parts into pieces. Implementations of [`Disk::read_pieces`] read by it.
 pub struct PieceReader<'a, F> {
-    parts: &'a [Part<F>],
+    parts: &'a [FilePart<F>],
     check: &'a CheckPiece<'a>,
     /// The part that is being read, and where in its file the next piece begins, unless that is
     /// before the part.
@@ -74,7 +74,7 @@ pub struct PieceReader<'a, F> {
 
 impl<'a, F> PieceReader<'a, F> {
     /// Begins with the first part.
-    pub fn new(parts: &'a [Part<F>], check: &'a CheckPiece<'a>) -> Self {
+    pub fn new(parts: &'a [FilePart<F>], check: &'a CheckPiece<'a>) -> Self {
         Self { parts, check, part: 0, offset: 0 }
     }
 
@@ -107,7 +107,7 @@ impl<'a, F> PieceReader<'a, F> {
     fn read_piece<D: Disk<File = F> + ?Sized>(
         &self,
         disk: &D,
-        part: &Part<F>,
+        part: &FilePart<F>,
         offset: u64,
         buffer: &mut Vec<u8>,
     ) -> Result<usize, DiskError> {

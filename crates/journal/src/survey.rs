@@ -15,7 +15,7 @@ use crate::format::{
 use crate::frame_index::FrameIndex;
 use crate::snapshot::Snapshot;
 use crate::watermark::{Stamp, WATERMARK_AT, Watermark};
-use crate::{BLOCK_BYTES, Disk, OpenError, Part};
+use crate::{BLOCK_BYTES, Disk, FilePart, OpenError};
 
 /// The files of a directory.
 #[derive(Debug)]
@@ -82,8 +82,8 @@ impl<F> SegmentFile<F> {
 
 impl<F: Clone> SegmentFile<F> {
     /// The part of it that is read: all that may be batches.
-    pub(crate) fn batches(&self) -> Part<F> {
-        Part { file: self.file.clone(), from: BLOCK_BYTES as u64, to: self.reach() }
+    pub(crate) fn batches(&self) -> FilePart<F> {
+        FilePart { file: self.file.clone(), from: BLOCK_BYTES as u64, to: self.reach() }
     }
 }
 

@@ -3,7 +3,7 @@
 
 mod store;
 
-use journal::{Cut, Disk as _, PIECE_BYTES, Part, PieceReader, WriteMode};
+use journal::{Cut, Disk as _, FilePart, PIECE_BYTES, PieceReader, WriteMode};
 use store::{MemoryDisk, MemoryFile};
 
 const MIB: usize = 1024 * 1024;
@@ -36,7 +36,7 @@ fn cut(bytes: &[u8]) -> Cut {
 }
 
 /// Part, offset, bytes and whole bytes of each piece.
-fn pieces(disk: &MemoryDisk, parts: &[Part<MemoryFile>]) -> Vec<(usize, u64, usize, usize)> {
+fn pieces(disk: &MemoryDisk, parts: &[FilePart<MemoryFile>]) -> Vec<(usize, u64, usize, usize)> {
     let check = |_: usize, _: u64, bytes: &[u8]| cut(bytes);
     let mut reader = PieceReader::new(parts, &check);
     let (mut buffer, mut found) = (Vec::new(), Vec::new());
@@ -52,13 +52,13 @@ fn pieces(disk: &MemoryDisk, parts: &[Part<MemoryFile>]) -> Vec<(usize, u64, usi
 fn piece_ends_where_something_whole_does() {
     let disk = MemoryDisk::default();
     let file = file_of(&disk, "a", &[MIB; 5]);
-    let parts = [Part { file, from: 0, to: 5 * MIB as u64 }];
+    let parts = [FilePart { file, from: 0, to: 5 * MIB as u64 }];
     let two = 2 * MIB;
     let all = [(0, 0, two, two), (0, two as u64, two, two), (0, 2 * two as u64, MIB, MIB)];
     assert_eq!(pieces(&disk, &parts), all);
 
     let file = file_of(&disk, "b", &[MIB + 8; 3]);
-    let parts = [Part { file, from: 0, to: 3 * (MIB as u64 + 8) }];
+    let parts = [FilePart { file, from: 0, to: 3 * (MIB as u64 + 8) }];
     let one = MIB + 8;
     let each = |number: usize| (0, (number * one) as u64, one, one);
     assert_eq!(pieces(&disk, &parts), [each(0), each(1), each(2)]);
@@ -68,7 +68,7 @@ fn piece_ends_where_something_whole_does() {
 fn large_thing_is_one_piece() {
     let disk = MemoryDisk::default();
     let file = file_of(&disk, "a", &[MIB, 5 * MIB, MIB]);
-    let parts = [Part { file, from: 0, to: 7 * MIB as u64 }];
+    let parts = [FilePart { file, from: 0, to: 7 * MIB as u64 }];
     let (small, large) = (MIB, 5 * MIB);
     let expected = [
         (0, 0, small, small),
@@ -83,13 +83,13 @@ fn claimed_length_takes_no_memory() {
     let disk = MemoryDisk::default();
     let file = file_of(&disk, "a", &[3 * MIB, 8]);
     disk.write(&file, 0, &(1_u64 << 60).to_le_bytes(), WriteMode::Written).unwrap();
-    let parts = [Part { file: file.clone(), from: 0, to: 3 * MIB as u64 }];
+    let parts = [FilePart { file: file.clone(), from: 0, to: 3 * MIB as u64 }];
     let rest = (0, PIECE_BYTES as u64, MIB, 0);
     assert_eq!(pieces(&disk, &parts), [(0, 0, PIECE_BYTES, 0), rest]);
 
     // The file ends before the part does, and before the end of the bytes that it claims to hold.
     disk.write(&file, 0, &(4 * MIB as u64).to_le_bytes(), WriteMode::Written).unwrap();
-    let parts = [Part { file, from: 0, to: 5 * MIB as u64 }];
+    let parts = [FilePart { file, from: 0, to: 5 * MIB as u64 }];
     assert_eq!(pieces(&disk, &parts), [(0, 0, 3 * MIB + 8, 0)]);
 }
 
@@ -100,10 +100,10 @@ fn incomplete_records_are_read_to_end() {
     disk.write(&file, 5 * MIB as u64 - 8, &[0; 8], WriteMode::Written).unwrap();
     let empty = file_of(&disk, "b", &[]);
     let parts = [
-        Part { file: file.clone(), from: 0, to: 5 * MIB as u64 },
-        Part { file: empty, from: 0, to: 100 },
-        Part { file: file.clone(), from: 5 * MIB as u64, to: 9 * MIB as u64 },
-        Part { file, from: 8, to: 16 },
+        FilePart { file: file.clone(), from: 0, to: 5 * MIB as u64 },
+        FilePart { file: empty, from: 0, to: 100 },
+        FilePart { file: file.clone(), from: 5 * MIB as u64, to: 9 * MIB as u64 },
+        FilePart { file, from: 8, to: 16 },
     ];
     let expected = [
         (0, 0, PIECE_BYTES, MIB),
