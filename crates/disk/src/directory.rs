@@ -22,7 +22,7 @@ use crate::probe::{Basis, probe, probe_again};
 use crate::read_ahead::read_ahead;
 use crate::remembered::{REMEMBERED_NAME, UNFINISHED_NAME};
 use crate::trials::SCRATCH_NAME;
-use crate::{Choice, DiskCounters, File, OpenError, Probe};
+use crate::{Choice, DirectoryError, DiskCounters, File, Probe};
 
 /// One directory of the operating system, held exclusively while this value lives.
 #[derive(Debug)]
@@ -53,9 +53,9 @@ impl RealDisk {
     /// how it is best written to: as it was before, or by measuring a few milliseconds.
     ///
     /// # Errors
-    /// [`OpenError`]: another process holds it, it cannot be created or opened, or `choice`
+    /// [`DirectoryError`]: another process holds it, it cannot be created or opened, or `choice`
     /// demands direct I/O of a file system that has none.
-    pub fn open(path: &Path, choice: Choice) -> Result<Self, OpenError> {
+    pub fn open(path: &Path, choice: Choice) -> Result<Self, DirectoryError> {
         create_with_parents(path)?;
         let directory = open_existing(path)?;
         let lock = Lock::take(&directory, path)?;
@@ -67,14 +67,15 @@ impl RealDisk {
     /// only if that leaves room for half as many files again.
     ///
     /// # Errors
-    /// [`OpenError::Files`]: it has more files than could be open then.
-    pub fn with_descriptors(self, descriptors: usize) -> Result<Self, OpenError> {
-        let names = self.file_names().map_err(|errno| OpenError::io("list", &self.path, errno))?;
+    /// [`DirectoryError::Files`]: it has more files than could be open then.
+    pub fn with_descriptors(self, descriptors: usize) -> Result<Self, DirectoryError> {
+        let names =
+            self.file_names().map_err(|errno| DirectoryError::io("list", &self.path, errno))?;
         let files = names.len();
         let probe = self.probe.clone().within(files, descriptors);
         let (each, path) = (probe.method.descriptors(), self.path.clone());
         if files.saturating_mul(each) > descriptors {
-            return Err(OpenError::Files { path, files, each, descriptors });
+            return Err(DirectoryError::Files { path, files, each, descriptors });
         }
         Ok(Self { probe, descriptors, ..self })
     }
@@ -83,8 +84,8 @@ impl RealDisk {
     /// file system will do, and keeps others from using it meanwhile.
     ///
     /// # Errors
-    /// [`OpenError`]: another process uses it, or it cannot be opened.
-    pub fn open_existing(path: &Path) -> Result<Self, OpenError> {
+    /// [`DirectoryError`]: another process uses it, or it cannot be opened.
+    pub fn open_existing(path: &Path) -> Result<Self, DirectoryError> {
         let directory = open_existing(path)?;
         let lock = Lock::share(&directory, path)?;
         let disk = Self::new(path, directory, lock, Probe::unmeasured())?;
@@ -96,8 +97,9 @@ impl RealDisk {
         directory: OwnedFd,
         lock: Option<Lock>,
         probe: Probe,
-    ) -> Result<Self, OpenError> {
-        let salt = draw_salt().map_err(|errno| OpenError::io("draw a salt for", path, errno))?;
+    ) -> Result<Self, DirectoryError> {
+        let salt =
+            draw_salt().map_err(|errno| DirectoryError::io("draw a salt for", path, errno))?;
         Ok(Self {
             path: path.to_owned(),
             directory,
@@ -383,8 +385,8 @@ fn draw_salt() -> Result<u64, Errno> {
     Ok(u64::from_le_bytes(salt))
 }
 
-fn open_existing(path: &Path) -> Result<OwnedFd, OpenError> {
-    open_directory(path).map_err(|errno| OpenError::io("open", path, errno))
+fn open_existing(path: &Path) -> Result<OwnedFd, DirectoryError> {
+    open_directory(path).map_err(|errno| DirectoryError::io("open", path, errno))
 }
 
 fn open_directory(path: &Path) -> Result<OwnedFd, Errno> {
@@ -394,7 +396,7 @@ fn open_directory(path: &Path) -> Result<OwnedFd, Errno> {
 
 /// Creates a directory and those above it that are missing. Each one that is created is synced
 /// into its parent, or a power cut could take the whole journal away with its directory's name.
-fn create_with_parents(path: &Path) -> Result<(), OpenError> {
+fn create_with_parents(path: &Path) -> Result<(), DirectoryError> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
     }
@@ -407,11 +409,11 @@ fn create_with_parents(path: &Path) -> Result<(), OpenError> {
             let parent = parent.unwrap_or_else(|| Path::new("."));
             open_directory(parent)
                 .and_then(fsync)
-                .map_err(|errno| OpenError::io("sync", parent, errno))
+                .map_err(|errno| DirectoryError::io("sync", parent, errno))
         }
         // Another process was faster, or a file is in the way, which opening will tell.
         Err(Errno::EXIST) => Ok(()),
-        Err(errno) => Err(OpenError::io("create", path, errno)),
+        Err(errno) => Err(DirectoryError::io("create", path, errno)),
     }
 }
 
@@ -419,13 +421,13 @@ fn create_with_parents(path: &Path) -> Result<(), OpenError> {
 /// cut.
 ///
 /// # Errors
-/// [`OpenError::Io`]: it could not be renamed, or the renaming could not be synced.
-pub fn rename_directory(from: &Path, to: &Path) -> Result<(), OpenError> {
-    renameat(CWD, from, CWD, to).map_err(|errno| OpenError::io("rename", from, errno))?;
+/// [`DirectoryError::Io`]: it could not be renamed, or the renaming could not be synced.
+pub fn rename_directory(from: &Path, to: &Path) -> Result<(), DirectoryError> {
+    renameat(CWD, from, CWD, to).map_err(|errno| DirectoryError::io("rename", from, errno))?;
     let parent = to.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or_else(|| Path::new("."));
     let synced = open_directory(parent).and_then(fsync);
-    synced.map_err(|errno| OpenError::io("sync", parent, errno))
+    synced.map_err(|errno| DirectoryError::io("sync", parent, errno))
 }
 
 #[cfg(test)]

@@ -280,7 +280,7 @@ fn directory_has_one_holder() {
     let scratch = Scratch::new("lock");
     let disk = scratch.open(Method::Buffered);
     let refused = RealDisk::open(&scratch.0, Choice::Auto).unwrap_err();
-    let OpenError::InUse { process, .. } = refused else { panic!("{refused}") };
+    let DirectoryError::InUse { process, .. } = refused else { panic!("{refused}") };
     assert_eq!(process, Some(std::process::id()));
     assert!(RealDisk::open_existing(&scratch.0).is_err());
     drop(disk);
@@ -294,9 +294,9 @@ fn removed_lock_file_frees_no_directory() {
     for _ in 0..2 {
         fs::remove_file(scratch.0.join("lock")).unwrap();
         let refused = RealDisk::open_existing(&scratch.0).unwrap_err();
-        assert!(matches!(refused, OpenError::Served { process: None, .. }), "{refused}");
+        assert!(matches!(refused, DirectoryError::Served { process: None, .. }), "{refused}");
         let refused = RealDisk::open(&scratch.0, Choice::Auto).unwrap_err();
-        assert!(matches!(refused, OpenError::InUse { process: None, .. }), "{refused}");
+        assert!(matches!(refused, DirectoryError::InUse { process: None, .. }), "{refused}");
     }
     drop(disk);
     scratch.open(Method::Buffered);
@@ -427,14 +427,14 @@ fn open_existing_writes_nothing_locks_writers() {
     let looking = RealDisk::open_existing(&scratch.0).unwrap();
     RealDisk::open_existing(&scratch.0).expect("two may look");
     let refused = RealDisk::open(&scratch.0, Choice::Auto).unwrap_err();
-    assert!(matches!(refused, OpenError::InUse { .. }), "{refused}");
+    assert!(matches!(refused, DirectoryError::InUse { .. }), "{refused}");
     assert_eq!(looking.length(&looking.open("a").unwrap()).unwrap(), 0);
     assert_eq!(fs::read(scratch.0.join("lock")).unwrap(), lock);
     drop(looking);
 
     let serving = scratch.open(Method::Buffered);
     let refused = RealDisk::open_existing(&scratch.0).unwrap_err();
-    assert!(matches!(refused, OpenError::Served { process: Some(_), .. }), "{refused}");
+    assert!(matches!(refused, DirectoryError::Served { process: Some(_), .. }), "{refused}");
     drop(serving);
 }
 

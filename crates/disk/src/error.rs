@@ -9,7 +9,7 @@ use rustix::io::Errno;
 /// The reason why a data directory cannot be used. Each names the remedy.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum OpenError {
+pub enum DirectoryError {
     /// Another process holds it.
     InUse {
         /// The directory.
@@ -53,13 +53,13 @@ pub enum OpenError {
     },
 }
 
-impl OpenError {
+impl DirectoryError {
     pub(crate) fn io(operation: &'static str, path: &Path, cause: impl Into<io::Error>) -> Self {
         Self::Io { operation, path: path.to_owned(), cause: cause.into() }
     }
 }
 
-impl fmt::Display for OpenError {
+impl fmt::Display for DirectoryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InUse { path, process } => {
@@ -97,7 +97,7 @@ impl fmt::Display for OpenError {
     }
 }
 
-impl std::error::Error for OpenError {
+impl std::error::Error for DirectoryError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::InUse { .. } | Self::Served { .. } | Self::Files { .. } => None,
@@ -167,10 +167,10 @@ mod tests {
     #[test]
     fn errors_say_what_to_do() {
         let path = PathBuf::from("/srv/d");
-        let in_use = OpenError::InUse { path: path.clone(), process: Some(7) };
+        let in_use = DirectoryError::InUse { path: path.clone(), process: Some(7) };
         let expected = "/srv/d is in use by process 7, stop it or choose another --data";
         assert_eq!(in_use.to_string(), expected);
-        let denied = OpenError::io("create", &path, Errno::ACCESS);
+        let denied = DirectoryError::io("create", &path, Errno::ACCESS);
         assert!(denied.to_string().contains("choose another --data"), "{denied}");
         let too_large = failed("write", &path, Errno::FBIG);
         assert!(too_large.to_string().contains("`ulimit -f`"), "{too_large}");

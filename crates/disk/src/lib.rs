@@ -17,7 +17,7 @@ mod remembered;
 mod trials;
 
 pub use directory::{RealDisk, rename_directory};
-pub use error::OpenError;
+pub use error::DirectoryError;
 pub use file::File;
 pub use probe::{Choice, Method, Probe};
 

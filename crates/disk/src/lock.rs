@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, ftruncate, openat};
 use rustix::io::{Errno, pread, pwrite, retry_on_intr};
 
-use crate::OpenError;
+use crate::DirectoryError;
 
 /// The lock file. It stays behind when the process ends, the lock does not: the kernel drops it
 /// with the process, however that ends.
@@ -22,37 +22,38 @@ pub(crate) struct Lock {
 
 impl Lock {
     /// Takes the lock of an open directory, at once or not at all.
-    pub(crate) fn take(directory: &OwnedFd, path: &Path) -> Result<Self, OpenError> {
+    pub(crate) fn take(directory: &OwnedFd, path: &Path) -> Result<Self, DirectoryError> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
         let file = openat(directory, LOCK_NAME, flags, Mode::RUSR | Mode::WUSR)
-            .map_err(|errno| OpenError::io("open", &path.join(LOCK_NAME), errno))?;
+            .map_err(|errno| DirectoryError::io("open", &path.join(LOCK_NAME), errno))?;
         let operation = FlockOperation::NonBlockingLockExclusive;
         let locked = lock(&file, operation)
-            .map_err(|errno| OpenError::io("lock", &path.join(LOCK_NAME), errno))?;
+            .map_err(|errno| DirectoryError::io("lock", &path.join(LOCK_NAME), errno))?;
         if !locked || !lock_directory(directory, operation) {
-            return Err(OpenError::InUse { path: path.to_owned(), process: holder(&file) });
+            return Err(DirectoryError::InUse { path: path.to_owned(), process: holder(&file) });
         }
-        name_holder(&file).map_err(|errno| OpenError::io("write", &path.join(LOCK_NAME), errno))?;
+        name_holder(&file)
+            .map_err(|errno| DirectoryError::io("write", &path.join(LOCK_NAME), errno))?;
         Ok(Self { _file: file })
     }
 
     /// Keeps every other process from taking the lock while its holder only looks, and writes
     /// nothing. A directory without a lock file was never used, or is an unused copy, or its lock
     /// file was removed.
-    pub(crate) fn share(directory: &OwnedFd, path: &Path) -> Result<Option<Self>, OpenError> {
+    pub(crate) fn share(directory: &OwnedFd, path: &Path) -> Result<Option<Self>, DirectoryError> {
         let operation = FlockOperation::NonBlockingLockShared;
-        let served = |process| OpenError::Served { path: path.to_owned(), process };
+        let served = |process| DirectoryError::Served { path: path.to_owned(), process };
         let is_free = lock_directory(directory, operation);
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let file = match openat(directory, LOCK_NAME, flags, Mode::empty()) {
             Ok(file) => file,
             Err(Errno::NOENT) => return if is_free { Ok(None) } else { Err(served(None)) },
-            Err(errno) => return Err(OpenError::io("open", &path.join(LOCK_NAME), errno)),
+            Err(errno) => return Err(DirectoryError::io("open", &path.join(LOCK_NAME), errno)),
         };
         match lock(&file, operation) {
             Ok(locked) if locked && is_free => Ok(Some(Self { _file: file })),
             Ok(_) => Err(served(holder(&file))),
-            Err(errno) => Err(OpenError::io("lock", &path.join(LOCK_NAME), errno)),
+            Err(errno) => Err(DirectoryError::io("lock", &path.join(LOCK_NAME), errno)),
         }
     }
 }

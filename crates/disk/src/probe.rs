@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use rustix::io::Errno;
 
-use crate::OpenError;
+use crate::DirectoryError;
 use crate::error::is_full;
 use crate::remembered::Remembered;
 use crate::trials::{Effort, SCRATCH_NAME, Times, measure_writes};
@@ -149,9 +149,13 @@ const FORCED: &str = "forced";
 /// the same file system since the same boot of the machine; else both methods are measured.
 ///
 /// # Errors
-/// [`OpenError`]: a call failed for another reason than want of room, or `choice` demands direct
-/// I/O of a file system that has none.
-pub(crate) fn probe(directory: &OwnedFd, path: &Path, choice: Choice) -> Result<Probe, OpenError> {
+/// [`DirectoryError`]: a call failed for another reason than want of room, or `choice` demands
+/// direct I/O of a file system that has none.
+pub(crate) fn probe(
+    directory: &OwnedFd,
+    path: &Path,
+    choice: Choice,
+) -> Result<Probe, DirectoryError> {
     let remembered = Remembered::read(directory);
     if let (Choice::Auto, Some(remembered)) = (choice, &remembered) {
         return Ok(remembered.probe());
@@ -167,12 +171,12 @@ pub(crate) fn probe(directory: &OwnedFd, path: &Path, choice: Choice) -> Result<
 /// for the next start. Returns it if that start would take another method.
 ///
 /// # Errors
-/// [`OpenError::Io`]: a call failed for another reason than want of room.
+/// [`DirectoryError::Io`]: a call failed for another reason than want of room.
 pub(crate) fn probe_again(
     directory: &OwnedFd,
     path: &Path,
     before: &Probe,
-) -> Result<Option<Probe>, OpenError> {
+) -> Result<Option<Probe>, DirectoryError> {
     let earlier = Some(before.method).filter(|_| before.basis == Basis::Times);
     let found = measure(directory, path, Choice::Auto, earlier, Effort::IDLE)?;
     if found.basis == Basis::Circumstances {
@@ -188,12 +192,12 @@ fn measure(
     choice: Choice,
     before: Option<Method>,
     effort: Effort,
-) -> Result<Probe, OpenError> {
+) -> Result<Probe, DirectoryError> {
     match measure_writes(directory, path, effort) {
         Ok(times) => decide(path, choice, before, times),
         // A measurement without room does not keep a full disk from being emptied.
         Err(errno) if is_full(errno) => Ok(without_room(choice)),
-        Err(errno) => Err(OpenError::io("measure writes to", &path.join(SCRATCH_NAME), errno)),
+        Err(errno) => Err(DirectoryError::io("measure writes to", &path.join(SCRATCH_NAME), errno)),
     }
 }
 
@@ -210,11 +214,11 @@ fn decide(
     choice: Choice,
     before: Option<Method>,
     (direct, buffered): (Option<Times>, Times),
-) -> Result<Probe, OpenError> {
+) -> Result<Probe, DirectoryError> {
     let (method, reason) = match (choice, &direct) {
         (Choice::Force(Method::Direct), None) => {
             let cause = Errno::INVAL.into();
-            return Err(OpenError::DirectRefused { path: path.to_owned(), cause });
+            return Err(DirectoryError::DirectRefused { path: path.to_owned(), cause });
         }
         (Choice::Force(method), _) => (method, FORCED),
         (Choice::Auto, None) => (Method::Buffered, "direct I/O refused"),

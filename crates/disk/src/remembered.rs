@@ -14,7 +14,7 @@ use rustix::io::{Errno, pread, retry_on_intr};
 use crate::error::is_full;
 use crate::file::write_all;
 use crate::probe::Basis;
-use crate::{Method, OpenError, Probe};
+use crate::{DirectoryError, Method, Probe};
 
 /// The file.
 pub(crate) const REMEMBERED_NAME: &str = "probe";
@@ -44,12 +44,16 @@ impl Remembered {
     /// Keeps the measurements. Without room it keeps none.
     ///
     /// # Errors
-    /// [`OpenError::Io`]: a call failed.
-    pub(crate) fn write(directory: &OwnedFd, path: &Path, probe: &Probe) -> Result<(), OpenError> {
+    /// [`DirectoryError::Io`]: a call failed.
+    pub(crate) fn write(
+        directory: &OwnedFd,
+        path: &Path,
+        probe: &Probe,
+    ) -> Result<(), DirectoryError> {
         let Some(place) = place(directory) else { return Ok(()) };
         match replace(directory, &Self::text(probe, &place)) {
             Err(errno) if !is_full(errno) => {
-                Err(OpenError::io("write", &path.join(REMEMBERED_NAME), errno))
+                Err(DirectoryError::io("write", &path.join(REMEMBERED_NAME), errno))
             }
             _ => Ok(()),
         }

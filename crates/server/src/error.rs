@@ -13,7 +13,7 @@ use crate::config::Protocol;
 #[non_exhaustive]
 pub enum StartError {
     /// The data directory cannot be used.
-    Disk(disk::OpenError),
+    Disk(disk::DirectoryError),
     /// The journal in it cannot be read.
     Journal(broker::OpenError),
     /// An address cannot be listened on.
