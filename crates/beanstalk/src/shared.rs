@@ -14,7 +14,7 @@ pub struct Shared {
     pub(crate) body_bytes_max: usize,
     pub(crate) counts: Counts,
     pub(crate) connections: Population,
-    pub(crate) facts: Box<dyn Facts + Send>,
+    pub(crate) facts: Box<dyn StatsFacts + Send>,
 }
 
 /// How many connections there are.
@@ -32,7 +32,7 @@ pub(crate) struct Population {
 impl Shared {
     /// Nothing counted yet. Larger bodies than `max_message_bytes` are refused.
     #[must_use]
-    pub fn new(max_message_bytes: usize, facts: Box<dyn Facts + Send>) -> Self {
+    pub fn new(max_message_bytes: usize, facts: Box<dyn StatsFacts + Send>) -> Self {
         Self {
             draining: Draining::default(),
             body_bytes_max: max_message_bytes,
@@ -55,7 +55,7 @@ impl fmt::Debug for Shared {
 }
 
 /// The facts of `stats` about the process and its machine. Asked for nothing else.
-pub trait Facts {
+pub trait StatsFacts {
     /// The process id.
     fn pid(&self) -> u32;
     /// The server's version, such as `dunlin 0.1.0`.

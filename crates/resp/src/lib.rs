@@ -59,4 +59,4 @@ mod words;
 pub use clients::Ends;
 pub use input::InputBuffer;
 pub use session::Session;
-pub use shared::{Facts, Options, Shared, Side};
+pub use shared::{InfoFacts, Options, Shared, Side};

@@ -76,13 +76,13 @@ pub struct Shared {
     pub(crate) patterns: BTreeMap<QueueName, u64>,
     pub(crate) commands_total: u64,
     pub(crate) unblocked: VecDeque<SessionId>,
-    pub(crate) facts: Box<dyn Facts + Send>,
+    pub(crate) facts: Box<dyn InfoFacts + Send>,
 }
 
 impl Shared {
     /// No client yet.
     #[must_use]
-    pub fn new(options: Options, facts: Box<dyn Facts + Send>) -> Self {
+    pub fn new(options: Options, facts: Box<dyn InfoFacts + Send>) -> Self {
         Self {
             draining: Draining::default(),
             wall_clock: WallClock::default(),
@@ -153,7 +153,7 @@ impl fmt::Debug for Shared {
 }
 
 /// INFO's facts about the process and its machine. Asked for nothing else.
-pub trait Facts {
+pub trait InfoFacts {
     /// The process id.
     fn pid(&self) -> u32;
     /// The server's version, such as `0.1.0`.

@@ -143,7 +143,7 @@ impl ProcessorTimes {
     }
 }
 
-impl resp::Facts for ProcessFacts {
+impl resp::InfoFacts for ProcessFacts {
     fn pid(&self) -> u32 {
         std::process::id()
     }
@@ -177,7 +177,7 @@ impl resp::Facts for ProcessFacts {
     }
 }
 
-impl beanstalk::Facts for ProcessFacts {
+impl beanstalk::StatsFacts for ProcessFacts {
     fn pid(&self) -> u32 {
         std::process::id()
     }
@@ -280,9 +280,9 @@ mod tests {
     #[test]
     fn facts_describe_this_process() {
         let facts = ProcessFacts::new(Clock::new(), Arc::default());
-        assert_eq!(beanstalk::Facts::pid(&facts), std::process::id());
-        assert!(beanstalk::Facts::version(&facts).starts_with("dunlin "));
-        assert!(!beanstalk::Facts::hostname(&facts).is_empty());
-        assert!(resp::Facts::memory_bytes(&facts) > 100_000);
+        assert_eq!(beanstalk::StatsFacts::pid(&facts), std::process::id());
+        assert!(beanstalk::StatsFacts::version(&facts).starts_with("dunlin "));
+        assert!(!beanstalk::StatsFacts::hostname(&facts).is_empty());
+        assert!(resp::InfoFacts::memory_bytes(&facts) > 100_000);
     }
 }

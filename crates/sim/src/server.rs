@@ -18,7 +18,7 @@ mod writing;
 
 use std::collections::BTreeMap;
 
-use beanstalk::{Facts, InputBuffer, JournalFacts, Session, Shared};
+use beanstalk::{InputBuffer, JournalFacts, Session, Shared, StatsFacts};
 use broker::{Chore, ChoreDone, JournalFailed};
 use journal::{Disk, Gate};
 use model::{Command, DependsOn, Lsn, Nanos, Output, Reply, SessionId, StorePolicy};
@@ -848,7 +848,7 @@ fn shows_one(reply: &Reply) -> bool {
 
 struct NoFacts;
 
-impl Facts for NoFacts {
+impl StatsFacts for NoFacts {
     fn pid(&self) -> u32 {
         1
     }

@@ -1,12 +1,12 @@
 //! A machine that never changes.
 
-use beanstalk::{Facts, JournalFacts, Shared};
+use beanstalk::{JournalFacts, Shared, StatsFacts};
 use model::Nanos;
 
 /// Every fact is fixed, and no two numbers are alike.
 pub(crate) struct FixedFacts;
 
-impl Facts for FixedFacts {
+impl StatsFacts for FixedFacts {
     fn pid(&self) -> u32 {
         4242
     }

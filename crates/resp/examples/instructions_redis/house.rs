@@ -4,7 +4,7 @@ use broker::{Broker, BrokerOptions};
 use engine::EngineOptions;
 use journal::{Gate, JournalOptions};
 use model::{DependsOn, Nanos, Output, SessionId, StorePolicy};
-use resp::{Facts, InputBuffer, Options, Session, Shared};
+use resp::{InfoFacts, InputBuffer, Options, Session, Shared};
 
 use crate::memory::{File, Memory};
 
@@ -113,7 +113,7 @@ impl Harness {
 /// Never asked.
 struct Nothing;
 
-impl Facts for Nothing {
+impl InfoFacts for Nothing {
     fn pid(&self) -> u32 {
         0
     }

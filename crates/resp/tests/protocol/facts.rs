@@ -1,12 +1,12 @@
 //! A process and a machine that never change.
 
 use model::Nanos;
-use resp::{Facts, Options, Shared};
+use resp::{InfoFacts, Options, Shared};
 
 /// The facts of INFO in tests.
 pub(crate) struct FixedFacts;
 
-impl Facts for FixedFacts {
+impl InfoFacts for FixedFacts {
     fn pid(&self) -> u32 {
         123
     }

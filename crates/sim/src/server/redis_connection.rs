@@ -2,7 +2,7 @@
 
 use journal::{Durable, Gate};
 use model::{Command, DependsOn, Nanos, Reply, SessionId, StorePolicy};
-use resp::{Facts, InputBuffer, Options, Session, Shared};
+use resp::{InfoFacts, InputBuffer, Options, Session, Shared};
 
 use crate::workload::BODY_BYTES_MAX;
 
@@ -101,7 +101,7 @@ pub(super) fn shared(policy: StorePolicy) -> Shared {
 
 struct NoFacts;
 
-impl Facts for NoFacts {
+impl InfoFacts for NoFacts {
     fn pid(&self) -> u32 {
         1
     }
