@@ -32,4 +32,4 @@ mod yaml;
 
 pub use input::InputBuffer;
 pub use session::{Session, default_tube};
-pub use shared::{JournalFacts, Shared, StatsFacts};
+pub use shared::{JournalFacts, ListenerState, StatsFacts};

@@ -20,7 +20,7 @@ use crate::answer;
 use crate::arguments::{Arguments, Malformed, is_tube_name};
 use crate::body::Body;
 use crate::request::{Put, Request};
-use crate::shared::Shared;
+use crate::shared::ListenerState;
 use crate::verb::Verb;
 use crate::watched::Watched;
 use crate::yaml;
@@ -123,7 +123,7 @@ impl Session {
     /// A new connection, counted in `shared`. The first two commands that it gives open its
     /// producer and its consumer on the tube `default`; their replies leave no bytes.
     #[must_use]
-    pub fn new(id: SessionId, shared: &mut Shared) -> Self {
+    pub fn new(id: SessionId, shared: &mut ListenerState) -> Self {
         shared.connections.open += 1;
         shared.connections.total += 1;
         let mut watched = Watched::default();
@@ -152,7 +152,7 @@ impl Session {
     pub fn poll_command(
         &mut self,
         input: &mut InputBuffer,
-        shared: &mut Shared,
+        shared: &mut ListenerState,
         out: &mut Vec<u8>,
     ) -> Option<Command> {
         let sent = out.len();
@@ -177,7 +177,7 @@ impl Session {
     ///
     /// # Panics
     /// When no reply is awaited: the peer would take it for the answer to something else.
-    pub fn handle_reply(&mut self, reply: Reply, shared: &mut Shared, out: &mut Vec<u8>) {
+    pub fn handle_reply(&mut self, reply: Reply, shared: &mut ListenerState, out: &mut Vec<u8>) {
         let reply = match reply {
             // The connection waits with it.
             Reply::Waits { .. } => return self.send_blocked = true,
@@ -237,7 +237,7 @@ impl Session {
     }
 
     /// Uncounts the connection.
-    pub fn close(self, shared: &mut Shared) {
+    pub fn close(self, shared: &mut ListenerState) {
         shared.connections.open -= 1;
         shared.connections.producers -= u64::from(self.producer);
         shared.connections.workers -= u64::from(self.worker);
@@ -309,7 +309,12 @@ impl Session {
         matches!(self.expect, Expect::Line)
     }
 
-    fn read(&mut self, input: &mut InputBuffer, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+    fn read(
+        &mut self,
+        input: &mut InputBuffer,
+        shared: &mut ListenerState,
+        out: &mut Vec<u8>,
+    ) -> Step {
         match &self.expect {
             Expect::Producer => self.open_producer(),
             Expect::Consumer => self.open_consumer(),
@@ -346,7 +351,7 @@ impl Session {
     fn read_line(
         &mut self,
         input: &mut InputBuffer,
-        shared: &mut Shared,
+        shared: &mut ListenerState,
         out: &mut Vec<u8>,
     ) -> Step {
         let (head, _) = input.unread().split_at(input.len().min(LINE_BYTES_MAX));
@@ -394,7 +399,12 @@ impl Session {
         say(out, answer::BAD_FORMAT)
     }
 
-    fn read_body(&mut self, input: &mut InputBuffer, shared: &Shared, out: &mut Vec<u8>) -> Step {
+    fn read_body(
+        &mut self,
+        input: &mut InputBuffer,
+        shared: &ListenerState,
+        out: &mut Vec<u8>,
+    ) -> Step {
         let Expect::Body(put, body) = &mut self.expect else { return Step::GoOn };
         body.fill(input);
         let Some(end) = input.unread().first_chunk().copied().filter(|_| body.is_whole()) else {
@@ -429,7 +439,12 @@ impl Session {
         say(out, answer::JOB_TOO_BIG)
     }
 
-    fn dispatch(&mut self, request: Request, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+    fn dispatch(
+        &mut self,
+        request: Request,
+        shared: &mut ListenerState,
+        out: &mut Vec<u8>,
+    ) -> Step {
         use Awaited::{Plain, Word};
         match request {
             Request::Put(put) => self.begin_put(put, shared),
@@ -478,7 +493,7 @@ impl Session {
         Step::Ask(command)
     }
 
-    fn begin_put(&mut self, put: Put, shared: &mut Shared) -> Step {
+    fn begin_put(&mut self, put: Put, shared: &mut ListenerState) -> Step {
         shared.connections.producers += u64::from(!self.producer);
         self.producer = true;
         self.expect = Expect::Body(put, Body::new(put.body_bytes));
@@ -512,7 +527,7 @@ impl Session {
         self.ask(Awaited::Ignore(tube), command)
     }
 
-    fn reserve(&mut self, wait: Option<Nanos>, shared: &mut Shared) -> Step {
+    fn reserve(&mut self, wait: Option<Nanos>, shared: &mut ListenerState) -> Step {
         self.become_worker(shared);
         let wait = if self.half_closed { Some(Nanos::ZERO) } else { wait };
         self.ask(
@@ -562,18 +577,18 @@ impl Session {
     }
 
     /// `reserve-job` makes a worker only when it succeeds.
-    fn deliver_chosen(&mut self, job: &Delivery, shared: &mut Shared, out: &mut Vec<u8>) {
+    fn deliver_chosen(&mut self, job: &Delivery, shared: &mut ListenerState, out: &mut Vec<u8>) {
         self.become_worker(shared);
         answer::job(out, "RESERVED", job.message, job.payload());
     }
 
-    fn become_worker(&mut self, shared: &mut Shared) {
+    fn become_worker(&mut self, shared: &mut ListenerState) {
         shared.connections.workers += u64::from(!self.worker);
         self.worker = true;
     }
 }
 
-fn parse(line: &[u8], shared: &mut Shared) -> Result<Request, &'static str> {
+fn parse(line: &[u8], shared: &mut ListenerState) -> Result<Request, &'static str> {
     if line.contains(&0) {
         return Err(answer::BAD_FORMAT);
     }

@@ -8,7 +8,7 @@ use model::{Draining, Nanos};
 use crate::verb::Counts;
 
 /// Counters and settings of one listener; lives under the broker's lock.
-pub struct Shared {
+pub struct ListenerState {
     /// Refuses every put with `DRAINING` while it is set.
     pub draining: Draining,
     pub(crate) body_bytes_max: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Population {
     pub(crate) total: u64,
 }
 
-impl Shared {
+impl ListenerState {
     /// Nothing counted yet. Larger bodies than `max_message_bytes` are refused.
     #[must_use]
     pub fn new(max_message_bytes: usize, facts: Box<dyn StatsFacts + Send>) -> Self {
@@ -43,9 +43,9 @@ impl Shared {
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for ListenerState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared")
+        f.debug_struct("ListenerState")
             .field("draining", &self.draining)
             .field("body_bytes_max", &self.body_bytes_max)
             .field("counts", &self.counts)

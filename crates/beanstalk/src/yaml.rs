@@ -7,7 +7,7 @@ use core::fmt::Display;
 
 use model::{BrokerStatistics, MessageState, MessageStatistics, Nanos, QueueName, QueueStatistics};
 
-use crate::shared::Shared;
+use crate::shared::ListenerState;
 
 /// A document that grows by a line at a time.
 struct Document(String);
@@ -97,7 +97,7 @@ pub(crate) fn tube(tube: &QueueStatistics) -> String {
 }
 
 /// `stats`.
-pub(crate) fn server(broker: &BrokerStatistics, shared: &Shared) -> String {
+pub(crate) fn server(broker: &BrokerStatistics, shared: &ListenerState) -> String {
     let mut document = Document::new();
     document.plain("current-jobs-urgent", broker.urgent);
     document.plain("current-jobs-ready", broker.ready);
@@ -121,7 +121,7 @@ pub(crate) fn server(broker: &BrokerStatistics, shared: &Shared) -> String {
 }
 
 /// The second half of `stats`: the process, its journal and its machine.
-fn process(document: &mut Document, shared: &Shared) {
+fn process(document: &mut Document, shared: &ListenerState) {
     let facts = &shared.facts;
     document.plain("pid", facts.pid());
     document.quoted("version", facts.version());

@@ -8,18 +8,18 @@ use model::{End, Nanos, OneOrMany, QueueName};
 use crate::fault::Fault;
 use crate::key_names::name_of;
 use crate::number::{NoTimeout, parse_integer, parse_timeout};
-use crate::shared::{Shared, Side};
+use crate::shared::{ListenerState, Side};
 use crate::words::Words;
 
 /// A command's words with the means to understand them. The name is at place 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arguments<'a> {
     words: &'a Words,
-    shared: &'a Shared,
+    shared: &'a ListenerState,
 }
 
 impl<'a> Arguments<'a> {
-    pub(crate) const fn new(words: &'a Words, shared: &'a Shared) -> Self {
+    pub(crate) const fn new(words: &'a Words, shared: &'a ListenerState) -> Self {
         Self { words, shared }
     }
 

@@ -7,13 +7,13 @@ use model::{Nanos, QueueName};
 use crate::answer::Answer;
 use crate::clients::{Client, Slot};
 use crate::fault::Fault;
-use crate::shared::Shared;
+use crate::shared::ListenerState;
 
 /// One client being answered.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) slot: Slot,
-    pub(crate) shared: &'a mut Shared,
+    pub(crate) shared: &'a mut ListenerState,
     pub(crate) now: Nanos,
     pub(crate) out: &'a mut Vec<u8>,
 }

@@ -11,13 +11,13 @@ use crate::fault::Fault;
 use crate::greeting::REDIS_VERSION;
 use crate::query::Query;
 use crate::reply_format::ReplyFormat;
-use crate::shared::Shared;
+use crate::shared::ListenerState;
 
 /// Which sections are wanted, by their place in [`SECTIONS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sections(u16);
 
-type Section = (&'static str, fn(&Shared, Nanos, u64) -> String);
+type Section = (&'static str, fn(&ListenerState, Nanos, u64) -> String);
 
 /// In the order in which they are told; the last number is how many keys there are.
 const SECTIONS: [Section; 9] = [
@@ -69,7 +69,7 @@ pub(crate) fn word(
     Ok(())
 }
 
-fn server(shared: &Shared, now: Nanos, _keys: u64) -> String {
+fn server(shared: &ListenerState, now: Nanos, _keys: u64) -> String {
     let facts = &shared.facts;
     let uptime = facts.uptime().as_secs();
     lines(&[
@@ -88,11 +88,11 @@ fn server(shared: &Shared, now: Nanos, _keys: u64) -> String {
 }
 
 /// As long as clients expect it to be.
-fn run_id(shared: &Shared) -> String {
+fn run_id(shared: &ListenerState) -> String {
     format!("{:040x}", shared.facts.instance_id())
 }
 
-fn clients(shared: &Shared, _now: Nanos, _keys: u64) -> String {
+fn clients(shared: &ListenerState, _now: Nanos, _keys: u64) -> String {
     let blocked = shared.clients.iter().filter(|client| client.blocked).count();
     lines(&[
         ("connected_clients", &shared.clients.count()),
@@ -102,7 +102,7 @@ fn clients(shared: &Shared, _now: Nanos, _keys: u64) -> String {
     ])
 }
 
-fn memory(shared: &Shared, _now: Nanos, _keys: u64) -> String {
+fn memory(shared: &ListenerState, _now: Nanos, _keys: u64) -> String {
     let used = shared.facts.memory_bytes();
     let human = format!("{:.2}M", used as f64 / (1024.0 * 1024.0));
     lines(&[
@@ -116,7 +116,7 @@ fn memory(shared: &Shared, _now: Nanos, _keys: u64) -> String {
     ])
 }
 
-fn persistence(shared: &Shared, _now: Nanos, _keys: u64) -> String {
+fn persistence(shared: &ListenerState, _now: Nanos, _keys: u64) -> String {
     let keeps = shared.options.policy != StorePolicy::Memory;
     lines(&[
         ("loading", &0),
@@ -131,7 +131,7 @@ fn persistence(shared: &Shared, _now: Nanos, _keys: u64) -> String {
     ])
 }
 
-fn statistics(shared: &Shared, _now: Nanos, _keys: u64) -> String {
+fn statistics(shared: &ListenerState, _now: Nanos, _keys: u64) -> String {
     lines(&[
         ("total_connections_received", &shared.clients.total_since_reset),
         ("total_commands_processed", &shared.commands_total),
@@ -140,7 +140,7 @@ fn statistics(shared: &Shared, _now: Nanos, _keys: u64) -> String {
     ])
 }
 
-fn replication(_shared: &Shared, _now: Nanos, _keys: u64) -> String {
+fn replication(_shared: &ListenerState, _now: Nanos, _keys: u64) -> String {
     lines(&[
         ("role", &"master"),
         ("connected_slaves", &0),
@@ -149,7 +149,7 @@ fn replication(_shared: &Shared, _now: Nanos, _keys: u64) -> String {
     ])
 }
 
-fn processor(shared: &Shared, _now: Nanos, _keys: u64) -> String {
+fn processor(shared: &ListenerState, _now: Nanos, _keys: u64) -> String {
     let seconds = |time: Nanos| format!("{}.{:06}", time.as_secs(), time.0 / 1_000 % 1_000_000);
     lines(&[
         ("used_cpu_sys", &seconds(shared.facts.system_time())),
@@ -157,7 +157,7 @@ fn processor(shared: &Shared, _now: Nanos, _keys: u64) -> String {
     ])
 }
 
-fn keyspace(_shared: &Shared, _now: Nanos, keys: u64) -> String {
+fn keyspace(_shared: &ListenerState, _now: Nanos, keys: u64) -> String {
     if keys == 0 {
         return String::new();
     }

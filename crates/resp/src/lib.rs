@@ -13,8 +13,8 @@
 //!    later, and `Credit` has none. Both calls append bytes for the peer to `out`, in order. Bytes
 //!    of a reply wait until its position is durable. A reply that appends nothing may be a part of
 //!    the next answer, so later bytes wait for it as well.
-//! 4. After each call of both, while [`Shared::poll_unblocked`] gives a session and a command: give
-//!    the engine that command in the name of that session.
+//! 4. After each call of both, while [`ListenerState::poll_unblocked`] gives a session and a
+//!    command: give the engine that command in the name of that session.
 //! 5. Messages of subscriptions are replies that come at any time. [`Session::has_more`] tells that
 //!    there is more to do: send `out` first, then go on with 3.
 //! 6. [`Session::handle_half_close`] when the peer will send no more, which ends a command that
@@ -59,4 +59,4 @@ mod words;
 pub use clients::Ends;
 pub use input::InputBuffer;
 pub use session::Session;
-pub use shared::{InfoFacts, Options, Shared, Side};
+pub use shared::{InfoFacts, ListenerState, Options, Side};

@@ -63,7 +63,7 @@ impl Default for Options {
 }
 
 /// Clients, counters and settings of one listener; lives under the broker's lock.
-pub struct Shared {
+pub struct ListenerState {
     /// Refuses commands that store something while it is set.
     pub draining: Draining,
     /// The machine's clock, by which clients tell absolute times.
@@ -79,7 +79,7 @@ pub struct Shared {
     pub(crate) facts: Box<dyn InfoFacts + Send>,
 }
 
-impl Shared {
+impl ListenerState {
     /// No client yet.
     #[must_use]
     pub fn new(options: Options, facts: Box<dyn InfoFacts + Send>) -> Self {
@@ -142,9 +142,9 @@ pub(crate) fn cancel_wait() -> Command {
     Command::List(ListCommand::CancelPop)
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for ListenerState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared")
+        f.debug_struct("ListenerState")
             .field("draining", &self.draining)
             .field("options", &self.options)
             .field("clients", &self.clients)

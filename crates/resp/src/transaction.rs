@@ -10,7 +10,7 @@ use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::reply_format::{Next, ReplyFormat};
-use crate::shared::Shared;
+use crate::shared::ListenerState;
 use crate::table::{Handler, Say, Spec};
 use crate::words::Words;
 
@@ -50,7 +50,7 @@ impl Transaction {
         &mut self,
         spec: &'static Spec,
         words: &Words,
-        shared: &Shared,
+        shared: &ListenerState,
     ) -> Result<(), Fault> {
         self.words_bytes += words.cost_bytes();
         let (commands, bytes) = (limits::BATCH_COMMANDS_MAX, shared.options.command_bytes_max);

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
-use beanstalk::Shared;
+use beanstalk::ListenerState;
 use input::{Held, WrongProtocol};
 use journal::Durable;
 use model::{Command, DependsOn, Draining, MessageId, Nanos, Output, SessionId, WallClock};
@@ -23,17 +23,17 @@ use crate::outgoing::Outgoing;
 pub(crate) struct ProtocolState {
     pub(crate) draining: Draining,
     pub(crate) wall_clock: WallClock,
-    pub(crate) beanstalkd: Shared,
+    pub(crate) beanstalkd: ListenerState,
     pub(crate) amqp: Arc<amqp::Options>,
-    pub(crate) redis: resp::Shared,
+    pub(crate) redis: resp::ListenerState,
 }
 
 impl ProtocolState {
     /// The shared part of each protocol, and one flag of draining and one clock for all.
     pub(crate) fn new(
-        mut beanstalkd: Shared,
+        mut beanstalkd: ListenerState,
         amqp: amqp::Options,
-        mut redis: resp::Shared,
+        mut redis: resp::ListenerState,
     ) -> Self {
         let draining = Draining::default();
         beanstalkd.draining = draining.clone();
@@ -413,9 +413,9 @@ impl ProtocolState {
             Box::new(crate::facts::ProcessFacts::new(crate::clock::Clock::new(), Arc::default()))
         };
         Self::new(
-            Shared::new(100, facts()),
+            ListenerState::new(100, facts()),
             amqp::Options::default(),
-            resp::Shared::new(resp::Options::default(), facts()),
+            resp::ListenerState::new(resp::Options::default(), facts()),
         )
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::thread::{Builder, JoinHandle};
 
-use beanstalk::{Shared, default_tube};
+use beanstalk::{ListenerState, default_tube};
 use broker::{Broker, BrokerOptions, JournalFailed, OpenError, Recovery};
 use disk::{File, RealDisk};
 use engine::{EngineOptions, QueuePolicies};
@@ -332,9 +332,9 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     let gauges = Arc::new(JournalGauges::new(segment_bytes));
     let facts = || Box::new(ProcessFacts::new(clock, Arc::clone(&gauges)));
     let commons = ProtocolState::new(
-        Shared::new(job_bytes(config), facts()),
+        ListenerState::new(job_bytes(config), facts()),
         amqp_options(config),
-        resp::Shared::new(redis_options(config), facts()),
+        resp::ListenerState::new(redis_options(config), facts()),
     );
     let mailboxes = std::iter::repeat_with(Mailbox::new).take(config.threads);
     let mut mailboxes = mailboxes.collect::<rustix::io::Result<Vec<_>>>()?;

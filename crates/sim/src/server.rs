@@ -18,7 +18,7 @@ mod writing;
 
 use std::collections::BTreeMap;
 
-use beanstalk::{InputBuffer, JournalFacts, Session, Shared, StatsFacts};
+use beanstalk::{InputBuffer, JournalFacts, ListenerState, Session, StatsFacts};
 use broker::{Chore, ChoreDone, JournalFailed};
 use journal::{Disk, Gate};
 use model::{Command, DependsOn, Lsn, Nanos, Output, Reply, SessionId, StorePolicy};
@@ -86,8 +86,8 @@ pub struct Server<D: Disk> {
     list_defect: Option<ListDefect>,
     /// Another: see there.
     ignores_hang_ups: bool,
-    shared: Shared,
-    redis_shared: resp::Shared,
+    shared: ListenerState,
+    redis_shared: resp::ListenerState,
     connections: BTreeMap<u64, Connection>,
     amqp_connections: BTreeMap<u64, AmqpConnection>,
     redis_connections: BTreeMap<u64, RedisConnection>,
@@ -162,7 +162,7 @@ impl<D: Disk> Server<D> {
         defects: ServerDefects,
         outside: &mut Outside,
     ) -> Self {
-        let shared = Shared::new(crate::workload::BODY_BYTES_MAX, Box::new(NoFacts));
+        let shared = ListenerState::new(crate::workload::BODY_BYTES_MAX, Box::new(NoFacts));
         let mut broker = broker;
         broker.open_session(operator::SESSION);
         let mut server = Self {
@@ -801,7 +801,7 @@ impl Outside {
 }
 
 impl Connection {
-    fn poll_command(&mut self, shared: &mut Shared) -> Option<Command> {
+    fn poll_command(&mut self, shared: &mut ListenerState) -> Option<Command> {
         let Self { session, input, output, .. } = self;
         let command = session.poll_command(input, shared, output);
         self.push(DependsOn::NOTHING);

@@ -1,6 +1,6 @@
 //! One connection without a socket.
 
-use beanstalk::{InputBuffer, Session, Shared};
+use beanstalk::{InputBuffer, ListenerState, Session};
 use model::{Command, Reply, SessionId};
 
 /// A session with the server's state for it.
@@ -13,13 +13,13 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Just accepted.
-    pub(crate) fn new(id: u64, shared: &mut Shared) -> Self {
+    pub(crate) fn new(id: u64, shared: &mut ListenerState) -> Self {
         let session = Some(Session::new(SessionId(id), shared));
         Self { session, input: InputBuffer::new(), out: Vec::new() }
     }
 
     /// With its producer and consumer open.
-    pub(crate) fn opened(id: u64, shared: &mut Shared) -> Self {
+    pub(crate) fn opened(id: u64, shared: &mut ListenerState) -> Self {
         let mut connection = Self::new(id, shared);
         for _ in 0..2 {
             connection.poll(shared).expect("a command that opens");
@@ -32,12 +32,12 @@ impl Connection {
         self.input.append(bytes);
     }
 
-    pub(crate) fn poll(&mut self, shared: &mut Shared) -> Option<Command> {
+    pub(crate) fn poll(&mut self, shared: &mut ListenerState) -> Option<Command> {
         let session = self.session.as_mut().expect("an open session");
         session.poll_command(&mut self.input, shared, &mut self.out)
     }
 
-    pub(crate) fn reply(&mut self, reply: Reply, shared: &mut Shared) {
+    pub(crate) fn reply(&mut self, reply: Reply, shared: &mut ListenerState) {
         let session = self.session.as_mut().expect("an open session");
         session.handle_reply(reply, shared, &mut self.out);
     }
@@ -46,7 +46,7 @@ impl Connection {
         self.session.as_mut().expect("an open session").handle_half_close()
     }
 
-    pub(crate) fn close(&mut self, shared: &mut Shared) {
+    pub(crate) fn close(&mut self, shared: &mut ListenerState) {
         self.session.take().expect("an open session").close(shared);
     }
 

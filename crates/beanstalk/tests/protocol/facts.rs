@@ -1,6 +1,6 @@
 //! A machine that never changes.
 
-use beanstalk::{JournalFacts, Shared, StatsFacts};
+use beanstalk::{JournalFacts, ListenerState, StatsFacts};
 use model::Nanos;
 
 /// Every fact is fixed, and no two numbers are alike.
@@ -55,6 +55,6 @@ impl StatsFacts for FixedFacts {
 }
 
 /// beanstalkd's own limit of a body.
-pub(crate) fn shared() -> Shared {
-    Shared::new(65_535, Box::new(FixedFacts))
+pub(crate) fn shared() -> ListenerState {
+    ListenerState::new(65_535, Box::new(FixedFacts))
 }

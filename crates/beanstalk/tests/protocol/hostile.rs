@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use beanstalk::Shared;
+use beanstalk::ListenerState;
 use model::{Command, Delivery, Element, MessageId, Peek, Reply};
 use testkit::{Rng, escape};
 
@@ -172,7 +172,7 @@ fn replay(input: &[u8], size: &mut dyn FnMut() -> usize) -> (Vec<Command>, Vec<u
 }
 
 /// Ends the command that has begun; then a question must get its answer.
-fn check_in_step(connection: &mut Connection, shared: &mut Shared) {
+fn check_in_step(connection: &mut Connection, shared: &mut ListenerState) {
     let mut commands = Vec::new();
     for length in [0, 0, 600, 70_000] {
         if connection.session().half_sent() {
@@ -191,7 +191,7 @@ fn check_in_step(connection: &mut Connection, shared: &mut Shared) {
 }
 
 /// Serves the bytes that have arrived, each command with a likely reply.
-fn serve(connection: &mut Connection, shared: &mut Shared, commands: &mut Vec<Command>) {
+fn serve(connection: &mut Connection, shared: &mut ListenerState, commands: &mut Vec<Command>) {
     loop {
         if let Some(command) = connection.poll(shared) {
             let reply = likely_reply(&command);

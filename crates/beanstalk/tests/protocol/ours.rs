@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use beanstalk::{Shared, default_tube};
+use beanstalk::{ListenerState, default_tube};
 use engine::{Effects, Engine, EngineOptions, QueuePolicies};
 use model::{Capacity, Nanos, SessionId, StorePolicy};
 
@@ -14,7 +14,7 @@ use crate::facts;
 pub(crate) struct Ours {
     engine: Engine,
     effects: Effects,
-    shared: Shared,
+    shared: ListenerState,
     connections: BTreeMap<u64, Connection>,
     /// Those with a last command that is not answered.
     waiting: BTreeSet<u64>,

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use beanstalk::Shared;
+use beanstalk::ListenerState;
 use model::{
     BrokerStatistics, Command, Delivery, Destination, Element, MessageId, MessageState,
     MessageStatistics, Nanos, Peek, QueueName, QueueStatistics, Refusal, Reply,
@@ -70,7 +70,7 @@ fn run(script: &str, cut: &dyn Fn(u8, usize) -> bool) -> String {
 
 struct Player<'a> {
     cut: &'a dyn Fn(u8, usize) -> bool,
-    shared: Shared,
+    shared: ListenerState,
     connection: Connection,
     results: String,
     /// Commands given so far wait for their replies.
@@ -92,7 +92,8 @@ impl<'a> Player<'a> {
             "reply" => self.reply(argument),
             "drain" => self.shared.draining.begin(),
             "limit" => {
-                self.shared = Shared::new(argument.parse().unwrap(), Box::new(facts::FixedFacts))
+                self.shared =
+                    ListenerState::new(argument.parse().unwrap(), Box::new(facts::FixedFacts))
             }
             "half-close" => self.half_close(),
             "connect" => self.connect(),

@@ -4,7 +4,7 @@ use broker::{Broker, BrokerOptions};
 use engine::EngineOptions;
 use journal::{Gate, JournalOptions};
 use model::{DependsOn, Nanos, Output, SessionId, StorePolicy};
-use resp::{InfoFacts, InputBuffer, Options, Session, Shared};
+use resp::{InfoFacts, InputBuffer, ListenerState, Options, Session};
 
 use crate::memory::{File, Memory};
 
@@ -12,7 +12,7 @@ use crate::memory::{File, Memory};
 pub(crate) struct Harness {
     broker: Broker<File>,
     disk: Memory,
-    shared: Shared,
+    shared: ListenerState,
     session: Session,
     input: InputBuffer,
     gate: Gate,
@@ -47,7 +47,8 @@ impl Harness {
             Broker::open(&disk, BrokerOptions { engine, journal }).unwrap().0
         };
         broker.open_session(CLIENT);
-        let mut shared = Shared::new(Options { policy, ..Options::default() }, Box::new(Nothing));
+        let mut shared =
+            ListenerState::new(Options { policy, ..Options::default() }, Box::new(Nothing));
         let session = Session::new(CLIENT, None, NOW, &mut shared);
         let mut house = Self {
             broker,

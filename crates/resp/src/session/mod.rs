@@ -29,7 +29,7 @@ use crate::query::Query;
 use crate::reader::{Progress, ProtocolError, Reader};
 use crate::reply_format::{Next, ReplyFormat};
 use crate::room;
-use crate::shared::{Shared, cancel_wait};
+use crate::shared::{ListenerState, cancel_wait};
 use crate::subscriptions::{Subscriptions, Target, confirm_none};
 use crate::table::{Handler, Repeated, Spec, Verb};
 use crate::transaction::{Parts, Transaction};
@@ -152,7 +152,7 @@ enum Step {
 impl Session {
     /// A new connection, which `shared` knows until it is closed.
     #[must_use]
-    pub fn new(id: SessionId, ends: Option<Ends>, now: Nanos, shared: &mut Shared) -> Self {
+    pub fn new(id: SessionId, ends: Option<Ends>, now: Nanos, shared: &mut ListenerState) -> Self {
         let options = &shared.options;
         let reader = Reader::new(options.message_bytes_max, options.command_bytes_max);
         Self {
@@ -187,7 +187,7 @@ impl Session {
         &mut self,
         now: Nanos,
         input: &mut InputBuffer,
-        shared: &mut Shared,
+        shared: &mut ListenerState,
         out: &mut Vec<u8>,
     ) -> Option<Command> {
         self.now = now;
@@ -215,7 +215,12 @@ impl Session {
     ///
     /// # Panics
     /// When no reply is awaited: the peer would take it for the answer to something else.
-    pub fn handle_reply(&mut self, mut reply: Reply, shared: &mut Shared, out: &mut Vec<u8>) {
+    pub fn handle_reply(
+        &mut self,
+        mut reply: Reply,
+        shared: &mut ListenerState,
+        out: &mut Vec<u8>,
+    ) {
         reply.tell_by(&shared.wall_clock);
         match reply {
             Reply::Delivered(delivery) => self.deliver(&delivery, shared, out),
@@ -251,7 +256,7 @@ impl Session {
     }
 
     /// Forgets the connection.
-    pub fn close(self, shared: &mut Shared) {
+    pub fn close(self, shared: &mut ListenerState) {
         for target in self.subscriptions.targets(true) {
             shared.uncount_pattern(&target.name);
         }
@@ -344,7 +349,7 @@ impl Session {
         if self.may_run(follow_up) { self.follow_ups.pop_front() } else { None }
     }
 
-    fn run(&mut self, follow_up: FollowUp, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+    fn run(&mut self, follow_up: FollowUp, shared: &mut ListenerState, out: &mut Vec<u8>) -> Step {
         match follow_up {
             FollowUp::Ask(query) => self.ask(query, shared),
             FollowUp::Quiet(command) => {
@@ -362,7 +367,12 @@ impl Session {
         }
     }
 
-    fn read(&mut self, input: &mut InputBuffer, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+    fn read(
+        &mut self,
+        input: &mut InputBuffer,
+        shared: &mut ListenerState,
+        out: &mut Vec<u8>,
+    ) -> Step {
         if self.drops_input {
             self.closing = true;
             return Step::GoOn;
@@ -413,7 +423,12 @@ impl Session {
     }
 
     /// The bytes behind cannot be understood.
-    fn give_up(&mut self, error: ProtocolError, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+    fn give_up(
+        &mut self,
+        error: ProtocolError,
+        shared: &mut ListenerState,
+        out: &mut Vec<u8>,
+    ) -> Step {
         self.closing = true;
         let text = alloc::format!("ERR {error}");
         self.context(shared, out).answer().error(&text);
@@ -424,7 +439,7 @@ impl Session {
         &mut self,
         words: &Words,
         found: Result<&'static Spec, Fault>,
-        shared: &mut Shared,
+        shared: &mut ListenerState,
         out: &mut Vec<u8>,
     ) -> Step {
         if found.is_err() && is_http(words, self.reader.was_inline()) {
@@ -443,7 +458,7 @@ impl Session {
     }
 
     /// Takes back the answer that the client does not want.
-    fn keep_silent(&self, before: usize, shared: &mut Shared, out: &mut Vec<u8>) {
+    fn keep_silent(&self, before: usize, shared: &mut ListenerState, out: &mut Vec<u8>) {
         if shared.clients.at_mut(self.slot).is_silent() {
             out.truncate(before);
         }
@@ -453,7 +468,7 @@ impl Session {
     fn admit(
         &mut self,
         found: Result<&'static Spec, Fault>,
-        shared: &mut Shared,
+        shared: &mut ListenerState,
     ) -> Result<&'static Spec, Fault> {
         let client = shared.clients.at_mut(self.slot);
         client.begin(found.as_ref().map_or("NULL", |spec| spec.name), self.now);
@@ -482,7 +497,7 @@ impl Session {
         &mut self,
         fault: &Fault,
         words: &Words,
-        shared: &mut Shared,
+        shared: &mut ListenerState,
         out: &mut Vec<u8>,
     ) -> Step {
         if let Some(transaction) = &mut self.transaction {
@@ -501,7 +516,7 @@ impl Session {
         &mut self,
         spec: &'static Spec,
         words: &Words,
-        shared: &mut Shared,
+        shared: &mut ListenerState,
         out: &mut Vec<u8>,
     ) -> Step {
         if self.transaction.is_some() && waits_for_exec(spec) {
@@ -532,7 +547,7 @@ impl Session {
         &mut self,
         verb: Verb,
         words: &Words,
-        shared: &mut Shared,
+        shared: &mut ListenerState,
         out: &mut Vec<u8>,
     ) -> Result<Step, Fault> {
         match verb {
@@ -552,7 +567,7 @@ impl Session {
     }
 
     /// Asks the engine.
-    fn ask(&mut self, query: Query, shared: &mut Shared) -> Step {
+    fn ask(&mut self, query: Query, shared: &mut ListenerState) -> Step {
         let Query { mut command, format } = query;
         self.popped = false;
         if waits(&command) {
@@ -568,7 +583,7 @@ impl Session {
     }
 
     /// There is no place yet for a push, or no memory for its elements.
-    fn wait_for_place(&mut self, shared: &mut Shared) {
+    fn wait_for_place(&mut self, shared: &mut ListenerState) {
         self.awaited = match core::mem::replace(&mut self.awaited, Awaited::Nothing) {
             Awaited::Query(format) | Awaited::Waiting(format) => Awaited::Waiting(format),
             Awaited::Blocked(format, names) => Awaited::Blocked(format, names),
@@ -581,7 +596,7 @@ impl Session {
         }
     }
 
-    fn answer(&mut self, reply: Reply, shared: &mut Shared, out: &mut Vec<u8>) {
+    fn answer(&mut self, reply: Reply, shared: &mut ListenerState, out: &mut Vec<u8>) {
         let awaited = core::mem::replace(&mut self.awaited, Awaited::Nothing);
         self.popped |= matches!(reply, Reply::Elements(_) | Reply::Popped { .. } | Reply::Batch(_));
         let is_in_vain = matches!(reply, Reply::TimedOut { .. });
@@ -625,7 +640,13 @@ impl Session {
         }
     }
 
-    fn word(&mut self, format: ReplyFormat, reply: Reply, shared: &mut Shared, out: &mut Vec<u8>) {
+    fn word(
+        &mut self,
+        format: ReplyFormat,
+        reply: Reply,
+        shared: &mut ListenerState,
+        out: &mut Vec<u8>,
+    ) {
         match format.word(reply, &mut self.context(shared, out)) {
             Next::Said => {}
             Next::Ask(query) => self.follow_ups.push_front(FollowUp::Ask(query)),
@@ -644,7 +665,7 @@ impl Session {
         command: Command,
         words: &Words,
         input: &mut InputBuffer,
-        shared: &mut Shared,
+        shared: &mut ListenerState,
     ) -> Command {
         let Awaited::Query(format) = &mut self.awaited else { return command };
         if !self.reader.sees_alike() || shared.clients.at_mut(self.slot).is_silent() {
@@ -655,17 +676,21 @@ impl Session {
         command
     }
 
-    fn okay(&self, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+    fn okay(&self, shared: &mut ListenerState, out: &mut Vec<u8>) -> Step {
         self.context(shared, out).answer().ok();
         Step::GoOn
     }
 
-    fn refuse(&self, fault: &Fault, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+    fn refuse(&self, fault: &Fault, shared: &mut ListenerState, out: &mut Vec<u8>) -> Step {
         self.context(shared, out).refuse(fault);
         Step::GoOn
     }
 
-    const fn context<'a>(&self, shared: &'a mut Shared, out: &'a mut Vec<u8>) -> Context<'a> {
+    const fn context<'a>(
+        &self,
+        shared: &'a mut ListenerState,
+        out: &'a mut Vec<u8>,
+    ) -> Context<'a> {
         Context { slot: self.slot, shared, now: self.now, out }
     }
 }

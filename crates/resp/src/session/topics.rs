@@ -8,7 +8,7 @@ use super::{Awaited, FollowUp, Session, Step};
 use crate::arguments::key;
 use crate::clients::Subscribed;
 use crate::fault::Fault;
-use crate::shared::Shared;
+use crate::shared::ListenerState;
 use crate::subscriptions::{Target, settle};
 use crate::words::Words;
 
@@ -27,7 +27,7 @@ impl Session {
     pub(super) fn subscribe(
         &mut self,
         target: Target,
-        shared: &mut Shared,
+        shared: &mut ListenerState,
         out: &mut Vec<u8>,
     ) -> Step {
         if self.subscriptions.contains(&target) {
@@ -46,7 +46,7 @@ impl Session {
         link: LinkId,
         target: Target,
         reply: &Reply,
-        shared: &mut Shared,
+        shared: &mut ListenerState,
         out: &mut Vec<u8>,
     ) {
         match reply {
@@ -87,7 +87,7 @@ impl Session {
     pub(super) fn unsubscribe(
         &mut self,
         target: Target,
-        shared: &mut Shared,
+        shared: &mut ListenerState,
         out: &mut Vec<u8>,
     ) -> Step {
         match self.leave(&target, shared) {
@@ -104,7 +104,7 @@ impl Session {
     }
 
     /// Ends a subscription, if there is one; gives the engine's command for it.
-    pub(super) fn leave(&mut self, target: &Target, shared: &mut Shared) -> Option<Command> {
+    pub(super) fn leave(&mut self, target: &Target, shared: &mut ListenerState) -> Option<Command> {
         let command = self.subscriptions.remove(target)?;
         if target.pattern {
             shared.uncount_pattern(&target.name);
@@ -113,14 +113,19 @@ impl Session {
         Some(command)
     }
 
-    pub(super) fn count_subscriptions(&self, shared: &mut Shared) -> Subscribed {
+    pub(super) fn count_subscriptions(&self, shared: &mut ListenerState) -> Subscribed {
         let subscribed = self.subscriptions.subscribed();
         shared.clients.at_mut(self.slot).subscribed = subscribed;
         subscribed
     }
 
     /// A message has come. It is done with once it was told, or no client is there to be told.
-    pub(super) fn deliver(&mut self, delivery: &Delivery, shared: &mut Shared, out: &mut Vec<u8>) {
+    pub(super) fn deliver(
+        &mut self,
+        delivery: &Delivery,
+        shared: &mut ListenerState,
+        out: &mut Vec<u8>,
+    ) {
         let mut context = self.context(shared, out);
         let credit = self.subscriptions.deliver(delivery, &mut context.answer());
         self.follow_ups.push_back(FollowUp::Quiet(settle(delivery.message)));
@@ -129,13 +134,13 @@ impl Session {
 
     /// Messages of a subscription were not taken in time: as in Redis, where a client's buffer
     /// grows too large, it is closed without a word.
-    pub(super) fn cut_off(&mut self, link: LinkId, shared: &mut Shared) {
+    pub(super) fn cut_off(&mut self, link: LinkId, shared: &mut ListenerState) {
         self.forget(link, shared);
         self.closing = true;
         self.is_cut_off = true;
     }
 
-    pub(super) fn forget(&mut self, link: LinkId, shared: &mut Shared) {
+    pub(super) fn forget(&mut self, link: LinkId, shared: &mut ListenerState) {
         if let Some(target) = self.subscriptions.forget(link)
             && target.pattern
         {

@@ -8,13 +8,17 @@ use super::{Awaited, FollowUp, Session, Step, WATCHED_BYTES_MAX, waited_bytes};
 use crate::arguments::Arguments;
 use crate::clients::Silence;
 use crate::fault::Fault;
-use crate::shared::Shared;
+use crate::shared::ListenerState;
 use crate::table::{Handler, Spec, Verb};
 use crate::transaction::{Parts, Transaction, aborted};
 use crate::words::Words;
 
 impl Session {
-    pub(super) fn multi(&mut self, shared: &mut Shared, out: &mut Vec<u8>) -> Result<Step, Fault> {
+    pub(super) fn multi(
+        &mut self,
+        shared: &mut ListenerState,
+        out: &mut Vec<u8>,
+    ) -> Result<Step, Fault> {
         if self.transaction.is_some() {
             return Err(Fault::of("ERR MULTI calls can not be nested"));
         }
@@ -27,7 +31,7 @@ impl Session {
         &mut self,
         spec: &'static Spec,
         words: &Words,
-        shared: &mut Shared,
+        shared: &mut ListenerState,
         out: &mut Vec<u8>,
     ) -> Step {
         let Some(transaction) = &mut self.transaction else { return Step::GoOn };
@@ -50,7 +54,11 @@ impl Session {
         Step::GoOn
     }
 
-    pub(super) fn exec(&mut self, shared: &mut Shared, out: &mut Vec<u8>) -> Result<Step, Fault> {
+    pub(super) fn exec(
+        &mut self,
+        shared: &mut ListenerState,
+        out: &mut Vec<u8>,
+    ) -> Result<Step, Fault> {
         let transaction = self.transaction.take().ok_or(Fault::of("ERR EXEC without MULTI"))?;
         if transaction.is_faulty {
             self.end_transaction(shared);
@@ -75,7 +83,7 @@ impl Session {
         &self,
         parts: Parts,
         reply: Reply,
-        shared: &mut Shared,
+        shared: &mut ListenerState,
         out: &mut Vec<u8>,
     ) {
         let mut context = self.context(shared, out);
@@ -89,7 +97,7 @@ impl Session {
 
     pub(super) fn discard(
         &mut self,
-        shared: &mut Shared,
+        shared: &mut ListenerState,
         out: &mut Vec<u8>,
     ) -> Result<Step, Fault> {
         if self.transaction.is_none() {
@@ -100,7 +108,7 @@ impl Session {
     }
 
     /// Forgets the commands that wait for EXEC, and the keys that are watched for them.
-    pub(super) fn end_transaction(&mut self, shared: &mut Shared) {
+    pub(super) fn end_transaction(&mut self, shared: &mut ListenerState) {
         self.transaction = None;
         shared.clients.at_mut(self.slot).queued = None;
         self.end_watching();
@@ -112,7 +120,7 @@ impl Session {
         }
     }
 
-    pub(super) fn watch(&mut self, words: &Words, shared: &Shared) -> Result<Step, Fault> {
+    pub(super) fn watch(&mut self, words: &Words, shared: &ListenerState) -> Result<Step, Fault> {
         if self.transaction.is_some() {
             return Err(Fault::of("ERR WATCH inside MULTI is not allowed"));
         }
@@ -125,7 +133,7 @@ impl Session {
         &mut self,
         bytes: usize,
         reply: &Reply,
-        shared: &mut Shared,
+        shared: &mut ListenerState,
         out: &mut Vec<u8>,
     ) {
         match reply {
@@ -142,12 +150,12 @@ impl Session {
         }
     }
 
-    pub(super) fn unwatch(&mut self, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+    pub(super) fn unwatch(&mut self, shared: &mut ListenerState, out: &mut Vec<u8>) -> Step {
         self.end_watching();
         self.okay(shared, out)
     }
 
-    pub(super) fn reset(&mut self, shared: &mut Shared, out: &mut Vec<u8>) -> Step {
+    pub(super) fn reset(&mut self, shared: &mut ListenerState, out: &mut Vec<u8>) -> Step {
         self.end_transaction(shared);
         for pattern in [false, true] {
             for target in self.subscriptions.targets(pattern) {

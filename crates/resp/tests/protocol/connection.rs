@@ -1,7 +1,7 @@
 //! One connection without a socket.
 
 use model::{Command, Nanos, Reply, SessionId};
-use resp::{InputBuffer, Session, Shared};
+use resp::{InputBuffer, ListenerState, Session};
 
 /// A session with the server's state for it.
 pub(crate) struct Connection {
@@ -13,7 +13,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Just accepted.
-    pub(crate) fn new(id: u64, now: Nanos, shared: &mut Shared) -> Self {
+    pub(crate) fn new(id: u64, now: Nanos, shared: &mut ListenerState) -> Self {
         let session = Some(Session::new(SessionId(id), None, now, shared));
         Self { session, input: InputBuffer::new(), out: Vec::new() }
     }
@@ -22,12 +22,12 @@ impl Connection {
         self.input.append(bytes);
     }
 
-    pub(crate) fn poll(&mut self, now: Nanos, shared: &mut Shared) -> Option<Command> {
+    pub(crate) fn poll(&mut self, now: Nanos, shared: &mut ListenerState) -> Option<Command> {
         let session = self.session.as_mut().expect("an open session");
         session.poll_command(now, &mut self.input, shared, &mut self.out)
     }
 
-    pub(crate) fn reply(&mut self, reply: Reply, shared: &mut Shared) {
+    pub(crate) fn reply(&mut self, reply: Reply, shared: &mut ListenerState) {
         let session = self.session.as_mut().expect("an open session");
         session.handle_reply(reply, shared, &mut self.out);
     }
@@ -36,7 +36,7 @@ impl Connection {
         self.session.as_mut().expect("an open session").handle_half_close()
     }
 
-    pub(crate) fn close(&mut self, shared: &mut Shared) {
+    pub(crate) fn close(&mut self, shared: &mut ListenerState) {
         self.session.take().expect("an open session").close(shared);
     }
 

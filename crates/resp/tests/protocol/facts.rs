@@ -1,7 +1,7 @@
 //! A process and a machine that never change.
 
 use model::Nanos;
-use resp::{InfoFacts, Options, Shared};
+use resp::{InfoFacts, ListenerState, Options};
 
 /// The facts of INFO in tests.
 pub(crate) struct FixedFacts;
@@ -41,6 +41,6 @@ impl InfoFacts for FixedFacts {
 }
 
 /// The shared state of connections, with these facts.
-pub(crate) fn shared(options: Options) -> Shared {
-    Shared::new(options, Box::new(FixedFacts))
+pub(crate) fn shared(options: Options) -> ListenerState {
+    ListenerState::new(options, Box::new(FixedFacts))
 }

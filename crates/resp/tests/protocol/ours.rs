@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{Capacity, Nanos, SessionId, StorePolicy};
-use resp::{Options, Shared};
+use resp::{ListenerState, Options};
 
 use crate::connection::Connection;
 use crate::{facts, framing};
@@ -13,7 +13,7 @@ use crate::{facts, framing};
 pub(crate) struct Ours {
     engine: Engine,
     effects: Effects,
-    shared: Shared,
+    shared: ListenerState,
     connections: BTreeMap<u64, Connection>,
     /// Connections that are being served, which look for more themselves.
     serving: Vec<u64>,

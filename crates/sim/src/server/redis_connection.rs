@@ -2,7 +2,7 @@
 
 use journal::{Durable, Gate};
 use model::{Command, DependsOn, Nanos, Reply, SessionId, StorePolicy};
-use resp::{InfoFacts, InputBuffer, Options, Session, Shared};
+use resp::{InfoFacts, InputBuffer, ListenerState, Options, Session};
 
 use crate::workload::BODY_BYTES_MAX;
 
@@ -20,7 +20,7 @@ pub(super) struct RedisConnection {
 }
 
 impl RedisConnection {
-    pub(super) fn new(id: u64, now: Nanos, shared: &mut Shared) -> Self {
+    pub(super) fn new(id: u64, now: Nanos, shared: &mut ListenerState) -> Self {
         Self {
             session: Session::new(SessionId(id), None, now, shared),
             input: InputBuffer::default(),
@@ -36,7 +36,11 @@ impl RedisConnection {
         self.input.append(bytes);
     }
 
-    pub(super) fn poll_command(&mut self, now: Nanos, shared: &mut Shared) -> Option<Command> {
+    pub(super) fn poll_command(
+        &mut self,
+        now: Nanos,
+        shared: &mut ListenerState,
+    ) -> Option<Command> {
         if let Some(command) = self.postponed.take() {
             return Some(command);
         }
@@ -57,7 +61,12 @@ impl RedisConnection {
         self.postponed.is_some()
     }
 
-    pub(super) fn handle_reply(&mut self, after: DependsOn, reply: Reply, shared: &mut Shared) {
+    pub(super) fn handle_reply(
+        &mut self,
+        after: DependsOn,
+        reply: Reply,
+        shared: &mut ListenerState,
+    ) {
         let before = self.output.len();
         self.session.handle_reply(reply, shared, &mut self.output);
         self.push(after, before);
@@ -83,7 +92,7 @@ impl RedisConnection {
         self.output.len()
     }
 
-    pub(super) fn close(self, shared: &mut Shared) {
+    pub(super) fn close(self, shared: &mut ListenerState) {
         self.session.close(shared);
     }
 
@@ -94,9 +103,9 @@ impl RedisConnection {
 }
 
 /// State that all such connections share.
-pub(super) fn shared(policy: StorePolicy) -> Shared {
+pub(super) fn shared(policy: StorePolicy) -> ListenerState {
     let options = Options { message_bytes_max: BODY_BYTES_MAX, policy, ..Options::default() };
-    Shared::new(options, Box::new(NoFacts))
+    ListenerState::new(options, Box::new(NoFacts))
 }
 
 struct NoFacts;
