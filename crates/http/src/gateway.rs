@@ -1,4 +1,4 @@
-//! The gateway between HTTP's tasks and a broker: the tasks ask it, and it asks a [`Broker`].
+//! The gateway between HTTP's tasks and a broker: the tasks ask it, and it asks a [`BrokerTurn`].
 
 mod answers;
 mod broker;
@@ -19,7 +19,7 @@ use model::{
 };
 use tokio::sync::Notify;
 
-pub use broker::Broker;
+pub use broker::BrokerTurn;
 pub use client::{Following, GatewayClient};
 pub use followers::WINDOW;
 pub use request_queue::{REQUESTS_MAX, RequestQueue};

@@ -2,7 +2,7 @@
 //! docs/reference/protocols/http.md is for users.
 //!
 //! It knows no engine and no log: its tasks ask a [`Gateway`], which takes work and gives answers
-//! when they are safe. [`GatewayState`] is the gateway that ships: it steps a [`Broker`], which the
+//! when they are safe. [`GatewayState`] is the gateway that ships: it steps a [`BrokerTurn`], which the
 //! server and the simulator implement. The caller also hands it functions ([`model::Envelopes`])
 //! that put messages with more than a payload into envelopes, so that consumers of all protocols
 //! see it.
@@ -55,7 +55,7 @@ mod unique;
 pub use app::Options;
 pub use departure::Asker;
 pub use gateway::{
-    Broker, ConnectionPermit, Events, Figures, Following, Gateway, GatewayClient, GatewayError,
+    BrokerTurn, ConnectionPermit, Events, Figures, Following, Gateway, GatewayClient, GatewayError,
     GatewayOptions, GatewayState, Leased, NewConnection, QueueFigures, REQUESTS_MAX, Readiness,
     RequestQueue, Sample, SegmentFigures, Settling, Step, Summary, TRANSACTIONS_MAX, WINDOW,
     Wanted, Work,

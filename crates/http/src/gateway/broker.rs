@@ -6,7 +6,7 @@ use model::{Command, DependsOn, Nanos, Output, SessionId};
 
 /// A broker during one turn of the gateway. The server implements it over the core that it has
 /// locked, the simulator over its simulated broker. Only the gateway gives commands meanwhile.
-pub trait Broker {
+pub trait BrokerTurn {
     /// The present moment, the same for the whole turn.
     fn now(&self) -> Nanos;
 
@@ -41,7 +41,7 @@ pub trait Broker {
     fn dismiss_session(&mut self, session: SessionId, outputs: &mut Vec<Output>);
 
     /// Gives a command. Adds its outputs for sessions of the gateway to `outputs`. The reply comes
-    /// before the outputs that the command causes, or later in [`Broker::poll_output`].
+    /// before the outputs that the command causes, or later in [`BrokerTurn::poll_output`].
     fn handle(&mut self, session: SessionId, command: Command, outputs: &mut Vec<Output>);
 
     /// The next output for a session of the gateway that another thread caused.

@@ -3,7 +3,7 @@
 use model::{Command, DependsOn, Draining, Durable, Nanos, Output, Reply, SessionId, WallClock};
 
 use crate::gateway::answers::Answers;
-use crate::gateway::broker::Broker;
+use crate::gateway::broker::BrokerTurn;
 use crate::gateway::followers::Followers;
 use crate::gateway::leases::Leases;
 use crate::gateway::receives::Receives;
@@ -46,14 +46,14 @@ pub struct GatewayState {
 
 /// One turn of the gateway.
 pub(crate) struct Turn<'a> {
-    pub(crate) broker: &'a mut dyn Broker,
+    pub(crate) broker: &'a mut dyn BrokerTurn,
     pub(crate) now: Nanos,
     last_step: u64,
 }
 
 impl<'a> Turn<'a> {
     /// A turn that begins commands until the broker has done so many steps.
-    fn new(broker: &'a mut dyn Broker, steps_max: u64) -> Self {
+    fn new(broker: &'a mut dyn BrokerTurn, steps_max: u64) -> Self {
         let (now, last_step) = (broker.now(), broker.steps() + steps_max);
         Self { broker, now, last_step }
     }
@@ -66,7 +66,7 @@ impl<'a> Turn<'a> {
 
 impl GatewayState {
     /// Opens two sessions: one for all leases and one for the commands of operators.
-    pub fn open(options: GatewayOptions, broker: &mut dyn Broker) -> Self {
+    pub fn open(options: GatewayOptions, broker: &mut dyn BrokerTurn) -> Self {
         let GatewayOptions { instance, receives_max, transactions_max, .. } = options;
         let (session, asking) = (broker.session_id(1), broker.session_id(2));
         for session in [session, asking] {
@@ -114,7 +114,7 @@ impl GatewayState {
 
     /// Serves requests in about so many steps of the broker. All settlements of one transaction are
     /// done in one turn.
-    pub fn step(&mut self, broker: &mut dyn Broker, requests: &RequestQueue, steps_max: u64) {
+    pub fn step(&mut self, broker: &mut dyn BrokerTurn, requests: &RequestQueue, steps_max: u64) {
         let turn = &mut Turn::new(broker, steps_max);
         // Outputs that other threads caused come before those that the requests cause now.
         while let Some(output) = turn.broker.poll_output() {
@@ -200,7 +200,7 @@ impl GatewayState {
     }
 
     /// The server stops: all requests that wait are answered.
-    pub fn stop_waits(&mut self, broker: &mut dyn Broker) {
+    pub fn stop_waits(&mut self, broker: &mut dyn BrokerTurn) {
         let turn = &mut Turn::new(broker, 0);
         self.stopping = true;
         self.end_waits(turn);
@@ -211,7 +211,7 @@ impl GatewayState {
     }
 
     /// Ends all sessions. No lease counts as a failed delivery.
-    pub fn close(&mut self, broker: &mut dyn Broker) {
+    pub fn close(&mut self, broker: &mut dyn BrokerTurn) {
         let turn = &mut Turn::new(broker, 0);
         for session in self.works.take_sessions() {
             self.dismiss(turn, session);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http_api::Broker;
+use http_api::BrokerTurn;
 use model::{Command, DependsOn, Nanos, Output, SessionId};
 
 use crate::connections::{numbered_densely, reactor_of};
@@ -37,7 +37,7 @@ impl<'a> LockedBroker<'a> {
     }
 }
 
-impl Broker for LockedBroker<'_> {
+impl BrokerTurn for LockedBroker<'_> {
     fn now(&self) -> Nanos {
         self.now
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use http_api::{
-    Asker, Broker, Events as _, Following, GatewayClient, GatewayError, GatewayOptions,
+    Asker, BrokerTurn, Events as _, Following, GatewayClient, GatewayError, GatewayOptions,
     GatewayState, Leased, RequestQueue, Step, Token, Wanted, Work,
 };
 use journal::{Disk, Durable};
@@ -77,7 +77,7 @@ struct SimulatedBroker<'a, D: Disk> {
     outside: &'a mut Outside,
 }
 
-impl<D: Disk> Broker for SimulatedBroker<'_, D> {
+impl<D: Disk> BrokerTurn for SimulatedBroker<'_, D> {
     fn now(&self) -> Nanos {
         self.server.now
     }
