@@ -4,7 +4,7 @@
 
 use alloc::vec::Vec;
 
-use model::{DeadLetter, Death, Nanos, Value as Seen};
+use model::{DeadLetter, Death, Nanos, PropertyValue};
 
 use crate::encode::MapWriter;
 use crate::message::{self, Message};
@@ -50,13 +50,13 @@ pub(crate) fn describe(out: &mut Vec<u8>, dead: &DeadLetter, message: Option<&Me
 }
 
 /// The property of that name of a dead letter, as selectors see it.
-pub(crate) fn property<'m>(death: &Death<'m>, name: &str) -> Option<Seen<'m>> {
+pub(crate) fn property<'m>(death: &Death<'m>, name: &str) -> Option<PropertyValue<'m>> {
     let [reason, queue, time, attempts] = PROPERTIES;
     Some(match name {
-        _ if name == reason => Seen::String(death.reason.word()),
-        _ if name == queue => Seen::String(death.from.as_str()),
-        _ if name == time => Seen::Integer(millis(death.at)),
-        _ if name == attempts => Seen::Integer(death.attempts.into()),
+        _ if name == reason => PropertyValue::String(death.reason.word()),
+        _ if name == queue => PropertyValue::String(death.from.as_str()),
+        _ if name == time => PropertyValue::Integer(millis(death.at)),
+        _ if name == attempts => PropertyValue::Integer(death.attempts.into()),
         _ => return None,
     })
 }

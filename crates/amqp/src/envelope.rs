@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use model::{Envelope, Envelopes, Format, Value as Seen};
+use model::{Envelope, Envelopes, Format, PropertyValue};
 
 use crate::content::content;
 use crate::formats::{FORMAT, seen};
@@ -36,14 +36,14 @@ fn seal(envelope: &Envelope<'_>, payload: &[u8]) -> (Format, Vec<u8>) {
     (FORMAT, out)
 }
 
-fn written(value: Seen<'_>) -> Value<'_> {
+fn written(value: PropertyValue<'_>) -> Value<'_> {
     match value {
         // Values of other protocols have none of the types that are opaque to them.
-        Seen::Null | Seen::Opaque => Value::Null,
-        Seen::Boolean(value) => Value::Boolean(value),
-        Seen::Integer(value) => Value::Long(value),
-        Seen::Float(value) => Value::Double(value),
-        Seen::String(text) => Value::String(text),
+        PropertyValue::Null | PropertyValue::Opaque => Value::Null,
+        PropertyValue::Boolean(value) => Value::Boolean(value),
+        PropertyValue::Integer(value) => Value::Long(value),
+        PropertyValue::Float(value) => Value::Double(value),
+        PropertyValue::String(text) => Value::String(text),
     }
 }
 
@@ -82,11 +82,11 @@ mod tests {
             content_type: Some("text/plain"),
             group: Some("orders-7"),
             properties: alloc::vec![
-                ("region", Seen::String("EU")),
-                ("amount", Seen::Integer(-3)),
-                ("rate", Seen::Float(1.5)),
-                ("urgent", Seen::Boolean(true)),
-                ("nothing", Seen::Null),
+                ("region", PropertyValue::String("EU")),
+                ("amount", PropertyValue::Integer(-3)),
+                ("rate", PropertyValue::Float(1.5)),
+                ("urgent", PropertyValue::Boolean(true)),
+                ("nothing", PropertyValue::Null),
             ],
         }
     }
@@ -115,10 +115,10 @@ mod tests {
         let outline = (formats.outline)(format, &body);
         let found = Found { outline: &outline, index: &[] };
         let seen = |name| (formats.property)(&subject, found, name);
-        assert_eq!(seen("region"), Seen::String("EU"));
-        assert_eq!(seen("amount"), Seen::Integer(-3));
-        assert_eq!(seen("JMSPriority"), Seen::Integer(7));
-        assert_eq!(seen("JMSTimestamp"), Seen::Integer(1_700_000_000_000));
+        assert_eq!(seen("region"), PropertyValue::String("EU"));
+        assert_eq!(seen("amount"), PropertyValue::Integer(-3));
+        assert_eq!(seen("JMSPriority"), PropertyValue::Integer(7));
+        assert_eq!(seen("JMSTimestamp"), PropertyValue::Integer(1_700_000_000_000));
         assert_eq!(&body[(formats.payload)(format, &body)], b"payload");
         let (format, body) = seal(&Envelope::default(), b"");
         assert!((formats.payload)(format, &body).is_empty());
@@ -140,15 +140,15 @@ mod tests {
             ..envelope()
         };
         again.properties.reverse();
-        again.properties.push(("traceparent", Seen::String("00-1-2-01")));
+        again.properties.push(("traceparent", PropertyValue::String("00-1-2-01")));
         assert_eq!(fingerprint(&again, b"payload"), said, "it says the same");
         let mut others = alloc::vec![envelope(); 6];
         others[0].content_type = Some("text/html");
         others[1].content_type = None;
         others[2].properties.pop();
-        others[3].properties[0] = ("region", Seen::String("US"));
-        others[4].properties[0] = ("Region", Seen::String("EU"));
-        others[5].properties[1] = ("amount", Seen::Float(-3.0));
+        others[3].properties[0] = ("region", PropertyValue::String("US"));
+        others[4].properties[0] = ("Region", PropertyValue::String("EU"));
+        others[5].properties[1] = ("amount", PropertyValue::Float(-3.0));
         let mut seen = alloc::vec![said, fingerprint(&envelope(), b"Payload")];
         seen.extend(others.iter().map(|other| fingerprint(other, b"payload")));
         seen.sort_unstable();

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use model::{
-    Format, Formats, Found, MessageGroup, Nanos, Outline, Subject, TRACE_CONTEXT, Value as Seen,
+    Format, Formats, Found, MessageGroup, Nanos, Outline, PropertyValue, Subject, TRACE_CONTEXT,
     jms_of_priority,
 };
 
@@ -30,13 +30,13 @@ pub fn formats() -> Formats {
 }
 
 /// A header field of JMS by its JMS name, or an application property.
-fn property<'m>(subject: &Subject<'m>, found: Found<'_, 'm>, name: &str) -> Seen<'m> {
+fn property<'m>(subject: &Subject<'m>, found: Found<'_, 'm>, name: &str) -> PropertyValue<'m> {
     let Found { outline, index } = found;
     let is_ours = subject.format == FORMAT;
     let message = is_ours.then(|| Message::of_outline(subject.body, outline));
     if name.starts_with("JMS")
         && let Some(field) = header_field(subject, message.as_ref(), name)
-        && field != Seen::Null
+        && field != PropertyValue::Null
     {
         return field;
     }
@@ -45,7 +45,7 @@ fn property<'m>(subject: &Subject<'m>, found: Found<'_, 'm>, name: &str) -> Seen
     {
         return value;
     }
-    let Some(message) = message else { return Seen::Null };
+    let Some(message) = message else { return PropertyValue::Null };
     if index.is_empty() {
         return message.application_property(name).map(seen).unwrap_or_default();
     }
@@ -65,7 +65,7 @@ fn group(format: Format, body: &[u8]) -> Option<MessageGroup> {
 }
 
 /// All application properties, sorted by their names; of equal ones the first comes first.
-fn index(format: Format, body: &[u8]) -> Vec<(&str, Seen<'_>)> {
+fn index(format: Format, body: &[u8]) -> Vec<(&str, PropertyValue<'_>)> {
     let message = if format == FORMAT { Message::head_of_stored(body) } else { None };
     let properties = message.and_then(|message| message.application_properties());
     let many = properties.filter(|properties| properties.len() > INDEXED_FROM);
@@ -85,9 +85,10 @@ fn header_field<'m>(
     subject: &Subject<'m>,
     message: Option<&Message<'m>>,
     name: &str,
-) -> Option<Seen<'m>> {
-    let field =
-        |place| message.and_then(|message| message.property(place)).map_or(Seen::Null, seen);
+) -> Option<PropertyValue<'m>> {
+    let field = |place| {
+        message.and_then(|message| message.property(place)).map_or(PropertyValue::Null, seen)
+    };
     let value = match name {
         "JMSMessageID" => field(Place::MessageId),
         "JMSCorrelationID" => field(Place::CorrelationId),
@@ -105,69 +106,75 @@ fn header_field<'m>(
         "JMSExpiration" => expiration(subject, message),
         "JMSDeliveryTime" => delivery_time(subject, message),
         "JMS_AMQP_TTL" => ttl(message),
-        "JMSPriority" => Seen::Integer(match message {
+        "JMSPriority" => PropertyValue::Integer(match message {
             Some(message) => message.header().priority.into(),
             None => jms_of_priority(subject.priority).into(),
         }),
         "JMSDeliveryMode" => {
             let durable = message.map_or(subject.is_persistent, |it| it.header().durable);
-            Seen::String(if durable { "PERSISTENT" } else { "NON_PERSISTENT" })
+            PropertyValue::String(if durable { "PERSISTENT" } else { "NON_PERSISTENT" })
         }
-        "JMSRedelivered" => Seen::Boolean(subject.failed > 0),
-        "JMSXDeliveryCount" => Seen::Integer(i64::from(subject.failed) + 1),
+        "JMSRedelivered" => PropertyValue::Boolean(subject.failed > 0),
+        "JMSXDeliveryCount" => PropertyValue::Integer(i64::from(subject.failed) + 1),
         _ => return None,
     };
     Some(value)
 }
 
 /// When its time is over, in milliseconds since 1970; 0: never, as in JMS.
-fn expiration<'m>(subject: &Subject<'m>, message: Option<&Message<'m>>) -> Seen<'m> {
+fn expiration<'m>(subject: &Subject<'m>, message: Option<&Message<'m>>) -> PropertyValue<'m> {
     let said = message.and_then(Message::absolute_expiry_time);
     match (said, subject.expires) {
-        (Some(time), _) => Seen::Integer(time),
+        (Some(time), _) => PropertyValue::Integer(time),
         (None, Some(time)) => millis(time),
-        (None, None) => Seen::Integer(0),
+        (None, None) => PropertyValue::Integer(0),
     }
 }
 
 /// From when on it could be delivered, in milliseconds since 1970.
-fn delivery_time<'m>(subject: &Subject<'m>, message: Option<&Message<'m>>) -> Seen<'m> {
+fn delivery_time<'m>(subject: &Subject<'m>, message: Option<&Message<'m>>) -> PropertyValue<'m> {
     let number = |symbol| message?.message_annotation(symbol)?.as_i64();
     let sent = message.and_then(|message| message.property(Place::CreationTime)?.as_i64());
     match (number(DELIVERY_TIME), number(DELIVERY_DELAY), sent) {
-        (Some(time), _, _) => Seen::Integer(time),
-        (None, delay, Some(sent)) => Seen::Integer(sent.saturating_add(delay.unwrap_or_default())),
+        (Some(time), _, _) => PropertyValue::Integer(time),
+        (None, delay, Some(sent)) => {
+            PropertyValue::Integer(sent.saturating_add(delay.unwrap_or_default()))
+        }
         (None, _, None) => millis(subject.created),
     }
 }
 
-fn ttl<'m>(message: Option<&Message<'m>>) -> Seen<'m> {
+fn ttl<'m>(message: Option<&Message<'m>>) -> PropertyValue<'m> {
     let ttl = message.and_then(|message| message.header().ttl);
-    ttl.map_or(Seen::Null, |millis| Seen::Integer(millis.into()))
+    ttl.map_or(PropertyValue::Null, |millis| PropertyValue::Integer(millis.into()))
 }
 
-fn millis<'m>(time: Nanos) -> Seen<'m> {
-    Seen::Integer(i64::try_from(time.0 / 1_000_000).unwrap_or(i64::MAX))
+fn millis<'m>(time: Nanos) -> PropertyValue<'m> {
+    PropertyValue::Integer(i64::try_from(time.0 / 1_000_000).unwrap_or(i64::MAX))
 }
 
 /// The name of a user, which is binary.
-fn user(id: Option<Value<'_>>) -> Seen<'_> {
+fn user(id: Option<Value<'_>>) -> PropertyValue<'_> {
     match id {
-        Some(Value::Binary(name)) => core::str::from_utf8(name).map_or(Seen::Opaque, Seen::String),
-        _ => Seen::Null,
+        Some(Value::Binary(name)) => {
+            core::str::from_utf8(name).map_or(PropertyValue::Opaque, PropertyValue::String)
+        }
+        _ => PropertyValue::Null,
     }
 }
 
-pub(crate) fn seen(value: Value<'_>) -> Seen<'_> {
+pub(crate) fn seen(value: Value<'_>) -> PropertyValue<'_> {
     match value {
-        Value::Null => Seen::Null,
-        Value::Boolean(value) => Seen::Boolean(value),
-        Value::Float(value) => Seen::Float(value.into()),
-        Value::Double(value) => Seen::Float(value),
-        Value::String(text) | Value::Symbol(text) => Seen::String(text),
+        Value::Null => PropertyValue::Null,
+        Value::Boolean(value) => PropertyValue::Boolean(value),
+        Value::Float(value) => PropertyValue::Float(value.into()),
+        Value::Double(value) => PropertyValue::Float(value),
+        Value::String(text) | Value::Symbol(text) => PropertyValue::String(text),
         // The nearest double, as of an integer that a selector's arithmetic makes too large.
-        Value::Ulong(number) if i64::try_from(number).is_err() => Seen::Float(number as f64),
-        _ => value.as_i64().map_or(Seen::Opaque, Seen::Integer),
+        Value::Ulong(number) if i64::try_from(number).is_err() => {
+            PropertyValue::Float(number as f64)
+        }
+        _ => value.as_i64().map_or(PropertyValue::Opaque, PropertyValue::Integer),
     }
 }
 
@@ -206,18 +213,18 @@ fn fingerprint(format: Format, body: &[u8]) -> u64 {
 fn of_property(name: u64, value: Value<'_>) -> u64 {
     let of = |kind: u8, bytes: &[u8]| model::fingerprint(bytes, model::fingerprint(&[kind], name));
     match (seen(value), value) {
-        (Seen::Null, _) => of(0, &[]),
-        (Seen::Boolean(value), _) => of(1, &[value.into()]),
-        (Seen::Integer(value), _) => of(2, &value.to_le_bytes()),
-        (Seen::Float(value), _) => of(3, &value.to_bits().to_le_bytes()),
-        (Seen::String(text), _) => of(4, text.as_bytes()),
-        (Seen::Opaque, Value::Binary(bytes)) => of(5, bytes),
-        (Seen::Opaque, Value::Uuid(bytes)) => of(6, &bytes),
-        (Seen::Opaque, Value::Char(letter)) => of(7, &u32::from(letter).to_le_bytes()),
-        (Seen::Opaque, Value::Decimal32(bytes)) => of(8, &bytes),
-        (Seen::Opaque, Value::Decimal64(bytes)) => of(9, &bytes),
-        (Seen::Opaque, Value::Decimal128(bytes)) => of(10, &bytes),
-        (Seen::Opaque, _) => of(11, &[]),
+        (PropertyValue::Null, _) => of(0, &[]),
+        (PropertyValue::Boolean(value), _) => of(1, &[value.into()]),
+        (PropertyValue::Integer(value), _) => of(2, &value.to_le_bytes()),
+        (PropertyValue::Float(value), _) => of(3, &value.to_bits().to_le_bytes()),
+        (PropertyValue::String(text), _) => of(4, text.as_bytes()),
+        (PropertyValue::Opaque, Value::Binary(bytes)) => of(5, bytes),
+        (PropertyValue::Opaque, Value::Uuid(bytes)) => of(6, &bytes),
+        (PropertyValue::Opaque, Value::Char(letter)) => of(7, &u32::from(letter).to_le_bytes()),
+        (PropertyValue::Opaque, Value::Decimal32(bytes)) => of(8, &bytes),
+        (PropertyValue::Opaque, Value::Decimal64(bytes)) => of(9, &bytes),
+        (PropertyValue::Opaque, Value::Decimal128(bytes)) => of(10, &bytes),
+        (PropertyValue::Opaque, _) => of(11, &[]),
     }
 }
 
@@ -248,7 +255,11 @@ mod tests {
     use super::*;
     use crate::message::{self, Header, Properties};
 
-    fn look<'m>(subject: &Subject<'m>, index: &[(&'m str, Seen<'m>)], name: &str) -> Seen<'m> {
+    fn look<'m>(
+        subject: &Subject<'m>,
+        index: &[(&'m str, PropertyValue<'m>)],
+        name: &str,
+    ) -> PropertyValue<'m> {
         let outline = &outline(subject.format, subject.body);
         property(subject, Found { outline, index }, name)
     }
@@ -274,13 +285,13 @@ mod tests {
         for (format, body) in [(FORMAT, &[][..]), (Format::RAW, b"job")] {
             let subject = Subject { death, ..subject(format, body) };
             let seen = |name| look(&subject, &[], name);
-            assert_eq!(seen("dead_letter_reason"), Seen::String("attempts"));
-            assert_eq!(seen("dead_letter_queue"), Seen::String("orders"));
-            assert_eq!(seen("dead_letter_time"), Seen::Integer(77));
-            assert_eq!(seen("dead_letter_attempts"), Seen::Integer(10));
-            assert_eq!(seen("dead_letter_other"), Seen::Null);
+            assert_eq!(seen("dead_letter_reason"), PropertyValue::String("attempts"));
+            assert_eq!(seen("dead_letter_queue"), PropertyValue::String("orders"));
+            assert_eq!(seen("dead_letter_time"), PropertyValue::Integer(77));
+            assert_eq!(seen("dead_letter_attempts"), PropertyValue::Integer(10));
+            assert_eq!(seen("dead_letter_other"), PropertyValue::Null);
         }
-        assert_eq!(look(&subject(FORMAT, &[]), &[], "dead_letter_reason"), Seen::Null);
+        assert_eq!(look(&subject(FORMAT, &[]), &[], "dead_letter_reason"), PropertyValue::Null);
     }
 
     /// Each name of JMS reads its field, of a message with all of them and of one of another
@@ -309,27 +320,27 @@ mod tests {
         };
         properties.encode(&mut body);
         message::application_properties(&mut body, |map| map.string("JMSXAppID", Value::Long(1)));
-        let (text, number) = (Seen::String, Seen::Integer);
+        let (text, number) = (PropertyValue::String, PropertyValue::Integer);
         let cases = [
-            ("JMSMessageID", text("ID:1"), Seen::Null),
-            ("JMSXUserID", text("me"), Seen::Null),
-            ("JMSDestination", text("there"), Seen::Null),
-            ("JMSType", text("type"), Seen::Null),
-            ("JMSReplyTo", text("back"), Seen::Null),
-            ("JMSCorrelationID", number(5), Seen::Null),
+            ("JMSMessageID", text("ID:1"), PropertyValue::Null),
+            ("JMSXUserID", text("me"), PropertyValue::Null),
+            ("JMSDestination", text("there"), PropertyValue::Null),
+            ("JMSType", text("type"), PropertyValue::Null),
+            ("JMSReplyTo", text("back"), PropertyValue::Null),
+            ("JMSCorrelationID", number(5), PropertyValue::Null),
             ("JMSExpiration", number(8_000), number(9_000)),
             ("JMSTimestamp", number(1_200), number(1_000)),
             ("JMSDeliveryTime", number(1_234), number(1_000)),
-            ("JMSXGroupID", text("g"), Seen::Null),
-            ("JMSXGroupSeq", number(3), Seen::Null),
-            ("JMS_AMQP_REPLY_TO_GROUP_ID", text("r"), Seen::Null),
-            ("JMS_AMQP_TTL", number(500), Seen::Null),
+            ("JMSXGroupID", text("g"), PropertyValue::Null),
+            ("JMSXGroupSeq", number(3), PropertyValue::Null),
+            ("JMS_AMQP_REPLY_TO_GROUP_ID", text("r"), PropertyValue::Null),
+            ("JMS_AMQP_TTL", number(500), PropertyValue::Null),
             ("JMSPriority", number(7), number(7)),
             ("JMSDeliveryMode", text("NON_PERSISTENT"), text("PERSISTENT")),
-            ("JMSRedelivered", Seen::Boolean(true), Seen::Boolean(true)),
+            ("JMSRedelivered", PropertyValue::Boolean(true), PropertyValue::Boolean(true)),
             ("JMSXDeliveryCount", number(3), number(3)),
-            ("JMSXAppID", number(1), Seen::Null),
-            ("JMSXOther", Seen::Null, Seen::Null),
+            ("JMSXAppID", number(1), PropertyValue::Null),
+            ("JMSXOther", PropertyValue::Null, PropertyValue::Null),
         ];
         for (name, ours, raw) in cases {
             assert_eq!(look(&subject(FORMAT, &body), &[], name), ours, "{name}");
@@ -354,7 +365,7 @@ mod tests {
                 let name = format!("{number}");
                 let looked = look(&subject(FORMAT, &body), &[], &name);
                 assert_eq!(look(&subject(FORMAT, &body), &index, &name), looked, "{name}");
-                assert_eq!(looked == Seen::Null, number >= count);
+                assert_eq!(looked == PropertyValue::Null, number >= count);
             }
         }
         assert_eq!(index(Format::RAW, b"job"), []);
@@ -363,11 +374,17 @@ mod tests {
     #[test]
     fn numbers_keep_their_value() {
         let largest = 9_223_372_036_854_775_807;
-        assert_eq!(seen(Value::Ulong(largest)), Seen::Integer(i64::MAX));
-        assert_eq!(seen(Value::Ulong(largest + 1)), Seen::Float(9_223_372_036_854_775_808.0));
-        assert_eq!(seen(Value::Ulong(u64::MAX)), Seen::Float(18_446_744_073_709_551_615.0));
-        assert_eq!(seen(Value::Long(i64::MIN)), Seen::Integer(i64::MIN));
-        assert_eq!(seen(Value::Null), Seen::Null);
+        assert_eq!(seen(Value::Ulong(largest)), PropertyValue::Integer(i64::MAX));
+        assert_eq!(
+            seen(Value::Ulong(largest + 1)),
+            PropertyValue::Float(9_223_372_036_854_775_808.0)
+        );
+        assert_eq!(
+            seen(Value::Ulong(u64::MAX)),
+            PropertyValue::Float(18_446_744_073_709_551_615.0)
+        );
+        assert_eq!(seen(Value::Long(i64::MIN)), PropertyValue::Integer(i64::MIN));
+        assert_eq!(seen(Value::Null), PropertyValue::Null);
     }
 
     #[test]
@@ -380,7 +397,7 @@ mod tests {
             Value::Decimal64([0; 8]),
             Value::Decimal128([0; 16]),
         ] {
-            assert_eq!(seen(value), Seen::Opaque, "{value:?}");
+            assert_eq!(seen(value), PropertyValue::Opaque, "{value:?}");
         }
     }
 }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use engine::{Effects, Engine, EngineOptions};
 use model::{
     AdminCommand, Capacity, Command, Destination, Formats, Found, LinkId, MessageId, MessageState,
-    Nanos, NewMessage, OwnPolicy, Page, PageEnd, PolicyChange, QueueName, QueueRule, Refusal,
-    Reply, SessionId, StorePolicy, Subject, Value, limits,
+    Nanos, NewMessage, OwnPolicy, Page, PageEnd, PolicyChange, PropertyValue, QueueName, QueueRule,
+    Refusal, Reply, SessionId, StorePolicy, Subject, limits,
 };
 use testkit::Rng;
 
@@ -95,9 +95,9 @@ impl Harness {
 }
 
 /// Every hundredth message is wanted.
-fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, _: &str) -> Value<'m> {
+fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, _: &str) -> PropertyValue<'m> {
     let body = seen.body;
-    Value::Boolean(body.first() == Some(&b'0'))
+    PropertyValue::Boolean(body.first() == Some(&b'0'))
 }
 
 /// One more is refused, and changes nothing; those that have some may have others, and one that

@@ -5,8 +5,8 @@
 use engine::{Effects, Engine, EngineOptions};
 use model::{
     Capacity, Command, ConsumerMode, Destination, End, Formats, Found, LinkId, ListCommand,
-    MessageId, Nanos, NewMessage, QueueName, Refusal, Reply, SessionId, Settlement, StorePolicy,
-    Subject, Value, limits,
+    MessageId, Nanos, NewMessage, PropertyValue, QueueName, Refusal, Reply, SessionId, Settlement,
+    StorePolicy, Subject, limits,
 };
 
 const SESSION: SessionId = SessionId(1);
@@ -317,9 +317,9 @@ fn new_message(body: &str) -> NewMessage {
 }
 
 /// A body like `n:1` has a property.
-fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, name: &str) -> Value<'m> {
+fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, name: &str) -> PropertyValue<'m> {
     let body = seen.body;
     let text = std::str::from_utf8(body).unwrap_or_default();
     let value = text.split_once(':').filter(|(key, _)| *key == name).map(|(_, value)| value);
-    value.and_then(|value| value.parse().ok()).map_or(Value::Null, Value::Integer)
+    value.and_then(|value| value.parse().ok()).map_or(PropertyValue::Null, PropertyValue::Integer)
 }

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use engine::{DeadLetters, Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy};
 use model::{
     AdminCommand, Capacity, Command, ConsumerMode, DeadReason, Delivery, Destination, Durability,
-    Formats, Found, LinkId, MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply,
-    SessionId, Settlement, StorePolicy, Subject, Value,
+    Formats, Found, LinkId, MessageId, Nanos, NewMessage, Output, Persistence, PropertyValue,
+    QueueName, Reply, SessionId, Settlement, StorePolicy, Subject,
 };
 use support::log::{Durable, Log, Snapshot, durable};
 use support::paging;
@@ -592,11 +592,11 @@ fn name(text: &str) -> QueueName {
 }
 
 /// A body like `n:1` has a property.
-fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, name: &str) -> Value<'m> {
+fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, name: &str) -> PropertyValue<'m> {
     let body = seen.body;
     let text = std::str::from_utf8(body).unwrap_or_default();
     let value = text.split_once(':').filter(|(key, _)| *key == name).map(|(_, value)| value);
-    value.and_then(|value| value.parse().ok()).map_or(Value::Null, Value::Integer)
+    value.and_then(|value| value.parse().ok()).map_or(PropertyValue::Null, PropertyValue::Integer)
 }
 
 /// The same from there on.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy};
 use model::{
     Capacity, Command, ConsumerMode, Destination, End, Formats, Found, LinkId, ListCommand, Lsn,
-    Nanos, NewMessage, Output, Persistence, QueueName, Refusal, Reply, SessionId, StorePolicy,
-    Subject, Value, limits,
+    Nanos, NewMessage, Output, Persistence, PropertyValue, QueueName, Refusal, Reply, SessionId,
+    StorePolicy, Subject, limits,
 };
 
 const ONE: SessionId = SessionId(1);
@@ -309,9 +309,9 @@ fn send_behind_blocked_insertion_resumes() {
 }
 
 /// The first byte of a body is its property.
-fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, _: &str) -> Value<'m> {
+fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, _: &str) -> PropertyValue<'m> {
     let body = seen.body;
-    Value::Integer(i64::from(body[0]))
+    PropertyValue::Integer(i64::from(body[0]))
 }
 
 /// More bodies come back at once than one step of a view looks into.

@@ -16,8 +16,8 @@ use engine::{
 };
 use model::{
     BodyPlace, Capacity, Command, ConsumerMode, DeadReason, Destination, End, Formats, Found,
-    LinkId, ListCommand, Lsn, MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Reply,
-    SessionId, Settlement, StorePolicy, Subject, Subscription, SubscriptionName, Value,
+    LinkId, ListCommand, Lsn, MessageId, Nanos, NewMessage, Output, Persistence, PropertyValue,
+    QueueName, Reply, SessionId, Settlement, StorePolicy, Subject, Subscription, SubscriptionName,
 };
 use testkit::{Rng, Seen, seeds};
 
@@ -543,9 +543,9 @@ impl World {
 }
 
 /// The first byte of a body is its property.
-fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, _: &str) -> Value<'m> {
+fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, _: &str) -> PropertyValue<'m> {
     let body = seen.body;
-    body.first().map_or(Value::Null, |first| Value::Integer(i64::from(*first)))
+    body.first().map_or(PropertyValue::Null, |first| PropertyValue::Integer(i64::from(*first)))
 }
 
 /// Of that name and durable, or of its consumer alone.

@@ -13,8 +13,8 @@ use engine::{
 };
 use model::{
     AdminCommand, Capacity, Command, DeadReason, Destination, Formats, Found, LinkId, MessageId,
-    Nanos, NewMessage, Peek, Persistence, QueueName, Reply, SessionId, Settlement, StorePolicy,
-    Subject, Subscription, SubscriptionName, TransactionId, Value,
+    Nanos, NewMessage, Peek, Persistence, PropertyValue, QueueName, Reply, SessionId, Settlement,
+    StorePolicy, Subject, Subscription, SubscriptionName, TransactionId,
 };
 use support::log::{Durable, Log, Snapshot, durable};
 use testkit::{Rng, Seen, seeds};
@@ -422,10 +422,10 @@ fn name(text: &str) -> QueueName {
 }
 
 /// Properties of a body like `colour:blue,body:3`.
-fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, name: &str) -> Value<'m> {
+fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, name: &str) -> PropertyValue<'m> {
     let body = seen.body;
     let text = std::str::from_utf8(body).unwrap_or_default();
     let mut pairs = text.split(',').filter_map(|pair| pair.split_once(':'));
     let value = pairs.find(|(key, _)| *key == name);
-    value.map_or(Value::Null, |(_, value)| Value::String(value))
+    value.map_or(PropertyValue::Null, |(_, value)| PropertyValue::String(value))
 }

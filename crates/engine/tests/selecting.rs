@@ -6,8 +6,8 @@ use std::cell::Cell;
 use engine::{Effects, Engine, EngineOptions};
 use model::{
     Capacity, Command, ConsumerMode, Destination, Format, Formats, Found, LinkId, Nanos,
-    NewMessage, QueueName, Refusal, Reply, SessionId, StorePolicy, Subject, Subscription, Value,
-    limits,
+    NewMessage, PropertyValue, QueueName, Refusal, Reply, SessionId, StorePolicy, Subject,
+    Subscription, limits,
 };
 use selector::Selector;
 
@@ -68,19 +68,19 @@ fn name(text: &str) -> QueueName {
 }
 
 /// `x` is the whole body, of any content.
-fn property<'m>(seen: &Subject<'m>, found: Found<'_, 'm>, name: &str) -> Value<'m> {
+fn property<'m>(seen: &Subject<'m>, found: Found<'_, 'm>, name: &str) -> PropertyValue<'m> {
     let (looked, all) = ASKED.get();
     ASKED.set((looked + usize::from(found.index.is_empty()), all));
     match name {
-        "x" => Value::String(std::str::from_utf8(seen.body).unwrap()),
-        _ => Value::Null,
+        "x" => PropertyValue::String(std::str::from_utf8(seen.body).unwrap()),
+        _ => PropertyValue::Null,
     }
 }
 
-fn index(_: Format, body: &[u8]) -> Vec<(&str, Value<'_>)> {
+fn index(_: Format, body: &[u8]) -> Vec<(&str, PropertyValue<'_>)> {
     let (looked, all) = ASKED.get();
     ASKED.set((looked, all + 1));
-    vec![("x", Value::String(std::str::from_utf8(body).unwrap()))]
+    vec![("x", PropertyValue::String(std::str::from_utf8(body).unwrap()))]
 }
 
 /// One of those that weigh some 4,000, all of them different.

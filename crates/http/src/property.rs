@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use hyper::header::{HeaderName, HeaderValue};
-use model::Value;
+use model::PropertyValue;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value as Json};
@@ -27,7 +27,7 @@ pub(crate) struct Property {
     pub(crate) value: Owned,
 }
 
-/// A [`Value`] of its own.
+/// A [`PropertyValue`] of its own.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Owned {
     Null,
@@ -38,13 +38,13 @@ pub(crate) enum Owned {
 }
 
 impl Owned {
-    pub(crate) fn borrowed(&self) -> Value<'_> {
+    pub(crate) fn borrowed(&self) -> PropertyValue<'_> {
         match self {
-            Self::Null => Value::Null,
-            Self::Boolean(value) => Value::Boolean(*value),
-            Self::Integer(value) => Value::Integer(*value),
-            Self::Float(value) => Value::Float(*value),
-            Self::String(text) => Value::String(text),
+            Self::Null => PropertyValue::Null,
+            Self::Boolean(value) => PropertyValue::Boolean(*value),
+            Self::Integer(value) => PropertyValue::Integer(*value),
+            Self::Float(value) => PropertyValue::Float(*value),
+            Self::String(text) => PropertyValue::String(text),
         }
     }
 
@@ -137,21 +137,21 @@ impl Property {
 }
 
 /// The header of a property; `None` if there can be no such header.
-pub(crate) fn header(name: &str, value: Value<'_>) -> Option<(HeaderName, HeaderValue)> {
+pub(crate) fn header(name: &str, value: PropertyValue<'_>) -> Option<(HeaderName, HeaderValue)> {
     if let Some(header) = standards::header(name, value) {
         return Some(header);
     }
     let name = HeaderName::from_bytes(format!("{PREFIX}{name}").as_bytes()).ok()?;
     let text = match value {
-        Value::Null | Value::Opaque => return None,
-        Value::String(text) if is_plain(text) => text.to_owned(),
+        PropertyValue::Null | PropertyValue::Opaque => return None,
+        PropertyValue::String(text) if is_plain(text) => text.to_owned(),
         value => ascii(&json(value).to_string()),
     };
     Some((name, HeaderValue::from_str(&text).ok()?))
 }
 
 /// The header of all properties: an object in which names keep their case. `None`: there are none.
-pub(crate) fn list(properties: &[(&str, Value<'_>)]) -> Option<HeaderValue> {
+pub(crate) fn list(properties: &[(&str, PropertyValue<'_>)]) -> Option<HeaderValue> {
     let pairs = properties.iter().map(|(name, value)| ((*name).to_owned(), json(*value)));
     let object: Map<String, Json> = pairs.collect();
     if object.is_empty() {
@@ -161,13 +161,13 @@ pub(crate) fn list(properties: &[(&str, Value<'_>)]) -> Option<HeaderValue> {
 }
 
 /// As JSON, which has no word for opaque values.
-pub(crate) fn json(value: Value<'_>) -> Json {
+pub(crate) fn json(value: PropertyValue<'_>) -> Json {
     match value {
-        Value::Null | Value::Opaque => Json::Null,
-        Value::Boolean(value) => value.into(),
-        Value::Integer(value) => value.into(),
-        Value::Float(value) => Number::from_f64(value).map_or(Json::Null, Json::Number),
-        Value::String(text) => text.into(),
+        PropertyValue::Null | PropertyValue::Opaque => Json::Null,
+        PropertyValue::Boolean(value) => value.into(),
+        PropertyValue::Integer(value) => value.into(),
+        PropertyValue::Float(value) => Number::from_f64(value).map_or(Json::Null, Json::Number),
+        PropertyValue::String(text) => text.into(),
     }
 }
 
@@ -242,14 +242,14 @@ mod tests {
             "-0",
             "007",
         ] {
-            let (_, value) = header("x", Value::String(text)).unwrap();
+            let (_, value) = header("x", PropertyValue::String(text)).unwrap();
             assert_eq!(read(value.to_str().unwrap()), Owned::String(text.into()), "{text:?}");
         }
         for value in [Owned::Integer(-3), Owned::Float(1.5), Owned::Boolean(false)] {
             let (_, text) = header("x", value.borrowed()).unwrap();
             assert_eq!(read(text.to_str().unwrap()), value);
         }
-        assert_eq!(header("x", Value::Null), None);
-        assert_eq!(header("a b", Value::Integer(1)), None);
+        assert_eq!(header("x", PropertyValue::Null), None);
+        assert_eq!(header("a b", PropertyValue::Integer(1)), None);
     }
 }

@@ -5,7 +5,7 @@
 
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
-use model::{TRACE_CONTEXT, Value};
+use model::{PropertyValue, TRACE_CONTEXT};
 
 use crate::problem::{Problem, Result};
 use crate::property::{Owned, Property, json};
@@ -47,10 +47,10 @@ pub(crate) fn is_of_event(name: &str) -> bool {
 }
 
 /// The header of these standards that a property is; `None`: it is none.
-pub(crate) fn header(name: &str, value: Value<'_>) -> Option<(HeaderName, HeaderValue)> {
+pub(crate) fn header(name: &str, value: PropertyValue<'_>) -> Option<(HeaderName, HeaderValue)> {
     let text = match value {
-        Value::Null | Value::Opaque => return None,
-        Value::String(text) => text.to_owned(),
+        PropertyValue::Null | PropertyValue::Opaque => return None,
+        PropertyValue::String(text) => text.to_owned(),
         value => json(value).to_string(),
     };
     if TRACE_CONTEXT.contains(&name) {
@@ -139,7 +139,7 @@ mod tests {
                 ("cloudEvents_subject", &Owned::String(text.into()))
             );
             for name in ["cloudEvents_subject", "cloudEvents:subject"] {
-                let (name, value) = header(name, Value::String(text)).unwrap();
+                let (name, value) = header(name, PropertyValue::String(text)).unwrap();
                 assert_eq!((name.as_str(), value.to_str().unwrap()), ("ce-subject", written));
             }
         }
@@ -152,11 +152,11 @@ mod tests {
     #[test]
     fn other_properties_are_no_headers() {
         for name in ["id", "cloudEvents_", "cloudEvents_a b", "CloudEvents_id", "Traceparent"] {
-            assert_eq!(header(name, Value::String("x")), None, "{name}");
+            assert_eq!(header(name, PropertyValue::String("x")), None, "{name}");
         }
-        assert_eq!(header("traceparent", Value::String("a\nb")), None);
-        assert_eq!(header("cloudEvents_time", Value::Opaque), None);
-        let (_, value) = header("cloudEvents_sequence", Value::Integer(5)).unwrap();
+        assert_eq!(header("traceparent", PropertyValue::String("a\nb")), None);
+        assert_eq!(header("cloudEvents_time", PropertyValue::Opaque), None);
+        let (_, value) = header("cloudEvents_sequence", PropertyValue::Integer(5)).unwrap();
         assert_eq!(value, "5");
     }
 

@@ -4,7 +4,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::{Format, Value};
+use crate::{Format, PropertyValue};
 
 /// Between two of the ten priorities of JMS lie so many of the engine's, so that other protocols
 /// have room there.
@@ -48,9 +48,9 @@ pub struct Envelope<'m> {
     pub content_type: Option<&'m str>,
     /// The name of its group: the messages of a group go to one consumer at a time.
     pub group: Option<&'m str>,
-    /// The properties that the application added, by name. One of a type that [`Value`] does not
-    /// know is [`Value::Null`].
-    pub properties: Vec<(&'m str, Value<'m>)>,
+    /// The properties that the application added, by name. One of a type that [`PropertyValue`]
+    /// does not know is [`PropertyValue::Null`].
+    pub properties: Vec<(&'m str, PropertyValue<'m>)>,
 }
 
 /// The value of a body that is no bytes: a number, or a list or map of such.

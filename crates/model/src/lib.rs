@@ -62,8 +62,8 @@ pub use list::{Element, End, ListCommand};
 pub use live::LiveRecords;
 pub use message::{
     Death, FingerprintReader, Format, Formats, Found, GroupReader, IndexReader, MessageGroup,
-    NewMessage, Outline, OutlineReader, PRIORITY_DEFAULT, PayloadReader, PropertyReader, Subject,
-    Value,
+    NewMessage, Outline, OutlineReader, PRIORITY_DEFAULT, PayloadReader, PropertyReader,
+    PropertyValue, Subject,
 };
 pub use one_or_many::OneOrMany;
 pub use output::{Delivery, Output, Reply};

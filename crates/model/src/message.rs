@@ -141,17 +141,17 @@ pub struct Found<'f, 'm> {
     /// The result of [`Formats::outline`] for the same message.
     pub outline: &'f Outline,
     /// The result of [`Formats::index`] for the same message, or nothing.
-    pub index: &'f [(&'m str, Value<'m>)],
+    pub index: &'f [(&'m str, PropertyValue<'m>)],
 }
 
 /// See [`Formats::property`].
-pub type PropertyReader = for<'m> fn(&Subject<'m>, Found<'_, 'm>, &str) -> Value<'m>;
+pub type PropertyReader = for<'m> fn(&Subject<'m>, Found<'_, 'm>, &str) -> PropertyValue<'m>;
 
 /// See [`Formats::outline`].
 pub type OutlineReader = fn(Format, &[u8]) -> Outline;
 
 /// See [`Formats::index`].
-pub type IndexReader = for<'m> fn(Format, &'m [u8]) -> Vec<(&'m str, Value<'m>)>;
+pub type IndexReader = for<'m> fn(Format, &'m [u8]) -> Vec<(&'m str, PropertyValue<'m>)>;
 
 /// See [`Formats::payload`].
 pub type PayloadReader = fn(Format, &[u8]) -> Range<usize>;
@@ -199,7 +199,7 @@ pub struct Death<'m> {
 impl Formats {
     /// Knows [`Format::RAW`] only.
     pub const RAW: Self = Self {
-        property: |_, _, _| Value::Null,
+        property: |_, _, _| PropertyValue::Null,
         outline: |_, _| Outline::default(),
         index: |_, _| Vec::new(),
         payload: |_, body| 0..body.len(),
@@ -222,7 +222,7 @@ impl fmt::Debug for Formats {
 
 /// The value of a header field or property, as selectors see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Value<'m> {
+pub enum PropertyValue<'m> {
     /// There is none, or it is null.
     #[default]
     Null,

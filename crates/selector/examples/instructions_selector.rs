@@ -8,14 +8,14 @@
 
 use std::hint::black_box;
 
-use selector::{Properties, Selector, Value};
+use selector::{Properties, PropertyValue, Selector};
 
 /// A message with one property, of 16 KiB.
 struct Message(String);
 
 impl Properties for Message {
-    fn property(&self, _: &str) -> Value<'_> {
-        Value::String(&self.0)
+    fn property(&self, _: &str) -> PropertyValue<'_> {
+        PropertyValue::String(&self.0)
     }
 }
 

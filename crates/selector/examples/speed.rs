@@ -5,7 +5,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use selector::{Properties, Selector, Value};
+use selector::{Properties, PropertyValue, Selector};
 
 const SELECTORS: [&str; 6] = [
     "TRUE",
@@ -22,12 +22,12 @@ const ROUNDS: u32 = 2_000_000;
 struct Message;
 
 impl Properties for Message {
-    fn property(&self, name: &str) -> Value<'_> {
+    fn property(&self, name: &str) -> PropertyValue<'_> {
         match name {
-            "a" => Value::String("x"),
-            "b" => Value::Integer(5),
-            "text" => Value::String("pack my box with five dozen liquor jugs"),
-            _ => Value::Null,
+            "a" => PropertyValue::String("x"),
+            "b" => PropertyValue::Integer(5),
+            "text" => PropertyValue::String("pack my box with five dozen liquor jugs"),
+            _ => PropertyValue::Null,
         }
     }
 }

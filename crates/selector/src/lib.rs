@@ -7,14 +7,14 @@
 //! allocates nothing and calls itself nowhere.
 //!
 //! ```
-//! # use selector::{Properties, Selector, Value};
+//! # use selector::{Properties, Selector, PropertyValue};
 //! struct Order;
 //! impl Properties for Order {
-//!     fn property(&self, name: &str) -> Value<'_> {
+//!     fn property(&self, name: &str) -> PropertyValue<'_> {
 //!         match name {
-//!             "colour" => Value::String("blue"),
-//!             "weight" => Value::Integer(2501),
-//!             _ => Value::Null,
+//!             "colour" => PropertyValue::String("blue"),
+//!             "weight" => PropertyValue::Integer(2501),
+//!             _ => PropertyValue::Null,
 //!         }
 //!     }
 //! }
@@ -71,6 +71,6 @@ mod selector;
 mod value;
 
 pub use error::{ParseError, Reason};
-pub use model::Value;
+pub use model::PropertyValue;
 pub use selector::Selector;
 pub use value::Properties;

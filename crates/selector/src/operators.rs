@@ -2,7 +2,7 @@
 
 use core::cmp::Ordering;
 
-use model::Value;
+use model::PropertyValue;
 
 use crate::value::{Operand, Truth};
 
@@ -33,17 +33,22 @@ impl Comparison {
     }
 
     /// Compares two values.
-    pub(crate) fn apply(self, left: Value<'_>, right: Value<'_>) -> Truth {
+    pub(crate) fn apply(self, left: PropertyValue<'_>, right: PropertyValue<'_>) -> Truth {
         match (left, right) {
             // Jakarta Messaging 3.1, 3.8.1.2: "If either of the type values evaluates to NULL, the
             // value of the expression is unknown." The same holds for an opaque value: if it was
             // false, NOT of it would be true of any content.
-            (Value::Null | Value::Opaque, _) | (_, Value::Null | Value::Opaque) => None,
-            (Value::Integer(left), Value::Integer(right)) => {
+            (PropertyValue::Null | PropertyValue::Opaque, _)
+            | (_, PropertyValue::Null | PropertyValue::Opaque) => None,
+            (PropertyValue::Integer(left), PropertyValue::Integer(right)) => {
                 Some(self.accepts(Some(left.cmp(&right))))
             }
-            (Value::String(left), Value::String(right)) => Some(self.equates(left == right)),
-            (Value::Boolean(left), Value::Boolean(right)) => Some(self.equates(left == right)),
+            (PropertyValue::String(left), PropertyValue::String(right)) => {
+                Some(self.equates(left == right))
+            }
+            (PropertyValue::Boolean(left), PropertyValue::Boolean(right)) => {
+                Some(self.equates(left == right))
+            }
             // "If the comparison of non-like type values is attempted, the value of the operation
             // is false", and exact and approximate numbers are like.
             _ => match (left.float(), right.float()) {
@@ -77,19 +82,23 @@ impl Comparison {
 
 impl Arithmetic {
     /// Computes; null for an operand that is no number, and for a division by zero.
-    pub(crate) fn apply(self, left: Value<'_>, right: Value<'_>) -> Value<'static> {
+    pub(crate) fn apply(
+        self,
+        left: PropertyValue<'_>,
+        right: PropertyValue<'_>,
+    ) -> PropertyValue<'static> {
         let (Some(left_float), Some(right_float)) = (left.float(), right.float()) else {
-            return Value::Null;
+            return PropertyValue::Null;
         };
         if self == Arithmetic::Divide && right_float == 0.0 {
-            return Value::Null;
+            return PropertyValue::Null;
         }
-        if let (Value::Integer(left), Value::Integer(right)) = (left, right)
+        if let (PropertyValue::Integer(left), PropertyValue::Integer(right)) = (left, right)
             && let Some(exact) = self.exact(left, right)
         {
-            return Value::Integer(exact);
+            return PropertyValue::Integer(exact);
         }
-        Value::Float(self.approximate(left_float, right_float))
+        PropertyValue::Float(self.approximate(left_float, right_float))
     }
 
     /// Computes with integers, as long as the result is one of 64 bits.
@@ -113,22 +122,22 @@ impl Arithmetic {
 }
 
 /// `-value`; null for a value that is no number.
-pub(crate) fn negate(value: Value<'_>) -> Value<'_> {
+pub(crate) fn negate(value: PropertyValue<'_>) -> PropertyValue<'_> {
     match value {
-        Value::Integer(exact) => {
-            exact.checked_neg().map_or(Value::Float(-(exact as f64)), Value::Integer)
-        }
-        Value::Float(approximate) => Value::Float(-approximate),
-        _ => Value::Null,
+        PropertyValue::Integer(exact) => exact
+            .checked_neg()
+            .map_or(PropertyValue::Float(-(exact as f64)), PropertyValue::Integer),
+        PropertyValue::Float(approximate) => PropertyValue::Float(-approximate),
+        _ => PropertyValue::Null,
     }
 }
 
 /// `+value`; null for a value that is no number.
-pub(crate) fn plus(value: Value<'_>) -> Value<'_> {
+pub(crate) fn plus(value: PropertyValue<'_>) -> PropertyValue<'_> {
     match value {
-        Value::Integer(exact) => Value::Integer(exact),
-        Value::Float(approximate) => Value::Float(approximate),
-        _ => Value::Null,
+        PropertyValue::Integer(exact) => PropertyValue::Integer(exact),
+        PropertyValue::Float(approximate) => PropertyValue::Float(approximate),
+        _ => PropertyValue::Null,
     }
 }
 
@@ -156,11 +165,19 @@ pub(crate) fn not(operand: Truth) -> Truth {
 }
 
 /// BETWEEN: the bounds belong to it.
-pub(crate) fn between(value: Value<'_>, low: Value<'_>, high: Value<'_>) -> Truth {
+pub(crate) fn between(
+    value: PropertyValue<'_>,
+    low: PropertyValue<'_>,
+    high: PropertyValue<'_>,
+) -> Truth {
     and(Comparison::GreaterOrEqual.apply(value, low), Comparison::LessOrEqual.apply(value, high))
 }
 
 /// NOT BETWEEN.
-pub(crate) fn outside(value: Value<'_>, low: Value<'_>, high: Value<'_>) -> Truth {
+pub(crate) fn outside(
+    value: PropertyValue<'_>,
+    low: PropertyValue<'_>,
+    high: PropertyValue<'_>,
+) -> Truth {
     or(Comparison::Less.apply(value, low), Comparison::Greater.apply(value, high))
 }

@@ -7,7 +7,7 @@
 use alloc::boxed::Box;
 use core::borrow::Borrow;
 
-use model::Value;
+use model::PropertyValue;
 
 use crate::limits;
 use crate::operators::{self, Arithmetic, Comparison};
@@ -83,25 +83,25 @@ impl Program {
     /// The selector's result for a message.
     pub(crate) fn evaluate(&self, properties: &(impl Properties + ?Sized)) -> Truth {
         if self.operands_max <= OPERANDS_USUAL {
-            self.run(properties, &mut [Value::Null; OPERANDS_USUAL])
+            self.run(properties, &mut [PropertyValue::Null; OPERANDS_USUAL])
         } else {
-            self.run(properties, &mut [Value::Null; limits::OPERANDS_MAX])
+            self.run(properties, &mut [PropertyValue::Null; limits::OPERANDS_MAX])
         }
     }
 
     fn run<'v>(
         &'v self,
         properties: &'v (impl Properties + ?Sized),
-        below: &mut [Value<'v>],
+        below: &mut [PropertyValue<'v>],
     ) -> Truth {
-        let mut operands = Operands { top: Value::Null, below, count: 0 };
+        let mut operands = Operands { top: PropertyValue::Null, below, count: 0 };
         let mut next = 0;
         while let Some(step) = self.steps.get(next) {
             next += 1;
             match *step {
                 Step::SkipIf(decided, target) => {
                     assert!(target >= next, "jumps lead forwards");
-                    if operands.top == Value::Boolean(decided) {
+                    if operands.top == PropertyValue::Boolean(decided) {
                         next = target;
                     }
                 }
@@ -120,46 +120,59 @@ impl Program {
         operands: &mut Operands<'_, 'v>,
     ) {
         match step {
-            Step::Boolean(value) => operands.push(Value::Boolean(value)),
-            Step::Integer(value) => operands.push(Value::Integer(value)),
-            Step::Float(value) => operands.push(Value::Float(value)),
-            Step::String(index) => operands.push(Value::String(at(&self.strings, index))),
+            Step::Boolean(value) => operands.push(PropertyValue::Boolean(value)),
+            Step::Integer(value) => operands.push(PropertyValue::Integer(value)),
+            Step::Float(value) => operands.push(PropertyValue::Float(value)),
+            Step::String(index) => operands.push(PropertyValue::String(at(&self.strings, index))),
             Step::Name(index) => operands.push(properties.property(at(&self.names, index))),
             Step::Plus => operands.unary(operators::plus),
             Step::Negate => operands.unary(operators::negate),
             Step::Arithmetic(operator) => operands.binary(|l, r| operator.apply(l, r)),
-            Step::Compare(operator) => operands.binary(|l, r| Value::of(operator.apply(l, r))),
-            Step::Between => operands.ternary(|v, l, h| Value::of(operators::between(v, l, h))),
-            Step::Outside => operands.ternary(|v, l, h| Value::of(operators::outside(v, l, h))),
+            Step::Compare(operator) => {
+                operands.binary(|l, r| PropertyValue::of(operator.apply(l, r)))
+            }
+            Step::Between => {
+                operands.ternary(|v, l, h| PropertyValue::of(operators::between(v, l, h)))
+            }
+            Step::Outside => {
+                operands.ternary(|v, l, h| PropertyValue::of(operators::outside(v, l, h)))
+            }
             Step::In(index) => {
-                operands.unary(|value| Value::of(is_in(value, at(&self.lists, index))))
+                operands.unary(|value| PropertyValue::of(is_in(value, at(&self.lists, index))))
             }
             Step::Like(index) => {
-                operands.unary(|value| Value::of(is_like(value, at(&self.patterns, index))));
+                operands
+                    .unary(|value| PropertyValue::of(is_like(value, at(&self.patterns, index))));
             }
-            Step::IsNull => operands.unary(|value| Value::Boolean(value == Value::Null)),
-            Step::Not => operands.unary(|value| Value::of(operators::not(value.truth()))),
-            Step::And => operands.binary(|l, r| Value::of(operators::and(l.truth(), r.truth()))),
-            Step::Or => operands.binary(|l, r| Value::of(operators::or(l.truth(), r.truth()))),
+            Step::IsNull => {
+                operands.unary(|value| PropertyValue::Boolean(value == PropertyValue::Null))
+            }
+            Step::Not => operands.unary(|value| PropertyValue::of(operators::not(value.truth()))),
+            Step::And => {
+                operands.binary(|l, r| PropertyValue::of(operators::and(l.truth(), r.truth())))
+            }
+            Step::Or => {
+                operands.binary(|l, r| PropertyValue::of(operators::or(l.truth(), r.truth())))
+            }
             Step::SkipIf(..) => unreachable!("jumps are taken where the next step is chosen"),
         }
     }
 }
 
 /// IN, over a sorted list: unknown for a value that is no string.
-fn is_in(value: Value<'_>, list: &[Box<str>]) -> Truth {
+fn is_in(value: PropertyValue<'_>, list: &[Box<str>]) -> Truth {
     let found = |text: &str| list.binary_search_by(|entry| (**entry).cmp(text)).is_ok();
     value.string().map(found)
 }
 
 /// LIKE: unknown for an unknown value, false for a value that is no string.
-fn is_like(value: Value<'_>, pattern: &Pattern) -> Truth {
+fn is_like(value: PropertyValue<'_>, pattern: &Pattern) -> Truth {
     is_known(value).then(|| value.string().is_some_and(|text| pattern.matches(text)))
 }
 
 /// True if a condition on it can be true or false.
-fn is_known(value: Value<'_>) -> bool {
-    !matches!(value, Value::Null | Value::Opaque)
+fn is_known(value: PropertyValue<'_>) -> bool {
+    !matches!(value, PropertyValue::Null | PropertyValue::Opaque)
 }
 
 fn at<T: ?Sized>(table: &[impl Borrow<T>], index: usize) -> &T {
@@ -171,14 +184,14 @@ fn at<T: ?Sized>(table: &[impl Borrow<T>], index: usize) -> &T {
 
 /// The stack. Its topmost value is kept apart, where most steps find all that they need.
 struct Operands<'s, 'v> {
-    top: Value<'v>,
+    top: PropertyValue<'v>,
     /// The operands below, `count` of them; the lowest is no operand.
-    below: &'s mut [Value<'v>],
+    below: &'s mut [PropertyValue<'v>],
     count: usize,
 }
 
 impl<'v> Operands<'_, 'v> {
-    fn push(&mut self, value: Value<'v>) {
+    fn push(&mut self, value: PropertyValue<'v>) {
         let slot = self.below.get_mut(self.count);
         *slot.expect("invariant: the draft counted the operands") = self.top;
         self.count += 1;
@@ -186,21 +199,27 @@ impl<'v> Operands<'_, 'v> {
     }
 
     /// Takes the topmost value but one.
-    fn take_second(&mut self) -> Value<'v> {
+    fn take_second(&mut self) -> PropertyValue<'v> {
         assert!(self.count > 1, "an operator has its operands");
         self.count -= 1;
-        self.below.get(self.count).copied().unwrap_or(Value::Null)
+        self.below.get(self.count).copied().unwrap_or(PropertyValue::Null)
     }
 
-    fn unary(&mut self, apply: impl FnOnce(Value<'v>) -> Value<'v>) {
+    fn unary(&mut self, apply: impl FnOnce(PropertyValue<'v>) -> PropertyValue<'v>) {
         self.top = apply(self.top);
     }
 
-    fn binary(&mut self, apply: impl FnOnce(Value<'v>, Value<'v>) -> Value<'v>) {
+    fn binary(
+        &mut self,
+        apply: impl FnOnce(PropertyValue<'v>, PropertyValue<'v>) -> PropertyValue<'v>,
+    ) {
         self.top = apply(self.take_second(), self.top);
     }
 
-    fn ternary(&mut self, apply: impl FnOnce(Value<'v>, Value<'v>, Value<'v>) -> Value<'v>) {
+    fn ternary<A>(&mut self, apply: A)
+    where
+        A: FnOnce(PropertyValue<'v>, PropertyValue<'v>, PropertyValue<'v>) -> PropertyValue<'v>,
+    {
         let middle = self.take_second();
         self.top = apply(self.take_second(), middle, self.top);
     }

@@ -1,6 +1,6 @@
 //! A selector's view of a message.
 
-use model::Value;
+use model::PropertyValue;
 
 /// The properties and header fields of one message.
 ///
@@ -9,8 +9,8 @@ use model::Value;
 /// (milliseconds since 1970), `JMSCorrelationID` and `JMSType`. The same name has to give the same
 /// value throughout one match.
 pub trait Properties {
-    /// The value of a property, [`Value::Null`] if there is none. Names are case-sensitive.
-    fn property(&self, name: &str) -> Value<'_>;
+    /// The value of a property, [`PropertyValue::Null`] if there is none. Names are case-sensitive.
+    fn property(&self, name: &str) -> PropertyValue<'_>;
 }
 
 /// The value of a condition: `None` is unknown.
@@ -31,21 +31,21 @@ pub(crate) trait Operand<'a>: Sized {
     fn float(self) -> Option<f64>;
 }
 
-impl<'a> Operand<'a> for Value<'a> {
+impl<'a> Operand<'a> for PropertyValue<'a> {
     fn of(truth: Truth) -> Self {
-        truth.map_or(Value::Null, Value::Boolean)
+        truth.map_or(PropertyValue::Null, PropertyValue::Boolean)
     }
 
     fn truth(self) -> Truth {
         match self {
-            Value::Boolean(truth) => Some(truth),
+            PropertyValue::Boolean(truth) => Some(truth),
             _ => None,
         }
     }
 
     fn string(self) -> Option<&'a str> {
         match self {
-            Value::String(text) => Some(text),
+            PropertyValue::String(text) => Some(text),
             _ => None,
         }
     }
@@ -53,8 +53,8 @@ impl<'a> Operand<'a> for Value<'a> {
     fn float(self) -> Option<f64> {
         match self {
             // Java rounds a long to the nearest double as well.
-            Value::Integer(exact) => Some(exact as f64),
-            Value::Float(approximate) => Some(approximate),
+            PropertyValue::Integer(exact) => Some(exact as f64),
+            PropertyValue::Float(approximate) => Some(approximate),
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::{env, fs};
 
-use selector::{ParseError, Properties, Reason, Selector, Value, limits};
+use selector::{ParseError, Properties, PropertyValue, Reason, Selector, limits};
 
 const TABLE: &str = include_str!("errors.txt");
 
@@ -97,8 +97,8 @@ fn wild_run_length_is_limited() {
 struct Nothing;
 
 impl Properties for Nothing {
-    fn property(&self, _: &str) -> Value<'_> {
-        Value::Null
+    fn property(&self, _: &str) -> PropertyValue<'_> {
+        PropertyValue::Null
     }
 }
 

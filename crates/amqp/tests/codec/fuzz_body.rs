@@ -9,7 +9,7 @@ use amqp::sasl::{Plain, SaslBody};
 use amqp::transaction::CoordinatorRequest;
 use amqp::types::{Map, Value};
 use amqp::{DecodeError, FORMAT, encode};
-use model::{Found, Nanos, Subject, Value as Seen};
+use model::{Found, Nanos, PropertyValue, Subject};
 
 /// A stream is cut into frames until it ends or is refused, and each frame is read.
 pub(crate) fn frames(bytes: &[u8]) {
@@ -152,14 +152,14 @@ fn check_seen(message: &Message<'_>) {
     };
     let properties = message.properties();
     for (name, text) in [("JMSType", properties.subject), ("JMSXGroupID", properties.group_id)] {
-        assert!(text.is_none_or(|text| seen(name) == Seen::String(text)), "{name}");
+        assert!(text.is_none_or(|text| seen(name) == PropertyValue::String(text)), "{name}");
     }
     let times = [
         ("JMSTimestamp", properties.creation_time),
         ("JMSExpiration", properties.absolute_expiry_time),
     ];
     for (name, time) in times {
-        assert!(time.is_none_or(|time| seen(name) == Seen::Integer(time)), "{name}");
+        assert!(time.is_none_or(|time| seen(name) == PropertyValue::Integer(time)), "{name}");
     }
     for (key, value) in message.application_properties().iter().flat_map(|map| map.iter()) {
         // If a map has two values for one key, which none should, the first is seen.
@@ -167,7 +167,7 @@ fn check_seen(message: &Message<'_>) {
             && !key.starts_with("JMS")
             && message.application_property(key) == Some(value)
         {
-            assert_ne!(seen(key), Seen::Null, "{key}");
+            assert_ne!(seen(key), PropertyValue::Null, "{key}");
         }
     }
 }

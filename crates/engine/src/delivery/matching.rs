@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use core::cell::{Cell, OnceCell};
 
 use model::{
-    Death, Durability, Formats, Found, Nanos, NewMessage, Outline, Persistence, Refusal, Subject,
-    Value, limits,
+    Death, Durability, Formats, Found, Nanos, NewMessage, Outline, Persistence, PropertyValue,
+    Refusal, Subject, limits,
 };
 use selector::{Properties, Selector};
 
@@ -18,7 +18,7 @@ pub(crate) struct Seen<'m> {
     formats: &'m Formats,
     /// How often something was looked for.
     asked: Cell<usize>,
-    index: OnceCell<Vec<(&'m str, Value<'m>)>>,
+    index: OnceCell<Vec<(&'m str, PropertyValue<'m>)>>,
     outline: OnceCell<Outline>,
 }
 
@@ -105,7 +105,7 @@ impl<'m> Seen<'m> {
         selector.matches(self)
     }
 
-    fn index(&self) -> &[(&'m str, Value<'m>)] {
+    fn index(&self) -> &[(&'m str, PropertyValue<'m>)] {
         self.asked.set(self.asked.get() + 1);
         if self.asked.get() <= ASKED_WITHOUT_INDEX {
             return &[];
@@ -116,13 +116,15 @@ impl<'m> Seen<'m> {
 }
 
 impl Properties for Seen<'_> {
-    fn property(&self, name: &str) -> Value<'_> {
+    fn property(&self, name: &str) -> PropertyValue<'_> {
         let Subject { format, body, .. } = self.subject;
         let outline = self.outline.get_or_init(|| (self.formats.outline)(format, body));
         let found = Found { outline, index: self.index() };
         match (self.formats.property)(&self.subject, found, name) {
             // Each step of each selector may look at all of it.
-            Value::String(text) if text.len() > limits::SELECTED_TEXT_BYTES_MAX => Value::Opaque,
+            PropertyValue::String(text) if text.len() > limits::SELECTED_TEXT_BYTES_MAX => {
+                PropertyValue::Opaque
+            }
             value => value,
         }
     }

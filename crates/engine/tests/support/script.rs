@@ -76,8 +76,8 @@ use engine::{
 use model::{
     Capacity, Command, ConsumerMode, DeadReason, DependsOn, Destination, Durability, Expiry,
     Format, Formats, Found, LinkId, Matching, MessageGroup, MessageId, Nanos, NewMessage, Output,
-    Peek, Persistence, QueueName, Reply, Secrets, SessionId, Settlement, StorePolicy, Subject,
-    Subscription, SubscriptionName, SubscriptionOwner, TransactionId, Value,
+    Peek, Persistence, PropertyValue, QueueName, Reply, Secrets, SessionId, Settlement,
+    StorePolicy, Subject, Subscription, SubscriptionName, SubscriptionOwner, TransactionId,
 };
 
 use super::log::{Log, Snapshot};
@@ -564,17 +564,17 @@ pub(crate) fn group(_: Format, body: &[u8]) -> Option<MessageGroup> {
 }
 
 /// Properties of a body like `colour:blue,size:3`.
-fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, name: &str) -> Value<'m> {
+fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, name: &str) -> PropertyValue<'m> {
     if name == "failed" {
-        return Value::Integer(seen.failed.into());
+        return PropertyValue::Integer(seen.failed.into());
     }
     let text = std::str::from_utf8(seen.body).unwrap_or_default();
     let pairs = text.split(',').filter_map(|pair| pair.split_once(':'));
     let value = pairs.filter(|(key, _)| *key == name).map(|(_, value)| value).next();
     match value.map(|value| (value, value.parse())) {
-        Some((_, Ok(number))) => Value::Integer(number),
-        Some((text, Err(_))) => Value::String(text),
-        None => Value::Null,
+        Some((_, Ok(number))) => PropertyValue::Integer(number),
+        Some((text, Err(_))) => PropertyValue::String(text),
+        None => PropertyValue::Null,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Properties that hold for any bytes: run by the fuzzer in `fuzz/`, and by a test.
 
-use selector::{Properties, Selector, Value};
+use selector::{Properties, PropertyValue, Selector};
 
 /// The first bytes choose the message, the others are the selector.
 pub(crate) fn run(bytes: &[u8]) {
@@ -40,18 +40,18 @@ struct Random<'t> {
 }
 
 impl Properties for Random<'_> {
-    fn property(&self, name: &str) -> Value<'_> {
+    fn property(&self, name: &str) -> PropertyValue<'_> {
         let mix = |sum: u64, byte: &u8| sum.wrapping_mul(0x0100_0000_01b3) ^ u64::from(*byte);
         let number = self.seed.iter().chain(name.as_bytes()).fold(0xcbf2_9ce4_8422_2325, mix);
         match number % 8 {
-            0 => Value::Null,
-            7 => Value::Opaque,
-            1 => Value::Boolean(number & 8 == 0),
-            2 => Value::Integer(i64::from(number as i8)),
-            3 => Value::Integer(number.cast_signed()),
-            4 => Value::Float(f64::from_bits(number)),
-            5 => Value::String("a"),
-            _ => Value::String(self.text),
+            0 => PropertyValue::Null,
+            7 => PropertyValue::Opaque,
+            1 => PropertyValue::Boolean(number & 8 == 0),
+            2 => PropertyValue::Integer(i64::from(number as i8)),
+            3 => PropertyValue::Integer(number.cast_signed()),
+            4 => PropertyValue::Float(f64::from_bits(number)),
+            5 => PropertyValue::String("a"),
+            _ => PropertyValue::String(self.text),
         }
     }
 }

@@ -6,7 +6,7 @@ pub(crate) mod oracle;
 
 use std::collections::BTreeMap;
 
-use selector::{Properties, Selector, Value};
+use selector::{Properties, PropertyValue, Selector};
 
 /// A property as a test holds it.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,14 +23,14 @@ pub(crate) enum Owned {
 pub(crate) struct Message(pub(crate) BTreeMap<String, Owned>);
 
 impl Properties for Message {
-    fn property(&self, name: &str) -> Value<'_> {
+    fn property(&self, name: &str) -> PropertyValue<'_> {
         match self.0.get(name) {
-            None => Value::Null,
-            Some(Owned::Opaque) => Value::Opaque,
-            Some(Owned::Boolean(value)) => Value::Boolean(*value),
-            Some(Owned::Integer(value)) => Value::Integer(*value),
-            Some(Owned::Float(value)) => Value::Float(*value),
-            Some(Owned::String(value)) => Value::String(value),
+            None => PropertyValue::Null,
+            Some(Owned::Opaque) => PropertyValue::Opaque,
+            Some(Owned::Boolean(value)) => PropertyValue::Boolean(*value),
+            Some(Owned::Integer(value)) => PropertyValue::Integer(*value),
+            Some(Owned::Float(value)) => PropertyValue::Float(*value),
+            Some(Owned::String(value)) => PropertyValue::String(value),
         }
     }
 }
