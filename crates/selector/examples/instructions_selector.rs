@@ -8,12 +8,12 @@
 
 use std::hint::black_box;
 
-use selector::{Properties, PropertyValue, Selector};
+use selector::{PropertySource, PropertyValue, Selector};
 
 /// A message with one property, of 16 KiB.
 struct Message(String);
 
-impl Properties for Message {
+impl PropertySource for Message {
     fn property(&self, _: &str) -> PropertyValue<'_> {
         PropertyValue::String(&self.0)
     }

@@ -5,7 +5,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use selector::{Properties, PropertyValue, Selector};
+use selector::{PropertySource, PropertyValue, Selector};
 
 const SELECTORS: [&str; 6] = [
     "TRUE",
@@ -21,7 +21,7 @@ const ROUNDS: u32 = 2_000_000;
 /// A message with three properties.
 struct Message;
 
-impl Properties for Message {
+impl PropertySource for Message {
     fn property(&self, name: &str) -> PropertyValue<'_> {
         match name {
             "a" => PropertyValue::String("x"),

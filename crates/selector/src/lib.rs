@@ -1,15 +1,15 @@
 //! Message selectors: the conditional expressions of Jakarta Messaging 3.1, section 3.8, by which a
 //! consumer says which messages it wants.
 //!
-//! Pure: text in, [`Selector`] out; a message's [`Properties`] in, yes or no out. It knows no
-//! message, no queue and no protocol, keeps no state, and its cost is bounded by [`limits`]. A
+//! Pure: text in, [`Selector`] out; a message as a [`PropertySource`] in, yes or no out. It knows
+//! no message, no queue and no protocol, keeps no state, and its cost is bounded by [`limits`]. A
 //! selector is parsed once into a short program; matching runs each step of it at most once,
 //! allocates nothing and calls itself nowhere.
 //!
 //! ```
-//! # use selector::{Properties, Selector, PropertyValue};
+//! # use selector::{PropertySource, Selector, PropertyValue};
 //! struct Order;
-//! impl Properties for Order {
+//! impl PropertySource for Order {
 //!     fn property(&self, name: &str) -> PropertyValue<'_> {
 //!         match name {
 //!             "colour" => PropertyValue::String("blue"),
@@ -48,7 +48,7 @@
 //!   such name, unless in parentheses: the author of `colour = "blue"` means a string.
 //! * `_` stands for one Unicode character. A pattern may not end with its escape character; before
 //!   any other character than `%`, `_` and itself that is taken for nothing special.
-//! * Any identifier is asked of [`Properties`], header fields among them, also those that the
+//! * Any identifier is asked of [`PropertySource`], header fields among them, also those that the
 //!   specification excludes (JMSDestination, JMSReplyTo, JMSExpiration, JMSRedelivered). A name
 //!   reserved for JMS that JMS does not define is refused, unless it is quoted. So is a comparison
 //!   of a header field with a value it never holds: `JMSPriority = 'high'`, `JMSDeliveryMode = 2`.
@@ -73,4 +73,4 @@ mod value;
 pub use error::{ParseError, Reason};
 pub use model::PropertyValue;
 pub use selector::Selector;
-pub use value::Properties;
+pub use value::PropertySource;

@@ -12,7 +12,7 @@ use model::PropertyValue;
 use crate::limits;
 use crate::operators::{self, Arithmetic, Comparison};
 use crate::pattern::Pattern;
-use crate::value::{Operand, Properties, Truth};
+use crate::value::{Operand, PropertySource, Truth};
 
 /// One step. Operands are taken off the stack, the result is put onto it. Numbers in steps are
 /// places in the tables of the [`Program`].
@@ -81,7 +81,7 @@ impl Program {
     }
 
     /// The selector's result for a message.
-    pub(crate) fn evaluate(&self, properties: &(impl Properties + ?Sized)) -> Truth {
+    pub(crate) fn evaluate(&self, properties: &(impl PropertySource + ?Sized)) -> Truth {
         if self.operands_max <= OPERANDS_USUAL {
             self.run(properties, &mut [PropertyValue::Null; OPERANDS_USUAL])
         } else {
@@ -91,7 +91,7 @@ impl Program {
 
     fn run<'v>(
         &'v self,
-        properties: &'v (impl Properties + ?Sized),
+        properties: &'v (impl PropertySource + ?Sized),
         below: &mut [PropertyValue<'v>],
     ) -> Truth {
         let mut operands = Operands { top: PropertyValue::Null, below, count: 0 };
@@ -116,7 +116,7 @@ impl Program {
     fn take<'v>(
         &'v self,
         step: Step,
-        properties: &'v (impl Properties + ?Sized),
+        properties: &'v (impl PropertySource + ?Sized),
         operands: &mut Operands<'_, 'v>,
     ) {
         match step {

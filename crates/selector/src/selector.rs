@@ -7,7 +7,7 @@ use core::hash::{Hash, Hasher};
 use crate::error::ParseError;
 use crate::parser::{self, Fields};
 use crate::program::Program;
-use crate::value::Properties;
+use crate::value::PropertySource;
 
 /// A valid message selector. Two are equal if their texts are.
 #[derive(Clone)]
@@ -36,7 +36,7 @@ impl Selector {
     }
 
     /// True if it is true of a message. An unknown result does not match.
-    pub fn matches(&self, properties: &(impl Properties + ?Sized)) -> bool {
+    pub fn matches(&self, properties: &(impl PropertySource + ?Sized)) -> bool {
         self.program.evaluate(properties) == Some(true)
     }
 

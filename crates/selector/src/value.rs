@@ -8,7 +8,7 @@ use model::PropertyValue;
 /// `PERSISTENT` and `NON_PERSISTENT`), `JMSPriority` (0 to 9), `JMSMessageID`, `JMSTimestamp`
 /// (milliseconds since 1970), `JMSCorrelationID` and `JMSType`. The same name has to give the same
 /// value throughout one match.
-pub trait Properties {
+pub trait PropertySource {
     /// The value of a property, [`PropertyValue::Null`] if there is none. Names are case-sensitive.
     fn property(&self, name: &str) -> PropertyValue<'_>;
 }

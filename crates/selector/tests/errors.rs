@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::{env, fs};
 
-use selector::{ParseError, Properties, PropertyValue, Reason, Selector, limits};
+use selector::{ParseError, PropertySource, PropertyValue, Reason, Selector, limits};
 
 const TABLE: &str = include_str!("errors.txt");
 
@@ -96,7 +96,7 @@ fn wild_run_length_is_limited() {
 /// A message without properties.
 struct Nothing;
 
-impl Properties for Nothing {
+impl PropertySource for Nothing {
     fn property(&self, _: &str) -> PropertyValue<'_> {
         PropertyValue::Null
     }

@@ -8,7 +8,7 @@ use model::{
     Death, Durability, Formats, Found, Nanos, NewMessage, Outline, Persistence, PropertyValue,
     Refusal, Subject, limits,
 };
-use selector::{Properties, Selector};
+use selector::{PropertySource, Selector};
 
 use crate::store::message::Message;
 
@@ -115,7 +115,7 @@ impl<'m> Seen<'m> {
     }
 }
 
-impl Properties for Seen<'_> {
+impl PropertySource for Seen<'_> {
     fn property(&self, name: &str) -> PropertyValue<'_> {
         let Subject { format, body, .. } = self.subject;
         let outline = self.outline.get_or_init(|| (self.formats.outline)(format, body));

@@ -1,6 +1,6 @@
 //! Properties that hold for any bytes: run by the fuzzer in `fuzz/`, and by a test.
 
-use selector::{Properties, PropertyValue, Selector};
+use selector::{PropertySource, PropertyValue, Selector};
 
 /// The first bytes choose the message, the others are the selector.
 pub(crate) fn run(bytes: &[u8]) {
@@ -39,7 +39,7 @@ struct Random<'t> {
     text: &'t str,
 }
 
-impl Properties for Random<'_> {
+impl PropertySource for Random<'_> {
     fn property(&self, name: &str) -> PropertyValue<'_> {
         let mix = |sum: u64, byte: &u8| sum.wrapping_mul(0x0100_0000_01b3) ^ u64::from(*byte);
         let number = self.seed.iter().chain(name.as_bytes()).fold(0xcbf2_9ce4_8422_2325, mix);

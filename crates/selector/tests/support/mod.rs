@@ -6,7 +6,7 @@ pub(crate) mod oracle;
 
 use std::collections::BTreeMap;
 
-use selector::{Properties, PropertyValue, Selector};
+use selector::{PropertySource, PropertyValue, Selector};
 
 /// A property as a test holds it.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +22,7 @@ pub(crate) enum Owned {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Message(pub(crate) BTreeMap<String, Owned>);
 
-impl Properties for Message {
+impl PropertySource for Message {
     fn property(&self, name: &str) -> PropertyValue<'_> {
         match self.0.get(name) {
             None => PropertyValue::Null,
