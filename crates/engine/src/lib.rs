@@ -109,9 +109,9 @@ pub use log::effects::{Effects, FrameEnd, Freed, Grown};
 pub use log::usage::Logged;
 pub use model::{DeadLetters, QueueBounds, QueuePolicy, ReleaseOrder, WhenFull};
 pub use records::{
-    Copies, DeadView, DeadlineView, Envelope, ExpiredList, FieldValue, MessageCounters,
-    OwnPolicyView, Place, RecordError, RecordView, SendIdView, Standing, StoredState,
-    SubscriptionView, ValueView, describe,
+    Copies, DeadView, DeadlineView, ExpiredList, FieldValue, MessageCounters, OwnPolicyView, Place,
+    RecordError, RecordView, SendIdView, Standing, StoredEnvelope, StoredState, SubscriptionView,
+    ValueView, describe,
 };
 pub use recovery::salvage::{LostMessage, Salvage, SalvageReport};
 pub use recovery::snapshot::SnapshotCursor;

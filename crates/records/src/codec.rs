@@ -63,7 +63,7 @@ use crate::extension::Extension;
 use crate::key_records::{DeadlineView, ValueView};
 use crate::policy_record::OwnPolicyView;
 use crate::record::{
-    Envelope, MessageCounters, Place, RecordError, RecordView, Standing, StoredState,
+    MessageCounters, Place, RecordError, RecordView, Standing, StoredEnvelope, StoredState,
 };
 use crate::registration::SubscriptionView;
 use crate::send_id_record::SendIdView;
@@ -270,7 +270,7 @@ fn decode<'a>(reader: &mut Reader<'a>) -> Result<RecordView<'a>, RecordError> {
 ///
 /// # Panics
 /// When the message is kept in memory only: it has no record.
-pub fn put_envelope(out: &mut Vec<u8>, envelope: &Envelope<'_>) {
+pub fn put_envelope(out: &mut Vec<u8>, envelope: &StoredEnvelope<'_>) {
     assert!(envelope.durability != Durability::None, "what memory keeps has no record");
     let is_plain = Extension::is_empty_of(envelope);
     put_standing(out, envelope.durability, envelope.message, &envelope.standing, !is_plain);
@@ -289,11 +289,11 @@ pub fn put_envelope(out: &mut Vec<u8>, envelope: &Envelope<'_>) {
 ///
 /// # Errors
 /// The bytes are not one.
-pub fn decode_envelope(bytes: &[u8]) -> Result<Envelope<'_>, RecordError> {
+pub fn decode_envelope(bytes: &[u8]) -> Result<StoredEnvelope<'_>, RecordError> {
     envelope(&mut Reader::new(bytes))
 }
 
-pub(crate) fn envelope<'a>(reader: &mut Reader<'a>) -> Result<Envelope<'a>, RecordError> {
+pub(crate) fn envelope<'a>(reader: &mut Reader<'a>) -> Result<StoredEnvelope<'a>, RecordError> {
     let Head { durability, message, mut standing, extended } = standing(reader)?;
     if durability == Durability::None {
         return Err(RecordError::Invalid("durability"));
@@ -312,7 +312,7 @@ pub(crate) fn envelope<'a>(reader: &mut Reader<'a>) -> Result<Envelope<'a>, Reco
         return Err(RecordError::Invalid("extension"));
     }
     let (format, group) = (extension.format, extension.group);
-    Ok(Envelope { message, place, durability, created, lease, format, group, standing })
+    Ok(StoredEnvelope { message, place, durability, created, lease, format, group, standing })
 }
 
 /// The beginning of STANDING.

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::codec::{envelope, put_envelope};
-use crate::record::{Envelope, RecordError};
+use crate::record::{RecordError, StoredEnvelope};
 use crate::wire::{Reader, put_varint};
 
 /// The envelopes of a Shared record, as its bytes have them. Their messages ascend.
@@ -39,10 +39,10 @@ impl<'a> Copies<'a> {
     }
 
     /// Each, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = Envelope<'a>> + use<'a> {
+    pub fn iter(&self) -> impl Iterator<Item = StoredEnvelope<'a>> + use<'a> {
         let (mut reader, group) = (Reader::new(self.bytes), self.first);
         let all = (0..self.count).map_while(move |_| envelope(&mut reader).ok());
-        all.map(move |envelope| Envelope { group, ..envelope })
+        all.map(move |envelope| StoredEnvelope { group, ..envelope })
     }
 
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
@@ -76,13 +76,13 @@ impl CopiesDraft {
     ///
     /// # Panics
     /// When its number is less than that of the first.
-    pub fn push(&mut self, envelope: &Envelope<'_>) {
+    pub fn push(&mut self, envelope: &StoredEnvelope<'_>) {
         if self.count == 0 {
             self.first = envelope.message.0;
         }
         assert!(envelope.message.0 >= self.first, "copies ascend");
         self.count += 1;
-        put_envelope(&mut self.bytes, &Envelope { group: 0, ..*envelope });
+        put_envelope(&mut self.bytes, &StoredEnvelope { group: 0, ..*envelope });
     }
 
     /// Bytes of all envelopes so far.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use model::{DeadReason, Format, Nanos};
 
 use crate::codec::{number, text};
-use crate::record::{DeadView, Envelope, Place, RecordError, Standing};
+use crate::record::{DeadView, Place, RecordError, Standing, StoredEnvelope};
 use crate::wire::{Reader, put_bytes, put_varint};
 
 /// All fields that may follow; a missing one has its default.
@@ -21,7 +21,7 @@ pub(crate) struct Extension<'a> {
 }
 
 impl<'a> Extension<'a> {
-    pub(crate) fn of_envelope(envelope: &Envelope<'a>) -> Self {
+    pub(crate) fn of_envelope(envelope: &StoredEnvelope<'a>) -> Self {
         let subscription = match envelope.place {
             Place::Queue(_) => None,
             Place::Subscription(number) => Some(number),
@@ -45,7 +45,7 @@ impl<'a> Extension<'a> {
     }
 
     /// True if that of an envelope is, without making it: of most it is.
-    pub(crate) fn is_empty_of(envelope: &Envelope<'_>) -> bool {
+    pub(crate) fn is_empty_of(envelope: &StoredEnvelope<'_>) -> bool {
         let Standing { counters, expires, dead, .. } = &envelope.standing;
         let stands_plainly = counters.failed == 0 && expires.is_none() && dead.is_none();
         let is_named = matches!(envelope.place, Place::Queue(_));

@@ -24,8 +24,8 @@ pub use copies::{Copies, CopiesDraft};
 pub use key_records::{DeadlineView, ExpiredList, ValueView};
 pub use policy_record::OwnPolicyView;
 pub use record::{
-    DeadView, Envelope, FieldValue, MessageCounters, Place, RecordError, RecordView, Standing,
-    StoredState,
+    DeadView, FieldValue, MessageCounters, Place, RecordError, RecordView, Standing,
+    StoredEnvelope, StoredState,
 };
 pub use registration::SubscriptionView;
 pub use send_id_record::SendIdView;

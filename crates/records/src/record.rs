@@ -95,7 +95,7 @@ pub struct Standing<'a> {
 
 /// All about a message but its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Envelope<'a> {
+pub struct StoredEnvelope<'a> {
     /// Which.
     pub message: MessageId,
     /// Its place.
@@ -121,7 +121,7 @@ pub enum RecordView<'a> {
     /// In a frame: a message was stored, or is stored anew by compaction.
     Message {
         /// All but the body.
-        envelope: Envelope<'a>,
+        envelope: StoredEnvelope<'a>,
         /// The body.
         body: &'a [u8],
     },
@@ -192,7 +192,7 @@ pub enum RecordView<'a> {
     /// In a snapshot: a message with its body in the log.
     Located {
         /// All but the body.
-        envelope: Envelope<'a>,
+        envelope: StoredEnvelope<'a>,
         /// The frame with its Message or Shared record.
         location: Lsn,
         /// The size of that record.
@@ -318,7 +318,7 @@ impl fmt::Display for FieldValue<'_> {
 
 const BODY_BYTES_SHOWN: usize = 32;
 
-impl Envelope<'_> {
+impl StoredEnvelope<'_> {
     fn fields(&self, each: &mut impl FnMut(&'static str, FieldValue<'_>)) {
         each("message", FieldValue::Number(self.message.0));
         self.standing.fields(each);

@@ -7,9 +7,9 @@ use model::{
     RuleKey, StorePolicy, Thousandths, WhenFull, limits,
 };
 use records::{
-    CHANGED_BYTES_MAX, DeadView, DeadlineView, Envelope, ExpiredList, MessageCounters,
-    OwnPolicyView, Place, RecordError, RecordView, Records, SendIdView, Standing, StoredState,
-    ValueView, describe, encode,
+    CHANGED_BYTES_MAX, DeadView, DeadlineView, ExpiredList, MessageCounters, OwnPolicyView, Place,
+    RecordError, RecordView, Records, SendIdView, Standing, StoredEnvelope, StoredState, ValueView,
+    describe, encode,
 };
 use testkit::Rng;
 
@@ -40,7 +40,8 @@ fn small_put_is_compact() {
     let mut bytes = Vec::new();
     let standing =
         Standing { counters: MessageCounters::default(), ..standing(StoredState::Ready, 1000) };
-    let envelope = Envelope { message: MessageId(1000), standing, ..envelope("default", standing) };
+    let envelope =
+        StoredEnvelope { message: MessageId(1000), standing, ..envelope("default", standing) };
     encode(&RecordView::Message { envelope, body: &[b'x'; 100] }, &mut bytes);
     assert_eq!(bytes.len(), 130);
 }
@@ -63,7 +64,7 @@ fn bytes_are_as_the_table_says() {
         expires: None,
         dead: None,
     };
-    let envelope = Envelope {
+    let envelope = StoredEnvelope {
         message: MessageId(7),
         place: Place::Queue("q"),
         format: Format::RAW,
@@ -389,7 +390,7 @@ fn samples_of(number: u64) -> [RecordView<'static>; 5] {
     let state = StoredState::Buried { order: 10 + number };
     let standing = standing(state, 20 + number as i64);
     let message = MessageId(number);
-    let envelope = Envelope { message, ..envelope("mail", standing) };
+    let envelope = StoredEnvelope { message, ..envelope("mail", standing) };
     [
         RecordView::Message { envelope, body: b"body" },
         RecordView::Changed { message, standing, moved: None },
@@ -469,9 +470,9 @@ fn deadline(of_value: bool, at: Option<u64>, over: Option<u64>) -> RecordView<'s
 }
 
 /// All that may be in an envelope's extension.
-fn extended_envelope() -> Envelope<'static> {
+fn extended_envelope() -> StoredEnvelope<'static> {
     let place = Place::Subscription(3);
-    Envelope { place, format: Format(2), group: 6, ..envelope("", dead_standing()) }
+    StoredEnvelope { place, format: Format(2), group: 6, ..envelope("", dead_standing()) }
 }
 
 fn dead_standing() -> Standing<'static> {
@@ -489,8 +490,8 @@ fn standing(state: StoredState, order: i64) -> Standing<'static> {
     Standing { priority: 300, delay: Nanos(1), state, order, counters, expires: None, dead: None }
 }
 
-fn envelope(queue: &'static str, standing: Standing<'static>) -> Envelope<'static> {
-    Envelope {
+fn envelope(queue: &'static str, standing: Standing<'static>) -> StoredEnvelope<'static> {
+    StoredEnvelope {
         message: MessageId(7),
         place: Place::Queue(queue),
         format: Format::RAW,

@@ -340,8 +340,10 @@ impl Engine {
             Target::Queue(slot) => self.store.queues.at(slot).name.as_str().len(),
             Target::Topic(slot) => self.directory.topics.at(slot).name.as_str().len(),
         };
-        let record =
-            RecordView::Message { envelope: crate::Envelope { place, ..envelope }, body: &[] };
+        let record = RecordView::Message {
+            envelope: crate::StoredEnvelope { place, ..envelope },
+            body: &[],
+        };
         let mut bytes = Vec::with_capacity(ENVELOPE_BYTES_USUAL);
         encode(&record, &mut bytes);
         Put {

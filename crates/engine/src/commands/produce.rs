@@ -9,7 +9,7 @@ use model::{
     DependsOn, Destination, Durability, LinkId, Matching, MessageId, Nanos, NewMessage, QueueName,
     Refusal, Reply, TransactionId, limits,
 };
-use records::{CopiesDraft, Envelope, RecordError, RecordView, SendIdView, place_of};
+use records::{CopiesDraft, RecordError, RecordView, SendIdView, StoredEnvelope, place_of};
 
 use crate::Effects;
 use crate::bodies::Stored;
@@ -313,7 +313,7 @@ impl Engine {
         for (&slot, number) in slots.iter().zip(first..) {
             let place = self.store.queues.at(slot).place();
             let id = MessageId(number);
-            copies.push(&Envelope { place, ..self.store.envelope_of_new(id, level, new) });
+            copies.push(&StoredEnvelope { place, ..self.store.envelope_of_new(id, level, new) });
         }
         let record = RecordView::Shared { copies: copies.copies(), body: &new.body };
         let placed = self.log.store_beside(&record, beside_bytes, level, effects)?;

@@ -7,7 +7,7 @@ use core::ops::Bound;
 
 use model::{Durability, Lsn, Matching, MessageGroup, MessageId, QueueName, Subscription};
 use records::{
-    Copies, DeadlineView, Envelope, Link, Place, RecordError, RecordView, Records, Standing,
+    Copies, DeadlineView, Link, Place, RecordError, RecordView, Records, Standing, StoredEnvelope,
     StoredState, SubscriptionView, ValueView, encode, place_of, queue_name,
 };
 use selector::Selector;
@@ -215,7 +215,7 @@ impl Engine {
     /// Takes in a message, or anew one that is known: compaction states messages again.
     fn recover(
         &mut self,
-        envelope: &Envelope<'_>,
+        envelope: &StoredEnvelope<'_>,
         placed: Placed,
         body: Option<Stored>,
         message_group: Option<MessageGroup>,

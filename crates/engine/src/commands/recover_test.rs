@@ -101,7 +101,7 @@ fn place_is_taken_once() {
     let first = Standing { order: 2, ..standing(1) };
     let first = RecordView::Changed { message: MessageId(1), standing: first, moved: None };
     let second = Standing { order: 3, ..standing(2) };
-    let second = Envelope { standing: second, ..envelope(2) };
+    let second = StoredEnvelope { standing: second, ..envelope(2) };
     let second = RecordView::Message { envelope: second, body: b"" };
     let frame = bytes(&[message(1, b""), first, second]);
     assert_eq!(empty().replay(Lsn(1), &frame, false), Err(RecordError::DuplicateOrder(2)));
@@ -138,8 +138,8 @@ fn deleted(number: u64) -> RecordView<'static> {
     RecordView::Deleted { message: MessageId(number) }
 }
 
-fn envelope(number: u64) -> Envelope<'static> {
-    Envelope {
+fn envelope(number: u64) -> StoredEnvelope<'static> {
+    StoredEnvelope {
         message: MessageId(number),
         place: Place::Queue("mail"),
         format: Format::RAW,

@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 
 use model::{Durability, Lsn, MessageId};
-use records::{CopiesDraft, Envelope, RecordView};
+use records::{CopiesDraft, RecordView, StoredEnvelope};
 
 use crate::bodies::{Bodies, Group, Stored};
 use crate::log::{FrameWriter, Placed};
@@ -47,7 +47,7 @@ impl Bodies {
     ) -> Placed {
         // Not `message`: the log is borrowed beside it.
         let message = store.messages.get(id.0).expect("invariant: what is restated lives");
-        let envelope = Envelope { group: 0, ..store.queues.envelope_of(id, message) };
+        let envelope = StoredEnvelope { group: 0, ..store.queues.envelope_of(id, message) };
         let record = RecordView::Message { envelope, body };
         let placed = log.append(&record, message.durability, effects);
         self.move_records(&[id], 0, placed, store, effects);

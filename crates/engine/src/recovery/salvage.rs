@@ -24,9 +24,9 @@ use core::mem;
 
 use model::{Durability, Format, LiveRecords, Lsn, MessageId, Nanos};
 use records::{
-    CopiesDraft, DeadlineView, Envelope, Link, MessageCounters, Place, RecordError, RecordView,
-    Records, Standing, StoredState, SubscriptionView, ValueView, decode_envelope, encode, place_of,
-    put_envelope,
+    CopiesDraft, DeadlineView, Link, MessageCounters, Place, RecordError, RecordView, Records,
+    Standing, StoredEnvelope, StoredState, SubscriptionView, ValueView, decode_envelope, encode,
+    place_of, put_envelope,
 };
 
 /// The state in the making: see the module.
@@ -122,13 +122,13 @@ struct Held {
 }
 
 impl Held {
-    fn new(location: Lsn, envelope: &Envelope<'_>) -> Self {
+    fn new(location: Lsn, envelope: &StoredEnvelope<'_>) -> Self {
         let mut bytes = Vec::new();
-        put_envelope(&mut bytes, &Envelope { group: 0, ..*envelope });
+        put_envelope(&mut bytes, &StoredEnvelope { group: 0, ..*envelope });
         Self { location, envelope: bytes.into(), written: false }
     }
 
-    fn envelope(&self) -> Envelope<'_> {
+    fn envelope(&self) -> StoredEnvelope<'_> {
         decode_envelope(&self.envelope).expect("invariant: it was encoded here")
     }
 }
@@ -266,7 +266,7 @@ impl Salvage {
             if held.written {
                 continue;
             }
-            let Envelope { place, created, .. } = held.envelope();
+            let StoredEnvelope { place, created, .. } = held.envelope();
             let place = match place {
                 Place::Queue(name) => name.to_string(),
                 Place::Subscription(number) => format!("subscription {number}"),
@@ -442,14 +442,14 @@ impl State {
         }
     }
 
-    fn store(&mut self, envelope: &Envelope<'_>, location: Lsn) {
+    fn store(&mut self, envelope: &StoredEnvelope<'_>, location: Lsn) {
         self.latest = self.latest.max(envelope.created);
         self.hold(envelope.message.0, Held::new(location, envelope));
     }
 
     fn hold(&mut self, number: u64, held: Held) {
         self.delete(number);
-        let Envelope { place, standing, .. } = held.envelope();
+        let StoredEnvelope { place, standing, .. } = held.envelope();
         let largest = number.max(u64::try_from(standing.order).unwrap_or(0));
         self.next_message = self.next_message.max(largest + 1);
         let from = standing.dead.and_then(|dead| dead.subscription).unwrap_or(0);
@@ -475,7 +475,7 @@ impl State {
     fn move_to(&mut self, number: u64, queue: &str) {
         if let Some(held) = self.messages.get_mut(&number) {
             let place = Place::Queue(queue);
-            *held = Held::new(held.location, &Envelope { place, ..held.envelope() });
+            *held = Held::new(held.location, &StoredEnvelope { place, ..held.envelope() });
         }
     }
 
@@ -489,7 +489,7 @@ impl State {
         };
         let order = place_of(MessageId(number));
         let standing = Standing { order, state, ..old.standing };
-        *held = Held::new(held.location, &Envelope { standing, ..old });
+        *held = Held::new(held.location, &StoredEnvelope { standing, ..old });
     }
 
     fn change(&mut self, message: MessageId, standing: Standing<'_>, moved: Option<Place<'_>>) {
@@ -499,7 +499,7 @@ impl State {
         };
         let old = held.envelope();
         let place = moved.unwrap_or(old.place);
-        let changed = Held::new(held.location, &Envelope { place, standing, ..old });
+        let changed = Held::new(held.location, &StoredEnvelope { place, standing, ..old });
         self.hold(message.0, changed);
     }
 
@@ -522,7 +522,7 @@ impl State {
     }
 
     /// The envelope of a message with its body in that frame; it is written from now on.
-    fn written(&mut self, message: MessageId, lsn: Lsn) -> Option<Envelope<'_>> {
+    fn written(&mut self, message: MessageId, lsn: Lsn) -> Option<StoredEnvelope<'_>> {
         let held = self.messages.get_mut(&message.0);
         let held = held.filter(|held| held.location == lsn && !held.written)?;
         held.written = true;
@@ -558,7 +558,7 @@ impl State {
             expires: None,
             dead: None,
         };
-        let envelope = Envelope {
+        let envelope = StoredEnvelope {
             message,
             place: Place::Queue(SALVAGED),
             durability: Durability::Written,

@@ -8,7 +8,9 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use model::{Durability, LinkId, MessageId, Nanos, NewMessage};
-use records::{Envelope, MessageCounters, Place, RecordView, Standing, StoredState, place_of};
+use records::{
+    MessageCounters, Place, RecordView, Standing, StoredEnvelope, StoredState, place_of,
+};
 
 use crate::Effects;
 use crate::bodies::Stored;
@@ -58,7 +60,7 @@ impl MessageStore {
         let level = if queue.is_memory_only() { Durability::None } else { asked };
         let id = MessageId(self.next.message);
         let mut envelope =
-            Envelope { place: queue.place(), ..self.envelope_of_new(id, level, new) };
+            StoredEnvelope { place: queue.place(), ..self.envelope_of_new(id, level, new) };
         envelope.standing.order = spot.order.unwrap_or(envelope.standing.order);
         let mut message = Message::new(&envelope, slot, Stored::Here(Arc::clone(&new.body)));
         message.set_message_group(new.group);
@@ -76,8 +78,8 @@ impl MessageStore {
         id: MessageId,
         durability: Durability,
         new: &NewMessage,
-    ) -> Envelope<'static> {
-        Envelope {
+    ) -> StoredEnvelope<'static> {
+        StoredEnvelope {
             message: id,
             place: Place::Queue(""),
             durability,

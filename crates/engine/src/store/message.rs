@@ -25,7 +25,7 @@ use model::{
     DeadReason, DependsOn, Durability, Format, Lsn, MessageGroup, MessageId, MessageState, Nanos,
     QueueName,
 };
-use records::{DeadView, Envelope, MessageCounters, Place, Standing, StoredState, place_of};
+use records::{DeadView, MessageCounters, Place, Standing, StoredEnvelope, StoredState, place_of};
 
 use crate::bodies::{BodyOwner, BodyRef, Stored};
 use crate::ids::{QueueSlot, SessionSlot};
@@ -119,7 +119,7 @@ pub(crate) struct History {
     pub(crate) failed: u32,
     expires: Option<Nanos>,
     pub(crate) dead: Option<Box<Dead>>,
-    /// See [`Envelope::group`].
+    /// See [`StoredEnvelope::group`].
     group: u64,
     /// The topic that it was published to, where its subscription is of a pattern.
     pub(crate) topic: Option<QueueName>,
@@ -148,7 +148,7 @@ pub(crate) struct Dead {
 
 impl Message {
     /// A message as a record describes it, not yet in the log.
-    pub(crate) fn new(envelope: &Envelope<'_>, queue: QueueSlot, body: Stored) -> Self {
+    pub(crate) fn new(envelope: &StoredEnvelope<'_>, queue: QueueSlot, body: Stored) -> Self {
         let mut message = Self {
             body,
             created: envelope.created,
@@ -425,7 +425,7 @@ impl Message {
         self.history.as_ref()?.dead.as_deref()
     }
 
-    /// See [`Envelope::group`].
+    /// See [`StoredEnvelope::group`].
     pub(crate) fn group(&self) -> u64 {
         self.history.as_ref().map_or(0, |history| history.group)
     }
@@ -475,8 +475,8 @@ impl Message {
         }
     }
 
-    pub(crate) fn envelope<'a>(&'a self, id: MessageId, place: Place<'a>) -> Envelope<'a> {
-        Envelope {
+    pub(crate) fn envelope<'a>(&'a self, id: MessageId, place: Place<'a>) -> StoredEnvelope<'a> {
+        StoredEnvelope {
             message: id,
             place,
             format: self.format,

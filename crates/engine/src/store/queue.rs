@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use core::ops::Bound;
 
 use model::{MessageId, Nanos, QueueName, QueuePolicy, Refusal, limits};
-use records::{Envelope, ExpiredList, Place, RecordView};
+use records::{ExpiredList, Place, RecordView, StoredEnvelope};
 
 use crate::admission::{Drain, WaitList};
 use crate::bodies::ResidentBodies;
@@ -455,7 +455,11 @@ impl Queues {
     }
 
     /// All about a message but its body.
-    pub(crate) fn envelope_of<'a>(&'a self, id: MessageId, message: &'a Message) -> Envelope<'a> {
+    pub(crate) fn envelope_of<'a>(
+        &'a self,
+        id: MessageId,
+        message: &'a Message,
+    ) -> StoredEnvelope<'a> {
         message.envelope(id, self.at(message.queue).place())
     }
 
