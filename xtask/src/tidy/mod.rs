@@ -7,6 +7,7 @@ mod links;
 mod pages;
 mod parts;
 mod retired;
+mod type_names;
 pub(crate) mod words;
 
 use crate::house::House;
@@ -26,7 +27,7 @@ pub(crate) struct Finding {
 /// A rule: its name and its check.
 type Rule = (&'static str, fn(&House) -> Vec<Finding>);
 
-const RULES: [Rule; 14] = [
+const RULES: [Rule; 15] = [
     ("crates import only whom they may", edges::check),
     ("engine, journal and broker use no protocol's words", words::protocol_words),
     ("the journal uses no words of queues", words::queue_words),
@@ -35,6 +36,7 @@ const RULES: [Rule; 14] = [
     ("leftovers name an issue", words::leftovers),
     ("parts of the engine do not know the engine", parts::check),
     ("retired names stay away", retired::check),
+    ("a public type's name occurs in one product crate", type_names::check),
     ("lines are at most 100 columns", layout::columns),
     ("lines of pages are at most 120 columns", pages::columns),
     ("lines end without spaces, files with a line end", layout::line_ends),

@@ -94,6 +94,35 @@ fn retired_names_in_code_are_found() {
 }
 
 #[test]
+fn doubled_type_names_are_found() {
+    let file = |path: &str, text: &str| TextFile { path: path.to_owned(), text: text.to_owned() };
+    let files = vec![
+        file("crates/disk/src/a.rs", "pub enum Place {}\npub struct Session;\n"),
+        file("crates/disk/src/b_test.rs", "pub struct Part;\n"),
+        file("crates/model/src/a.rs", "\npub struct Place<'p>(&'p str);\npub trait Part {}\n"),
+        file("crates/model/tests/a.rs", "pub struct Place;\n"),
+        file("crates/resp/src/a.rs", "pub struct Session {}\npub(crate) struct Place;\n"),
+        file("crates/sim/src/a.rs", "pub struct Part;\n"),
+    ];
+    let house = House { root: std::env::temp_dir(), files };
+    let found = type_names::check(&house).into_iter().map(|it| (it.path, it.line, it.what));
+    let expected = [("disk", 1, "model"), ("model", 2, "disk")].map(|(path, line, other)| {
+        let what = format!("Place is a public type of {other} too");
+        (format!("crates/{path}/src/a.rs"), line, what)
+    });
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn exceptions_of_type_names_are_needed() {
+    let house = House::read().expect("a git checkout");
+    let doubles = type_names::doubles(&house);
+    for (name, reason) in type_names::EXCEPTIONS {
+        assert!(doubles.contains_key(name), "{name} is no double any more: {reason}");
+    }
+}
+
+#[test]
 fn leftovers_without_an_issue_are_found() {
     let text = concat!("// TO", "DO later\n// TO", "DO(#7): later\n");
     assert_eq!(lines(words::leftovers, "crates/x/src/x.rs", text), [1]);
