@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use server::{Listening, Log, Server, ServiceManager, signals};
+use server::{Listening, Logger, Server, ServiceManager, signals};
 
 use crate::cli::Serve;
 use crate::exit::Error;
@@ -23,11 +23,11 @@ fn serve_until_end(serve: Serve) -> Result<(), Error> {
     let config = settings::config(serve)?;
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for complaint in variables::complaints(names) {
-        Log::Stderr.line(format_args!("{complaint}"));
+        Logger::Stderr.line(format_args!("{complaint}"));
     }
     allocator::keep_within(config.memory_bytes());
     let remote = Arc::new(OnceLock::new());
-    let manager = Arc::new(ServiceManager::from_environment(Log::Stderr));
+    let manager = Arc::new(ServiceManager::from_environment(Logger::Stderr));
     signals.obey(Arc::clone(&remote), Arc::clone(&manager)).map_err(deaf)?;
     let running = Server::start(config).map_err(Error::Start)?;
     remote.get_or_init(|| running.remote());
@@ -40,7 +40,7 @@ fn serve_until_end(serve: Serve) -> Result<(), Error> {
         manager.stopping(&failure.to_string());
         Error::Failed(failure)
     })?;
-    Log::Stderr.line(format_args!("stopped"));
+    Logger::Stderr.line(format_args!("stopped"));
     Ok(())
 }
 
@@ -90,6 +90,6 @@ fn announce(listeners: &[Listening]) {
         .and_then(|()| writeln!(stdout, "ready"))
         .and_then(|()| stdout.flush());
     if let Err(error) = lines {
-        Log::Stderr.line(format_args!("cannot tell that it is ready: {error}"));
+        Logger::Stderr.line(format_args!("cannot tell that it is ready: {error}"));
     }
 }

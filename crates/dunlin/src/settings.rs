@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use model::RuleKey;
 use serde::Deserialize;
-use server::{Config, Limits, Log, Protocol, threads_default};
+use server::{Config, Limits, Logger, Protocol, threads_default};
 
 use crate::cli::{Limit, Policy, Serve, Tuning};
 use crate::exit::Error;
@@ -49,7 +49,7 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
             http_idle: limit(tuning.http_idle_timeout, limits.http_idle),
             ..limits
         },
-        log: Log::Stderr,
+        log: Logger::Stderr,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::hub::Hub;
-use crate::{Config, Log};
+use crate::{Config, Logger};
 
 /// A hub with a journal that only the test writes and keeps, and its directory.
 pub(crate) fn journal_hub(test: &str) -> (PathBuf, Hub) {
@@ -28,7 +28,7 @@ pub(crate) fn fresh_hub(test: &str, memory_limit: Option<u64>) -> (PathBuf, Hub)
 /// The configuration of a server with a directory of this test's own.
 pub(crate) fn config(test: &str, memory_limit: Option<u64>) -> Config {
     let data = std::env::temp_dir().join(format!("dunlin-{}-{test}", std::process::id()));
-    let (threads, log, listen) = (1, Log::Quiet, Vec::new());
+    let (threads, log, listen) = (1, Logger::Quiet, Vec::new());
     Config { data, threads, log, listen, memory_limit, ..Config::default() }
 }
 

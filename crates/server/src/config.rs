@@ -10,7 +10,7 @@ use http_api::AllowedHost;
 use model::{QueueName, StorePolicy};
 use resp::Side;
 
-use crate::Log;
+use crate::Logger;
 use crate::address::Listen;
 
 /// Everything that an operator chooses.
@@ -56,7 +56,7 @@ pub struct Config {
     /// The machine's clock is right, though it is far ahead of the journal.
     pub accept_clock: bool,
     /// The sink of log lines.
-    pub log: Log,
+    pub log: Logger,
 }
 
 impl Default for Config {
@@ -80,7 +80,7 @@ impl Default for Config {
             list_head: Side::default(),
             limits: Limits::default(),
             accept_clock: false,
-            log: Log::Stderr,
+            log: Logger::Stderr,
         }
     }
 }

@@ -85,10 +85,10 @@ mod tests {
     use model::StorePolicy;
 
     use super::*;
-    use crate::Log;
+    use crate::Logger;
 
     fn config(connections: usize) -> Config {
-        let mut config = Config { threads: 2, log: Log::Quiet, ..Config::default() };
+        let mut config = Config { threads: 2, log: Logger::Quiet, ..Config::default() };
         config.limits.connections = connections;
         config
     }

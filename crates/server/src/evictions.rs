@@ -2,7 +2,7 @@
 
 use model::{DeadLetterStatistics, Nanos};
 
-use crate::log::Log;
+use crate::log::Logger;
 
 /// The counts that the log has reported.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub(crate) struct Evictions {
 
 impl Evictions {
     /// Logs it when it begins, and once a minute while it goes on.
-    pub(crate) fn tell(&mut self, log: Log, now: Nanos, counts: DeadLetterStatistics) {
+    pub(crate) fn tell(&mut self, log: Logger, now: Nanos, counts: DeadLetterStatistics) {
         let DeadLetterStatistics { evicted_total, evicted_durable_total, .. } = counts;
         let is_due = self.told_at.is_none_or(|at| now.since(at) >= PERIOD);
         if evicted_total == self.told || !is_due {
@@ -42,7 +42,7 @@ mod tests {
         let at = |evicted_total| DeadLetterStatistics { evicted_total, ..Default::default() };
         let mut told = Vec::new();
         for (secs, total) in [(1, 0), (2, 1), (30, 2), (61, 3), (62, 4), (70, 4), (200, 4)] {
-            evictions.tell(Log::Quiet, Nanos::from_secs(secs), at(total));
+            evictions.tell(Logger::Quiet, Nanos::from_secs(secs), at(total));
             told.push(evictions.told);
         }
         assert_eq!(told, [0, 1, 1, 1, 4, 4, 4]);

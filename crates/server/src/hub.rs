@@ -25,7 +25,7 @@ use crate::log::Complaint;
 use crate::mailbox::Mailbox;
 use crate::memory::receives_max;
 use crate::wrong_protocol::Advice;
-use crate::{Failure, Log};
+use crate::{Failure, Logger};
 
 /// The state that all threads share.
 pub(crate) struct Hub {
@@ -69,7 +69,7 @@ pub(crate) struct Hub {
     pub(crate) wall_clock: WallClock,
     pub(crate) limits: Limits,
     memory_limit: u64,
-    pub(crate) log: Log,
+    pub(crate) log: Logger,
     /// The complaint that clients speak the wrong protocol.
     wrong_protocols: Mutex<Complaint>,
     /// The complaint that connections are refused.
@@ -89,7 +89,7 @@ pub(crate) struct Parts {
     pub(crate) limits: Limits,
     /// Bytes that everything together may take.
     pub(crate) memory_limit: u64,
-    pub(crate) log: Log,
+    pub(crate) log: Logger,
 }
 
 /// How far a server's life has come. Ordered.

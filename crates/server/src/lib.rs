@@ -55,7 +55,7 @@ pub use config::{Config, Limits, Protocol, THREADS_MAX, threads_default};
 pub use counters::{Counters, Latencies};
 pub use error::{Failure, StartError};
 pub use http_api::AllowedHost;
-pub use log::Log;
+pub use log::Logger;
 pub use memory::MEMORY_LIMIT_MIN;
 pub use resp::Side;
 pub use server::{Remote, Running, Server};

@@ -16,7 +16,7 @@ use crate::clock::Clock;
 
 /// The sink of lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Log {
+pub enum Logger {
     /// To standard error.
     #[default]
     Stderr,
@@ -24,7 +24,7 @@ pub enum Log {
     Quiet,
 }
 
-impl Log {
+impl Logger {
     /// Writes one line, or drops it if that would have to wait.
     pub fn line(self, text: fmt::Arguments<'_>) {
         if self == Self::Stderr {
@@ -42,7 +42,7 @@ pub(crate) struct Complaint {
 }
 
 impl Complaint {
-    pub(crate) fn line(&mut self, log: Log, now: Nanos, text: fmt::Arguments<'_>) {
+    pub(crate) fn line(&mut self, log: Logger, now: Nanos, text: fmt::Arguments<'_>) {
         if self.logged_at.is_some_and(|at| now.since(at) < Nanos::SECOND) {
             self.left_out += 1;
             return;

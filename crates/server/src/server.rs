@@ -31,7 +31,7 @@ use crate::mailbox::Mailbox;
 use crate::memory::{self, MemoryShares};
 use crate::peer::ProtocolState;
 use crate::reactor::Reactor;
-use crate::{Failure, Log, StartError};
+use crate::{Failure, Logger, StartError};
 
 /// A broker behind sockets.
 #[derive(Debug)]
@@ -381,7 +381,7 @@ fn check_clock(config: &Config, broker: &Broker<File>, now: Nanos) -> Result<(),
 const CLOCK_AHEAD_MAX: Nanos = Nanos::from_secs(7 * 86_400);
 
 /// Says that the wall's clock was set back since the log was written, or was wrong then.
-fn tell_clock(log: Log, clock: &Clock) {
+fn tell_clock(log: Logger, clock: &Clock) {
     if clock.ahead() > Nanos::SECOND {
         log.line(format_args!(
             "the journal remembers a time {} s ahead of this machine's clock: time goes on from \

@@ -10,23 +10,23 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::{Log, Remote};
+use crate::{Logger, Remote};
 
 /// The process that started this one, if it wants notices.
 #[derive(Debug)]
 pub struct ServiceManager {
     socket: Option<(UnixDatagram, SocketAddr)>,
-    log: Log,
+    log: Logger,
 }
 
 impl ServiceManager {
     /// The one that the environment names (`NOTIFY_SOCKET`), or none.
     #[must_use]
-    pub fn from_environment(log: Log) -> Self {
+    pub fn from_environment(log: Logger) -> Self {
         Self::at(std::env::var_os("NOTIFY_SOCKET"), log)
     }
 
-    fn at(name: Option<OsString>, log: Log) -> Self {
+    fn at(name: Option<OsString>, log: Logger) -> Self {
         let name = name.filter(|name| !name.is_empty());
         let socket = name.and_then(|name| match open(&name) {
             Ok(socket) => Some(socket),
@@ -136,7 +136,7 @@ mod tests {
             (UnixDatagram::bind(&path).unwrap(), path.clone().into_os_string()),
             (UnixDatagram::bind_addr(&named).unwrap(), format!("@{name}").into()),
         ] {
-            let manager = ServiceManager::at(Some(at), Log::Quiet);
+            let manager = ServiceManager::at(Some(at), Logger::Quiet);
             manager.ready();
             assert!(heard(&listening).starts_with("READY=1\n"));
             manager.reload(|| {});
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn absent_managers_cost_nothing() {
         for name in [None, Some(""), Some("vsock:2:1"), Some("/no/such/socket")] {
-            ServiceManager::at(name.map(OsString::from), Log::Quiet).ready();
+            ServiceManager::at(name.map(OsString::from), Logger::Quiet).ready();
         }
     }
 

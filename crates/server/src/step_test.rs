@@ -21,7 +21,7 @@ use crate::connection_permits::{Exit, Origin};
 use crate::events::EventSet;
 use crate::mailbox::Arrival;
 use crate::reactor::READ_BYTES_PER_TURN;
-use crate::{Config, Limits, Log};
+use crate::{Config, Limits, Logger};
 
 /// One reactor of a broker in memory. The test takes its turns.
 struct Turns<'a> {
@@ -41,7 +41,7 @@ fn hub_with(limits: Limits) -> Hub {
 }
 
 fn hub_of(config: Config) -> Hub {
-    let (policy, log) = (StorePolicy::Memory, Log::Quiet);
+    let (policy, log) = (StorePolicy::Memory, Logger::Quiet);
     let config = Config { policy, threads: 1, log, ..config };
     crate::server::build(&config, None).unwrap()
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use model::{StorePolicy, limits};
-use server::{Config, Counters, Limits, Listen, Listening, Log, Protocol, Running, Server};
+use server::{Config, Counters, Limits, Listen, Listening, Logger, Protocol, Running, Server};
 
 use crate::exit::Error;
 
@@ -48,7 +48,7 @@ impl Embedded {
                 connections: defaults.connections.max(wish.clients + 1),
                 ..defaults
             },
-            log: Log::Quiet,
+            log: Logger::Quiet,
             ..Config::default()
         };
         let running = Server::start(config).map_err(Error::Start)?;

@@ -6,7 +6,7 @@ pub(crate) mod reader;
 use std::net::SocketAddr;
 
 use model::StorePolicy;
-use server::{Config, Listen, Log, Protocol, Running, Server};
+use server::{Config, Listen, Logger, Protocol, Running, Server};
 pub(crate) use testkit::{Directory, LineClient as Client, patience};
 
 /// A configuration for any free port, that keeps nothing and logs nothing.
@@ -16,7 +16,7 @@ pub(crate) fn memory() -> Config {
         policy: StorePolicy::Memory,
         listen: vec![Listen::tcp(Protocol::Beanstalkd, address)],
         threads: 2,
-        log: Log::Quiet,
+        log: Logger::Quiet,
         ..Config::default()
     }
 }
