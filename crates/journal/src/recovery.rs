@@ -130,7 +130,7 @@ impl<F: Clone> Journal<F> {
         options.assert_valid();
         let reading = read(disk, recover)?;
         let recovered = reading.recovered;
-        Ok((settle(disk, options, reading)?, recovered))
+        Ok((resume(disk, options, reading)?, recovered))
     }
 }
 
@@ -253,7 +253,7 @@ fn load<D: Disk>(
 }
 
 /// Makes the disk fit to go on from the log that was read.
-fn settle<D: Disk>(
+fn resume<D: Disk>(
     disk: &D,
     options: JournalOptions,
     reading: Reading<D::File>,
