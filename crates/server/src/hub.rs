@@ -37,7 +37,7 @@ pub(crate) struct Hub {
     /// The reader waits here for something to be read back.
     fetches: Condvar,
     /// The thread that stops the server waits here for writes and chores to end.
-    settled: Condvar,
+    idle: Condvar,
     /// The mailboxes of the reactors, and last that of the gateway.
     mailboxes: Vec<Mailbox>,
     written: AtomicU64,
@@ -141,7 +141,7 @@ impl Hub {
             work: Condvar::new(),
             chores: Condvar::new(),
             fetches: Condvar::new(),
-            settled: Condvar::new(),
+            idle: Condvar::new(),
             mailboxes,
             written: AtomicU64::new(durable.written.0),
             synced: AtomicU64::new(durable.synced.0),
@@ -500,7 +500,7 @@ impl Hub {
             core.reactor_woken |= is_woken && is_due && index < self.reactors();
         }
         if self.phase() > Phase::Serving {
-            self.settled.notify_all();
+            self.idle.notify_all();
         }
     }
 
@@ -650,12 +650,12 @@ impl Hub {
         self.work.notify_all();
         self.chores.notify_all();
         self.fetches.notify_all();
-        self.settled.notify_all();
+        self.idle.notify_all();
     }
 
     /// Brings the journal to rest after the last session is gone: flushed, with a snapshot, in
     /// files that are there for the next start. The committers and the housekeeper do it.
-    pub(crate) fn settle(&self) -> Result<(), Failure> {
+    pub(crate) fn quiesce(&self) -> Result<(), Failure> {
         let mut core = self.lock();
         core.scheduler.begin_to_end();
         core.broker.begin_shutdown();
@@ -665,7 +665,7 @@ impl Hub {
             if let Some(failure) = self.failure() {
                 return Err(failure);
             }
-            core = core.wait(&self.settled);
+            core = core.wait(&self.idle);
             self.hand_over(&mut core);
         }
         let files = core.broker.watched_files(0);

@@ -122,7 +122,7 @@ impl Running {
         self.hub.enter(Phase::Stopping);
         let mut end = join(&mut self.reactors);
         if end.is_ok() && self.hub.phase() < Phase::Halted {
-            end = self.hub.settle();
+            end = self.hub.quiesce();
         }
         self.hub.enter(Phase::Halted);
         end = end.and(join(&mut self.writers));

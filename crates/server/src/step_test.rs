@@ -81,7 +81,7 @@ impl<'a> Turns<'a> {
     }
 
     /// Takes turns until all that was sent is answered.
-    fn settle(&mut self) {
+    fn run_until_idle(&mut self) {
         self.turn();
         while self.is_busy() {
             self.turn();
@@ -117,7 +117,7 @@ impl Client {
             let commands: String =
                 chunk.iter().map(|index| format!("watch t{index}\r\n")).collect();
             self.send(&commands);
-            turns.settle();
+            turns.run_until_idle();
             assert_eq!(self.lines().len(), chunk.len());
         }
     }
@@ -201,14 +201,14 @@ fn connections_closing_together_fail_message_once() {
     let mut gone: Vec<_> = (0..GONE).map(|_| turns.connect_by(Protocol::Amqp)).collect();
     for client in &mut gone {
         client.socket.write_all(&consumer("default")).unwrap();
-        turns.settle();
+        turns.run_until_idle();
     }
     let mut other = turns.connect();
     other.send(PUT);
-    turns.settle();
+    turns.run_until_idle();
     let reserved = |other: &mut Client, turns: &mut Turns<'_>| {
         other.send("stats-tube default\r\n");
-        turns.settle();
+        turns.run_until_idle();
         let lines = other.lines();
         ["reserved", "ready"].map(|state| lines.contains(&format!("current-jobs-{state}: 1")))
     };
@@ -232,7 +232,7 @@ fn blocking_pops_queue_in_arrival_order() {
     turns.turn();
     for index in 0..clients.len() {
         pusher.send(&format!("RPUSH k {index}\r\n"));
-        turns.settle();
+        turns.run_until_idle();
     }
     for (index, client) in clients.iter_mut().enumerate() {
         assert_eq!(client.lines(), ["*2", "$1", "k", "$1", &index.to_string()]);
@@ -244,13 +244,13 @@ fn amqp_consumers_queue_in_arrival_order() {
     let hub = hub();
     let mut turns = Turns::new(&hub);
     let mut clients: Vec<_> = (0..6).map(|_| turns.connect_by(Protocol::Amqp)).collect();
-    turns.settle();
+    turns.run_until_idle();
     for client in &mut clients {
         client.socket.write_all(&consumer("default")).unwrap();
     }
     let mut other = turns.connect();
     other.send("put 0 0 60 7\r\nfor one\r\n");
-    turns.settle();
+    turns.run_until_idle();
     let texts: Vec<_> = clients.iter_mut().map(|client| client.lines().concat()).collect();
     let got: Vec<_> = texts.iter().map(|text| text.contains("for one")).collect();
     assert_eq!(got, [true, false, false, false, false, false]);
@@ -264,7 +264,7 @@ fn closed_connections_are_not_counted() {
     let (second, third) = (turns.connect(), turns.connect());
     let mut asking = turns.connect();
     asking.send("stats\r\n");
-    turns.settle();
+    turns.run_until_idle();
     assert!(asking.lines().contains(&"current-connections: 3".to_owned()));
     drop(second);
     asking.send("stats\r\n");
@@ -292,9 +292,9 @@ fn ended_subscriptions_are_not_published_to() {
     for client in [&mut leaving, &mut closing] {
         client.send("SUBSCRIBE news\r\n");
     }
-    turns.settle();
+    turns.run_until_idle();
     publisher.send("PUBLISH news a\r\n");
-    turns.settle();
+    turns.run_until_idle();
     assert_eq!(publisher.lines(), [":2"]);
     leaving.send("UNSUBSCRIBE news\r\n");
     publisher.send("PUBLISH news b\r\n");
@@ -309,7 +309,7 @@ fn held_jobs_return_before_later_commands() {
     let mut turns = Turns::new(&hub);
     let mut worker = turns.connect();
     worker.send(&format!("{PUT}reserve\r\n"));
-    turns.settle();
+    turns.run_until_idle();
     let mut other = turns.connect();
     drop(worker);
     other.send("reserve-with-timeout 0\r\n");
@@ -361,12 +361,12 @@ fn unawaited_frames_share_the_next_sync() {
     let mut turns = Turns::new(&hub);
     let mut taker = turns.connect_by(Protocol::Amqp);
     taker.socket.write_all(&consumer("default")).unwrap();
-    turns.settle();
+    turns.run_until_idle();
     let mut other = turns.connect();
     other.send(PUT);
     turns.turn();
     write_all(&hub);
-    turns.settle();
+    turns.run_until_idle();
     assert_eq!(other.lines(), ["INSERTED 1"]);
     run_chores(&hub);
 
@@ -396,7 +396,7 @@ fn unawaited_frames_share_the_next_sync() {
     other.send(PUT);
     turns.turn();
     write_all(&hub);
-    turns.settle();
+    turns.run_until_idle();
     assert_eq!(other.lines(), ["INSERTED 2"]);
     run_chores(&hub);
     taker.socket.write_all(&acceptance(1)).unwrap();
@@ -407,7 +407,7 @@ fn unawaited_frames_share_the_next_sync() {
     turns.turn();
     assert!(hub.lock().is_write_due(since), "that there is nothing depends on it");
     write_all(&hub);
-    turns.settle();
+    turns.run_until_idle();
     assert_eq!(other.lines(), ["TIMED_OUT"]);
     drop(turns);
     drop(hub);
@@ -432,7 +432,7 @@ fn write_behind_watermark_waits_for_chore() {
         }
         assert!(puts < 1_000, "no batch waits for a chore");
         client.send(&put);
-        turns.settle();
+        turns.run_until_idle();
     }
     assert!(!hub.is_write_due(), "reactors sleep");
     hub.hand_over(&mut hub.lock());
@@ -442,7 +442,7 @@ fn write_behind_watermark_waits_for_chore() {
 
     run_chores(&hub);
     assert_eq!(write_handed(&hub), 1);
-    turns.settle();
+    turns.run_until_idle();
     assert_eq!(client.lines(), [format!("INSERTED {puts}")]);
     drop(turns);
     drop(hub);
@@ -472,18 +472,18 @@ fn slow_readers_pause_before_any_closes() {
     let mut turns = Turns::new(&hub);
     let mut other = turns.connect();
     other.send(&format!("put 0 0 60 {BODY}\r\n{}\r\n", "x".repeat(BODY)));
-    turns.settle();
+    turns.run_until_idle();
     assert_eq!(other.lines(), ["INSERTED 1"]);
     let mut slow: Vec<_> = (0..CLIENTS).map(|_| turns.connect()).collect();
     for client in &mut slow {
         client.send(&"peek 1\r\n".repeat(PEEKS));
-        turns.settle();
+        turns.run_until_idle();
     }
     let held = hub.buffered.bytes();
     let bounds = BYTES_MAX / 4..BYTES_MAX * 3 / 4;
     assert!(bounds.contains(&held), "{held} bytes of 24,000,000");
     other.send(PUT);
-    turns.settle();
+    turns.run_until_idle();
     assert_eq!(other.lines(), ["INSERTED 2"], "who reads is served");
     for client in &mut slow {
         let mut read = 0;
@@ -504,21 +504,21 @@ fn partial_body_over_budget_closes_largest() {
     let mut halves: Vec<_> = (0..20).map(|_| turns.connect()).collect();
     for (index, client) in halves.iter_mut().enumerate() {
         client.send(&format!("put 0 0 60 60000\r\n{}", "x".repeat(40_000 - index)));
-        turns.settle();
+        turns.run_until_idle();
         assert!(hub.buffered.bytes() <= BYTES_MAX, "{} bytes", hub.buffered.bytes());
     }
     let left: usize = (14..20).map(|index| 40_000 - index).sum();
     assert_eq!((turns.open(), hub.buffered.bytes()), (6, left), "the last, who hold less");
     let mut other = turns.connect();
     other.send(PUT);
-    turns.settle();
+    turns.run_until_idle();
     assert_eq!(other.lines(), ["INSERTED 1"]);
     halves[19].send(&"x".repeat(20_019));
     halves[19].send("\r\n");
-    turns.settle();
+    turns.run_until_idle();
     assert_eq!(halves[19].lines(), ["INSERTED 2"]);
     drop(halves);
-    turns.settle();
+    turns.run_until_idle();
     assert_eq!((turns.open(), hub.buffered.bytes()), (1, 0));
 }
 
@@ -529,7 +529,7 @@ fn partial_bodies_over_budget_close_largest_connections() {
     let hub = hub_with(Limits { buffered_bytes: BYTES_MAX, ..Limits::default() });
     let mut turns = Turns::new(&hub);
     let mut halves: Vec<_> = (0..100).map(|_| turns.connect()).collect();
-    turns.settle();
+    turns.run_until_idle();
     for client in &mut halves {
         client.send(&format!("put 0 0 60 60000\r\n{}", "x".repeat(40_000)));
     }
@@ -540,7 +540,7 @@ fn partial_bodies_over_budget_close_largest_connections() {
     assert_eq!((turns.open(), hub.buffered.bytes()), (26, 26 * 40_000));
     let mut other = turns.connect();
     other.send(PUT);
-    turns.settle();
+    turns.run_until_idle();
     assert_eq!(other.lines(), ["INSERTED 1"]);
 }
 
@@ -551,7 +551,7 @@ fn turn_reads_bounded_bytes_then_rest() {
     let hub = hub_with(Limits { buffered_bytes: 64 << 20, ..Limits::default() });
     let mut turns = Turns::new(&hub);
     let mut halves: Vec<_> = (0..CLIENTS).map(|_| turns.connect()).collect();
-    turns.settle();
+    turns.run_until_idle();
     for client in &mut halves {
         client.send(&format!("put 0 0 60 {}\r\n{}", EACH + 1, "x".repeat(EACH)));
     }
@@ -571,7 +571,7 @@ fn stopping_server_reads_rest_in_turns() {
     let hub = hub_with(Limits { buffered_bytes: 64 << 20, ..Limits::default() });
     let mut turns = Turns::new(&hub);
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| turns.connect()).collect();
-    turns.settle();
+    turns.run_until_idle();
     for client in &mut clients {
         client.send(&format!("put 0 0 60 {EACH}\r\n{}\r\n", "x".repeat(EACH)));
     }
@@ -600,13 +600,13 @@ fn unread_answers_over_budget_close_clients() {
     other.send(&format!("put 0 0 60 {BODY}\r\n"));
     for _ in 0..BODY >> 16 {
         other.send(&"x".repeat(1 << 16));
-        turns.settle();
+        turns.run_until_idle();
     }
     other.send("\r\n");
-    turns.settle();
+    turns.run_until_idle();
     assert_eq!(other.lines(), ["INSERTED 1"]);
     let mut slow: Vec<_> = (0..20).map(|_| turns.connect()).collect();
-    turns.settle();
+    turns.run_until_idle();
     slow.iter_mut().for_each(|client| client.send("peek 1\r\n"));
     for _ in 0..2 * slow.len() {
         turns.turn_if_any();
@@ -614,7 +614,7 @@ fn unread_answers_over_budget_close_clients() {
     }
     assert!((2..10).contains(&turns.open()), "{} are open", turns.open());
     other.send(PUT);
-    turns.settle();
+    turns.run_until_idle();
     assert_eq!(other.lines(), ["INSERTED 2"]);
 }
 
@@ -741,7 +741,7 @@ fn postponed_puts_precede_later_ones() {
     let mut turns = Turns::new(&hub);
     let (mut filling, mut late) = (turns.connect(), turns.connect());
     let mut waiting: Vec<_> = (0..3).map(|_| turns.connect()).collect();
-    turns.settle();
+    turns.run_until_idle();
     let put = format!("put 0 0 60 60000\r\n{}\r\n", "x".repeat(60_000));
     while !hub.lock().broker.holds_back() {
         filling.send(&put);

@@ -54,7 +54,7 @@ impl Turns {
     }
 
     /// Takes turns until there is nothing to do but to wait.
-    fn settle(&mut self) {
+    fn run_until_idle(&mut self) {
         assert!(!self.gateway_loop.turn(), "the server did not fail");
         while self.gateway_loop.has_more() {
             self.gateway_loop.turn();
@@ -64,14 +64,14 @@ impl Turns {
     /// Writes all frames, and lets the loop see it.
     fn write(&mut self) {
         write_all(&self.hub);
-        self.settle();
+        self.run_until_idle();
     }
 
     /// Polls a future, takes turns and writes; returns its output.
     fn done<F: Future>(&mut self, future: F) -> F::Output {
         let mut future = pin!(future);
         assert!(poll(future.as_mut()).is_none());
-        self.settle();
+        self.run_until_idle();
         self.write();
         poll(future).expect("it is answered")
     }
@@ -80,7 +80,7 @@ impl Turns {
     fn done_meanwhile<F: Future>(&mut self, future: F) -> F::Output {
         let mut future = pin!(future);
         assert!(poll(future.as_mut()).is_none());
-        self.settle();
+        self.run_until_idle();
         poll(future).expect("it waits for nothing")
     }
 
@@ -135,7 +135,7 @@ fn poll<F: Future>(future: Pin<&mut F>) -> Option<F::Output> {
 
 fn poll_settled<F: Future>(turns: &mut Turns, mut future: Pin<&mut F>) -> Option<F::Output> {
     let first = poll(future.as_mut());
-    turns.settle();
+    turns.run_until_idle();
     first.or_else(|| poll(future))
 }
 
@@ -183,8 +183,8 @@ fn answers_wait_for_the_log() {
     assert!(poll(stored.as_mut()).is_none());
     assert!(poll(received.as_mut()).is_none());
     assert!(poll(nothing.as_mut()).is_none());
-    turns.settle();
-    turns.settle();
+    turns.run_until_idle();
+    turns.run_until_idle();
     assert!(poll(stored.as_mut()).is_none());
     assert!(poll(received.as_mut()).is_none());
     assert!(poll(nothing.as_mut()).is_none());
@@ -213,11 +213,11 @@ fn stalled_log_delays_requests_only() {
     for put in &mut puts {
         assert!(poll(put.as_mut()).is_none());
     }
-    turns.settle();
+    turns.run_until_idle();
     assert!(turns.hub.lock().broker.holds_back());
     let taken = turns.ready();
     assert!(taken < PUTS as u64, "{taken}");
-    turns.settle();
+    turns.run_until_idle();
     assert_eq!(turns.ready(), taken, "nothing durable is taken meanwhile");
     for _ in 0..3 {
         let work = Work::steps(vec![put_in_memory("m")]);
@@ -231,7 +231,7 @@ fn stalled_log_delays_requests_only() {
         let before = turns.ready();
         turns.write();
         crate::by_hand::run_chores(&turns.hub);
-        turns.settle();
+        turns.run_until_idle();
         assert!(turns.ready() > before, "each write lets more in");
     }
     turns.write();
@@ -255,7 +255,7 @@ fn postponed_work_is_limited_like_requests() {
             assert!(poll(put.as_mut()).is_none());
             puts.push(put);
         }
-        turns.settle();
+        turns.run_until_idle();
     };
     ask(&mut turns, 64);
     let waiting = 64 - turns.ready();
@@ -276,26 +276,26 @@ fn leases_of_gone_clients_return_uncounted() {
     // The client goes while its answer waits for the log.
     let mut gone = Box::pin(gateway.receive(wanted(0)));
     assert!(poll(gone.as_mut()).is_none());
-    turns.settle();
+    turns.run_until_idle();
     drop(gone);
-    turns.settle();
+    turns.run_until_idle();
     assert_eq!(turns.ready(), 1);
     // The client goes after it was answered, before it looked.
     let mut gone = Box::pin(gateway.receive(wanted(0)));
     assert!(poll(gone.as_mut()).is_none());
     turns.write();
     drop(gone);
-    turns.settle();
+    turns.run_until_idle();
     assert_eq!(turns.ready(), 1);
     let leased = only(turns.done(gateway.receive(wanted(0))));
     assert_eq!(leased.delivery.failed, 0);
     // The client goes while the queue is empty.
     let mut gone = Box::pin(gateway.receive(wanted(60)));
     assert!(poll(gone.as_mut()).is_none());
-    turns.settle();
+    turns.run_until_idle();
     assert_eq!(turns.hub.lock().broker.statistics().waiting, 1);
     drop(gone);
-    turns.settle();
+    turns.run_until_idle();
     assert_eq!(turns.hub.lock().broker.statistics().waiting, 0);
 }
 
@@ -307,13 +307,13 @@ fn receives_are_limited() {
     let mut waiting: Vec<_> = (0..most).map(|_| Box::pin(gateway.receive(wanted(60)))).collect();
     for some in waiting.chunks_mut(REQUESTS_MAX) {
         assert!(some.iter_mut().all(|receive| poll(receive.as_mut()).is_none()));
-        turns.settle();
+        turns.run_until_idle();
     }
     assert_eq!(turns.hub.lock().broker.statistics().waiting, most as u64);
     assert_eq!(turns.done(gateway.receive(wanted(60))).unwrap_err(), GatewayError::Busy);
     // A receive that ends makes room.
     waiting.pop();
-    turns.settle();
+    turns.run_until_idle();
     assert_eq!(turns.done(gateway.receive(wanted(0))).unwrap().len(), 0);
 }
 
@@ -340,7 +340,7 @@ fn sends_short_of_memory_time_out() {
         assert_eq!(Some(turns.hub.deadline()), due, "reactors sleep until then");
         seconds += 31;
         turns.fire_timers_in(seconds);
-        turns.settle();
+        turns.run_until_idle();
         let refused = GatewayError::Refused(model::Refusal::MemoryFull);
         assert_eq!(poll(waits.as_mut()), Some(Err(refused)));
     }
@@ -359,7 +359,7 @@ fn large_commits_get_their_own_replies() {
     }
     let mut small = pin!(gateway.ask(put()));
     assert!(poll(small.as_mut()).is_none());
-    turns.settle();
+    turns.run_until_idle();
     let mut answers = vec![None, None, None];
     while answers.iter().any(Option::is_none) {
         turns.fire_timers();
@@ -388,7 +388,7 @@ fn blocked_transactions_delay_no_others() {
     for one in &mut waiting {
         assert!(poll(one.as_mut()).is_none());
     }
-    turns.settle();
+    turns.run_until_idle();
     turns.done_meanwhile(gateway.ask(send("m"))).unwrap();
     assert!(waiting.iter_mut().all(|one| poll(one.as_mut()).is_none()));
     // As many as there may be.
@@ -398,7 +398,7 @@ fn blocked_transactions_delay_no_others() {
     assert_eq!(turns.done_meanwhile(gateway.ask(send("m"))), Err(GatewayError::Busy));
     turns.done_meanwhile(gateway.ask(Work::steps(vec![put_in_memory("m")]))).unwrap();
     turns.stop_waits();
-    turns.settle();
+    turns.run_until_idle();
     assert!(waiting.iter_mut().all(|one| poll(one.as_mut()) == Some(Err(GatewayError::Stopping))));
     turns.done_meanwhile(gateway.ask(send("m"))).unwrap();
 }
@@ -425,17 +425,17 @@ fn blocked_sends_of_closed_clients_cancelled() {
     let mut last = waits(&mut turns, Work::steps(vec![put_in_memory("q")]));
     assert_eq!(blocked_sends(&mut turns), 3);
     drop((first, second));
-    turns.settle();
+    turns.run_until_idle();
     assert_eq!(blocked_sends(&mut turns), 1);
     // A client that goes before its turn does not queue.
     assert!(poll(pin!(gateway.ask(Work::atomic(steps)))).is_none());
-    turns.settle();
+    turns.run_until_idle();
     assert_eq!(blocked_sends(&mut turns), 1);
     let Leased { token, .. } = only(turns.done_meanwhile(gateway.receive(wanted(0))));
     let settle = Step::Settle { token, settling: Settling::Accept };
     turns.done_meanwhile(gateway.ask(Work::steps(vec![settle]))).unwrap();
     turns.fire_timers();
-    turns.settle();
+    turns.run_until_idle();
     poll(last.as_mut()).unwrap().unwrap();
     assert_eq!(turns.ready(), 1, "and nothing else, in no queue");
 }
@@ -469,7 +469,7 @@ fn cancelled_send_keeps_late_commit_reply() {
     }
     assert_eq!(turns.ready(), 0, "the commit waits");
     drop(send);
-    turns.settle();
+    turns.run_until_idle();
     assert_eq!(turns.ready(), 20_000, "the commit goes on with the cancellation");
     turns.write();
     poll(commit.as_mut()).expect("the commit is answered").unwrap();
@@ -516,7 +516,7 @@ fn browse_of_bodies_delays_no_transaction() {
         let browse = AdminCommand::Browse { queue: queue(), state, selector, after, max: MESSAGES };
         let mut browse = Box::pin(gateway.ask(admin(browse)));
         assert!(poll(browse.as_mut()).is_none());
-        turns.settle();
+        turns.run_until_idle();
         turns.write();
         let Some(replies) = poll(browse.as_mut()) else { break browse };
         let Some([Reply::Page(page)]) = replies.as_deref().ok() else { panic!("{replies:?}") };
@@ -561,7 +561,7 @@ fn transaction_settles_in_one_turn() {
     assert!(poll(settled.as_mut()).is_none());
     turns.gateway_loop.turn();
     assert_eq!(turns.hub.lock().broker.statistics().leased, 0);
-    turns.settle();
+    turns.run_until_idle();
     turns.write();
     poll(settled).unwrap().unwrap();
 }
