@@ -16,8 +16,6 @@
 
 mod address;
 mod buffered;
-#[cfg(test)]
-mod by_hand;
 mod cgroup;
 mod clock;
 mod committer;
@@ -48,6 +46,8 @@ mod service;
 pub mod signals;
 mod socket_file;
 mod step;
+#[cfg(test)]
+mod test_harness;
 mod wrong_protocol;
 
 pub use address::{Address, Endpoint, Listen, Listening, UnixSocket};

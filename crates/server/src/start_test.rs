@@ -6,7 +6,7 @@ use std::path::Path;
 use model::{Command, Destination, NewMessage, QueueName, SessionId};
 
 use super::*;
-use crate::by_hand::{config, fresh_hub, journal_hub_with, run_chores};
+use crate::test_harness::{config, fresh_hub, journal_hub_with, run_chores};
 
 /// Enough for messages as large as by default on a large machine.
 const MEMORY: Option<u64> = Some(4 << 30);

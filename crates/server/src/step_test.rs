@@ -15,12 +15,12 @@ use engine::{QueuePolicies, QueuePolicy};
 use model::StorePolicy;
 
 use super::*;
-use crate::by_hand::{fresh_hub, journal_hub, run_chores, write_all, write_handed};
 use crate::config::Protocol;
 use crate::connection_permits::{Exit, Origin};
 use crate::events::EventSet;
 use crate::mailbox::Arrival;
 use crate::reactor::READ_BYTES_PER_TURN;
+use crate::test_harness::{fresh_hub, journal_hub, run_chores, write_all, write_handed};
 use crate::{Config, Limits, Logger};
 
 /// One reactor of a broker in memory. The test takes its turns.

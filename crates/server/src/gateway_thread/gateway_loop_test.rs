@@ -13,9 +13,9 @@ use model::{
 };
 
 use super::*;
-use crate::by_hand::{journal_hub_with, write_all, write_handed};
 use crate::connections::numbered_densely;
 use crate::gateway_thread::handle::Gateway;
+use crate::test_harness::{journal_hub_with, write_all, write_handed};
 
 /// A gateway with a test that takes its turns.
 struct Turns {
@@ -230,7 +230,7 @@ fn stalled_log_delays_requests_only() {
     while turns.ready() < PUTS as u64 {
         let before = turns.ready();
         turns.write();
-        crate::by_hand::run_chores(&turns.hub);
+        crate::test_harness::run_chores(&turns.hub);
         turns.run_until_idle();
         assert!(turns.ready() > before, "each write lets more in");
     }
@@ -363,7 +363,7 @@ fn large_commits_get_their_own_replies() {
     let mut answers = vec![None, None, None];
     while answers.iter().any(Option::is_none) {
         turns.fire_timers();
-        crate::by_hand::run_chores(&turns.hub);
+        crate::test_harness::run_chores(&turns.hub);
         turns.write();
         for (commit, answer) in commits.iter_mut().zip(&mut answers) {
             if answer.is_none() {
@@ -460,11 +460,11 @@ fn cancelled_send_keeps_late_commit_reply() {
     let settle = Step::Settle { token, settling: Settling::Accept };
     let mut commit = pin!(gateway.ask(Work::atomic(vec![settle, puts])));
     assert!(poll_settled(&mut turns, commit.as_mut()).is_none());
-    crate::by_hand::run_chores(&turns.hub);
+    crate::test_harness::run_chores(&turns.hub);
     turns.write();
     // The log makes room before a timer fires, and the cancellation is the next command.
     for _ in 0..10 {
-        crate::by_hand::run_chores(&turns.hub);
+        crate::test_harness::run_chores(&turns.hub);
         write_all(&turns.hub);
     }
     assert_eq!(turns.ready(), 0, "the commit waits");
@@ -504,7 +504,7 @@ fn browse_of_bodies_delays_no_transaction() {
     let gateway = turns.gateway.clone();
     for _ in 0..MESSAGES {
         turns.done(gateway.ask(Work::steps(vec![put_of(1024 * 1024, 1)]))).unwrap();
-        crate::by_hand::run_chores(&turns.hub);
+        crate::test_harness::run_chores(&turns.hub);
     }
     turns.done(gateway.ask(Work::steps(vec![put_in_memory("m")]))).unwrap();
     let wanted = Wanted { queue: QueueName::new("m").unwrap(), ..wanted(0) };
