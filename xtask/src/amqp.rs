@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::Result;
-use crate::house::root;
+use crate::repository::root;
 use crate::run::{Outcome, run};
 use crate::server::{Dunlin, Java, Program};
 use crate::steps::Bench;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::Result;
 use crate::amqp::in_folder;
-use crate::house::root;
+use crate::repository::root;
 use crate::run::{Outcome, run};
 use crate::steps::Bench;
 use crate::tally::{Runner, Tally};

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::Result;
-use crate::house::root;
+use crate::repository::root;
 use crate::run::{Outcome, run};
 use crate::server::Program;
 use crate::steps::Bench;

@@ -15,7 +15,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::Result;
-use crate::house::root;
+use crate::repository::root;
 use crate::run::run;
 use crate::setup;
 use crate::steps::Bench;

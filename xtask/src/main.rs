@@ -14,11 +14,11 @@ mod counters;
 mod crash;
 mod docs;
 mod flags;
-mod house;
 mod http;
 mod instructions;
 mod median;
 mod metrics;
+mod repository;
 mod run;
 mod server;
 mod setup;
@@ -33,7 +33,7 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::result;
 
-use crate::house::House;
+use crate::repository::Repository;
 use crate::steps::Bench;
 use crate::tally::Tally;
 
@@ -81,8 +81,8 @@ fn dispatch(words: &[&str]) -> Result<Tally> {
             Ok(Tally::default())
         }
         ["test", options @ ..] => counted(steps::run_steps(&only(options)?)?),
-        ["tidy"] => counted(tidy::run(&House::read()?)),
-        ["metrics"] => metrics::run(&House::read()?).map(|()| Tally::default()),
+        ["tidy"] => counted(tidy::run(&Repository::read()?)),
+        ["metrics"] => metrics::run(&Repository::read()?).map(|()| Tally::default()),
         ["instructions"] => instructions::run_all(&Bench::new()?).map(|()| Tally::default()),
         ["amqp", brokers @ ..] => counted(amqp(brokers)?),
         ["bench", document, options @ ..] => {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::Result;
 use crate::children;
-use crate::house::root;
+use crate::repository::root;
 
 /// A server that needs longer than this to get ready hangs.
 const READY_MAX: Duration = Duration::from_secs(30);

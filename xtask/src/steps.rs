@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::house::{House, root};
+use crate::repository::{Repository, root};
 use crate::run::{run, run_while_it_talks};
 use crate::server::{Dunlin, Program};
 use crate::tally::{Runner, Tally};
@@ -35,8 +35,8 @@ const STEPS: [Step; 12] = [
     Step { name: "fmt", what: "the code is formatted", run: fmt },
     Step {
         name: "tidy",
-        what: "the rules of the house hold",
-        run: |_| Ok(tidy::run(&House::read()?)),
+        what: "the rules of the repository hold",
+        run: |_| Ok(tidy::run(&Repository::read()?)),
     },
     Step { name: "clippy", what: "no warnings", run: clippy },
     Step { name: "test", what: "all tests of the workspace", run: test },

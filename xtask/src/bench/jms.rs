@@ -11,7 +11,7 @@ use super::document::Run;
 use super::usage::Usage;
 use crate::Result;
 use crate::counters;
-use crate::house::root;
+use crate::repository::root;
 use crate::run::run;
 use crate::server::{Dunlin, Java, Program, Server, java_command_of};
 

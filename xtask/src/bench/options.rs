@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::Result;
 use crate::flags::{list, pairs};
-use crate::house::root;
+use crate::repository::root;
 
 /// A number that a document's test may be given.
 #[derive(Clone, Copy, Debug)]

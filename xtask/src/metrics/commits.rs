@@ -1,7 +1,7 @@
 //! The shape of the last commits: scope, body, size.
 
 use crate::Result;
-use crate::house::{House, git};
+use crate::repository::{Repository, git};
 
 /// Marks the beginning of a commit in the log that is read.
 const MARK: char = '\u{1}';
@@ -19,10 +19,10 @@ pub(super) struct Commits {
 
 impl Commits {
     /// Reads the log of the project.
-    pub(super) fn read(house: &House) -> Result<Commits> {
+    pub(super) fn read(repository: &Repository) -> Result<Commits> {
         let format = format!("--format={MARK}%s%n%b{MARK}");
         let log = ["log", COMMITS_MAX, "--no-merges", "--shortstat", &format];
-        let output = git(&house.root).args(log).output()?;
+        let output = git(&repository.root).args(log).output()?;
         Ok(Commits::parse(&String::from_utf8_lossy(&output.stdout)))
     }
 

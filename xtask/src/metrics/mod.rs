@@ -10,7 +10,7 @@ use self::pages::Pages;
 use self::source::Source;
 use self::structure::Structure;
 use crate::Result;
-use crate::house::House;
+use crate::repository::Repository;
 
 /// Sums over the files of one crate, of two, or of all.
 #[derive(Default)]
@@ -23,28 +23,28 @@ struct Sums {
 }
 
 /// Prints the figures, and a line for each crate.
-pub(crate) fn run(house: &House) -> Result<()> {
-    let all = Sums::of(house, "all", &["crates/"]);
+pub(crate) fn run(repository: &Repository) -> Result<()> {
+    let all = Sums::of(repository, "all", &["crates/"]);
     let core = Sums::of(
-        house,
+        repository,
         "engine+journal",
         &["crates/engine/", "crates/records/", "crates/journal/"],
     );
     println!("{}", Sums::HEAD);
-    for name in crates(house) {
-        println!("{}", Sums::of(house, &name, &[&format!("crates/{name}/")]).row());
+    for name in crates(repository) {
+        println!("{}", Sums::of(repository, &name, &[&format!("crates/{name}/")]).row());
     }
     println!("{}", core.row());
-    println!("{}", Sums::of(house, "xtask", &["xtask/"]).row());
+    println!("{}", Sums::of(repository, "xtask", &["xtask/"]).row());
     println!("{}\n", all.row());
     figures(&all, &core);
-    let sim = Sums::of(house, "sim", &["crates/sim/"]).sum;
+    let sim = Sums::of(repository, "sim", &["crates/sim/"]).sum;
     let test = all.sum.test + sim.prod;
     println!("    with the simulation as a test {:.2}", ratio(test, all.sum.prod - sim.prod));
-    dependencies(house);
-    Commits::read(house)?.print();
-    Pages::of(house).print();
-    Structure::of(house).print();
+    dependencies(repository);
+    Commits::read(repository)?.print();
+    Pages::of(repository).print();
+    Structure::of(repository).print();
     let (leftovers, wide) = (per_kloc(all.sum.leftovers, &all), all.sum.wide);
     println!(
         "A12 notes for later per KLOC {leftovers:.1} (at most .5), lines over 100 columns {wide}"
@@ -82,8 +82,8 @@ fn figures(all: &Sums, core: &Sums) {
 }
 
 /// The server's direct dependencies that are not ours, and the packages of the lock file.
-fn dependencies(house: &House) {
-    let manifest = house.under("crates/server/Cargo.toml", "").next();
+fn dependencies(repository: &Repository) {
+    let manifest = repository.under("crates/server/Cargo.toml", "").next();
     let mut section = "";
     let mut direct = 0;
     for line in manifest.map(|file| file.text.as_str()).unwrap_or_default().lines() {
@@ -93,13 +93,13 @@ fn dependencies(house: &House) {
             direct += usize::from(!line.starts_with("dunlin-"));
         }
     }
-    let lock = house.under("Cargo.lock", "").next();
+    let lock = repository.under("Cargo.lock", "").next();
     let packages = lock.map_or(0, |file| file.text.matches("[[package]]").count());
     println!("A10 server's direct dependencies {direct}, lock {packages} (at most 12, 120)");
 }
 
-fn crates(house: &House) -> Vec<String> {
-    let manifests = house.under("crates/", "/Cargo.toml");
+fn crates(repository: &Repository) -> Vec<String> {
+    let manifests = repository.under("crates/", "/Cargo.toml");
     manifests.filter_map(|file| file.path.split('/').nth(1)).map(str::to_owned).collect()
 }
 
@@ -107,10 +107,10 @@ impl Sums {
     const HEAD: &str = "crate            prod  test  files  file-median  fn-median/p90/max  \
                         comments  documented  unwraps/K  asserts/K";
 
-    fn of(house: &House, name: &str, folders: &[&str]) -> Sums {
+    fn of(repository: &Repository, name: &str, folders: &[&str]) -> Sums {
         let mut sums = Sums { name: name.to_owned(), ..Sums::default() };
         for folder in folders {
-            house.under(folder, ".rs").for_each(|file| sums.add(Source::of(file)));
+            repository.under(folder, ".rs").for_each(|file| sums.add(Source::of(file)));
         }
         sums.files.sort_unstable();
         sums.functions.sort_unstable();
@@ -180,11 +180,12 @@ mod tests {
 
     #[test]
     fn crates_are_counted() {
-        let house = House::read().expect("a git checkout");
-        let all = Sums::of(&house, "all", &["crates/"]);
-        let each = crates(&house).into_iter();
-        let sum: usize =
-            each.map(|name| Sums::of(&house, &name, &[&format!("crates/{name}/")]).sum.prod).sum();
+        let repository = Repository::read().expect("a git checkout");
+        let all = Sums::of(&repository, "all", &["crates/"]);
+        let each = crates(&repository).into_iter();
+        let sum: usize = each
+            .map(|name| Sums::of(&repository, &name, &[&format!("crates/{name}/")]).sum.prod)
+            .sum();
         assert_eq!(all.sum.prod, sum);
     }
 }

@@ -1,7 +1,7 @@
 //! The figures of the pages: words of Markdown, and how wide its lines are.
 
 use super::quantile;
-use crate::house::House;
+use crate::repository::Repository;
 
 /// Words and line widths of all Markdown.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -12,9 +12,9 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    pub(super) fn of(house: &House) -> Pages {
+    pub(super) fn of(repository: &Repository) -> Pages {
         let mut pages = Pages::default();
-        for file in house.under("", ".md") {
+        for file in repository.under("", ".md") {
             pages.words += file.text.split_whitespace().filter(|text| is_word(text)).count();
             let widths = file.text.lines().map(|line| line.chars().count());
             pages.columns.extend(widths.filter(|width| *width > 0));
@@ -40,14 +40,15 @@ fn is_word(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::house::TextFile;
+    use crate::repository::TextFile;
 
     #[test]
     fn pages_count_words_and_columns() {
         let text = "# Two words\n\n| a | b |\n|--:|---|\n* one – four\n".to_owned();
         let file = |path: &str| TextFile { path: path.to_owned(), text: text.clone() };
-        let house = House { root: "/".into(), files: vec![file("docs/a.md"), file("src/a.rs")] };
+        let repository =
+            Repository { root: "/".into(), files: vec![file("docs/a.md"), file("src/a.rs")] };
         let columns = vec![9, 9, 11, 12];
-        assert_eq!(Pages::of(&house), Pages { words: 6, columns });
+        assert_eq!(Pages::of(&repository), Pages { words: 6, columns });
     }
 }

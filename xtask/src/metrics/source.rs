@@ -3,7 +3,7 @@
 //! It needs no parser, for rustfmt's layout is enough: a function ends with the first `}` at the
 //! indent at which it began.
 
-use crate::house::TextFile;
+use crate::repository::TextFile;
 use crate::tidy::words::is_leftover;
 
 /// Counts of one file.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::house::{House, TextFile};
+use crate::repository::{Repository, TextFile};
 
 const ENGINE: &str = "crates/engine/src/";
 
@@ -24,8 +24,8 @@ pub(super) struct Structure {
 }
 
 impl Structure {
-    pub(super) fn of(house: &House) -> Structure {
-        let files = product_files(house);
+    pub(super) fn of(repository: &Repository) -> Structure {
+        let files = product_files(repository);
         let mut structure = Structure::default();
         for file in &files {
             let methods = methods_of_engine(&file.text);
@@ -33,8 +33,8 @@ impl Structure {
             structure.methods += methods;
             structure.count_fields(&file.text);
         }
-        structure.circle = circle_of(house).len();
-        structure.lines = house.under("", ".rs").map(|file| file.text.lines().count()).sum();
+        structure.circle = circle_of(repository).len();
+        structure.lines = repository.under("", ".rs").map(|file| file.text.lines().count()).sum();
         structure
     }
 
@@ -141,12 +141,12 @@ fn imports(files: &[&TextFile]) -> BTreeMap<String, BTreeSet<String>> {
 }
 
 /// The files of the engine that import each other in the largest circle, by module path.
-pub(crate) fn circle_of(house: &House) -> Vec<String> {
-    largest_circle(&imports(&product_files(house)))
+pub(crate) fn circle_of(repository: &Repository) -> Vec<String> {
+    largest_circle(&imports(&product_files(repository)))
 }
 
-fn product_files(house: &House) -> Vec<&TextFile> {
-    house.under(ENGINE, ".rs").filter(|file| !file.path.ends_with("_test.rs")).collect()
+fn product_files(repository: &Repository) -> Vec<&TextFile> {
+    repository.under(ENGINE, ".rs").filter(|file| !file.path.ends_with("_test.rs")).collect()
 }
 
 /// The nodes of the largest strongly connected component that is a circle.
@@ -195,8 +195,8 @@ mod tests {
             file("d.rs", "use crate::a::A;\n"),
             file("engine.rs", engine),
         ];
-        let house = House { root: "/".into(), files };
-        let found = Structure::of(&house);
+        let repository = Repository { root: "/".into(), files };
+        let found = Structure::of(&repository);
         let expected = Structure {
             files: 1,
             methods: 2,

@@ -3,31 +3,31 @@
 use std::collections::BTreeSet;
 
 use super::Finding;
-use crate::house::House;
+use crate::repository::Repository;
 
 const PAGE: &str = "docs/inside/testing.md";
 
 /// A kind of tests: the name that its row begins with, and how it is counted.
-type Kind = (&'static str, fn(&House) -> usize);
+type Kind = (&'static str, fn(&Repository) -> usize);
 
 const KINDS: [Kind; 8] = [
-    ("Rust tests", |house| tests(house, "crates/") + tests(house, "xtask/")),
-    ("engine scripts", |house| house.under("crates/engine/testdata/", ".txt").count()),
-    ("protocol scripts", |house| {
+    ("Rust tests", |repository| tests(repository, "crates/") + tests(repository, "xtask/")),
+    ("engine scripts", |repository| repository.under("crates/engine/testdata/", ".txt").count()),
+    ("protocol scripts", |repository| {
         let folders = ["amqp", "beanstalk", "resp"].map(|name| format!("crates/{name}/testdata/"));
-        folders.iter().map(|folder| house.under(folder, ".txt").count()).sum()
+        folders.iter().map(|folder| repository.under(folder, ".txt").count()).sum()
     }),
-    ("simulator tests", |house| tests(house, "crates/sim/tests/")),
-    ("fuzz targets", |house| house.under("fuzz/fuzz_targets/", ".rs").count()),
-    ("corpus inputs", |house| entries(house, "fuzz/corpus", 2)),
-    ("cases", |house| {
-        let files = house.under("interop/cases/", ".py");
+    ("simulator tests", |repository| tests(repository, "crates/sim/tests/")),
+    ("fuzz targets", |repository| repository.under("fuzz/fuzz_targets/", ".rs").count()),
+    ("corpus inputs", |repository| entries(repository, "fuzz/corpus", 2)),
+    ("cases", |repository| {
+        let files = repository.under("interop/cases/", ".py");
         files
             .filter(|file| file.path.trim_start_matches("interop/cases/").starts_with(DIGITS))
             .count()
     }),
-    ("golden directories", |house| {
-        let texts = house.under("crates/broker/tests/golden/", ".txt");
+    ("golden directories", |repository| {
+        let texts = repository.under("crates/broker/tests/golden/", ".txt");
         texts.map(|file| file.path.as_str()).collect::<BTreeSet<_>>().len()
     }),
 ];
@@ -35,8 +35,10 @@ const KINDS: [Kind; 8] = [
 const DIGITS: [char; 10] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9'];
 
 /// A row may tell fewer than there are, by a fifth at most, so that a new test needs no change.
-pub(super) fn check(house: &House) -> Vec<Finding> {
-    let Some(page) = house.files.iter().find(|file| file.path == PAGE) else { return Vec::new() };
+pub(super) fn check(repository: &Repository) -> Vec<Finding> {
+    let Some(page) = repository.files.iter().find(|file| file.path == PAGE) else {
+        return Vec::new();
+    };
     let mut findings = Vec::new();
     for (kind, count) in KINDS {
         let start = format!("| {kind} |");
@@ -45,7 +47,7 @@ pub(super) fn check(house: &House) -> Vec<Finding> {
             continue;
         };
         let cell = line.split('|').nth(3).unwrap_or_default().replace(',', "");
-        let (told, count) = (cell.trim().parse().unwrap_or(0), count(house));
+        let (told, count) = (cell.trim().parse().unwrap_or(0), count(repository));
         if told > count || told * 5 < count * 4 {
             findings.push(Finding::new(PAGE, number, format!("there are {count} {kind}")));
         }
@@ -53,14 +55,14 @@ pub(super) fn check(house: &House) -> Vec<Finding> {
     findings
 }
 
-fn tests(house: &House, folder: &str) -> usize {
-    let lines = house.under(folder, ".rs").flat_map(|file| file.text.lines());
+fn tests(repository: &Repository, folder: &str) -> usize {
+    let lines = repository.under(folder, ".rs").flat_map(|file| file.text.lines());
     lines.filter(|line| line.trim() == "#[test]").count()
 }
 
 /// Files so many folders below this one, of any content.
-fn entries(house: &House, folder: &str, depth: usize) -> usize {
-    let mut folders = vec![house.root.join(folder)];
+fn entries(repository: &Repository, folder: &str, depth: usize) -> usize {
+    let mut folders = vec![repository.root.join(folder)];
     for _ in 1..depth {
         let below = folders.iter().filter_map(|path| path.read_dir().ok()).flatten();
         folders = below.flatten().map(|entry| entry.path()).collect();

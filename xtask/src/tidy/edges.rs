@@ -1,7 +1,7 @@
-//! Imports that each crate may have: the table of the house, held against the crates' manifests.
+//! Imports that each crate may have: a table, held against the manifests of the crates.
 
 use super::Finding;
-use crate::house::{House, TextFile};
+use crate::repository::{Repository, TextFile};
 
 /// Each crate and those of ours that it may depend on. Tests may use more: `dev-dependencies` are
 /// not looked at. A new edge is a decision: change this table together with ARCHITECTURE.md.
@@ -45,8 +45,8 @@ const EDGES: [(&str, &[&str]); 19] = [
 ];
 
 /// Every dependency of ours on ours that the table does not allow.
-pub(super) fn check(house: &House) -> Vec<Finding> {
-    let manifests = house.under("crates/", "/Cargo.toml");
+pub(super) fn check(repository: &Repository) -> Vec<Finding> {
+    let manifests = repository.under("crates/", "/Cargo.toml");
     manifests.flat_map(check_manifest).collect()
 }
 

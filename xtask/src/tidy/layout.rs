@@ -1,8 +1,8 @@
 //! Line widths, line ends, and how long files and functions are.
 
 use super::Finding;
-use crate::house::{House, TextFile};
 use crate::metrics::source::Source;
+use crate::repository::{Repository, TextFile};
 
 const COLUMNS_MAX: usize = 100;
 const FILE_LINES_MAX: usize = 1000;
@@ -11,10 +11,10 @@ const FUNCTION_LINES_MAX: usize = 70;
 const TAB_COLUMNS: usize = 4;
 
 /// Lines of code that are too wide; those with an address cannot be broken. Prose may flow.
-pub(super) fn columns(house: &House) -> Vec<Finding> {
+pub(super) fn columns(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     let is_code = |file: &&TextFile| is_written_by_hand(file) && !file.path.ends_with(".md");
-    for file in house.files.iter().filter(is_code) {
+    for file in repository.files.iter().filter(is_code) {
         for (number, line) in file.lines().filter(|(_, line)| !line.contains("://")) {
             let width: usize = line.chars().map(|c| if c == '\t' { TAB_COLUMNS } else { 1 }).sum();
             if width > COLUMNS_MAX {
@@ -26,9 +26,9 @@ pub(super) fn columns(house: &House) -> Vec<Finding> {
 }
 
 /// Spaces at the end of a line, and files that do not end with a line end.
-pub(super) fn line_ends(house: &House) -> Vec<Finding> {
+pub(super) fn line_ends(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in house.files.iter().filter(|file| is_written_by_hand(file)) {
+    for file in repository.files.iter().filter(|file| is_written_by_hand(file)) {
         for (number, line) in file.lines().filter(|(_, line)| line.ends_with([' ', '\t', '\r'])) {
             findings.push(Finding::new(
                 &file.path,
@@ -44,9 +44,9 @@ pub(super) fn line_ends(house: &House) -> Vec<Finding> {
 }
 
 /// Files and functions that one cannot see at once. `@generated` files are exempt.
-pub(super) fn lengths(house: &House) -> Vec<Finding> {
+pub(super) fn lengths(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in house.under("", ".rs").filter(|file| !file.text.contains("@generated")) {
+    for file in repository.under("", ".rs").filter(|file| !file.text.contains("@generated")) {
         let source = Source::of(file);
         let lines = file.text.lines().count();
         if lines > FILE_LINES_MAX {

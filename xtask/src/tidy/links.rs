@@ -4,17 +4,17 @@ use std::fs;
 use std::path::Path;
 
 use super::Finding;
-use crate::house::{House, TextFile};
+use crate::repository::{Repository, TextFile};
 
 /// Folders of the project, by which a path between backticks is known as one.
 const FOLDERS: [&str; 5] = ["crates/", "docs/", "fuzz/", "interop/", "xtask/"];
 
 /// Finds every relative link of a Markdown file that leads to no file or heading. It also finds
 /// every path of the project that such a file names and that does not exist.
-pub(super) fn check(house: &House) -> Vec<Finding> {
+pub(super) fn check(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in house.under("", ".md") {
-        let folder = house.root.join(Path::new(&file.path).parent().unwrap_or(Path::new("")));
+    for file in repository.under("", ".md") {
+        let folder = repository.root.join(Path::new(&file.path).parent().unwrap_or(Path::new("")));
         for (line, text) in prose(file) {
             for (target, heading) in links(text) {
                 let target_path = folder.join(target);
@@ -26,7 +26,7 @@ pub(super) fn check(house: &House) -> Vec<Finding> {
                     findings.push(Finding::new(&file.path, line, what));
                 }
             }
-            for path in paths(text).filter(|path| !house.root.join(path).exists()) {
+            for path in paths(text).filter(|path| !repository.root.join(path).exists()) {
                 findings.push(Finding::new(&file.path, line, format!("{path} does not exist")));
             }
         }

@@ -1,4 +1,4 @@
-//! The rules of the house that a compiler does not hold. `cargo test -p xtask` runs them too.
+//! The rules of the repository that a compiler does not hold. `cargo test -p xtask` runs them too.
 
 mod counts;
 mod edges;
@@ -10,7 +10,7 @@ mod retired;
 mod type_names;
 pub(crate) mod words;
 
-use crate::house::House;
+use crate::repository::Repository;
 use crate::tally::Tally;
 
 /// One broken rule: its place, and the fault.
@@ -25,7 +25,7 @@ pub(crate) struct Finding {
 }
 
 /// A rule: its name and its check.
-type Rule = (&'static str, fn(&House) -> Vec<Finding>);
+type Rule = (&'static str, fn(&Repository) -> Vec<Finding>);
 
 const RULES: [Rule; 15] = [
     ("crates import only whom they may", edges::check),
@@ -46,10 +46,10 @@ const RULES: [Rule; 15] = [
 ];
 
 /// Checks every rule, prints the findings, and counts the rules.
-pub(crate) fn run(house: &House) -> Tally {
+pub(crate) fn run(repository: &Repository) -> Tally {
     let mut tally = Tally::default();
     for (name, check) in RULES {
-        let findings = check(house);
+        let findings = check(repository);
         tally += Tally::one(findings.is_empty());
         if !findings.is_empty() {
             println!("tidy: {name}:");

@@ -1,14 +1,14 @@
 //! How wide the lines of pages are.
 
 use super::Finding;
-use crate::house::House;
+use crate::repository::Repository;
 
 const COLUMNS_MAX: usize = 120;
 
 /// Lines of Markdown that are too wide. Code may be wider, and so may a lone address or picture.
-pub(super) fn columns(house: &House) -> Vec<Finding> {
+pub(super) fn columns(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in house.under("", ".md") {
+    for file in repository.under("", ".md") {
         let mut in_code = false;
         for (number, line) in file.lines() {
             in_code ^= line.trim_start().starts_with("```");

@@ -2,8 +2,8 @@
 
 use super::Finding;
 use super::words::code_of;
-use crate::house::{House, TextFile};
 use crate::metrics::structure::circle_of;
+use crate::repository::{Repository, TextFile};
 
 const ENGINE: &str = "crates/engine/src/";
 
@@ -16,9 +16,9 @@ fn knows_the_whole(file: &TextFile) -> bool {
 
 /// Methods of `Engine` are in `engine.rs`, `consequences.rs` and `commands/`; no other file of the
 /// engine imports it or its commands. No files of the engine import each other in a circle.
-pub(super) fn check(house: &House) -> Vec<Finding> {
+pub(super) fn check(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in house.under(ENGINE, ".rs").filter(|file| !knows_the_whole(file)) {
+    for file in repository.under(ENGINE, ".rs").filter(|file| !knows_the_whole(file)) {
         for (number, line) in file.lines() {
             let code = code_of(line);
             if code.starts_with("impl Engine ") {
@@ -31,7 +31,7 @@ pub(super) fn check(house: &House) -> Vec<Finding> {
             }
         }
     }
-    let circle = circle_of(house);
+    let circle = circle_of(repository);
     if !circle.is_empty() {
         let what = format!("imports form a circle: {}", circle.join(", "));
         findings.push(Finding::new(ENGINE, 0, what));

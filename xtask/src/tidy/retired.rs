@@ -2,7 +2,7 @@
 
 use super::Finding;
 use super::words::{code_of, words_of};
-use crate::house::House;
+use crate::repository::Repository;
 
 /// The old name, and the present one.
 const RETIRED: [(&str, &str); 56] = [
@@ -65,8 +65,8 @@ const RETIRED: [(&str, &str); 56] = [
 ];
 
 /// No code uses a retired name.
-pub(super) fn check(house: &House) -> Vec<Finding> {
-    let files = house.under("", ".rs").filter(|file| file.path != "xtask/src/tidy/retired.rs");
+pub(super) fn check(repository: &Repository) -> Vec<Finding> {
+    let files = repository.under("", ".rs").filter(|file| file.path != "xtask/src/tidy/retired.rs");
     let mut findings = Vec::new();
     for file in files {
         for (number, line) in file.lines() {

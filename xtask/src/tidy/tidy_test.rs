@@ -3,24 +3,24 @@
 use std::fs;
 
 use super::*;
-use crate::house::TextFile;
+use crate::repository::TextFile;
 
 #[test]
 fn repository_is_tidy() {
-    let house = House::read().expect("a git checkout");
-    assert!(house.files.len() > 50, "few files: {}", house.files.len());
-    let tally = run(&house);
+    let repository = Repository::read().expect("a git checkout");
+    assert!(repository.files.len() > 50, "few files: {}", repository.files.len());
+    let tally = run(&repository);
     assert_eq!(tally.failed, 0, "see the findings above");
 }
 
 /// The findings of `rule` in one file.
-fn find(rule: fn(&House) -> Vec<Finding>, path: &str, text: &str) -> Vec<(usize, String)> {
+fn find(rule: fn(&Repository) -> Vec<Finding>, path: &str, text: &str) -> Vec<(usize, String)> {
     let file = TextFile { path: path.to_owned(), text: text.to_owned() };
-    let house = House { root: std::env::temp_dir(), files: vec![file] };
-    rule(&house).into_iter().map(|finding| (finding.line, finding.what)).collect()
+    let repository = Repository { root: std::env::temp_dir(), files: vec![file] };
+    rule(&repository).into_iter().map(|finding| (finding.line, finding.what)).collect()
 }
 
-fn lines(rule: fn(&House) -> Vec<Finding>, path: &str, text: &str) -> Vec<usize> {
+fn lines(rule: fn(&Repository) -> Vec<Finding>, path: &str, text: &str) -> Vec<usize> {
     find(rule, path, text).into_iter().map(|(line, _)| line).collect()
 }
 
@@ -104,8 +104,8 @@ fn doubled_type_names_are_found() {
         file("crates/resp/src/a.rs", "pub struct Session {}\npub(crate) struct Place;\n"),
         file("crates/sim/src/a.rs", "pub struct Part;\n"),
     ];
-    let house = House { root: std::env::temp_dir(), files };
-    let found = type_names::check(&house).into_iter().map(|it| (it.path, it.line, it.what));
+    let repository = Repository { root: std::env::temp_dir(), files };
+    let found = type_names::check(&repository).into_iter().map(|it| (it.path, it.line, it.what));
     let expected = [("disk", 1, "model"), ("model", 2, "disk")].map(|(path, line, other)| {
         let what = format!("Place is a public type of {other} too");
         (format!("crates/{path}/src/a.rs"), line, what)
@@ -115,8 +115,8 @@ fn doubled_type_names_are_found() {
 
 #[test]
 fn exceptions_of_type_names_are_needed() {
-    let house = House::read().expect("a git checkout");
-    let doubles = type_names::doubles(&house);
+    let repository = Repository::read().expect("a git checkout");
+    let doubles = type_names::doubles(&repository);
     for (name, reason) in type_names::EXCEPTIONS {
         assert!(doubles.contains_key(name), "{name} is no double any more: {reason}");
     }

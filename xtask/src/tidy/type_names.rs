@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Finding;
 use super::words::words_of;
-use crate::house::{House, TextFile};
+use crate::repository::{Repository, TextFile};
 
 /// The crates that the binary consists of, and the binary.
 const PRODUCT: [&str; 15] = [
@@ -34,9 +34,9 @@ pub(super) const EXCEPTIONS: [(&str, &str); 4] = [
 ];
 
 /// Each public type with a name that a type of another product crate has.
-pub(super) fn check(house: &House) -> Vec<Finding> {
+pub(super) fn check(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (name, places) in doubles(house) {
+    for (name, places) in doubles(repository) {
         if EXCEPTIONS.iter().any(|(exception, _)| *exception == name) {
             continue;
         }
@@ -51,9 +51,9 @@ pub(super) fn check(house: &House) -> Vec<Finding> {
 }
 
 /// The names of public types that two product crates have, with the files and lines.
-pub(super) fn doubles(house: &House) -> BTreeMap<&str, Vec<(&str, usize)>> {
+pub(super) fn doubles(repository: &Repository) -> BTreeMap<&str, Vec<(&str, usize)>> {
     let mut types: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
-    for file in house.under("crates/", ".rs").filter(|file| is_product(file)) {
+    for file in repository.under("crates/", ".rs").filter(|file| is_product(file)) {
         for (number, line) in file.lines() {
             if let Some(name) = public_type(line) {
                 types.entry(name).or_default().push((&file.path, number));

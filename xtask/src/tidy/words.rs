@@ -1,16 +1,16 @@
 //! Words that may stand only in some crates.
 
 use super::Finding;
-use crate::house::{House, TextFile};
+use crate::repository::{Repository, TextFile};
 
 /// Spelled in two parts, or this file would find itself.
 const LEFTOVERS: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
 const SYNCS: [&str; 6] = ["fdatasync", "fsync", "sync_data", "sync_all", "DSYNC", "syncfs"];
 
 /// The engine, the journal and the broker know no protocol.
-pub(super) fn protocol_words(house: &House) -> Vec<Finding> {
+pub(super) fn protocol_words(repository: &Repository) -> Vec<Finding> {
     let folders = ["crates/records/", "crates/engine/", "crates/journal/", "crates/broker/"];
-    let files = folders.iter().flat_map(|folder| house.under(folder, ".rs"));
+    let files = folders.iter().flat_map(|folder| repository.under(folder, ".rs"));
     let mut findings = Vec::new();
     for file in files {
         for (number, line) in file.lines() {
@@ -28,10 +28,10 @@ pub(super) fn protocol_words(house: &House) -> Vec<Finding> {
 }
 
 /// The journal knows no queues: its frames are opaque to it.
-pub(super) fn queue_words(house: &House) -> Vec<Finding> {
+pub(super) fn queue_words(repository: &Repository) -> Vec<Finding> {
     let words = ["queue", "lease", "buried", "consumer", "producer", "subscription"];
     let mut findings = Vec::new();
-    for file in house.under("crates/journal/src/", ".rs") {
+    for file in repository.under("crates/journal/src/", ".rs") {
         for (number, line) in file.lines() {
             let parts = words_of(line).flat_map(parts_of).map(|part| part.to_lowercase());
             for part in parts.filter(|part| words.contains(&part.trim_end_matches('s'))) {
@@ -47,27 +47,27 @@ pub(super) fn queue_words(house: &House) -> Vec<Finding> {
 }
 
 /// `unsafe` stands in the disk crate and where the allocator's options are set alone.
-pub(super) fn unsafe_code(house: &House) -> Vec<Finding> {
+pub(super) fn unsafe_code(repository: &Repository) -> Vec<Finding> {
     let allowed = ["crates/disk/", "crates/allocator/"];
     let elsewhere =
-        house.under("", ".rs").filter(|f| !allowed.iter().any(|a| f.path.starts_with(a)));
+        repository.under("", ".rs").filter(|f| !allowed.iter().any(|a| f.path.starts_with(a)));
     let is_unsafe = |code: &str| words_of(code).any(|word| word == "unsafe");
     in_code(elsewhere, is_unsafe, "unsafe code belongs into crates/disk or allocator")
 }
 
 /// The calls that sync stand in the disk crate; one benchmark measures the raw device.
-pub(super) fn syncs(house: &House) -> Vec<Finding> {
+pub(super) fn syncs(repository: &Repository) -> Vec<Finding> {
     let allowed = ["crates/disk/", "crates/bench/src/raw_disk"];
     let elsewhere =
-        house.under("", ".rs").filter(|f| !allowed.iter().any(|a| f.path.starts_with(a)));
+        repository.under("", ".rs").filter(|f| !allowed.iter().any(|a| f.path.starts_with(a)));
     let syncs = |code: &str| words_of(code).any(|word| SYNCS.iter().any(|s| word.ends_with(s)));
     in_code(elsewhere, syncs, "only crates/disk syncs")
 }
 
 /// A note for later names the issue that it waits for: `(#12)`.
-pub(super) fn leftovers(house: &House) -> Vec<Finding> {
+pub(super) fn leftovers(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in house.files.iter().filter(|file| !file.path.ends_with(".json")) {
+    for file in repository.files.iter().filter(|file| !file.path.ends_with(".json")) {
         for (number, line) in file.lines().filter(|(_, line)| is_leftover(line)) {
             if !line.contains("(#") {
                 findings.push(Finding::new(&file.path, number, "name the issue, as in (#12)"));

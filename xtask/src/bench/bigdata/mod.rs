@@ -23,7 +23,7 @@ use super::raw::Raw;
 use super::sample::Sample;
 use super::usage::Usage;
 use crate::Result;
-use crate::house::root;
+use crate::repository::root;
 use crate::setup;
 use server::Served;
 

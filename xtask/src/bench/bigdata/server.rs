@@ -10,7 +10,7 @@ use crate::bench::asked::Answer;
 use crate::bench::machine;
 use crate::bench::usage::Usage;
 use crate::contender::{self, Contender};
-use crate::house::root;
+use crate::repository::root;
 use crate::run::run;
 use crate::steps::Bench;
 

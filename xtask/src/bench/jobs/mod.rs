@@ -18,7 +18,7 @@ use super::sample::Sample;
 use super::usage::{Usage, memory_bytes, stored_bytes};
 use crate::Result;
 use crate::contender::{self, Contender, nats_server};
-use crate::house::root;
+use crate::repository::root;
 use crate::run::run;
 use crate::setup;
 use crate::steps::Bench;

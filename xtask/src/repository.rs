@@ -17,16 +17,16 @@ pub(crate) struct TextFile {
 
 /// The project: its root and its text files.
 #[derive(Clone, Debug)]
-pub(crate) struct House {
+pub(crate) struct Repository {
     /// The root folder of the project.
     pub(crate) root: PathBuf,
     /// The files that git tracks or would add, in the order of the paths.
     pub(crate) files: Vec<TextFile>,
 }
 
-impl House {
+impl Repository {
     /// Reads the files that git tracks or would add.
-    pub(crate) fn read() -> Result<House> {
+    pub(crate) fn read() -> Result<Repository> {
         let root = root();
         let list = ["ls-files", "--cached", "--others", "--exclude-standard", "-z"];
         let output = git(&root).args(list).output()?;
@@ -40,7 +40,7 @@ impl House {
             .map(|(path, text)| TextFile { path: path.to_owned(), text })
             .collect();
         files.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(House { root, files })
+        Ok(Repository { root, files })
     }
 
     /// The files under `folder` with names that end with `extension`.
