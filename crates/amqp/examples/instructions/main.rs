@@ -15,7 +15,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "it is a measurement")]
 
 mod client;
-mod house;
+mod harness;
 mod memory;
 mod worst;
 
@@ -23,7 +23,7 @@ use std::hint::black_box;
 
 use amqp::message::Message;
 use client::Frames;
-use house::Harness;
+use harness::Harness;
 use model::StorePolicy;
 
 /// Frames that come in one read.
@@ -52,14 +52,14 @@ fn main() {
     };
     let count: u32 = count.parse().unwrap();
     let messages = count.next_multiple_of(BURST);
-    let house = &mut Harness::new(policy, 2);
+    let harness = &mut Harness::new(policy, 2);
     match what {
         "scan" => scan(messages),
-        "in" => produce(house, messages),
-        "out" => consume(house, messages, None),
-        "selected" => consume(house, messages, Some(SELECTOR)),
-        "commit" => commit(house, messages),
-        "commit-out" => commit_out(house, messages),
+        "in" => produce(harness, messages),
+        "out" => consume(harness, messages, None),
+        "selected" => consume(harness, messages, Some(SELECTOR)),
+        "commit" => commit(harness, messages),
+        "commit-out" => commit_out(harness, messages),
         shape => worst::run(shape, count),
     }
 }
@@ -72,66 +72,66 @@ fn scan(messages: u32) {
     }
 }
 
-fn produce(house: &mut Harness, messages: u32) {
-    house.send(PRODUCER, &client::hello("producer"));
-    house.send(PRODUCER, &client::producer(NODE));
+fn produce(harness: &mut Harness, messages: u32) {
+    harness.send(PRODUCER, &client::hello("producer"));
+    harness.send(PRODUCER, &client::producer(NODE));
     let transfer = client::transfer(NODE, &client::message(), false);
     let mut frames = Frames::of(&transfer, BURST as usize);
     for first in (0..messages).step_by(BURST as usize) {
-        let sent = house.send(PRODUCER, frames.numbered(first));
+        let sent = harness.send(PRODUCER, frames.numbered(first));
         assert!(sent > 0, "the broker answers");
     }
-    assert_eq!(house.messages(), u64::from(messages), "all were stored");
+    assert_eq!(harness.messages(), u64::from(messages), "all were stored");
 }
 
-fn consume(house: &mut Harness, messages: u32, selector: Option<&str>) {
-    open_consumer(house, selector);
-    produce(house, messages);
+fn consume(harness: &mut Harness, messages: u32, selector: Option<&str>) {
+    open_consumer(harness, selector);
+    produce(harness, messages);
     let mut frames = Frames::of(&client::accept(false), BURST as usize);
-    take(house, messages, |house, first| {
-        house.send(CONSUMER, frames.numbered(first));
+    take(harness, messages, |harness, first| {
+        harness.send(CONSUMER, frames.numbered(first));
     });
 }
 
 /// A consumer without credit: a selector's view is there before the messages are.
-fn open_consumer(house: &mut Harness, selector: Option<&str>) {
-    house.send(CONSUMER, &client::hello("consumer"));
-    house.send(CONSUMER, &client::consumer(NODE, selector));
+fn open_consumer(harness: &mut Harness, selector: Option<&str>) {
+    harness.send(CONSUMER, &client::hello("consumer"));
+    harness.send(CONSUMER, &client::consumer(NODE, selector));
 }
 
 /// Lets a consumer get the messages, and settle them in bursts by `settle`, which is told the
 /// first delivery.
-fn take(house: &mut Harness, messages: u32, mut settle: impl FnMut(&mut Harness, u32)) {
+fn take(harness: &mut Harness, messages: u32, mut settle: impl FnMut(&mut Harness, u32)) {
     let mut granted = 0;
     for first in (0..messages).step_by(BURST as usize) {
         if granted <= first + CREDIT / 2 {
-            house.send(CONSUMER, &client::credit(NODE, first, CREDIT));
+            harness.send(CONSUMER, &client::credit(NODE, first, CREDIT));
             granted = first + CREDIT;
         }
-        settle(house, first);
+        settle(harness, first);
     }
-    assert_eq!(house.messages(), 0, "all are done with");
+    assert_eq!(harness.messages(), 0, "all are done with");
 }
 
-fn commit(house: &mut Harness, messages: u32) {
-    house.send(PRODUCER, &client::hello("producer"));
-    house.send(PRODUCER, &client::producer(NODE));
-    house.send(PRODUCER, &client::coordinator(COORDINATOR));
+fn commit(harness: &mut Harness, messages: u32) {
+    harness.send(PRODUCER, &client::hello("producer"));
+    harness.send(PRODUCER, &client::producer(NODE));
+    harness.send(PRODUCER, &client::coordinator(COORDINATOR));
     let mut transactions = Transactions::of(&client::transfer(NODE, &client::message(), true));
     for number in 0..messages {
-        transactions.run(house, PRODUCER, number, number);
+        transactions.run(harness, PRODUCER, number, number);
     }
-    assert_eq!(house.messages(), u64::from(messages), "all were stored");
+    assert_eq!(harness.messages(), u64::from(messages), "all were stored");
 }
 
-fn commit_out(house: &mut Harness, messages: u32) {
-    open_consumer(house, None);
-    house.send(CONSUMER, &client::coordinator(COORDINATOR));
-    produce(house, messages);
+fn commit_out(harness: &mut Harness, messages: u32) {
+    open_consumer(harness, None);
+    harness.send(CONSUMER, &client::coordinator(COORDINATOR));
+    produce(harness, messages);
     let mut transactions = Transactions::of(&client::accept(true));
-    take(house, messages, |house, first| {
+    take(harness, messages, |harness, first| {
         for number in first..first + BURST {
-            transactions.run(house, CONSUMER, number, number);
+            transactions.run(harness, CONSUMER, number, number);
         }
     });
 }
@@ -154,10 +154,10 @@ impl Transactions {
 
     /// One transaction of a connection, with its part on `delivery`; each frame waits for the
     /// answer to the one before.
-    fn run(&mut self, house: &mut Harness, connection: usize, transaction: u32, delivery: u32) {
-        house.send(connection, self.declare.numbered(delivery));
-        house.send(connection, self.part.enlisted(delivery, transaction));
-        let sent = house.send(connection, self.commit.enlisted(delivery, transaction));
+    fn run(&mut self, harness: &mut Harness, connection: usize, transaction: u32, delivery: u32) {
+        harness.send(connection, self.declare.numbered(delivery));
+        harness.send(connection, self.part.enlisted(delivery, transaction));
+        let sent = harness.send(connection, self.commit.enlisted(delivery, transaction));
         assert!(sent > 0, "the broker answers");
     }
 }

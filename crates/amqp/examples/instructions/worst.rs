@@ -6,7 +6,7 @@ use amqp::message::Message;
 use model::StorePolicy;
 
 use crate::client;
-use crate::house::Harness;
+use crate::harness::Harness;
 
 const BYTES: usize = 16 * 1024;
 
@@ -79,12 +79,12 @@ fn hex(number: u64) -> [u8; 4] {
 
 /// Sends frames over a connection with a session and a link.
 fn send(frame: &[u8], count: u32) {
-    let house = &mut Harness::new(StorePolicy::Memory, 1);
-    house.send(0, &client::hello("somebody"));
-    house.send(0, &client::consumer(0, None));
+    let harness = &mut Harness::new(StorePolicy::Memory, 1);
+    harness.send(0, &client::hello("somebody"));
+    harness.send(0, &client::consumer(0, None));
     let frames = frame.repeat(BYTES / frame.len());
     for _ in 0..count {
-        house.send(0, &frames);
+        harness.send(0, &frames);
     }
-    assert!(house.is_open(0), "nothing was wrong with the frames");
+    assert!(harness.is_open(0), "nothing was wrong with the frames");
 }

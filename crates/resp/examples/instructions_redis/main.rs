@@ -18,11 +18,11 @@
 //! * `channels`: one that subscribes to as many, and one that ends it
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "it is a measurement")]
 
-mod house;
+mod harness;
 #[path = "../../../amqp/examples/instructions/memory.rs"]
 mod memory;
 
-use house::Harness;
+use harness::Harness;
 use model::StorePolicy;
 
 /// Commands that come in one read.
@@ -47,30 +47,30 @@ fn main() {
     };
     let count: u64 = count.parse().unwrap();
     let count = count.next_multiple_of(BURST);
-    let house = &mut Harness::new(policy);
+    let harness = &mut Harness::new(policy);
     match what {
-        "push" => push(house, count),
-        "pop" => pop(house, count),
-        "set" => repeat(house, &[b"SET", b"session:1042", &ELEMENT], count),
-        "multi" => multi(house, count),
-        "lines" => worst(house, &filled(b"\r\n"), count),
-        "inline" => worst(house, &filled(b"PING\r\n"), count),
-        "arrays" => worst(house, &filled(b"*1\r\n$4\r\nPING\r\n"), count),
-        "unknown" => worst(house, &filled(b"X\r\n"), count),
-        "keys" => worst(house, &many(&[b"EXISTS"], |_| String::new()), count),
+        "push" => push(harness, count),
+        "pop" => pop(harness, count),
+        "set" => repeat(harness, &[b"SET", b"session:1042", &ELEMENT], count),
+        "multi" => multi(harness, count),
+        "lines" => worst(harness, &filled(b"\r\n"), count),
+        "inline" => worst(harness, &filled(b"PING\r\n"), count),
+        "arrays" => worst(harness, &filled(b"*1\r\n$4\r\nPING\r\n"), count),
+        "unknown" => worst(harness, &filled(b"X\r\n"), count),
+        "keys" => worst(harness, &many(&[b"EXISTS"], |_| String::new()), count),
         "channels" => {
             let ends = [many(&[b"SUBSCRIBE"], |n| format!("{n}")), command(&[b"UNSUBSCRIBE"])];
-            worst(house, &ends.concat(), count);
+            worst(harness, &ends.concat(), count);
         }
         _ => panic!("{what}?"),
     }
 }
 
-fn worst(house: &mut Harness, bytes: &[u8], count: u64) {
+fn worst(harness: &mut Harness, bytes: &[u8], count: u64) {
     for _ in 0..count {
-        house.send(bytes);
+        harness.send(bytes);
     }
-    assert!(house.send(b"PING\r\n") > 0, "nothing was wrong with them");
+    assert!(harness.send(b"PING\r\n") > 0, "nothing was wrong with them");
 }
 
 /// As many of it as 16 KiB hold.
@@ -85,28 +85,28 @@ fn many(first: &[&[u8]], word: impl Fn(usize) -> String) -> Vec<u8> {
     command(&first.iter().copied().chain(words).collect::<Vec<_>>())
 }
 
-fn push(house: &mut Harness, count: u64) {
-    repeat(house, &[b"LPUSH", b"mylist", &ELEMENT], count);
-    assert_eq!(house.messages(), count, "all were stored");
+fn push(harness: &mut Harness, count: u64) {
+    repeat(harness, &[b"LPUSH", b"mylist", &ELEMENT], count);
+    assert_eq!(harness.messages(), count, "all were stored");
 }
 
-fn pop(house: &mut Harness, count: u64) {
-    push(house, count);
-    repeat(house, &[b"RPOP", b"mylist"], count);
-    assert_eq!(house.messages(), 0, "all are done with");
+fn pop(harness: &mut Harness, count: u64) {
+    push(harness, count);
+    repeat(harness, &[b"RPOP", b"mylist"], count);
+    assert_eq!(harness.messages(), 0, "all are done with");
 }
 
 /// The same command so many times.
-fn repeat(house: &mut Harness, words: &[&[u8]], count: u64) {
+fn repeat(harness: &mut Harness, words: &[&[u8]], count: u64) {
     let burst = command(words).repeat(BURST as usize);
     for _ in 0..count / BURST {
-        let sent = house.send(&burst);
+        let sent = harness.send(&burst);
         assert!(sent > 0, "the broker answers");
     }
 }
 
 /// `count` commands in transactions of [`TRANSACTION`] each.
-fn multi(house: &mut Harness, count: u64) {
+fn multi(harness: &mut Harness, count: u64) {
     let mut transaction = command(&[b"MULTI"]);
     for at in 1..=TRANSACTION {
         let is_pop = at % 9 == 0;
@@ -116,11 +116,11 @@ fn multi(house: &mut Harness, count: u64) {
     }
     transaction.extend(command(&[b"EXEC"]));
     for _ in 0..count.div_ceil(TRANSACTION) {
-        assert!(house.send(&transaction) > 0, "the broker answers");
+        assert!(harness.send(&transaction) > 0, "the broker answers");
     }
     let pops = TRANSACTION / 9;
     let left = count.div_ceil(TRANSACTION) * (TRANSACTION - 2 * pops);
-    assert_eq!(house.messages(), left, "all was done");
+    assert_eq!(harness.messages(), left, "all was done");
 }
 
 fn command(words: &[&[u8]]) -> Vec<u8> {

@@ -60,9 +60,9 @@ impl Harness {
             }
         });
         let ends = ends.collect();
-        let mut house = Self { broker, disk, ends, outputs: Vec::new() };
-        house.turn();
-        house
+        let mut harness = Self { broker, disk, ends, outputs: Vec::new() };
+        harness.turn();
+        harness
     }
 
     /// A client's bytes arrive, and all is done that follows from them. Gives the bytes that its

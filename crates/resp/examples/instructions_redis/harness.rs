@@ -50,7 +50,7 @@ impl Harness {
         let mut shared =
             ListenerState::new(Options { policy, ..Options::default() }, Box::new(Nothing));
         let session = Session::new(CLIENT, None, NOW, &mut shared);
-        let mut house = Self {
+        let mut harness = Self {
             broker,
             disk,
             shared,
@@ -61,8 +61,8 @@ impl Harness {
             sent: 0,
             outputs: Vec::new(),
         };
-        house.work_for_the_log();
-        house
+        harness.run_chores();
+        harness
     }
 
     /// The client's bytes arrive, and all is done that follows from them. Gives how many bytes the
@@ -70,7 +70,7 @@ impl Harness {
     pub(crate) fn send(&mut self, bytes: &[u8]) -> usize {
         self.input.append(bytes);
         self.poll();
-        self.work_for_the_log();
+        self.run_chores();
         let end = self.gate.released(self.broker.durable());
         assert_eq!(end, self.sent + self.out.len() as u64, "all that was said may leave");
         self.sent = end;
@@ -99,7 +99,7 @@ impl Harness {
         self.gate.push(DependsOn::NOTHING, self.sent + self.out.len() as u64);
     }
 
-    fn work_for_the_log(&mut self) {
+    fn run_chores(&mut self) {
         while let Some(chore) = self.broker.poll_chore(NOW) {
             let done = chore.perform(&self.disk);
             self.broker.handle_chore(NOW, done).unwrap();
