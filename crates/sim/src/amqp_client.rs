@@ -71,8 +71,8 @@ pub struct AmqpClient {
     drained: BTreeMap<u32, Changes>,
     /// Consumers that the engine has disconnected, of which it has not heard.
     cut_off: BTreeSet<u32>,
-    /// Answers that it may read or not: the engine disconnected the consumer, so the deliveries
-    /// that it released may have gone back before.
+    /// Answers about deliveries that it released after the engine had disconnected their consumer.
+    /// The engine may have returned these before: then no answer comes.
     possible: BTreeMap<u32, Answer>,
 }
 
@@ -363,8 +363,9 @@ impl AmqpClient {
         intent.is_meant_by(command)
     }
 
-    /// A message goes back. A link that stays did not send it, for want of credit. Settlements of
-    /// it that the client sent by a link that goes have no effect.
+    /// The session returns a message that the client did not settle. A link that stays open never
+    /// sent it, for want of credit. A link that goes may have: the client's settlements of it that
+    /// the session has not passed on have no effect, and their transactions cannot commit.
     fn expect_no_more(&mut self, message: u64) {
         let Self { links, cut_off, .. } = &*self;
         let stays = |handle: &u32| {

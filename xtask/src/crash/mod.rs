@@ -232,7 +232,8 @@ impl Run {
         let ledger = self.ledger.get_mut().unwrap_or_else(PoisonError::into_inner);
         self.checked = check::check(address, ledger, self.checked, &mut self.random)?;
         if matches!(self.program, Program::Dunlin(_)) {
-            // The original does not log the effect of `release` with delay 0.
+            // beanstalkd does not log a `release` with delay 0, so a kill may undo the priority
+            // that it set.
             check::check_places(address, ledger, &mut self.random)?;
         }
         if ledger.violations.is_empty() {

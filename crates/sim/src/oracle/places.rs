@@ -35,7 +35,8 @@ pub(super) struct Places {
     /// Subscriptions that held more than they may when their subscriber came back, and that have
     /// not held less since.
     pub(super) catching_up: BTreeSet<Rc<str>>,
-    /// The device is full: a message stays if its change takes more room than it frees.
+    /// The device is full: a journalled message that its queue has no room for stays in it, since
+    /// a dead letter takes more room than the move frees.
     pub(super) is_scarce: bool,
     /// Queues that hold more than they may since then.
     pub(super) overfull: BTreeSet<Rc<str>>,

@@ -226,9 +226,9 @@ impl Oracle {
         }
     }
 
-    /// True if a message that dies there becomes no dead letter, since its subscription is not
-    /// durable.
-    pub(super) fn buries_nothing(&self, queue: &str) -> bool {
+    /// True if the queue is of a subscription that is not durable: a message that dies there is
+    /// deleted and becomes no dead letter, as memory alone keeps it.
+    pub(super) fn deletes_dead(&self, queue: &str) -> bool {
         self.subscriptions.get(queue).is_some_and(|it| !it.asks.is_durable())
     }
 

@@ -105,7 +105,7 @@ impl Oracle {
             self.return_ready(now, id);
             return NOTHING;
         }
-        if self.buries_nothing(&content.queue) || self.is_dropped(id, reason) {
+        if self.deletes_dead(&content.queue) || self.is_dropped(id, reason) {
             return self.remove(id);
         }
         if self.shortage_of_room_for(id) {
