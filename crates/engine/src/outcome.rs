@@ -25,7 +25,7 @@ impl Outcome {
         Self::reply(DependsOn::NOTHING, Reply::Refused(refusal))
     }
 
-    /// The send id of a message is the id of another message. Its sender hears so by this answer.
+    /// The deduplication id of a message is that of another message. This answer tells its sender.
     pub(crate) const fn reused(after: DependsOn) -> Self {
         Self::reply(after, Reply::Refused(Refusal::SendIdReused))
     }

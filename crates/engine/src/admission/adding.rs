@@ -72,6 +72,6 @@ impl Context {
     }
 }
 
-/// Bytes around a body, with the name of its queue and its send id.
+/// Bytes around a body, with the name of its queue and its deduplication id.
 const AROUND_BYTES_MAX: usize =
     RECORD_BYTES_MAX + limits::QUEUE_NAME_BYTES_MAX + limits::SEND_ID_BYTES_MAX;

@@ -60,7 +60,7 @@ impl<'c> Load<'c> {
         self.added = self.added.saturating_add(count);
     }
 
-    /// Adds the record of a message's send id.
+    /// Adds the record of a message's deduplication id.
     fn name(&mut self, to: &QueueName, message: &NewMessage) {
         let Some(id) = &message.send_id else { return };
         let bytes = SendIdView::FIXED_BYTES_MAX + to.as_str().len() + id.len();

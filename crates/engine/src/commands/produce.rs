@@ -189,7 +189,7 @@ impl Engine {
         outcome
     }
 
-    /// Drafts the messages that come of one message, and the record of its send id.
+    /// Drafts the messages that come of one message, and the record of its deduplication id.
     pub(crate) fn draft(
         &mut self,
         by: SessionSlot,
@@ -387,7 +387,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// Bytes that the record of a send id may take beside the record of the message.
+    /// Bytes that the record of a deduplication id may take beside the record of the message.
     pub(crate) fn send_id_bytes_max(key: Option<&SendKey>) -> usize {
         let texts = key.map(|(to, id)| to.name().as_str().len() + id.len());
         texts.map_or(0, |bytes| bytes + SendIdView::FIXED_BYTES_MAX)

@@ -26,9 +26,9 @@ pub struct SnapshotCursor {
     pub(crate) next_subscription: u64,
     /// Subscriptions from here on were made after the snapshot began.
     pub(crate) end_subscription: u64,
-    /// The next send id to visit.
+    /// The next deduplication id to visit.
     pub(crate) next_send_id: Age,
-    /// Send ids from here on were seen after the snapshot began.
+    /// Deduplication ids from here on were seen after the snapshot began.
     pub(crate) end_send_id: u64,
     /// The next message to visit.
     pub(crate) next: u64,
@@ -108,7 +108,7 @@ impl Directory {
 }
 
 impl SendIds {
-    /// Shows the next send ids that are remembered; says how many were visited.
+    /// Shows the next deduplication ids that are remembered; says how many were visited.
     pub(crate) fn snapshot_send_ids(
         &self,
         cursor: &mut SnapshotCursor,
