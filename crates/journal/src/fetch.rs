@@ -10,7 +10,7 @@ use model::Lsn;
 use crate::buffer::AlignedBuffer;
 use crate::format::{Epoch, Life};
 use crate::frame_index::{Place, STEP_BYTES};
-use crate::stretch::{Found, Stretch};
+use crate::segment_slice::{Found, Stretch};
 use crate::{BLOCK_BYTES, Disk, DiskError, DiskErrorKind, Journal, JournalFailed};
 
 /// Frames to be read back.
