@@ -2,10 +2,10 @@
 //! docs/reference/protocols/http.md is for users.
 //!
 //! It knows no engine and no log: its tasks ask a [`Gateway`], which takes work and gives answers
-//! when they are safe. [`GatewayState`] is the gateway that ships: it steps a [`BrokerTurn`], which the
-//! server and the simulator implement. The caller also hands it functions ([`model::Envelopes`])
-//! that put messages with more than a payload into envelopes, so that consumers of all protocols
-//! see it.
+//! when they are safe. [`GatewayState`] is the gateway that ships: it steps a [`BrokerTurn`], which
+//! the server and the simulator implement. The caller also hands it functions
+//! ([`model::Envelopes`]) that put messages with more than a payload into envelopes, so that
+//! consumers of all protocols see it.
 //!
 //! [`serve`] runs on a tokio runtime of its caller's. One request blocks no other: each waits for
 //! its own answer, within the limits of
