@@ -10,7 +10,7 @@ use model::Lsn;
 use crate::buffer::AlignedBuffer;
 use crate::format::{Epoch, Life};
 use crate::frame_index::{Place, STEP_BYTES};
-use crate::segment_slice::{Found, Stretch};
+use crate::segment_slice::{FrameLookup, SegmentSlice};
 use crate::{BLOCK_BYTES, Disk, DiskError, DiskErrorKind, Journal, JournalFailed};
 
 /// Frames to be read back.
@@ -80,14 +80,16 @@ impl<F: Clone> LogFetch<F> {
         loop {
             let (bytes, rest) = self.read_piece(disk, from.offset, least)?;
             read_bytes += bytes.len() as u64;
-            let stretch = Stretch { bytes: bytes.bytes(), life: self.life };
-            match self.search(stretch, &mut from) {
-                Found::Frame { payload, .. } => {
-                    let payloads = self.with_followers(stretch, payload);
+            let slice = SegmentSlice { bytes: bytes.bytes(), life: self.life };
+            match self.search(slice, &mut from) {
+                FrameLookup::Frame { payload, .. } => {
+                    let payloads = self.with_followers(slice, payload);
                     return Ok(Fetched { first: self.lsn, bytes, payloads, read_bytes });
                 }
-                Found::Cut { bytes, .. } if rest > 0 => least = bytes,
-                Found::Cut { .. } | Found::Other => return Err(self.rotten(from.offset)),
+                FrameLookup::Cut { bytes, .. } if rest > 0 => least = bytes,
+                FrameLookup::Cut { .. } | FrameLookup::Other => {
+                    return Err(self.rotten(from.offset));
+                }
             }
         }
     }
@@ -114,36 +116,38 @@ impl<F: Clone> LogFetch<F> {
     }
 
     /// Goes along the frames to the one wanted; `from` becomes the last place looked at.
-    fn search(&self, stretch: Stretch<'_>, from: &mut Place) -> Found {
+    fn search(&self, slice: SegmentSlice<'_>, from: &mut Place) -> FrameLookup {
         let start = block_of(from.offset);
         let mut at = usize::try_from(from.offset - start).expect("invariant: within a block");
         loop {
-            let found = self.frame_at(stretch, at, from.lsn);
+            let found = self.frame_at(slice, at, from.lsn);
             match &found {
-                Found::Frame { .. } if from.lsn == self.lsn => return found,
-                Found::Frame { payload, .. } => {
+                FrameLookup::Frame { .. } if from.lsn == self.lsn => return found,
+                FrameLookup::Frame { payload, .. } => {
                     at = payload.end;
                     from.lsn = from.lsn.next();
                 }
-                Found::Cut { at: cut, .. } => at = *cut,
-                Found::Other => {}
+                FrameLookup::Cut { at: cut, .. } => at = *cut,
+                FrameLookup::Other => {}
             }
             from.offset = start + at as u64;
-            if !matches!(found, Found::Frame { .. }) {
+            if !matches!(found, FrameLookup::Frame { .. }) {
                 return found;
             }
         }
     }
 
     /// The frame's payload, and those of all behind it that are whole here.
-    fn with_followers(&self, stretch: Stretch<'_>, payload: Range<usize>) -> Vec<Range<usize>> {
+    fn with_followers(&self, slice: SegmentSlice<'_>, payload: Range<usize>) -> Vec<Range<usize>> {
         let mut at = payload.end;
         let mut payloads = vec![payload];
         let positions = (self.lsn.0 + 1..=self.last.0).map(Lsn);
         payloads.extend(positions.map_while(|lsn| {
             // The segment ends behind its last frame, or a rotten frame is reported when it is
             // asked for.
-            let Found::Frame { payload, .. } = self.frame_at(stretch, at, lsn) else { return None };
+            let FrameLookup::Frame { payload, .. } = self.frame_at(slice, at, lsn) else {
+                return None;
+            };
             at = payload.end;
             Some(payload)
         }));
@@ -152,9 +156,11 @@ impl<F: Clone> LogFetch<F> {
 
     /// The device may lose the bytes written over a batch that recovery cut off. Then a frame of
     /// the same position is there again: its epoch is an older one.
-    fn frame_at(&self, stretch: Stretch<'_>, at: usize, lsn: Lsn) -> Found {
-        match stretch.frame_at(at, lsn) {
-            Found::Frame { epoch, .. } if !self.is_of_its_time(lsn, epoch) => Found::Other,
+    fn frame_at(&self, slice: SegmentSlice<'_>, at: usize, lsn: Lsn) -> FrameLookup {
+        match slice.frame_at(at, lsn) {
+            FrameLookup::Frame { epoch, .. } if !self.is_of_its_time(lsn, epoch) => {
+                FrameLookup::Other
+            }
             found => found,
         }
     }

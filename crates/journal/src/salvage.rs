@@ -21,7 +21,7 @@ use crate::survey::Survey;
 use crate::watermark::Watermark;
 use crate::{BLOCK_BYTES, Disk, FRAME_HEADER_BYTES, OpenError};
 
-use scan::{Found, LSN_END, Run, Scan, claimed_bytes, life_of};
+use scan::{Findings, LSN_END, Run, Scan, claimed_bytes, life_of};
 use window::Window;
 
 /// The readable part of a directory.
@@ -123,7 +123,7 @@ impl<F: Clone> Remains<F> {
             is_own(header.directory) && header.begin.max(header.end) < LSN_END
         });
         let snapshot = snapshots.pop();
-        let mut found = Found::default();
+        let mut found = Findings::default();
         for (index, file) in files.iter().enumerate() {
             let mut window = Window::new(disk, file.file.clone(), file.bytes);
             let life = file.life;

@@ -13,14 +13,14 @@ use crate::format::{Epoch, FRAME_HEADER_BYTES, Frame, KIND_CHANGES, Life, Mark, 
 
 /// Bytes of a segment, from the start of a block on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stretch<'a> {
+pub(crate) struct SegmentSlice<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) life: Life,
 }
 
 /// The bytes at the place of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum FrameLookup {
     /// The frame.
     Frame {
         /// The opening in which it was written.
@@ -39,9 +39,9 @@ pub(crate) enum Found {
     Other,
 }
 
-impl Stretch<'_> {
+impl SegmentSlice<'_> {
     /// The frame `lsn` at `at`, or in the batch that begins with the next block.
-    pub(crate) fn frame_at(&self, at: usize, lsn: Lsn) -> Found {
+    pub(crate) fn frame_at(&self, at: usize, lsn: Lsn) -> FrameLookup {
         if let Some(found) = self.whole_frame(at, lsn) {
             return found;
         }
@@ -51,18 +51,18 @@ impl Stretch<'_> {
             return self.whole_frame(behind, lsn).unwrap_or_else(|| self.cut_frame(behind, lsn));
         }
         match self.cut_frame(at, lsn) {
-            Found::Other if self.bytes.len() < mark_at + self.life.mark_bytes() => {
-                Found::Cut { at: mark_at, bytes: self.life.mark_bytes() }
+            FrameLookup::Other if self.bytes.len() < mark_at + self.life.mark_bytes() => {
+                FrameLookup::Cut { at: mark_at, bytes: self.life.mark_bytes() }
             }
             found => found,
         }
     }
 
-    fn whole_frame(&self, at: usize, lsn: Lsn) -> Option<Found> {
+    fn whole_frame(&self, at: usize, lsn: Lsn) -> Option<FrameLookup> {
         let frame = Frame::decode(self.bytes.get(at..)?, self.life)?;
         let payload = at + FRAME_HEADER_BYTES..at + frame.bytes();
         let fits = frame.lsn == lsn && frame.kind == KIND_CHANGES;
-        fits.then_some(Found::Frame { epoch: frame.epoch, payload })
+        fits.then_some(FrameLookup::Frame { epoch: frame.epoch, payload })
     }
 
     fn mark_at(&self, at: usize, lsn: Lsn) -> bool {
@@ -72,17 +72,17 @@ impl Stretch<'_> {
 
     /// Bytes that look like the frame, which is longer than they are. It may turn out to be no
     /// frame.
-    fn cut_frame(&self, at: usize, lsn: Lsn) -> Found {
+    fn cut_frame(&self, at: usize, lsn: Lsn) -> FrameLookup {
         let rest = self.bytes.get(at..).unwrap_or_default();
         if rest.len() < FRAME_HEADER_BYTES {
-            return Found::Cut { at, bytes: FRAME_HEADER_BYTES };
+            return FrameLookup::Cut { at, bytes: FRAME_HEADER_BYTES };
         }
         let payload = u32_at(rest, 0).and_then(|bytes| usize::try_from(bytes).ok());
         let bytes = payload.map_or(0, |bytes| bytes.saturating_add(FRAME_HEADER_BYTES));
         if u64_at(rest, 8) == Some(lsn.0) && bytes > rest.len() {
-            return Found::Cut { at, bytes };
+            return FrameLookup::Cut { at, bytes };
         }
-        Found::Other
+        FrameLookup::Other
     }
 }
 
@@ -131,13 +131,13 @@ mod tests {
         [&frame.header(life), payload].concat()
     }
 
-    fn payloads(stretch: Stretch<'_>) -> Vec<Vec<u8>> {
+    fn payloads(slice: SegmentSlice<'_>) -> Vec<Vec<u8>> {
         let mut at = 0;
         let mut payloads = Vec::new();
         for lsn in (FIRST.0..).map(Lsn) {
-            let Found::Frame { payload, .. } = stretch.frame_at(at, lsn) else { break };
+            let FrameLookup::Frame { payload, .. } = slice.frame_at(at, lsn) else { break };
             at = payload.end;
-            payloads.push(stretch.bytes[payload].to_vec());
+            payloads.push(slice.bytes[payload].to_vec());
         }
         payloads
     }
@@ -147,7 +147,7 @@ mod tests {
         for version in [1, 2] {
             let life = life(version);
             let bytes = batches(life);
-            let found = payloads(Stretch { bytes: &bytes, life });
+            let found = payloads(SegmentSlice { bytes: &bytes, life });
             assert_eq!(found, [b"first".to_vec(), vec![7; 5000], b"third".to_vec()]);
         }
     }
@@ -156,11 +156,11 @@ mod tests {
     fn flipped_bit_is_never_a_frame() {
         let life = life(2);
         let bytes = batches(life);
-        let whole = payloads(Stretch { bytes: &bytes, life });
+        let whole = payloads(SegmentSlice { bytes: &bytes, life });
         for bit in 0..bytes.len() * 8 {
             let mut rotten = bytes.clone();
             rotten[bit / 8] ^= 1 << (bit % 8);
-            let found = payloads(Stretch { bytes: &rotten, life });
+            let found = payloads(SegmentSlice { bytes: &rotten, life });
             assert!(whole.starts_with(&found), "bit {bit}");
         }
     }
@@ -170,22 +170,25 @@ mod tests {
         let life = life(2);
         let bytes = batches(life);
         for cut in 0..bytes.len() {
-            let stretch = Stretch { bytes: &bytes[..cut], life };
+            let slice = SegmentSlice { bytes: &bytes[..cut], life };
             let (mut at, mut lsn) = (0, FIRST);
             let cut_off = loop {
-                match stretch.frame_at(at, lsn) {
-                    Found::Frame { payload, .. } => (at, lsn) = (payload.end, lsn.next()),
+                match slice.frame_at(at, lsn) {
+                    FrameLookup::Frame { payload, .. } => (at, lsn) = (payload.end, lsn.next()),
                     other => break other,
                 }
             };
             if lsn > Lsn(42) {
                 continue;
             }
-            let Found::Cut { at: from, bytes: more } = cut_off else { panic!("{cut_off:?}") };
+            let FrameLookup::Cut { at: from, bytes: more } = cut_off else { panic!("{cut_off:?}") };
             assert!(from >= at && from + more > cut, "cut at {cut}: {from} and {more}");
             let start = from / BLOCK_BYTES * BLOCK_BYTES;
-            let further = Stretch { bytes: &bytes[start..], life };
-            assert!(matches!(further.frame_at(from - start, lsn), Found::Frame { .. }), "{cut}");
+            let further = SegmentSlice { bytes: &bytes[start..], life };
+            assert!(
+                matches!(further.frame_at(from - start, lsn), FrameLookup::Frame { .. }),
+                "{cut}"
+            );
         }
     }
 }

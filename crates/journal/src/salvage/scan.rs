@@ -26,7 +26,7 @@ pub(super) struct Run {
 
 /// The findings of a scan of segments.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct Findings {
     pub(super) runs: Vec<Run>,
     /// Marks say that every frame up to here was on the device.
     pub(super) synced: Lsn,
@@ -41,7 +41,7 @@ pub(super) struct Scan<'w, 'd, D: Disk> {
     pub(super) window: &'w mut Window<'d, D>,
     pub(super) life: Life,
     pub(super) file: usize,
-    pub(super) found: &'w mut Found,
+    pub(super) found: &'w mut Findings,
 }
 
 impl<D: Disk> Scan<'_, '_, D> {
@@ -90,10 +90,10 @@ impl<D: Disk> Scan<'_, '_, D> {
         }
     }
 
-    /// Takes every frame that begins in a stretch of the file and ends in it.
-    fn search(&mut self, stretch: Range<u64>) {
-        let bytes = usize::try_from(stretch.end - stretch.start).unwrap_or(usize::MAX);
-        let bytes = self.window.part(stretch.start, bytes).to_vec();
+    /// Takes every frame that begins in a range of the file and ends in it.
+    fn search(&mut self, range: Range<u64>) {
+        let bytes = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        let bytes = self.window.part(range.start, bytes).to_vec();
         let sums = Sums::of(&bytes);
         let mut at = 0;
         while let Some(header) = bytes.get(at..at + FRAME_HEADER_BYTES) {
@@ -102,11 +102,11 @@ impl<D: Disk> Scan<'_, '_, D> {
                 let sum = sums.append(self.life.seed(), at + CHECKED_AT..end);
                 sum.is_some() && sum == u32_at(header, CRC_AT)
             });
-            let found = is_one.then(|| self.follow(stretch.start + at as u64, stretch.end));
+            let found = is_one.then(|| self.follow(range.start + at as u64, range.end));
             match found.flatten() {
                 Some((run, end)) => {
                     self.found.runs.push(run);
-                    at = usize::try_from(end - stretch.start).unwrap_or(usize::MAX);
+                    at = usize::try_from(end - range.start).unwrap_or(usize::MAX);
                 }
                 None => at += 1,
             }

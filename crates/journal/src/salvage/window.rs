@@ -7,16 +7,16 @@ use crate::{BLOCK_BYTES, Disk};
 /// Bytes that the window reads at least.
 const WINDOW_BYTES: usize = 1024 * 1024;
 
-/// A file and the stretch of it that is in memory. A block that the device cannot read counts as
+/// A file and the part of it that is in memory. A block that the device cannot read counts as
 /// zeros, which no checksum fits.
 pub(super) struct Window<'a, D: Disk> {
     disk: &'a D,
     file: D::File,
     /// Length of the file.
     bytes: u64,
-    /// The start of the stretch.
+    /// The offset of `loaded` in the file.
     from: u64,
-    stretch: Vec<u8>,
+    loaded: Vec<u8>,
     /// The begins of the blocks that could not be read.
     unreadable: BTreeSet<u64>,
 }
@@ -24,7 +24,7 @@ pub(super) struct Window<'a, D: Disk> {
 impl<'a, D: Disk> Window<'a, D> {
     /// A file of so many bytes.
     pub(super) fn new(disk: &'a D, file: D::File, bytes: u64) -> Self {
-        Self { disk, file, bytes, from: 0, stretch: Vec::new(), unreadable: BTreeSet::new() }
+        Self { disk, file, bytes, from: 0, loaded: Vec::new(), unreadable: BTreeSet::new() }
     }
 
     /// Length of the file.
@@ -42,24 +42,24 @@ impl<'a, D: Disk> Window<'a, D> {
         let left = usize::try_from(self.bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
         let bytes = bytes.min(left);
         let here = offset.checked_sub(self.from).and_then(|at| usize::try_from(at).ok());
-        let here = here.filter(|at| at.saturating_add(bytes) <= self.stretch.len());
+        let here = here.filter(|at| at.saturating_add(bytes) <= self.loaded.len());
         let at = match here {
             Some(at) => at,
             None => self.move_to(offset, bytes, left),
         };
-        self.stretch.get(at..at.saturating_add(bytes)).unwrap_or_default()
+        self.loaded.get(at..at.saturating_add(bytes)).unwrap_or_default()
     }
 
-    /// Reads from `offset` on; returns where in the stretch that is. Reading begins at a block, so
+    /// Reads from `offset` on; returns where in `loaded` that is. Reading begins at a block, so
     /// that an unreadable block costs only itself.
     fn move_to(&mut self, offset: u64, bytes: usize, left: usize) -> usize {
         let into_block = (offset % BLOCK_BYTES as u64) as usize;
         self.from = offset - into_block as u64;
         let wanted = bytes.max(WINDOW_BYTES).min(left) + into_block;
-        self.stretch.clear();
-        self.stretch.resize(wanted, 0);
-        match self.disk.read(&self.file, self.from, &mut self.stretch) {
-            Ok(read) => self.stretch.truncate(read),
+        self.loaded.clear();
+        self.loaded.resize(wanted, 0);
+        match self.disk.read(&self.file, self.from, &mut self.loaded) {
+            Ok(read) => self.loaded.truncate(read),
             Err(_) => self.read_by_block(),
         }
         into_block
@@ -67,7 +67,7 @@ impl<'a, D: Disk> Window<'a, D> {
 
     fn read_by_block(&mut self) {
         let mut at = self.from;
-        for block in self.stretch.chunks_mut(BLOCK_BYTES) {
+        for block in self.loaded.chunks_mut(BLOCK_BYTES) {
             if self.disk.read(&self.file, at, block).is_err() {
                 block.fill(0);
                 self.unreadable.insert(at);
