@@ -14,7 +14,7 @@ use crate::format::{
 };
 use crate::frame_index::FrameIndex;
 use crate::snapshot::Snapshot;
-use crate::watermark::{Stamp, WATERMARK_AT, Watermark};
+use crate::watermark::{SEQUENCE_MAX, Stamp, WATERMARK_AT, Watermark};
 use crate::{BLOCK_BYTES, Disk, FilePart, OpenError};
 
 /// The files of a directory.
@@ -177,6 +177,9 @@ impl<F> Survey<F> {
             FoundControl::Empty if is_used => {
                 return Err(corrupt_control("it is empty and the log is not"));
             }
+            FoundControl::Whole(Control { stamp, .. }) if stamp.sequence > SEQUENCE_MAX => {
+                return Err(corrupt_control("no number is left for a note that comes after it"));
+            }
             FoundControl::Corrupt => return Err(corrupt_control("it is not what was written")),
             _ => return Ok(()),
         };
@@ -254,6 +257,10 @@ fn judge_snapshot<F>(snapshot: &Snapshot<F>) -> Result<(), OpenError> {
     if *bytes < made {
         return Err(fault(slot.name(), FileFault::Short { bytes: *bytes, made }));
     }
+    if header.begin > header.end {
+        let cause = "it ends before it begins".into();
+        return Err(OpenError::Corrupt { file: slot.name().into(), offset: 24, cause });
+    }
     if header.begin.max(header.end).0.max(header.number) == u64::MAX {
         let cause = "no frame or snapshot could come after it".into();
         return Err(OpenError::Corrupt { file: slot.name().into(), offset: 0, cause });
@@ -297,6 +304,10 @@ fn survey_one<D: Disk>(disk: &D, number: SegmentNumber) -> Result<SegmentFile<D:
             return Ok(SegmentFile { recycling: Some(other.number), ..found });
         }
         Some(own) => match own.of(life) {
+            Some(watermark) if watermark.stamp.sequence > SEQUENCE_MAX => {
+                let cause = "no number is left for a note that comes after it";
+                return Err(corrupt(WATERMARK_AT, cause));
+            }
             Some(watermark) => SegmentFile { watermark: Some(watermark), ..found },
             None => return Err(corrupt(WATERMARK_AT, "the watermark is of another segment")),
         },

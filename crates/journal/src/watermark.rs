@@ -42,6 +42,9 @@ pub(crate) struct Watermark {
     pub(crate) reach: u64,
 }
 
+/// Behind it a number for the next note might be missing: no directory comes so far.
+pub(crate) const SEQUENCE_MAX: u64 = u64::MAX / 2;
+
 /// A watermark as found, with the life of a segment that it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FoundWatermark {

@@ -307,3 +307,57 @@ fn control_file_tells_of_missing_frames() {
     let error = refusal(&image, truth, "older batches").expect("confirmed frames are missing");
     assert!(error.to_string().contains("epoch says that"), "{error}");
 }
+
+/// Writes a number, and the checksums that end at these offsets.
+fn forge(disk: &MemoryDisk, name: &str, (at, number): (usize, u64), sums: &[(usize, usize)]) {
+    let file = disk.file(name);
+    let bytes = &mut *file.borrow_mut();
+    bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
+    for (from, to) in sums {
+        let sum = crc32c::crc32c(&bytes[*from..*to]);
+        bytes[*to..*to + 4].copy_from_slice(&sum.to_le_bytes());
+    }
+}
+
+/// The start would take the frames after its end for older ones.
+#[test]
+fn snapshot_beginning_after_end_is_refused() {
+    let mut refused = 0;
+    for history in histories() {
+        let (last, truth) = history.last().unwrap();
+        let image = last.image();
+        let is_whole = |name: &String| image.file(name).borrow().starts_with(b"DUNLINSN");
+        let snapshots: Vec<_> =
+            ["snapshot-a", "snapshot-b"].map(String::from).into_iter().filter(is_whole).collect();
+        for name in &snapshots {
+            let end = u64::from_le_bytes(image.file(name).borrow()[32..40].try_into().unwrap());
+            forge(&image, name, (24, end + 1), &[(0, 56), (0, 68)]);
+        }
+        if snapshots.is_empty() {
+            continue;
+        }
+        let error = refusal(&image, truth, "a snapshot that ends before it begins");
+        let error = error.expect("it is refused");
+        assert!(named(&error).is_some_and(|name| name.starts_with("snapshot")), "{error}");
+        refused += 1;
+    }
+    assert!(refused >= 2, "{refused} had a snapshot");
+}
+
+/// The next note would have the number of none.
+#[test]
+fn last_sequence_of_notes_is_refused() {
+    for history in histories() {
+        let (last, truth) = history.last().unwrap();
+        for name in names(last).into_iter().filter(|name| name.ends_with(".segment")) {
+            let image = last.image();
+            forge(&image, &name, (536, u64::MAX), &[(512, 572)]);
+            let error = refusal(&image, truth, &name).expect("it is refused");
+            assert_eq!(named(&error), Some(&name[..]), "{error}");
+        }
+        let image = last.image();
+        forge(&image, "epoch", (32, u64::MAX), &[(0, 56)]);
+        let error = refusal(&image, truth, "epoch").expect("it is refused");
+        assert!(named(&error).is_some(), "{error}");
+    }
+}

@@ -43,3 +43,16 @@ fn random_damage_breaks_nothing() {
         hostile::segment(&input[1..]);
     }
 }
+
+#[test]
+fn extreme_header_fields_break_nothing() {
+    const EIGHT_BYTES: u8 = 3;
+    for at in (0..72_u16).chain(508..576).step_by(4) {
+        let [low, high] = at.to_le_bytes();
+        for file in 0..hostile::file_count() {
+            for number in [0, 1, 0x7f, 0x80, 0xff] {
+                hostile::files(&[MENDED, EIGHT_BYTES, file, low, high, number]);
+            }
+        }
+    }
+}
