@@ -2,6 +2,7 @@
 
 use model::{Durability, Lsn, Nanos};
 
+use crate::BLOCK_BYTES;
 use crate::buffer::AlignedBuffer;
 use crate::format::{Epoch, Frame, KIND_CHANGES, Life, MARK_BYTES, Mark, seal};
 
@@ -33,6 +34,9 @@ impl<F> Batch<F> {
         opened_at: Nanos,
     ) -> Self {
         let (file, life, offset) = place;
+        assert!(life.takes_batches(), "segments of older versions are never written to");
+        assert!(offset.is_multiple_of(BLOCK_BYTES as u64), "batches begin at blocks");
+        assert!(offset >= BLOCK_BYTES as u64, "the first block is the header's");
         buffer.clear();
         buffer.extend(&[0; MARK_BYTES]);
         Self {
@@ -79,11 +83,13 @@ impl<F> Batch<F> {
 
     /// Bytes that it takes in the log.
     pub(crate) fn padded_bytes(&self) -> u64 {
-        self.buffer.len().next_multiple_of(crate::BLOCK_BYTES) as u64
+        self.buffer.len().next_multiple_of(BLOCK_BYTES) as u64
     }
 
     /// Pads it and writes its mark: nothing can be appended any more.
     pub(crate) fn seal(&mut self, epoch: Epoch, synced: Lsn, time: Nanos) {
+        assert!(self.level > Durability::None, "each frame asks for some durability");
+        assert!(epoch >= self.life.epoch(), "a segment begins its life before its batches");
         self.buffer.pad_to_block();
         let batch_bytes = u32::try_from(self.buffer.len())
             .expect("invariant: a batch fits into a segment, which is smaller than 4 GiB");

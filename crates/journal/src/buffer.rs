@@ -32,6 +32,7 @@ impl AlignedBuffer {
 
     /// Forgets the bytes behind the first so many.
     pub(crate) fn truncate(&mut self, bytes: usize) {
+        assert!(bytes <= self.len(), "only bytes that are there are forgotten");
         self.memory.truncate(self.start + bytes);
     }
 
@@ -61,6 +62,8 @@ impl AlignedBuffer {
         let end = self.len().next_multiple_of(BLOCK_BYTES);
         self.make_room(end);
         self.memory.resize(self.start + end, 0);
+        let address = self.bytes().as_ptr();
+        assert_eq!(address.align_offset(BLOCK_BYTES), 0, "a move loses the alignment");
     }
 
     /// The bytes.
@@ -77,6 +80,7 @@ impl AlignedBuffer {
         if bytes > self.capacity() {
             self.grow(bytes);
         }
+        debug_assert!(bytes <= self.capacity(), "the memory never grows in place");
     }
 
     #[cold]

@@ -111,8 +111,10 @@ pub(crate) fn prepare<D: Disk>(
     bytes: u64,
 ) -> Result<D::File, DiskError> {
     let (life, _) = place;
+    assert!(bytes.is_multiple_of(BLOCK_BYTES as u64), "segments are whole blocks");
     let file = match old {
         Some(old) => {
+            assert!(old.life.number < life.number, "each life of a file has a higher number");
             disk.rename(&old.life.number.file_name(), UNFINISHED_NAME).map_err(never_full)?;
             if old.file_bytes > bytes {
                 cut(disk, &old.file, bytes)?;
@@ -223,6 +225,7 @@ pub(crate) fn extend<D: Disk>(
 /// Keeps room for a snapshot. No client waits for its sync, so its blocks need not be written
 /// before.
 fn grow<D: Disk>(disk: &D, file: &D::File, from: u64, to: u64) -> Result<(), DiskError> {
+    assert!(from < to, "a snapshot's file only grows");
     disk.reserve(file, from, to)?;
     disk.sync(file).map_err(never_full)
 }
@@ -240,6 +243,7 @@ fn read<D: Disk>(
     offset: u64,
     bytes: usize,
 ) -> Result<Vec<u8>, DiskError> {
+    assert!(bytes > 0, "a piece has bytes");
     let mut buffer = vec![0; bytes];
     let read = disk.read(file, offset, &mut buffer)?;
     buffer.truncate(read);

@@ -11,7 +11,10 @@
 use model::Lsn;
 
 use crate::buffer::AlignedBuffer;
-use crate::format::{DirectoryId, Epoch, FORMAT_VERSION, SegmentNumber, copy_to, u32_at, u64_at};
+use crate::format::{
+    DirectoryId, Epoch, FORMAT_VERSION, SECTOR_BYTES, SegmentNumber, copy_to, push_crc, u32_at,
+    u64_at,
+};
 use crate::watermark::Stamp;
 use crate::{BLOCK_BYTES, Disk, DiskError, OpenError, WriteMode};
 
@@ -21,6 +24,9 @@ pub(crate) const CONTROL_NAME: &str = "epoch";
 const MAGIC: &[u8; 8] = b"DUNLINEP";
 const CRC_AT: usize = 56;
 const OLD_BYTES: usize = 8;
+
+/// A device writes it whole or not at all.
+const _: () = assert!(CRC_AT + 4 <= SECTOR_BYTES);
 
 /// The content of the control file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +81,7 @@ impl Control {
         {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
-        bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
+        push_crc(&mut bytes, CRC_AT);
         let mut block = AlignedBuffer::with_capacity(BLOCK_BYTES);
         block.extend(&[0; BLOCK_BYTES]);
         copy_to(block.bytes_mut(), 0, &bytes);

@@ -7,6 +7,7 @@
 
 use std::fmt;
 
+use crate::BLOCK_BYTES;
 use crate::buffer::AlignedBuffer;
 use crate::pieces::{CheckPiece, FilePart, PIECE_BYTES, PieceReader, TakePiece};
 
@@ -168,6 +169,7 @@ pub trait Disk {
 
 /// Zeros written with one call: no more, so that an awaited write gets to the device between two.
 const ZEROS_BYTES: usize = 256 * 1024;
+const _: () = assert!(ZEROS_BYTES.is_multiple_of(BLOCK_BYTES), "each write is whole blocks");
 
 /// Writes zeros over a file from `from` to `to`.
 ///

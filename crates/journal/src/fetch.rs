@@ -225,6 +225,8 @@ impl<F: Clone> Journal<F> {
             first_appended: self.first_appended,
         };
         assert!(fetch.from.offset < fetch.end, "it is looked for where something was written");
+        assert!(fetch.last >= lsn, "the frame lies in its segment");
+        assert!(fetch.end <= segment.initialised, "nothing lies beyond what is allocated");
         self.pin(lsn);
         fetch
     }

@@ -57,10 +57,16 @@ const SEGMENT_CRC_WHOLE_AT: usize = 44;
 pub(crate) const VERSION_OF_DIRECTORIES: u32 = 3;
 const SEGMENT_SUFFIX: &str = ".segment";
 
+/// A device writes so many bytes whole.
+pub(crate) const SECTOR_BYTES: usize = 512;
+
 /// The header of every frame must lie in one sector with the mark, or a mark could be torn apart
 /// from the batch it announces.
-const _: () = assert!(MARK_BYTES <= 512);
-const _: () = assert!(SEGMENT_CRC_WHOLE_AT + 4 <= 512);
+const _: () = assert!(MARK_BYTES <= SECTOR_BYTES);
+const _: () = assert!(SEGMENT_CRC_WHOLE_AT + 4 <= SECTOR_BYTES);
+const _: () = assert!(BLOCK_BYTES.is_multiple_of(SECTOR_BYTES), "a block is whole sectors");
+const _: () = assert!(FORMAT_VERSION_OLDEST <= FORMAT_VERSION);
+const _: () = assert!(VERSION_OF_DIRECTORIES <= FORMAT_VERSION);
 
 /// The opening of one process on a journal, counted: frames that a recovery cut off can never be
 /// taken for the ones that were written over them.
@@ -215,16 +221,18 @@ impl SegmentHeader {
     }
 
     pub(crate) fn encode(self, block: &mut [u8]) {
+        assert_eq!(self.version, FORMAT_VERSION, "older segments are never written to");
+        assert!(self.directory.is_some(), "all files of this version tell of their directory");
         let mut bytes = Vec::with_capacity(SEGMENT_CRC_WHOLE_AT + 4);
         bytes.extend_from_slice(SEGMENT_MAGIC);
         bytes.extend_from_slice(&self.version.to_le_bytes());
         bytes.extend_from_slice(&self.epoch.0.to_le_bytes());
         bytes.extend_from_slice(&self.number.0.to_le_bytes());
         bytes.extend_from_slice(&self.salt.to_le_bytes());
-        push_crc(&mut bytes);
+        push_crc(&mut bytes, SEGMENT_CRC_AT);
         let DirectoryId(directory) = self.directory.unwrap_or_default();
         bytes.extend_from_slice(&directory.to_le_bytes());
-        push_crc(&mut bytes);
+        push_crc(&mut bytes, SEGMENT_CRC_WHOLE_AT);
         copy_to(block, 0, &bytes);
     }
 
@@ -270,6 +278,8 @@ impl<'a> Frame<'a> {
 
     /// The same without its checksum, which is to be filled in by [`seal`].
     pub(crate) fn unsealed_header(&self) -> [u8; FRAME_HEADER_BYTES] {
+        debug_assert!(self.lsn > Lsn::ZERO, "positions begin with 1");
+        debug_assert!(matches!(self.kind, KIND_MARK | KIND_CHANGES));
         let mut header = [0; FRAME_HEADER_BYTES];
         let length = u32::try_from(self.payload.len())
             .expect("invariant: a frame fits into a segment, which is smaller than 4 GiB");
@@ -309,6 +319,11 @@ impl<'a> Frame<'a> {
 
 /// Fills in the checksum of a frame of that life, which is there as a whole.
 pub(crate) fn seal(frame: &mut [u8], life: Life) {
+    debug_assert_eq!(
+        u32_at(frame, 0).map(|bytes| bytes as usize + FRAME_HEADER_BYTES),
+        Some(frame.len()),
+        "a frame tells its length before its checksum"
+    );
     let crc = crc32c::crc32c_append(life.seed, frame.get(8..).unwrap_or_default());
     copy_to(frame, 4, &crc.to_le_bytes());
 }
@@ -331,6 +346,7 @@ impl Mark {
         let salt = life.salt.expect("invariant: only lives of this version are written to");
         assert!(self.synced < self.lsn, "what is being written is not synced yet");
         assert!(self.frames > 0, "a batch holds a frame");
+        assert!(batch.len().is_multiple_of(BLOCK_BYTES), "a batch is padded to whole blocks");
         assert_eq!(batch.len(), self.batch_bytes as usize, "a mark tells of its own batch");
         let mut payload = [0; MARK_PAYLOAD_BYTES];
         copy_to(&mut payload, 0, &life.number.0.to_le_bytes());
@@ -389,8 +405,9 @@ pub(crate) fn crc_holds(bytes: &[u8], at: usize) -> Option<bool> {
     Some(u32_at(bytes, at)? == crc32c::crc32c(bytes.get(..at)?))
 }
 
-/// Appends the CRC of the bytes so far.
-pub(crate) fn push_crc(bytes: &mut Vec<u8>) {
+/// Appends the CRC of the bytes so far, all of them before `at`.
+pub(crate) fn push_crc(bytes: &mut Vec<u8>, at: usize) {
+    assert_eq!(bytes.len(), at, "a checksum lies behind the fields that it covers");
     bytes.extend_from_slice(&crc32c::crc32c(bytes).to_le_bytes());
 }
 

@@ -41,7 +41,9 @@ impl FrameIndex {
         assert!(lsn >= self.first, "it lies in this segment");
         let behind = self.places.partition_point(|place| place.lsn <= lsn);
         let found = behind.checked_sub(1).and_then(|index| self.places.get(index));
-        found.copied().unwrap_or(self.begin())
+        let place = found.copied().unwrap_or(self.begin());
+        assert!(place.lsn <= lsn, "a frame is looked for forwards");
+        place
     }
 
     fn begin(&self) -> Place {
@@ -51,6 +53,7 @@ impl FrameIndex {
 
 /// At 16 bytes an entry a segment of 32 MiB has 8 KiB of them.
 pub(crate) const STEP_BYTES: u64 = 64 * 1024;
+const _: () = assert!(STEP_BYTES >= BLOCK_BYTES as u64, "two marks have no place in common");
 
 #[cfg(test)]
 mod tests {

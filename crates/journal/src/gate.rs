@@ -33,6 +33,7 @@ impl Gate {
             if !durable.covers(after) {
                 break;
             }
+            debug_assert!(end >= self.released, "released bytes are not taken back");
             self.released = end;
             self.held.pop_front();
         }

@@ -3,7 +3,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::{Disk, DiskError};
+use crate::{BLOCK_BYTES, Disk, DiskError};
 
 /// A part of a file that is to be read.
 #[derive(Clone, Debug)]
@@ -122,6 +122,7 @@ impl<'a, F> PieceReader<'a, F> {
             disk.expect_read(&part.file, next, soon);
         }
         let cut = (self.check)(self.part, offset, buffer);
+        assert!(cut.whole <= buffer.len(), "no more is whole than was read");
         match cut {
             Cut { whole: 0, lacks: Some(bytes) } if bytes <= left && bytes > buffer.len() => {
                 read_at(disk, &part.file, offset, bytes, buffer)?;
@@ -153,9 +154,11 @@ fn read_at<D: Disk + ?Sized>(
     }
     buffer.resize(bytes, 0);
     let read = disk.read(file, offset, buffer)?;
+    assert!(read <= bytes, "a disk reads no more than it was asked for");
     buffer.truncate(read);
     Ok(())
 }
 
 /// Bytes of a piece if a disk has no other wish.
 pub const PIECE_BYTES: usize = 2 * 1024 * 1024;
+const _: () = assert!(PIECE_BYTES.is_multiple_of(BLOCK_BYTES), "batches begin at blocks");

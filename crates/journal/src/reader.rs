@@ -79,6 +79,7 @@ impl<'a> SegmentReader<'a> {
 
     /// The next whole batch that continues the log; `None` at the first that does not.
     pub(crate) fn next_batch(&mut self) -> Option<ReadBatch<'a>> {
+        assert!(self.offset.is_multiple_of(BLOCK_BYTES), "batches are whole blocks");
         let left = self.bytes.get(self.offset..)?;
         let mark = Mark::decode(left, self.life, left.len())?;
         let continues = self.expected.is_none_or(|lsn| lsn == mark.lsn);

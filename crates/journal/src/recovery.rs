@@ -364,6 +364,8 @@ fn make_sure<D: Disk>(
     files: &[SegmentFile<D::File>],
     extent: &Extent,
 ) -> Result<(), DiskError> {
+    assert!(extent.offset.is_multiple_of(BLOCK_BYTES as u64), "batches begin at blocks");
+    assert!(extent.bytes.is_multiple_of(BLOCK_BYTES), "batches are whole blocks");
     let file = &files.get(extent.index).expect("invariant: indexes come from the same list").file;
     let mut bytes = vec![0; extent.bytes];
     disk.read(file, extent.offset, &mut bytes)?;

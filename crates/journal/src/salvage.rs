@@ -337,5 +337,6 @@ fn resolve(mut runs: Vec<Run>) -> Vec<Run> {
         next = next.max(run.last.next());
     }
     runs.retain(|run| run.first <= run.last);
+    assert!(runs.is_sorted_by(|run, next| run.last < next.first), "each position is taken once");
     runs
 }

@@ -14,8 +14,8 @@
 use model::{Lsn, Nanos};
 
 use crate::format::{
-    DirectoryId, Epoch, FORMAT_VERSION, FORMAT_VERSION_OLDEST, VERSION_OF_DIRECTORIES, copy_to,
-    crc_holds, u32_at, u64_at,
+    DirectoryId, Epoch, FORMAT_VERSION, FORMAT_VERSION_OLDEST, SECTOR_BYTES,
+    VERSION_OF_DIRECTORIES, copy_to, crc_holds, u32_at, u64_at,
 };
 use crate::salvage::sums::Sums;
 use crate::{BLOCK_BYTES, Disk, DiskError, OpenError};
@@ -29,6 +29,9 @@ const CRC_AT: usize = 56;
 /// Offset of the CRC of a whole header, the fields of version 3 included.
 const CRC_WHOLE_AT: usize = 68;
 const CHUNK_HEADER_BYTES: usize = 8;
+
+/// A device writes the header whole or not at all.
+const _: () = assert!(CRC_WHOLE_AT + 4 <= SECTOR_BYTES);
 
 /// Bytes read of a snapshot at a time, unless a chunk is larger.
 const PIECE_BYTES: usize = 1024 * 1024;
@@ -85,6 +88,7 @@ pub(crate) struct SnapshotHeader {
 impl SnapshotHeader {
     /// The first block of the file.
     pub(crate) fn encode(&self) -> [u8; BLOCK_BYTES] {
+        assert!(self.directory.is_some(), "all files of this version tell of their directory");
         let mut block = [0; BLOCK_BYTES];
         copy_to(&mut block, 0, MAGIC);
         copy_to(&mut block, 8, &FORMAT_VERSION.to_le_bytes());
@@ -131,6 +135,7 @@ impl SnapshotHeader {
 
 /// A chunk as it lies in the file of snapshot `number`.
 pub(crate) fn encode_chunk(number: u64, bytes: &[u8]) -> Vec<u8> {
+    assert!(number > 0, "snapshots are numbered from 1");
     let length = u32::try_from(bytes.len()).expect("invariant: a chunk is far below 4 GiB");
     let mut chunk = Vec::with_capacity(CHUNK_HEADER_BYTES + bytes.len());
     chunk.extend_from_slice(&length.to_le_bytes());

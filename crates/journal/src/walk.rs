@@ -370,3 +370,4 @@ fn corrupt(life: Life, offset: u64, cause: String) -> OpenError {
 
 /// Bytes that are written again with one call.
 const EXTENT_BYTES_MAX: usize = 1024 * 1024;
+const _: () = assert!(EXTENT_BYTES_MAX.is_multiple_of(BLOCK_BYTES), "batches are whole blocks");

@@ -12,7 +12,9 @@
 //! that is shorter than *made*.
 
 use crate::buffer::AlignedBuffer;
-use crate::format::{DirectoryId, Epoch, Life, SegmentNumber, copy_to, u32_at, u64_at};
+use crate::format::{
+    DirectoryId, Epoch, Life, SECTOR_BYTES, SegmentNumber, copy_to, push_crc, u32_at, u64_at,
+};
 use crate::{BLOCK_BYTES, Disk, DiskError, WriteMode};
 
 /// Its offset in a segment: in a sector of its own.
@@ -20,6 +22,11 @@ pub(crate) const WATERMARK_AT: usize = 512;
 
 const MAGIC: &[u8; 8] = b"DUNLINWM";
 const CRC_AT: usize = 60;
+
+/// A device writes it whole or not at all, and never tears it from the segment's header.
+const _: () = assert!(WATERMARK_AT.is_multiple_of(SECTOR_BYTES));
+const _: () = assert!(CRC_AT + 4 <= SECTOR_BYTES);
+const _: () = assert!(WATERMARK_AT + SECTOR_BYTES <= BLOCK_BYTES);
 
 /// Tells one writing of a watermark from all others of a directory, and of its copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,6 +73,7 @@ impl Watermark {
     }
 
     fn encode(&self, life: Life, block: &mut [u8]) {
+        assert!(life.has_watermark(), "segments of older versions are never written to");
         let mut bytes = Vec::with_capacity(CRC_AT + 4);
         bytes.extend_from_slice(MAGIC);
         for number in [
@@ -79,7 +87,7 @@ impl Watermark {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         bytes.extend_from_slice(&self.epoch.0.to_le_bytes());
-        bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
+        push_crc(&mut bytes, CRC_AT);
         copy_to(block, WATERMARK_AT, &bytes);
     }
 

@@ -184,5 +184,8 @@ const CRC_AT: usize = 4;
 const CHECKED_AT: usize = 8;
 const KIND_AT: usize = 20;
 
+/// A kind and three zeros end a header.
+const _: () = assert!(KIND_AT + 1 + 3 == FRAME_HEADER_BYTES);
+
 /// Behind it no log comes.
 pub(super) const LSN_END: Lsn = Lsn(u64::MAX / 2);

@@ -6,6 +6,7 @@ use crate::{BLOCK_BYTES, Disk};
 
 /// Bytes that the window reads at least.
 const WINDOW_BYTES: usize = 1024 * 1024;
+const _: () = assert!(WINDOW_BYTES.is_multiple_of(BLOCK_BYTES), "unreadable is a whole block");
 
 /// A file and the part of it that is in memory. A block that the device cannot read counts as
 /// zeros, which no checksum fits.
