@@ -71,6 +71,7 @@ impl<F: Clone> Reach<F> {
     ) -> Note<F> {
         assert!(!self.is_moving, "one note at a time");
         assert!(segment.life.takes_batches(), "only segments of this version are written to");
+        assert!(segment.life.epoch() <= opening.epoch, "a segment begins its life before");
         let (made, reach) = (segment.initialised, bytes);
         assert!((end..=made).contains(&reach), "batches go where zeros were written");
         let sequence = self.stamp.sequence + 1;
@@ -89,6 +90,7 @@ impl<F: Clone> Reach<F> {
     pub(crate) fn finish(&mut self, note: &Note<F>) {
         assert!(self.is_moving, "only what was handed out comes back");
         assert_eq!(note.life.number, self.number, "notes come back in their order");
+        assert_eq!(note.watermark.stamp, self.stamp, "the last one comes back");
         self.is_moving = false;
         self.bytes = note.watermark.reach;
     }
@@ -123,17 +125,20 @@ impl<F: Clone> Note<F> {
 impl<F: Clone> Journal<F> {
     /// The note that must be written before that batch.
     pub(crate) fn note_before(&mut self, batch: &Batch<F>) -> Option<Note<F>> {
-        let end = batch.offset + batch.padded_bytes();
-        if !self.reach.is_beyond(batch.life.number, end) {
+        let (number, end) = (batch.life.number, batch.offset + batch.padded_bytes());
+        if !self.reach.is_beyond(number, end) {
             return None;
         }
+        assert!(number >= self.reach.number, "the log goes on in later segments");
+        assert_ne!(self.reach.labelled, Some(number), "the first block is written by one");
         let synced = self.durable().synced;
-        let segment = self.segments.numbered(batch.life.number);
+        let segment = self.segments.numbered(number);
         let segment = segment.expect("invariant: a batch lies in a segment that holds frames");
         let bytes = (end + self.options.extent_bytes).min(segment.initialised);
         let note = self.reach.note(self.opening, segment, (end, bytes), synced);
         // Those behind it may be written beside: none is durable before this one is.
         self.reach.bytes = note.watermark.reach;
+        assert!(!self.reach.is_beyond(number, end), "no batch ends behind the watermark's reach");
         Some(note)
     }
 
@@ -159,6 +164,7 @@ impl<F: Clone> Journal<F> {
         if !is_near && made == active.initialised {
             return None;
         }
+        assert!(bytes <= active.initialised, "batches go where zeros were written");
         let bytes = (end.max(bytes) + further).min(active.initialised);
         let synced = self.durable().synced;
         let note = self.reach.note(self.opening, self.segments.active(), (end, bytes), synced);
@@ -169,6 +175,8 @@ impl<F: Clone> Journal<F> {
     pub(crate) fn label_work(&mut self) -> Option<Work<F>> {
         let spare = self.segments.iter_spares().find(|spare| spare.made < spare.initialised)?;
         let Spare { life, initialised: made, ref file, .. } = *spare;
+        assert!(self.reach.labelled.is_none(), "one label at a time");
+        assert!(life.number > self.reach.number, "a spare holds no batch");
         let (file, directory) = (file.clone(), self.opening.directory);
         self.reach.labelled = Some(life.number);
         Some(Work::Label { life, directory, file, made })

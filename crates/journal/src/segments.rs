@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use model::{LiveRecords, Lsn};
 
-use crate::format::{Life, SegmentNumber};
+use crate::format::{Life, SEGMENT_NUMBER_MAX, SegmentNumber};
 use crate::frame_index::FrameIndex;
 use crate::{BLOCK_BYTES, FRAME_HEADER_BYTES};
 
@@ -88,6 +88,8 @@ impl<F> Segment<F> {
 impl<F> Spare<F> {
     /// A segment in which nothing matters any more.
     fn of(segment: Segment<F>) -> Self {
+        assert!(segment.is_dead(), "a segment is reused once nothing in it matters");
+        assert_eq!(segment.pins, 0, "a segment is reused once it is read no more");
         let Segment { life, file, initialised, file_bytes, .. } = segment;
         Self { life, file, initialised, made: initialised, file_bytes }
     }
@@ -149,19 +151,38 @@ impl Sums {
         self.held_bytes += segment.initialised;
         self.live += segment.live;
         if segment.is_dead() {
-            self.dead.insert(segment.first);
+            self.dies(segment.first);
         }
         if segment.too_large {
-            self.too_large.insert(segment.first);
+            self.set_aside(segment.first);
         }
+    }
+
+    /// Nothing in the segment with that first frame matters any more.
+    fn dies(&mut self, first: Lsn) {
+        assert!(self.dead.insert(first), "a segment dies once");
+    }
+
+    /// The segment with that first frame is too large to be compacted.
+    fn set_aside(&mut self, first: Lsn) {
+        assert!(self.too_large.insert(first), "a segment is set aside once");
     }
 
     /// A segment goes out of the table.
     fn leave<F>(&mut self, segment: &Segment<F>) {
+        assert!(self.held_bytes >= segment.initialised, "its bytes were counted");
         self.held_bytes -= segment.initialised;
         self.live -= segment.live;
-        self.dead.remove(&segment.first);
-        self.too_large.remove(&segment.first);
+        let (was_dead, first) = (self.dead.remove(&segment.first), segment.first);
+        assert_eq!(was_dead, segment.is_dead(), "it was counted as dead, and only then");
+        let was_aside = self.too_large.remove(&first);
+        assert_eq!(was_aside, segment.too_large, "it was counted as set aside, and only then");
+    }
+
+    /// A file is taken to be used again, or to be removed.
+    fn take_file(&mut self, bytes: u64) {
+        assert!(self.file_bytes >= bytes, "its file was counted");
+        self.file_bytes -= bytes;
     }
 }
 
@@ -182,6 +203,7 @@ impl<F: Clone> Segments<F> {
     /// unused, have a higher number than the log has come to, and are no longer than segments of
     /// today.
     pub(crate) fn keep_spares(&mut self, segment_bytes: u64, is_unused: impl Fn(Life) -> bool) {
+        assert!(self.spares.is_empty(), "a start looks for spares once");
         let number = self.active().life.number;
         let is_ready = |spare: &Spare<F>| {
             let fits = spare.life.number > number && spare.file_bytes <= segment_bytes;
@@ -245,7 +267,7 @@ impl<F: Clone> Segments<F> {
     /// The spare that would be used last is not to be used any more.
     pub(crate) fn take_last_spare(&mut self) -> Option<Spare<F>> {
         let spare = self.spares.pop_back()?;
-        self.sums.file_bytes -= spare.file_bytes;
+        self.sums.take_file(spare.file_bytes);
         Some(spare)
     }
 
@@ -253,6 +275,12 @@ impl<F: Clone> Segments<F> {
     pub(crate) fn add_spare(&mut self, spare: Spare<F>) {
         let last = self.spares.back().map_or(self.active().life, |spare| spare.life);
         assert!(spare.life.number > last.number, "spares are used in the order of their numbers");
+        assert!(spare.life.number < self.next_number, "a number is taken before it is used");
+        assert!(spare.life.takes_batches(), "a spare is of the version that is written");
+        assert!(spare.initialised.is_multiple_of(BLOCK_BYTES as u64), "batches fill whole blocks");
+        assert!(spare.initialised >= BLOCK_BYTES as u64, "a spare has room for its header");
+        assert!(spare.made <= spare.initialised, "its first block tells of bytes that are there");
+        assert!(spare.initialised <= spare.file_bytes, "what is filled is in the file");
         self.sums.file_bytes += spare.file_bytes;
         self.spares.push_back(spare);
     }
@@ -260,6 +288,8 @@ impl<F: Clone> Segments<F> {
     /// A number that no segment has had.
     pub(crate) fn take_number(&mut self) -> SegmentNumber {
         let number = self.next_number;
+        assert!(number > self.active().life.number, "numbers ascend along the log");
+        assert!(number.0 < NUMBER_END, "a name has room for 16 digits");
         self.next_number = SegmentNumber(number.0 + 1);
         number
     }
@@ -271,22 +301,25 @@ impl<F: Clone> Segments<F> {
     pub(crate) fn roll(&mut self, first: Lsn) {
         let spare = self.spares.pop_front().expect("invariant: room was checked before appending");
         assert!(first >= self.active().first, "the log goes on");
+        assert!(spare.rest() > 0, "a segment begins with room for a batch");
         assert!(spare.life.number > self.active().life.number, "numbers ascend along the log");
         assert!(spare.life.takes_batches(), "a spare is of the version that is written");
         if let Some(empty) = self.table.remove(&first) {
-            assert_eq!(empty.pins, 0, "what holds no frame is not read");
+            assert_eq!(empty.end, BLOCK_BYTES as u64, "what holds no frame holds no batch");
             self.sums.leave(&empty);
             self.retired.push(Spare::of(empty));
         }
         let segment = Segment::of_spare(spare, first);
         self.sums.enter(&segment);
         self.table.insert(first, segment);
+        assert_eq!(self.active().first, first, "the log goes on in the last segment");
     }
 
     /// The segment of that number was filled with zeros up to `initialised`.
     pub(crate) fn extended(&mut self, number: SegmentNumber, initialised: u64) {
         if let Some(segment) = self.table.values_mut().find(|segment| segment.life.number == number)
         {
+            assert!(initialised > segment.initialised, "what is filled stays filled");
             let longer = initialised.saturating_sub(segment.file_bytes);
             self.sums.held_bytes = self.sums.held_bytes + initialised - segment.initialised;
             self.sums.file_bytes += longer;
@@ -305,6 +338,8 @@ impl<F: Clone> Segments<F> {
     /// The first block of the spare of that number tells that it was made with so many bytes.
     pub(crate) fn labelled(&mut self, number: SegmentNumber, made: u64) {
         if let Some(spare) = self.spares.iter_mut().find(|spare| spare.life.number == number) {
+            assert!(made > spare.made, "a file only grows while it is a spare");
+            assert!(made <= spare.initialised, "its first block tells of bytes that are there");
             spare.made = made;
         }
     }
@@ -312,13 +347,17 @@ impl<F: Clone> Segments<F> {
     /// The next frame lies in the active segment at `offset`, and so much of it matters.
     pub(crate) fn append(&mut self, lsn: Lsn, offset: u64, live: LiveRecords) {
         let active = self.active_mut();
+        debug_assert!(lsn >= active.first, "the log goes on in the last segment");
+        debug_assert!(offset >= active.end, "a frame lies behind the batches before it");
+        debug_assert!(offset < active.initialised, "a frame goes where zeros were written");
         let was_dead = active.is_dead();
         active.live += live;
         active.index.note(lsn, offset);
         let (first, is_dead) = (active.first, active.is_dead());
         self.sums.live += live;
         if was_dead && !is_dead {
-            self.sums.dead.remove(&first);
+            let was_counted = self.sums.dead.remove(&first);
+            assert!(was_counted, "nothing in it mattered before");
         }
     }
 
@@ -338,10 +377,15 @@ impl<F: Clone> Segments<F> {
         segment.live -= LiveRecords::one(bytes);
         let died = segment.is_dead().then_some(segment.first);
         if died.is_some() {
+            debug_assert!(now >= segment.died_at, "positions never go back");
             segment.died_at = now;
         }
+        let LiveRecords { count, bytes: kept } = self.sums.live;
+        debug_assert!(count > 0 && kept >= bytes, "the sums are over all segments");
         self.sums.live -= LiveRecords::one(bytes);
-        self.sums.dead.extend(died);
+        if let Some(first) = died {
+            self.sums.dies(first);
+        }
     }
 
     /// A reader is about to read frame `lsn`.
@@ -420,6 +464,7 @@ impl<F: Clone> Segments<F> {
     /// into the next segment: otherwise a crash could leave a log that ends before the snapshot
     /// does. Pinned segments stay.
     pub(crate) fn retire(&mut self, begin: Lsn, synced: Lsn) {
+        assert!(begin <= synced, "a whole snapshot is of a synced log");
         let dead: Vec<Lsn> = self
             .dead()
             .filter(|segment| segment.died_at <= begin)
@@ -428,6 +473,7 @@ impl<F: Clone> Segments<F> {
             .map(|segment| segment.first)
             .collect();
         for first in dead {
+            assert!(first < self.active().first, "the active segment stays");
             let segment = self.table.remove(&first).expect("invariant: it was just found");
             self.sums.leave(&segment);
             self.retired.push(Spare::of(segment));
@@ -443,16 +489,18 @@ impl<F: Clone> Segments<F> {
     pub(crate) fn take_retired(&mut self, noted: SegmentNumber) -> Option<Spare<F>> {
         let index = self.retired.iter().rposition(|spare| spare.life.number != noted)?;
         let spare = self.retired.remove(index);
-        self.sums.file_bytes -= spare.file_bytes;
+        self.sums.take_file(spare.file_bytes);
         Some(spare)
     }
 
     /// Its live records cannot be appended anew: see [`Segment::too_large`].
     pub(crate) fn set_aside(&mut self, number: SegmentNumber) {
+        let active = self.active().life.number;
+        assert_ne!(number, active, "the log is not compacted where it goes on");
         let found = self.table.values_mut().find(|segment| segment.life.number == number);
         let segment = found.expect("invariant: what is compacted holds frames");
         segment.too_large = true;
-        self.sums.too_large.insert(segment.first);
+        self.sums.set_aside(segment.first);
     }
 
     /// How many are set aside.
@@ -493,6 +541,8 @@ impl<F: Clone> Segments<F> {
         for (first, segment) in &self.table {
             assert_eq!(*first, segment.first, "the table is by first frame");
             assert!(segment.end <= segment.initialised, "nothing lies beyond what is allocated");
+            assert!(segment.end >= BLOCK_BYTES as u64, "the first block is the header's");
+            assert!(segment.life.number < self.next_number, "numbers are taken");
             assert!(segment.initialised <= segment.file_bytes, "what is filled is in the file");
             let LiveRecords { count, bytes } = segment.live;
             assert_eq!(count == 0, bytes == 0, "each record that matters takes bytes");
@@ -500,6 +550,13 @@ impl<F: Clone> Segments<F> {
         }
         let idle: Vec<_> = self.spares.iter().chain(&self.retired).collect();
         assert_eq!(self.sums, Sums::of(&self.table, &idle), "sums are over all segments");
+        for spare in &self.spares {
+            assert!(
+                spare.made <= spare.initialised,
+                "its first block tells of bytes that are there"
+            );
+            assert!(spare.initialised <= spare.file_bytes, "what is filled is in the file");
+        }
         for retired in &self.retired {
             assert!(self.numbered(retired.life.number).is_none(), "what is retired holds nothing");
         }
@@ -532,3 +589,7 @@ impl<F: Clone> Segments<F> {
         before.next_back().expect("invariant: what is live or pinned lies in a segment").1
     }
 }
+
+/// Names have 16 digits.
+const NUMBER_END: u64 = 10_000_000_000_000_000;
+const _: () = assert!(SEGMENT_NUMBER_MAX < NUMBER_END, "the numbers of a log have names");
