@@ -28,17 +28,17 @@ impl<F: Clone> Journal<F> {
     /// Has room for a chain made ready, for which [`Journal::readiness`] is to be asked; `None`:
     /// none is wanted any more.
     pub fn want_room(&mut self, wanted: Option<ChainRoom>) {
-        if wanted.is_none() {
-            self.house.overtaken = 0;
+        if let Some(wanted) = &wanted {
+            assert!(wanted.frames > 0, "a chain has frames");
         }
-        self.house.wanted = wanted;
+        self.house.want_room(wanted);
     }
 
     /// The readiness for a chain that needs this room.
     #[must_use]
     pub fn readiness(&self, wanted: &ChainRoom) -> ChainReadiness {
-        let is_behind = self.durable().written < self.chained || self.is_far_behind();
-        if is_behind || self.failed.is_some() {
+        let is_behind = self.durable().written < self.chained() || self.is_far_behind();
+        if is_behind || self.has_failed() {
             return ChainReadiness::Awaited;
         }
         if self.has_room_for(wanted) {
@@ -49,19 +49,20 @@ impl<F: Clone> Journal<F> {
 
     /// The frames appended last were a chain.
     pub fn end_chain(&mut self) {
-        self.chained = self.last();
-        self.house.overtaken = 0;
+        self.note_chain();
+        self.house.end_chain();
+        assert!(!self.is_overtaken(), "others go on behind a chain");
     }
 
     /// Others have used up too much room while a chain waits. On a full device there is no room
     /// that they could use up.
     pub(crate) fn is_overtaken(&self) -> bool {
-        self.house.overtaken > OVERTAKEN_SEGMENTS_MAX && !self.house.device_is_full()
+        self.house.overtaken() > OVERTAKEN_SEGMENTS_MAX && !self.house.device_is_full()
     }
 
     /// The next piece of the room that a chain waits for.
     pub(crate) fn chain_work(&mut self) -> Option<Work<F>> {
-        let wanted = self.house.wanted?;
+        let wanted = self.house.wanted()?;
         if self.has_room_for(&wanted) {
             return None;
         }

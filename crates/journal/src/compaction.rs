@@ -17,7 +17,7 @@ use crate::{BLOCK_BYTES, DiskError, DiskErrorKind, FRAME_HEADER_BYTES, Journal, 
 /// A segment of which the live records are being copied forward.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Compaction {
-    pub(crate) number: SegmentNumber,
+    number: SegmentNumber,
     offset: u64,
     expected: Option<Lsn>,
     read_bytes: usize,
@@ -32,7 +32,35 @@ pub(crate) struct Compaction {
     fits_whole: bool,
 }
 
+/// The compactions of a log, one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Compacting {
+    /// The one under way.
+    current: Option<Compaction>,
+    /// Its state before the frames that were read back last.
+    last_piece: Option<Compaction>,
+    /// The last frame that a compaction appended.
+    restated: Lsn,
+}
+
+impl Compacting {
+    /// The one under way.
+    pub(crate) const fn current(&self) -> Option<&Compaction> {
+        self.current.as_ref()
+    }
+
+    /// The last frame that a compaction appended.
+    pub(crate) const fn restated(&self) -> Lsn {
+        self.restated
+    }
+}
+
 impl Compaction {
+    /// The number of its segment.
+    pub(crate) const fn number(&self) -> SegmentNumber {
+        self.number
+    }
+
     /// As much of the piece was appended as may be at once.
     fn is_copied(&self) -> bool {
         self.copied_bytes >= self.copy_bytes as u64
@@ -53,20 +81,21 @@ impl<F: Clone> Journal<F> {
     /// need is known only now, and how much of the piece still matters. If false, go no further:
     /// the rest of the piece will be read again.
     pub fn takes_restated(&mut self, live: LiveRecords) -> bool {
-        if let Some(piece) = self.house.last_piece.take_if(|piece| piece.is_copied()) {
-            self.house.compaction = Some(Compaction { copied_bytes: 0, ..piece });
+        if let Some(piece) = self.house.compacting.last_piece.take_if(|piece| piece.is_copied()) {
+            self.house.compacting.current = Some(Compaction { copied_bytes: 0, ..piece });
             return false;
         }
         let bytes = self.restated_bytes(live);
         if self.fits_restated(bytes) {
-            if let Some(piece) = &mut self.house.last_piece {
+            if let Some(piece) = &mut self.house.compacting.last_piece {
                 piece.copied_bytes += live.bytes;
             }
             self.counters.restated_records += live.count;
-            self.house.restated = self.next;
+            assert!(self.next > self.house.compacting.restated, "a frame is restated in a new one");
+            self.house.compacting.restated = self.next;
             return true;
         }
-        if let Some(piece) = self.house.last_piece.take() {
+        if let Some(piece) = self.house.compacting.last_piece.take() {
             let piece = Compaction { needed_bytes: bytes, copied_bytes: 0, ..piece };
             self.go_on_or_set_aside(piece, live);
         }
@@ -77,14 +106,15 @@ impl<F: Clone> Journal<F> {
         if self.house.is_in_snapshot() {
             return None;
         }
-        if self.house.compaction.is_none() {
-            self.house.compaction = self.next_compaction();
+        if self.house.compacting.current.is_none() {
+            self.house.compacting.current = self.next_compaction();
         }
-        let compaction = self.house.compaction.as_ref()?;
+        let compaction = self.house.compacting.current.as_ref()?;
         let Some(segment) = self.segments.numbered(compaction.number) else {
             self.compacted();
             return None;
         };
+        assert_ne!(segment.first, self.segments.active().first, "the log goes on in another");
         if self.waits_for_restated() {
             return None;
         }
@@ -95,10 +125,11 @@ impl<F: Clone> Journal<F> {
         if full && !fits_whole || !self.fits_compaction(compaction, segment.live) {
             if full {
                 // All clients wait for it, and it can't go on.
-                self.house.compaction = None;
+                self.house.compacting.current = None;
             }
             return None;
         }
+        assert!(compaction.offset.is_multiple_of(BLOCK_BYTES as u64), "batches begin at blocks");
         let work = Work::Read {
             number: compaction.number,
             file: segment.file.clone(),
@@ -106,7 +137,7 @@ impl<F: Clone> Journal<F> {
             bytes: compaction.read_bytes,
             expected: compaction.expected,
         };
-        self.house.compaction = Some(Compaction { fits_whole, ..*compaction });
+        self.house.compacting.current = Some(Compaction { fits_whole, ..*compaction });
         Some(work)
     }
 
@@ -125,12 +156,14 @@ impl<F: Clone> Journal<F> {
         let (life, live) = (segment.life, segment.live);
         // Behind it may lie frames that recovery cut off, as if they followed.
         let last = self.segments.last_of(segment.first);
-        let compaction = self.house.compaction;
+        let compaction = self.house.compacting.current;
         let compaction = compaction.expect("invariant: one is under way while it reads");
+        assert_eq!((compaction.number, compaction.offset), (number, offset), "it waits for that");
+        assert!(last <= self.durable().written, "only what is written is read");
         if !self.fits_compaction(&compaction, live) {
             return Ok(OldFrames::default());
         }
-        self.house.last_piece = Some(compaction);
+        self.house.compacting.last_piece = Some(compaction);
         let mut reader = SegmentReader::new(bytes, life, expected, Epoch::default());
         let mut old = OldFrames::default();
         while let Some(batch) = reader.next_batch() {
@@ -141,7 +174,8 @@ impl<F: Clone> Journal<F> {
             let offset = offset + reader.offset() as u64;
             let segment = self.segments.numbered(number).expect("invariant: it was found above");
             let next = self.compaction_piece(segment, offset, reader.expected());
-            self.house.compaction = Some(Compaction { fits_whole: compaction.fits_whole, ..next });
+            self.house.compacting.current =
+                Some(Compaction { fits_whole: compaction.fits_whole, ..next });
             return Ok(old);
         }
         match Mark::decode(bytes, life, usize::MAX) {
@@ -157,12 +191,12 @@ impl<F: Clone> Journal<F> {
 
     /// True if the live rest of that segment is being copied forward.
     pub(crate) fn is_compacting(&self, number: SegmentNumber) -> bool {
-        self.house.compaction.as_ref().is_some_and(|compaction| compaction.number == number)
+        self.house.compacting.current.as_ref().is_some_and(|compaction| compaction.number == number)
     }
 
     /// On a full device a compaction under way goes before everything else.
     pub(crate) fn must_compact_first(&self) -> bool {
-        self.house.compaction.is_some() && self.segments.spares() < RESERVED_SPARES
+        self.house.compacting.current.is_some() && self.segments.spares() < RESERVED_SPARES
     }
 
     pub(crate) fn holds_too_much(&self) -> bool {
@@ -175,7 +209,7 @@ impl<F: Clone> Journal<F> {
         let falls_behind = self.held_alive_bytes()
             > self.allowed_bytes() + self.options.segment_bytes * PACED_SEGMENTS;
         let is_paced = !falls_behind && !self.house.device_is_full();
-        is_paced && self.durable().written < self.house.restated
+        is_paced && self.durable().written < self.house.compacting.restated
     }
 
     fn next_compaction(&self) -> Option<Compaction> {
@@ -259,7 +293,9 @@ impl<F: Clone> Journal<F> {
 
     /// Segments that are set aside do not count: none of them can be copied at any size.
     fn held_alive_bytes(&self) -> u64 {
-        self.segments.held_bytes() - self.segments.dead_bytes() - self.segments.set_aside_bytes()
+        let others = self.segments.dead_bytes() + self.segments.set_aside_bytes();
+        assert!(self.segments.held_bytes() >= others, "a segment is dead or set aside, not both");
+        self.segments.held_bytes() - others
     }
 
     /// Bytes that segments with frames may take before compaction begins.
@@ -291,16 +327,16 @@ impl<F: Clone> Journal<F> {
     fn go_on_or_set_aside(&mut self, compaction: Compaction, live: LiveRecords) {
         let bytes = self.restated_piece_bytes(&compaction, live);
         if padded_batch_bytes(bytes) <= self.options.room_bytes_max() {
-            self.house.compaction = Some(compaction);
+            self.house.compacting.current = Some(compaction);
             return;
         }
-        self.house.compaction = None;
+        self.house.compacting.current = None;
         self.segments.set_aside(compaction.number);
     }
 
     /// Nothing of the segment matters any more; it may be gone before all of it was read.
     fn compacted(&mut self) {
-        self.house.compaction = None;
+        self.house.compacting.current = None;
         self.counters.compactions += 1;
     }
 
@@ -324,6 +360,7 @@ const SLACK_SEGMENTS: u64 = 2;
 
 /// Bytes copied at once, unless one batch is larger: frames that come meanwhile wait for its write.
 const PIECE_BYTES_MAX: usize = 32 * 1024;
+const _: () = assert!(PIECE_BYTES_MAX >= BLOCK_BYTES, "the least piece is a block");
 
 /// The bytes read at once are at most so many times those to copy, if less of them matters.
 const SPARSE_TIMES_MAX: usize = 4;

@@ -8,7 +8,7 @@
 use model::{ChainRoom, Lsn, Nanos};
 
 use crate::chore::{LogChore, LogChoreDone, Product, Work};
-use crate::compaction::{Compaction, OldFrames};
+use crate::compaction::{Compacting, OldFrames};
 use crate::format::{Life, SegmentNumber};
 use crate::room::padded_batch_bytes;
 use crate::segments::Spare;
@@ -19,29 +19,34 @@ use crate::{BLOCK_BYTES, DiskErrorKind, Journal, JournalFailed};
 #[derive(Debug)]
 pub(crate) struct Housekeeping<F> {
     busy: bool,
-    /// Set while the device has no room: when to try again.
-    pub(crate) retry_at: Option<Nanos>,
+    device: Device,
     slots: [SlotFile<F>; 2],
     /// The most bytes of a snapshot taken now.
     snapshot_bytes_needed: u64,
     /// The newest whole snapshot; number 0 is none.
     snapshot: SnapshotHeader,
-    pub(crate) snapshot_slot: Slot,
+    snapshot_slot: Slot,
     stage: Stage,
-    /// The last snapshot found no room: none begins before the device has some again.
-    snapshot_gave_up: bool,
     /// Bytes of batches since the newest snapshot began.
-    pub(crate) bytes_since_snapshot: u64,
-    pub(crate) compaction: Option<Compaction>,
-    /// Its state before the frames that were read back last.
-    pub(crate) last_piece: Option<Compaction>,
-    /// The last frame that a compaction appended.
-    pub(crate) restated: Lsn,
+    bytes_since_snapshot: u64,
+    pub(crate) compacting: Compacting,
     shutting_down: bool,
     /// The room that a chain waits for: see `chain.rs`.
-    pub(crate) wanted: Option<ChainRoom>,
+    wanted: Option<ChainRoom>,
     /// Segments that others have begun meanwhile.
-    pub(crate) overtaken: u32,
+    overtaken: u32,
+}
+
+/// The room on the device, as far as the last attempts to get some tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Device {
+    HasRoom,
+    Full {
+        /// When to try again.
+        retry_at: Nanos,
+        /// The last snapshot found no room: none begins before the next attempt.
+        snapshot_gave_up: bool,
+    },
 }
 
 /// The file of a snapshot slot.
@@ -57,8 +62,8 @@ enum Stage {
     Idle,
     /// Chunks are being written.
     Writing {
+        /// With the bytes of the chunks so far.
         header: SnapshotHeader,
-        next_offset: u64,
         bytes_at_begin: u64,
     },
     /// All chunks are written; the log must be synced through `end`.
@@ -78,17 +83,14 @@ impl<F> Housekeeping<F> {
     ) -> Self {
         Self {
             busy: false,
-            retry_at: None,
+            device: Device::HasRoom,
             slots,
             snapshot_bytes_needed: 0,
             snapshot,
             snapshot_slot: slot,
             stage: Stage::Idle,
-            snapshot_gave_up: false,
             bytes_since_snapshot: bytes_since,
-            compaction: None,
-            last_piece: None,
-            restated: Lsn(0),
+            compacting: Compacting::default(),
             shutting_down: false,
             wanted: None,
             overtaken: 0,
@@ -96,7 +98,20 @@ impl<F> Housekeeping<F> {
     }
 
     pub(crate) fn device_is_full(&self) -> bool {
-        self.retry_at.is_some()
+        self.retry_at().is_some()
+    }
+
+    /// While the device has no room: when to try again.
+    pub(crate) const fn retry_at(&self) -> Option<Nanos> {
+        match self.device {
+            Device::HasRoom => None,
+            Device::Full { retry_at, .. } => Some(retry_at),
+        }
+    }
+
+    /// The slot of the next snapshot: the newest stays whole meanwhile.
+    pub(crate) fn next_slot(&self) -> Slot {
+        self.snapshot_slot.other()
     }
 
     /// True if a snapshot is being written, or waits for the log.
@@ -115,9 +130,37 @@ impl<F> Housekeeping<F> {
         self.slots.iter().all(|slot| slot.bytes >= needed)
     }
 
+    /// So many bytes of batches came to the log.
+    pub(crate) fn log_grows(&mut self, bytes: u64) {
+        self.bytes_since_snapshot += bytes;
+    }
+
     /// The log goes on in another segment.
     pub(crate) fn segment_begins(&mut self) {
         self.overtaken += u32::from(self.wanted.is_some());
+    }
+
+    /// See [`Journal::want_room`].
+    pub(crate) fn want_room(&mut self, wanted: Option<ChainRoom>) {
+        if wanted.is_none() {
+            self.overtaken = 0;
+        }
+        self.wanted = wanted;
+    }
+
+    /// The room that a chain waits for.
+    pub(crate) const fn wanted(&self) -> Option<ChainRoom> {
+        self.wanted
+    }
+
+    /// Segments that others have begun meanwhile.
+    pub(crate) const fn overtaken(&self) -> u32 {
+        self.overtaken
+    }
+
+    /// The chain that waited for room was appended.
+    pub(crate) fn end_chain(&mut self) {
+        self.overtaken = 0;
     }
 
     pub(crate) fn slot_bytes(&self) -> u64 {
@@ -130,12 +173,28 @@ impl<F> Housekeeping<F> {
     }
 
     pub(crate) fn is_compacting(&self) -> bool {
-        self.compaction.is_some()
+        self.compacting.current().is_some()
     }
 
     fn found_room(&mut self) {
-        self.retry_at = None;
-        self.snapshot_gave_up = false;
+        self.device = Device::HasRoom;
+    }
+
+    /// The device had no room for a piece of work, a snapshot's if `for_snapshot`.
+    fn found_full(&mut self, retry_at: Nanos, for_snapshot: bool) {
+        let snapshot_gave_up = for_snapshot || self.has_given_snapshot_up();
+        self.device = Device::Full { retry_at, snapshot_gave_up };
+    }
+
+    /// Messages settled meanwhile may have made the snapshot small enough.
+    fn allow_snapshot(&mut self) {
+        if let Device::Full { snapshot_gave_up, .. } = &mut self.device {
+            *snapshot_gave_up = false;
+        }
+    }
+
+    fn has_given_snapshot_up(&self) -> bool {
+        matches!(self.device, Device::Full { snapshot_gave_up: true, .. })
     }
 
     pub(crate) fn slot(&self, slot: Slot) -> &SlotFile<F> {
@@ -153,19 +212,38 @@ impl<F> Housekeeping<F> {
             Slot::B => b,
         }
     }
+
+    /// Every invariant of the state beside the traffic, in a log of `last` frames that is durable
+    /// as far as `synced`.
+    ///
+    /// # Panics
+    /// When one is broken.
+    pub(crate) fn check(&self, synced: Lsn, last: Lsn) {
+        assert!(self.snapshot.begin <= self.snapshot.end, "a snapshot begins before it ends");
+        assert!(self.snapshot.end <= synced, "a whole snapshot is of a synced log");
+        assert!(self.compacting.restated() <= last, "what was restated was appended");
+        if let Stage::Writing { header, bytes_at_begin }
+        | Stage::AwaitingLog { header, bytes_at_begin } = &self.stage
+        {
+            assert_eq!(header.number, self.snapshot.number + 1, "snapshots are numbered");
+            assert!(self.snapshot.begin < header.begin, "a later snapshot covers more");
+            assert!(header.begin <= header.end, "a snapshot begins before it ends");
+            assert!(header.end <= last, "a snapshot is of frames that were appended");
+            assert!(*bytes_at_begin <= self.bytes_since_snapshot, "the log only grows meanwhile");
+        }
+    }
 }
 
 impl<F: Clone> Journal<F> {
     /// The next piece of housekeeping, `None` while one is outstanding or nothing is to do. Beside
     /// it, the caller provides a snapshot's chunks: see [`Journal::wants_snapshot`].
     pub fn poll_chore(&mut self, now: Nanos) -> Option<LogChore<F>> {
-        if self.house.busy || self.failed.is_some() {
+        if self.house.busy || self.has_failed() {
             return None;
         }
-        let may_allocate = self.house.retry_at.is_none_or(|retry_at| now >= retry_at);
+        let may_allocate = self.house.retry_at().is_none_or(|retry_at| now >= retry_at);
         if may_allocate {
-            // Messages settled meanwhile may have made the snapshot small enough.
-            self.house.snapshot_gave_up = false;
+            self.house.allow_snapshot();
         }
         let work = if self.house.shutting_down {
             self.seal_work()
@@ -215,8 +293,8 @@ impl<F: Clone> Journal<F> {
     #[must_use]
     pub fn wants_snapshot(&self) -> bool {
         let idle = !self.house.is_in_snapshot() && !self.house.busy;
-        let news = self.house.snapshot.begin < self.last() && !self.house.snapshot_gave_up;
-        if !idle || !news || self.failed.is_some() {
+        let news = self.house.snapshot.begin < self.last() && !self.house.has_given_snapshot_up();
+        if !idle || !news || self.has_failed() {
             return false;
         }
         if self.house.shutting_down {
@@ -244,18 +322,15 @@ impl<F: Clone> Journal<F> {
             body_bytes: 0,
             time: now,
         };
-        self.house.stage = Stage::Writing {
-            header,
-            next_offset: BLOCK_BYTES as u64,
-            bytes_at_begin: self.house.bytes_since_snapshot,
-        };
+        self.house.stage =
+            Stage::Writing { header, bytes_at_begin: self.house.bytes_since_snapshot };
     }
 
     /// True if the snapshot that began waits for its next chunk.
     #[must_use]
     pub fn takes_snapshot_chunk(&self) -> bool {
         let writing = matches!(self.house.stage, Stage::Writing { .. });
-        writing && !self.house.busy && self.failed.is_none()
+        writing && !self.house.busy && !self.has_failed()
     }
 
     /// The next chunk of the snapshot that began, as of now; `last` ends it.
@@ -265,14 +340,13 @@ impl<F: Clone> Journal<F> {
     pub fn snapshot_chunk(&mut self, chunk: &[u8], last: bool) -> LogChore<F> {
         assert!(self.takes_snapshot_chunk(), "chunks are given when they are asked for");
         let end = self.last();
-        let file = self.house.slot(self.house.snapshot_slot.other()).file.clone();
-        let Stage::Writing { header, next_offset, .. } = &mut self.house.stage else {
+        let file = self.house.slot(self.house.next_slot()).file.clone();
+        let Stage::Writing { header, .. } = &mut self.house.stage else {
             unreachable!("checked above")
         };
         let bytes = encode_chunk(header.number, chunk);
         assert!(end >= header.end, "a snapshot sees later and later frames");
-        let offset = *next_offset;
-        *next_offset += bytes.len() as u64;
+        let offset = header.file_bytes();
         header.body_bytes += bytes.len() as u64;
         header.end = end;
         self.start(Work::WriteChunk { file, offset, bytes, last })
@@ -282,7 +356,7 @@ impl<F: Clone> Journal<F> {
     /// snapshot. The next start makes room for later frames.
     pub fn begin_shutdown(&mut self) {
         self.house.shutting_down = true;
-        self.sync_through = Lsn(u64::MAX);
+        self.ask_for_sync(Lsn(u64::MAX));
     }
 
     /// Returns true if the last snapshot is done and no chore is outstanding. A full device may
@@ -335,8 +409,8 @@ impl<F: Clone> Journal<F> {
     /// Bytes to be ready beyond the written ones: for traffic, and for a large batch that is to be
     /// compacted.
     fn ahead_bytes(&self) -> u64 {
-        let large = self.house.compaction.as_ref().and_then(|compaction| {
-            let live = self.segments.numbered(compaction.number)?.live;
+        let large = self.house.compacting.current().and_then(|compaction| {
+            let live = self.segments.numbered(compaction.number())?.live;
             Some(padded_batch_bytes(self.restated_piece_bytes(compaction, live)))
         });
         self.options.ahead_bytes().max(large.unwrap_or(0))
@@ -429,13 +503,16 @@ impl<F: Clone> Journal<F> {
     fn seal_work(&mut self) -> Option<Work<F>> {
         let Stage::AwaitingLog { header, .. } = &self.house.stage else { return None };
         if self.durable().synced < header.end {
-            // More may be asked for already: a stop asks for everything.
-            self.sync_through = self.sync_through.max(header.end);
+            let end = header.end;
+            self.ask_for_sync(end);
             return None;
         }
-        let slot = self.house.snapshot_slot.other();
-        let file = self.house.slot(slot).file.clone();
-        Some(Work::Seal { slot, file, header: *header })
+        assert!(header.begin <= header.end, "a snapshot begins before it ends");
+        assert_eq!(header.number, self.house.snapshot.number + 1, "snapshots are numbered");
+        let slot = self.house.next_slot();
+        let SlotFile { file, bytes } = self.house.slot(slot);
+        assert!(header.file_bytes() <= *bytes, "its file holds all chunks");
+        Some(Work::Seal { slot, file: file.clone(), header: *header })
     }
 
     fn remove_work(&mut self) -> Option<Work<F>> {
@@ -466,7 +543,9 @@ impl<F: Clone> Journal<F> {
                 self.house.found_room();
             }
             (Work::GrowSlot { slot, to, .. }, _) => {
-                self.house.slot_mut(slot).bytes = to;
+                let slot = self.house.slot_mut(slot);
+                assert!(to > slot.bytes, "what is kept for a snapshot stays kept");
+                slot.bytes = to;
                 self.house.found_room();
             }
             (Work::WriteChunk { offset, bytes, last, .. }, _) => {
@@ -480,7 +559,8 @@ impl<F: Clone> Journal<F> {
             (Work::Label { life, made, .. }, _) => self.finish_label(life.number, made),
             // If the device was full it is not any more.
             (Work::Remove { .. }, _) => self.house.found_room(),
-            (Work::Prepare { .. } | Work::Read { .. }, _) => {}
+            (Work::Prepare { .. }, _) => unreachable!("a segment is made with its file"),
+            (Work::Read { .. }, _) => unreachable!("what is read has bytes"),
         }
         Ok(OldFrames::default())
     }
@@ -495,11 +575,14 @@ impl<F: Clone> Journal<F> {
     }
 
     fn finish_chunk(&mut self, end: u64, last: bool) {
-        let slot = self.house.slot_mut(self.house.snapshot_slot.other());
+        let Stage::Writing { header, bytes_at_begin } = self.house.stage else {
+            unreachable!("chunks are of a snapshot that is being written")
+        };
+        assert_eq!(end, header.file_bytes(), "the chunk that was handed out comes back");
+        let slot = self.house.slot_mut(self.house.next_slot());
         slot.bytes = slot.bytes.max(end);
-        if let (true, Stage::Writing { header, bytes_at_begin, .. }) = (last, &self.house.stage) {
-            self.house.stage =
-                Stage::AwaitingLog { header: *header, bytes_at_begin: *bytes_at_begin };
+        if last {
+            self.house.stage = Stage::AwaitingLog { header, bytes_at_begin };
         }
     }
 
@@ -510,7 +593,9 @@ impl<F: Clone> Journal<F> {
         assert!(header.begin <= header.end, "a snapshot begins before it ends");
         assert!(header.end <= self.durable().synced, "the log is synced through its end");
         assert_eq!(header.number, self.house.snapshot.number + 1, "snapshots are numbered");
-        assert_eq!(slot, self.house.snapshot_slot.other(), "the newest stays whole meanwhile");
+        assert_eq!(slot, self.house.next_slot(), "the newest stays whole meanwhile");
+        assert!(header.begin > self.house.snapshot.begin, "a later snapshot covers more");
+        assert!(self.house.bytes_since_snapshot >= bytes_at_begin, "the log only grew meanwhile");
         self.house.stage = Stage::Idle;
         self.house.bytes_since_snapshot -= bytes_at_begin;
         self.house.snapshot = header;
@@ -522,18 +607,19 @@ impl<F: Clone> Journal<F> {
 
     /// The device is full: undoes the begun work, to be tried again later.
     fn give_up(&mut self, now: Nanos, work: Work<F>) {
-        self.house.retry_at = Some(now + FULL_DEVICE_RETRY);
+        let for_snapshot = matches!(work, Work::WriteChunk { .. });
+        self.house.found_full(now + FULL_DEVICE_RETRY, for_snapshot);
         match work {
-            Work::WriteChunk { .. } | Work::Seal { .. } => {
+            Work::WriteChunk { .. } => {
+                assert!(matches!(self.house.stage, Stage::Writing { .. }), "its chunk was out");
                 self.house.stage = Stage::Idle;
-                self.house.snapshot_gave_up = true;
             }
             Work::Prepare { .. }
             | Work::Extend { .. }
             | Work::GrowSlot { .. }
             | Work::Read { .. }
             | Work::Remove { .. } => {}
-            Work::Note(_) | Work::Label { .. } => {
+            Work::Seal { .. } | Work::Note(_) | Work::Label { .. } => {
                 unreachable!("what is written over is never full")
             }
         }

@@ -1,7 +1,7 @@
 //! Group commit: frames become batches, batches become writes, completed writes move the durable
 //! position. Housekeeping is in `housekeeping.rs`, on the same type.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use model::{Durability, LiveRecords, Lsn, Nanos, StorePolicy};
 
@@ -12,6 +12,7 @@ use crate::housekeeping::Housekeeping;
 use crate::reach::{Note, Reach};
 use crate::room::padded_batch_bytes;
 use crate::segments::{Segment, Segments};
+use crate::unsynced::Unsynced;
 use crate::{
     BLOCK_BYTES, Disk, DiskError, DiskErrorKind, Durable, FRAME_HEADER_BYTES, JournalCounters,
     JournalFailed, JournalOptions, WriteMode,
@@ -39,19 +40,16 @@ pub struct Journal<F> {
     /// A flush without a write is under way and will cover the log up to here.
     syncing: Option<Lsn>,
     durable: Durable,
-    /// Files with bytes that were written and not synced since.
-    unsynced: BTreeMap<SegmentNumber, F>,
-    unsynced_since: Option<Nanos>,
-    unsynced_bytes: u64,
+    unsynced: Unsynced<F>,
     /// A snapshot or the end of the process waits for the log to be synced through here.
-    pub(crate) sync_through: Lsn,
+    sync_through: Lsn,
     /// The last frame of the last chain.
-    pub(crate) chained: Lsn,
+    chained: Lsn,
     buffers: Buffers,
     pub(crate) segments: Segments<F>,
     pub(crate) house: Housekeeping<F>,
     pub(crate) reach: Reach<F>,
-    pub(crate) failed: Option<JournalFailed>,
+    failed: Option<JournalFailed>,
     pub(crate) counters: JournalCounters,
 }
 
@@ -145,6 +143,8 @@ impl<F: Clone> Journal<F> {
         segments: Segments<F>,
         (house, reach): (Housekeeping<F>, Reach<F>),
     ) -> Self {
+        assert!(next > Lsn::ZERO, "positions begin with 1");
+        assert!(segments.active().life.takes_batches(), "the log goes on in this version");
         let last = Lsn(next.0 - 1);
         let buffers = Buffers::new(options.batch_bytes, options.writes_in_flight_max + 1);
         Self {
@@ -157,9 +157,7 @@ impl<F: Clone> Journal<F> {
             flights: VecDeque::new(),
             syncing: None,
             durable: Durable { written: last, synced: last },
-            unsynced: BTreeMap::new(),
-            unsynced_since: None,
-            unsynced_bytes: 0,
+            unsynced: Unsynced::new(),
             sync_through: Lsn::ZERO,
             chained: Lsn::ZERO,
             buffers,
@@ -193,6 +191,7 @@ impl<F: Clone> Journal<F> {
         let batch = self.open.as_mut().expect("invariant: a batch was just opened");
         self.segments.append(lsn, batch.end(), live);
         batch.push(self.opening.epoch, payload, level);
+        debug_assert_eq!(batch.last(), lsn, "a frame follows the one before it");
         self.next = lsn.next();
         self.counters.frames += 1;
         self.counters.payload_bytes += payload.len() as u64;
@@ -200,11 +199,13 @@ impl<F: Clone> Journal<F> {
 
     /// A record in frame `lsn` that matters would take so many bytes more if it was restated.
     pub fn grow(&mut self, lsn: Lsn, bytes: u64) {
+        debug_assert!(lsn < self.next, "only what was appended grows");
         self.segments.grow(lsn, bytes);
     }
 
     /// A record in frame `lsn` ceased to matter: with as many bytes as were counted for it.
     pub fn free(&mut self, lsn: Lsn, bytes: u64) {
+        debug_assert!(lsn < self.next, "only what was appended is freed");
         self.segments.free(lsn, bytes, Lsn(self.next.0 - 1));
     }
 
@@ -270,11 +271,11 @@ impl<F: Clone> Journal<F> {
     pub fn poll_timeout(&self) -> Option<Nanos> {
         let sync = match self.options.policy {
             StorePolicy::Periodic(period) if self.syncing.is_none() => {
-                self.unsynced_since.map(|since| since + period)
+                self.unsynced.since().map(|since| since + period)
             }
             _ => None,
         };
-        sync.into_iter().chain(self.house.retry_at).min()
+        sync.into_iter().chain(self.house.retry_at()).min()
     }
 
     /// The counts so far, and the present figures.
@@ -285,7 +286,7 @@ impl<F: Clone> Journal<F> {
             segments_too_large: self.segments.too_large() as u64,
             live_bytes: self.segments.live_bytes(),
             disk_bytes: self.disk_bytes(),
-            unsynced_bytes: self.unsynced_bytes,
+            unsynced_bytes: self.unsynced.bytes(),
             ..self.counters
         }
     }
@@ -306,18 +307,45 @@ impl<F: Clone> Journal<F> {
     /// When one is broken.
     pub fn check(&self) {
         self.segments.check();
+        self.house.check(self.durable.synced, self.last());
+        self.check_positions();
+        self.check_reach();
+        self.check_room();
+        assert!(self.flights.len() <= self.options.writes_in_flight_max, "flights are bounded");
+        let barriers = self.flights.iter().filter(|flight| flight.commit == Commit::Barrier);
+        assert!(barriers.count() == 0 || self.flights.len() == 1, "a barrier is alone in flight");
+        if !self.unsynced.is_empty() {
+            assert!(self.durable.synced < self.durable.written, "what is unsynced is not durable");
+        }
+        assert_eq!(self.unsynced.is_empty(), self.unsynced.since().is_none(), "one begins it");
+    }
+
+    /// Each frame is synced, written, being written, or in one batch that waits; in that order.
+    fn check_positions(&self) {
         assert!(self.durable.synced <= self.durable.written, "what is synced is written");
         assert!(self.durable.written < self.next, "what is written was appended");
-        assert!(self.flights.len() <= self.options.writes_in_flight_max, "flights are bounded");
+        let syncing = self.syncing.unwrap_or(self.durable.written);
+        assert!((self.durable.synced..=self.durable.written).contains(&syncing));
         let lasts = self.flights.iter().map(|flight| flight.last);
         assert!(lasts.is_sorted(), "batches are written in the order of the log");
-        self.check_room();
+        let mut last = self.handed_out();
+        for batch in self.waiting() {
+            assert_eq!(batch.first, last.next(), "a batch begins where the last ended");
+            last = batch.last();
+        }
+        assert_eq!(last.next(), self.next, "each frame appended is in a batch");
+        assert!(self.chained < self.next, "a chain was appended");
     }
 
     /// The last frame appended.
     #[must_use]
     pub fn last(&self) -> Lsn {
         Lsn(self.next.0 - 1)
+    }
+
+    /// The last frame that was written, or is being written.
+    fn handed_out(&self) -> Lsn {
+        self.flights.back().map_or(self.durable.written, |flight| flight.last)
     }
 
     /// The offset in the active segment at which the batch after the open one would begin.
@@ -356,6 +384,28 @@ impl<F: Clone> Journal<F> {
         failed
     }
 
+    /// True if the disk failed: nothing more is handed out.
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
+    /// Asks for the log to be synced through here. More may be asked for already: a stop asks for
+    /// everything.
+    pub(crate) fn ask_for_sync(&mut self, through: Lsn) {
+        self.sync_through = self.sync_through.max(through);
+    }
+
+    /// The last frame of the last chain.
+    pub(crate) const fn chained(&self) -> Lsn {
+        self.chained
+    }
+
+    /// The frames appended last were a chain. The one before was written before it began.
+    pub(crate) fn note_chain(&mut self) {
+        assert!(self.chained <= self.durable.written, "one chain at a time waits to be written");
+        self.chained = self.last();
+    }
+
     pub(crate) fn refuse_when_failed(&self) -> Result<(), JournalFailed> {
         self.failed.clone().map_or(Ok(()), Err)
     }
@@ -373,6 +423,7 @@ impl<F: Clone> Journal<F> {
     }
 
     fn open_batch(&mut self, now: Nanos, payload_bytes: usize) {
+        assert!(self.open.is_none(), "one batch is open");
         let bytes = padded_batch_bytes(payload_bytes);
         if self.segments.active_rest(self.segments.active().end) < bytes {
             assert!(self.segments.next_spare_rest() >= bytes, "room is checked before appending");
@@ -388,12 +439,10 @@ impl<F: Clone> Journal<F> {
     /// The open batch takes no more frames; its place in the segment is settled.
     fn close_batch(&mut self) {
         let Some(batch) = self.open.take() else { return };
-        let active = self.segments.active_mut();
-        assert_eq!(active.life, batch.life, "the open batch is in the active segment");
         assert!(batch.frames > 0, "a batch is opened for a frame");
-        active.end = batch.offset + batch.padded_bytes();
-        assert!(active.end <= active.initialised, "frames go only where zeros were written");
-        self.house.bytes_since_snapshot += batch.padded_bytes();
+        assert_eq!(batch.last().next(), self.next, "the open batch ends with the last frame");
+        self.segments.fill(batch.life, batch.offset, batch.padded_bytes());
+        self.house.log_grows(batch.padded_bytes());
         self.full.push_back(batch);
     }
 
@@ -404,17 +453,17 @@ impl<F: Clone> Journal<F> {
         self.durable.synced < self.sync_through
             || match self.options.policy {
                 StorePolicy::Periodic(period) => {
-                    self.unsynced_since.is_some_and(|since| now >= since + period)
+                    self.unsynced.since().is_some_and(|since| now >= since + period)
                 }
                 _ => false,
             }
     }
 
     fn start_sync(&mut self) -> Write<F> {
+        assert!(self.syncing.is_none(), "one flush at a time");
+        assert!(self.durable.synced < self.durable.written, "a flush covers something new");
         self.syncing = Some(self.durable.written);
-        self.unsynced_since = None;
-        self.unsynced_bytes = 0;
-        let files = std::mem::take(&mut self.unsynced).into_values().collect();
+        let files = self.unsynced.take().into_values().collect();
         Write { note: None, batch: None, mode: WriteMode::Written, then_sync: files }
     }
 
@@ -446,7 +495,13 @@ impl<F: Clone> Journal<F> {
             self.close_batch();
         }
         let mut batch = self.full.pop_front().expect("invariant: a batch waits");
-        assert!(batch.first > self.durable.written, "a batch is written once");
+        assert_eq!(batch.first, self.handed_out().next(), "a batch begins where the last ended");
+        assert!(self.flights.len() < self.options.writes_in_flight_max, "flights are bounded");
+        match commit {
+            Commit::Written => assert!(batch.level < Durability::Synced, "it need not be synced"),
+            Commit::Synced => assert!(self.unsynced.is_empty(), "nothing before it is unsynced"),
+            Commit::Barrier => assert!(self.flights.is_empty(), "a barrier is alone in flight"),
+        }
         let note = self.note_before(&batch).map(Box::new);
         batch.seal(self.opening.epoch, self.durable.synced, now);
         self.flights.push_back(Flight {
@@ -461,10 +516,9 @@ impl<F: Clone> Journal<F> {
         self.count_batch(&batch);
         let mut then_sync = Vec::new();
         if commit == Commit::Barrier {
-            self.unsynced.insert(batch.life.number, batch.file.clone());
-            then_sync.extend(std::mem::take(&mut self.unsynced).into_values());
-            self.unsynced_since = None;
-            self.unsynced_bytes = 0;
+            let mut files = self.unsynced.take();
+            files.insert(batch.life.number, batch.file.clone());
+            then_sync.extend(files.into_values());
         }
         let mode = if commit == Commit::Synced { WriteMode::Synced } else { WriteMode::Written };
         Write { note, batch: Some(batch), mode, then_sync }
@@ -474,6 +528,7 @@ impl<F: Clone> Journal<F> {
         let last = batch.last();
         let flight = self.flights.iter_mut().find(|flight| flight.last == last);
         let flight = flight.expect("invariant: only what was handed out comes back");
+        assert!(!flight.done, "a write comes back once");
         flight.done = true;
         if flight.commit != Commit::Written {
             self.counters.syncs += 1;
@@ -485,7 +540,8 @@ impl<F: Clone> Journal<F> {
     fn finish_sync(&mut self) {
         let covered = self.syncing.take().expect("invariant: only what was handed out comes back");
         assert!(covered <= self.durable.written, "only what is written is synced");
-        self.durable.synced = self.durable.synced.max(covered);
+        assert!(covered > self.durable.synced, "no other sync overtakes a flush");
+        self.durable.synced = covered;
         self.counters.syncs += 1;
     }
 
@@ -499,13 +555,13 @@ impl<F: Clone> Journal<F> {
                 );
             }
             assert!(flight.last > self.durable.written, "a batch brings something new");
+            assert!(flight.last < self.next, "what is written was appended");
             self.durable.written = flight.last;
             if flight.commit == Commit::Written {
                 // Only now: a sync that began before would have covered less than it flushed.
-                self.unsynced.insert(flight.segment, flight.file);
-                self.unsynced_since.get_or_insert(now);
-                self.unsynced_bytes += flight.payload_bytes;
+                self.unsynced.add(now, (flight.segment, flight.file), flight.payload_bytes);
             } else {
+                assert!(self.unsynced.is_empty() && self.syncing.is_none(), "it covers them too");
                 self.durable.synced = flight.last;
             }
         }

@@ -43,6 +43,7 @@ mod segments;
 mod snapshot;
 mod spill;
 mod survey;
+mod unsynced;
 mod walk;
 mod watched;
 mod watermark;

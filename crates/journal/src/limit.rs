@@ -38,7 +38,7 @@ impl<F: Clone> Journal<F> {
             }
             Work::GrowSlot { from, to, .. } => to - from,
             Work::WriteChunk { offset, bytes, .. } => {
-                let file = self.house.slot(self.house.snapshot_slot.other());
+                let file = self.house.slot(self.house.next_slot());
                 (offset + bytes.len() as u64).saturating_sub(file.bytes)
             }
             Work::Prepare { .. }

@@ -192,6 +192,21 @@ impl<F: Clone> Journal<F> {
     pub(crate) fn finish_note(&mut self, note: &Note<F>) {
         self.reach.finish(note);
     }
+
+    /// Every invariant of the notes.
+    ///
+    /// # Panics
+    /// When one is broken.
+    pub(crate) fn check_reach(&self) {
+        let Reach { number, bytes, made, .. } = self.reach;
+        let active = self.segments.active();
+        assert!(number <= active.life.number, "no spare may hold batches");
+        if let Some(segment) = self.segments.numbered(number) {
+            assert!(bytes <= segment.initialised, "batches go where zeros were written");
+            assert!(made <= segment.initialised, "a watermark tells of bytes that are there");
+            assert!(bytes >= self.written_end(segment), "no batch ends behind the reach");
+        }
+    }
 }
 
 /// How far a start notes: a store in which little happens is read no further by the next one.

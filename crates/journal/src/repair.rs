@@ -4,7 +4,7 @@
 
 use model::Lsn;
 
-use crate::control::{CONTROL_NAME, Control, FoundControl};
+use crate::control::{CONTROL_NAME, Control};
 use crate::format::{DirectoryId, SegmentNumber};
 use crate::recovery::read_surveyed;
 use crate::survey::Survey;
@@ -45,7 +45,7 @@ pub fn repair<D: Disk>(
     let (fault, synced) = (survey.judge().err(), survey.control_or_none().synced);
     let rebuilt = fault.as_ref().map(|_| rebuilt(&survey, DirectoryId(disk.salt())));
     if let Some(control) = rebuilt {
-        survey.control = FoundControl::Whole(control);
+        survey.replace_control(control);
         // Other faults are no matter of the control file.
         survey.judge()?;
     }

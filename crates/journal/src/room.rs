@@ -118,7 +118,7 @@ impl<F: Clone> Journal<F> {
     }
 
     fn is_behind_by(&self, bytes: usize) -> bool {
-        let counted = self.waiting().filter(|batch| batch.first > self.chained);
+        let counted = self.waiting().filter(|batch| batch.first > self.chained());
         counted.map(Batch::len).sum::<usize>() > bytes
     }
 }

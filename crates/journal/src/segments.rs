@@ -223,8 +223,17 @@ impl<F: Clone> Segments<F> {
         last.expect("invariant: there is always an active segment").1
     }
 
+    /// A batch of that life takes so many bytes of the active segment: the next begins behind it.
+    pub(crate) fn fill(&mut self, life: Life, offset: u64, bytes: u64) {
+        let active = self.active_mut();
+        assert_eq!(active.life, life, "the open batch is in the active segment");
+        assert_eq!(active.end, offset, "a batch begins where the last ended");
+        active.end += bytes;
+        assert!(active.end <= active.initialised, "frames go only where zeros were written");
+    }
+
     /// The segment in which the log continues, to be changed.
-    pub(crate) fn active_mut(&mut self) -> &mut Segment<F> {
+    fn active_mut(&mut self) -> &mut Segment<F> {
         let last = self.table.last_entry().expect("invariant: there is always an active segment");
         last.into_mut()
     }

@@ -86,6 +86,11 @@ pub(crate) struct SnapshotHeader {
 }
 
 impl SnapshotHeader {
+    /// Bytes of the file as far as it is written: the header's block and the body.
+    pub(crate) const fn file_bytes(&self) -> u64 {
+        BLOCK_BYTES as u64 + self.body_bytes
+    }
+
     /// The first block of the file.
     pub(crate) fn encode(&self) -> [u8; BLOCK_BYTES] {
         assert!(self.directory.is_some(), "all files of this version tell of their directory");

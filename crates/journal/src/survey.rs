@@ -25,7 +25,7 @@ pub(crate) struct Survey<F> {
     pub(crate) files: Vec<SegmentFile<F>>,
     /// Snapshots with a header, the newest last.
     pub(crate) snapshots: Vec<Snapshot<F>>,
-    pub(crate) control: FoundControl,
+    control: FoundControl,
     pub(crate) control_file: Option<F>,
 }
 
@@ -115,6 +115,11 @@ impl<F> Survey<F> {
             stamp: Stamp::default(),
             synced: Lsn::ZERO,
         })
+    }
+
+    /// That content counts as the control file's.
+    pub(crate) fn replace_control(&mut self, control: Control) {
+        self.control = FoundControl::Whole(control);
     }
 
     /// The directory that its files are of, the control file's if that is there.
