@@ -148,6 +148,7 @@ impl<F: Clone> Spill<F> {
             rest = left;
         }
         assert_eq!(write.places.len(), bodies.len(), "each body has a place");
+        assert!(self.counters.disk_bytes <= bytes_max, "files stay below their limit");
         Some(write)
     }
 
@@ -166,6 +167,8 @@ impl<F: Clone> Spill<F> {
         match done.result {
             Ok(made) => {
                 self.retry_at = None;
+                let wanted = parts.iter().filter(|part| part.file.is_none()).count();
+                assert_eq!(made.len(), wanted, "each file was made that was to be");
                 self.take_in(made);
                 parts.iter().for_each(|part| self.finish_part(part));
                 Ok(places)
@@ -189,6 +192,7 @@ impl<F: Clone> Spill<F> {
     pub fn fetch(&mut self, place: SpillPlace) -> SpillFetch<F> {
         let found = self.holding(place.number());
         assert!(found.live > 0, "what is fetched was not freed");
+        assert!(place.offset() < found.end, "bodies lie before the end of a file");
         found.out += 1;
         let file = found.file.clone();
         SpillFetch { place, file: file.expect("invariant: places are given once they are written") }
@@ -212,6 +216,8 @@ impl<F: Clone> Spill<F> {
     /// # Panics
     /// If no body lies there.
     pub fn free(&mut self, place: SpillPlace, bytes: usize) {
+        let end = self.holding(place.number()).end;
+        assert!(place.offset() + record_bytes(bytes) <= end, "bodies lie before the end of a file");
         self.forget(place.number(), 1, record_bytes(bytes));
         self.remove_if_idle(place.number());
     }
@@ -249,7 +255,7 @@ impl<F: Clone> Spill<F> {
     /// The disk's.
     pub fn handle_removal(&mut self, done: SpillRemovalDone) -> Result<(), DiskError> {
         done.result?;
-        self.counters.disk_bytes -= done.bytes;
+        self.give_back(done.bytes);
         Ok(())
     }
 
@@ -305,13 +311,14 @@ impl<F: Clone> Spill<F> {
         found.live += records.len() as u64;
         found.live_bytes += found.end - begin;
         found.out += 1;
+        assert!(found.live_bytes <= found.end, "what is needed lies before the end");
         let bytes = found.end - begin;
         let is_roomy = found.end < segment_bytes && file.is_some();
         self.counters.disk_bytes += bytes;
         self.counters.live_bytes += bytes;
         self.counters.live += records.len() as u64;
         if is_roomy {
-            self.roomy.push(number);
+            self.takes_more(number);
         }
         (Part { number, file, records }, rest)
     }
@@ -319,8 +326,21 @@ impl<F: Clone> Spill<F> {
     fn begin_file(&mut self) -> FileNumber {
         let number = self.next_number;
         self.next_number = FileNumber(number.0 + 1);
-        self.files.insert(number, SpillFile { file: None, end: 0, live: 0, live_bytes: 0, out: 0 });
+        let empty = SpillFile { file: None, end: 0, live: 0, live_bytes: 0, out: 0 };
+        assert!(self.files.insert(number, empty).is_none(), "a number is given once");
         number
+    }
+
+    /// The next bodies may go into that file.
+    fn takes_more(&mut self, number: FileNumber) {
+        assert!(!self.roomy.contains(&number), "a file is offered once");
+        self.roomy.push(number);
+    }
+
+    /// So many bytes of files are gone.
+    fn give_back(&mut self, bytes: u64) {
+        assert!(self.counters.disk_bytes >= bytes, "only bytes that were counted are given back");
+        self.counters.disk_bytes -= bytes;
     }
 
     /// Files were made: others may use them.
@@ -328,9 +348,11 @@ impl<F: Clone> Spill<F> {
         for (number, file) in made {
             let segment_bytes = self.segment_bytes;
             let found = self.holding(number);
+            assert!(found.file.is_none(), "a file is made once");
+            assert_eq!(found.out, 1, "no other write or fetch uses a file that is being made");
             found.file = Some(file);
             if found.end < segment_bytes {
-                self.roomy.push(number);
+                self.takes_more(number);
             }
         }
     }
@@ -354,8 +376,9 @@ impl<F: Clone> Spill<F> {
         // The file was not made, or was removed again.
         let file = self.files.remove(&part.number);
         let file = file.expect("invariant: it was begun for this part");
-        assert!(file.live == 0 && file.out == 1, "nobody else has used it");
-        self.counters.disk_bytes -= file.end;
+        assert_eq!(file.live, 0, "no other write has used it");
+        assert_eq!(file.out, 1, "only its own write is out");
+        self.give_back(file.end);
     }
 
     /// Bodies in that file are not needed any more.
@@ -364,6 +387,9 @@ impl<F: Clone> Spill<F> {
         assert!(file.live >= bodies && file.live_bytes >= bytes, "a body is freed once");
         file.live -= bodies;
         file.live_bytes -= bytes;
+        assert_eq!(file.live == 0, file.live_bytes == 0, "a body is freed with its own bytes");
+        assert!(self.counters.live >= bodies, "the counters are over all files");
+        assert!(self.counters.live_bytes >= bytes, "the counters are over all files");
         self.counters.live -= bodies;
         self.counters.live_bytes -= bytes;
     }
@@ -382,6 +408,7 @@ impl<F: Clone> Spill<F> {
             return;
         }
         let file = self.files.remove(&number).expect("invariant: it was just found");
+        assert!(file.file.is_some(), "what was made is removed");
         self.roomy.retain(|roomy| *roomy != number);
         self.idle.push_back(SpillRemoval { number, bytes: file.end });
     }
@@ -393,6 +420,7 @@ impl<F: Clone> Spill<F> {
 
 /// Even with one more body offsets fit into a place.
 const SEGMENT_BYTES_MAX: u64 = 512 * 1024 * 1024;
+const _: () = assert!(SEGMENT_BYTES_MAX + record_bytes(BODY_BYTES_MAX) <= place::FILE_BYTES_END);
 
 /// One part in so many of the files' limit, at most, is kept for bodies that are put elsewhere.
 const RESERVE_PART: u64 = 16;

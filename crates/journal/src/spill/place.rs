@@ -11,7 +11,8 @@ impl SpillPlace {
     /// The place at `offset` in file `number`.
     pub(crate) fn new(number: FileNumber, offset: u64) -> Self {
         let units = offset / UNIT_BYTES;
-        assert!(offset.is_multiple_of(UNIT_BYTES) && units < 1 << OFFSET_BITS, "files are small");
+        assert!(offset.is_multiple_of(UNIT_BYTES), "records begin at whole units");
+        assert!(offset < FILE_BYTES_END, "files are small");
         let number =
             number.0.checked_shl(OFFSET_BITS).filter(|high| high >> OFFSET_BITS == number.0);
         let place = number.and_then(|high| NonZeroU64::new(high | units));
@@ -71,6 +72,9 @@ pub(crate) const UNIT_BYTES: u64 = 64;
 
 /// Files end before 1 GiB; the other 40 bits are their number.
 const OFFSET_BITS: u32 = 24;
+
+/// Offsets in a file are smaller.
+pub(super) const FILE_BYTES_END: u64 = UNIT_BYTES << OFFSET_BITS;
 
 const SUFFIX: &str = ".spill";
 

@@ -71,6 +71,8 @@ impl<F: Clone> Part<F> {
         let mut from = self.records.first().map_or(0, |(place, _)| place.offset());
         let mut bytes = Vec::new();
         for (place, body) in &self.records {
+            assert_eq!(place.number(), self.number, "a part lies in one file");
+            assert_eq!(place.offset(), from + bytes.len() as u64, "its records follow each other");
             encode(*place, body, &mut bytes);
             if bytes.len() >= WRITE_BYTES {
                 disk.write(&file, from, &bytes, WriteMode::Written)?;
@@ -201,6 +203,8 @@ pub(crate) const fn record_bytes(body_bytes: usize) -> u64 {
 }
 
 const HEAD_BYTES: usize = 8;
+const _: () = assert!(HEAD_BYTES <= UNIT, "the first read has a whole head");
+const _: () = assert!(super::BODY_BYTES_MAX <= u32::MAX as usize, "a head tells any length");
 
 const UNIT: usize = UNIT_BYTES as usize;
 
