@@ -88,12 +88,12 @@ pub fn encode(record: &RecordView<'_>, out: &mut Vec<u8>) {
         }
         RecordView::Deleted { message } => {
             out.push(DELETED);
-            put_varint(out, message.0);
+            put_number(out, message.0);
         }
         RecordView::Sequence { next_message, next_buried, latest } => {
             out.push(SEQUENCE);
-            put_varint(out, next_message);
-            put_varint(out, next_buried);
+            put_number(out, next_message);
+            put_number(out, next_buried);
             out.extend_from_slice(&latest.0.to_le_bytes());
         }
         RecordView::Located { ref envelope, location, record_bytes } => {
@@ -113,15 +113,15 @@ pub fn encode(record: &RecordView<'_>, out: &mut Vec<u8>) {
         }
         RecordView::Unsubscribed { number } => {
             out.push(UNSUBSCRIBED);
-            put_varint(out, number);
+            put_number(out, number);
         }
         RecordView::Subscriptions { next } => {
             out.push(SUBSCRIPTIONS);
-            put_varint(out, next);
+            put_number(out, next);
         }
         RecordView::Chained { first, more } => {
             out.extend_from_slice(&[CHAINED, more.into()]);
-            put_varint(out, first.0);
+            put_number(out, first.0);
         }
         RecordView::SendId(ref sent) => {
             out.push(SEND_ID);
@@ -156,6 +156,7 @@ pub fn encoded_bytes(record: &RecordView<'_>) -> u64 {
 /// # Panics
 /// When none lies there, or it says so already.
 pub fn end_chain(records: &mut [u8], at: usize) {
+    assert_eq!(records.get(at), Some(&CHAINED), "a Chained record lies there");
     let more = records.get_mut(at + 1).expect("invariant: a Chained record lies there");
     assert_eq!(*more, 1, "a chain ends once");
     *more = 0;
@@ -344,16 +345,16 @@ fn put_standing(
     flags |= if has_counters { HAS_COUNTERS } else { 0 };
     flags |= if is_extended { HAS_EXTENSION } else { 0 };
     out.push(flags);
-    put_varint(out, message.0);
+    put_number(out, message.0);
     put_varint(out, standing.priority.into());
     put_varint(out, standing.delay.0);
     match standing.state {
         StoredState::Ready => {}
         StoredState::Delayed { until } => out.extend_from_slice(&until.0.to_le_bytes()),
-        StoredState::Buried { order } => put_varint(out, order),
+        StoredState::Buried { order } => put_number(out, order),
     }
     if has_order {
-        put_varint(out, standing.order.unsigned_abs());
+        put_number(out, standing.order.unsigned_abs());
     }
     if has_counters {
         put_counters(out, &standing.counters);
@@ -432,6 +433,14 @@ pub(crate) fn number(reader: &mut Reader<'_>) -> Result<u64, RecordError> {
     Ok(number)
 }
 
+/// Appends the number of a message or a place in an order, as [`number`] reads it.
+#[inline]
+pub(crate) fn put_number(out: &mut Vec<u8>, number: u64) {
+    debug_assert!(number > 0, "numbers and orders begin with 1");
+    debug_assert!(number < NUMBER_END, "no reader takes a larger number");
+    put_varint(out, number);
+}
+
 pub(crate) fn text<'a>(
     reader: &mut Reader<'a>,
     field: &'static str,
@@ -486,3 +495,9 @@ const IS_IN_FRONT: u8 = 1 << 7;
 const NUMBER_END: u64 = 1 << 62;
 
 const _: () = assert!(Durability::Written as u8 == 1 && Durability::Synced as u8 == 2);
+const _: () = assert!(NUMBER_END <= i64::MAX as u64, "an order may be below zero");
+/// Each bit of the flags has one meaning.
+const _: () = assert!(
+    STATE_MASK ^ DURABILITY_MASK ^ HAS_ORDER ^ HAS_COUNTERS ^ HAS_EXTENSION ^ IS_IN_FRONT == !0
+);
+const _: () = assert!(DURABILITY_MASK == STATE_MASK << DURABILITY_SHIFT);

@@ -20,6 +20,8 @@ pub struct Copies<'a> {
 pub struct CopiesDraft {
     count: u32,
     first: u64,
+    /// The number of the last message: the next is larger.
+    last: u64,
     bytes: Vec<u8>,
 }
 
@@ -47,6 +49,7 @@ impl<'a> Copies<'a> {
 
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         assert!(self.count > 0, "a record without messages is not written");
+        debug_assert!(self.first > 0, "a group has the number of its first message");
         put_varint(out, self.count.into());
         out.extend_from_slice(self.bytes);
     }
@@ -75,12 +78,13 @@ impl CopiesDraft {
     /// Adds one.
     ///
     /// # Panics
-    /// When its number is less than that of the first.
+    /// When its number is not larger than that of the one before.
     pub fn push(&mut self, envelope: &StoredEnvelope<'_>) {
         if self.count == 0 {
             self.first = envelope.message.0;
         }
-        assert!(envelope.message.0 >= self.first, "copies ascend");
+        assert!(envelope.message.0 > self.last, "copies ascend");
+        self.last = envelope.message.0;
         self.count += 1;
         put_envelope(&mut self.bytes, &StoredEnvelope { group: 0, ..*envelope });
     }

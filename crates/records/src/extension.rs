@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use model::{DeadReason, Format, Nanos};
 
-use crate::codec::{number, text};
+use crate::codec::{number, put_number, text};
 use crate::record::{DeadView, Place, RecordError, Standing, StoredEnvelope};
 use crate::wire::{Reader, put_bytes, put_varint};
 
@@ -103,13 +103,13 @@ impl<'a> Extension<'a> {
             out.push(self.format.0);
         }
         if self.group != 0 {
-            put_varint(out, self.group);
+            put_number(out, self.group);
         }
         if let Some(number) = self.subscription {
-            put_varint(out, number);
+            put_number(out, number);
         }
         if let Some(number) = self.dead.and_then(|dead| dead.subscription) {
-            put_varint(out, number);
+            put_number(out, number);
         }
     }
 
@@ -185,3 +185,8 @@ const FORMAT: u8 = 1 << 4;
 const GROUP: u8 = 1 << 5;
 const SUBSCRIPTION: u8 = 1 << 6;
 const DEAD_SUBSCRIPTION: u8 = 1 << 7;
+
+/// Each bit has one meaning.
+const _: () = assert!(
+    FAILED ^ EXPIRES ^ DEAD ^ MOVED ^ FORMAT ^ GROUP ^ SUBSCRIPTION ^ DEAD_SUBSCRIPTION == !0
+);

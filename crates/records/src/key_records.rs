@@ -18,9 +18,9 @@ use alloc::vec::Vec;
 use model::{MessageId, Nanos};
 
 use crate::codec::place_of;
-use crate::codec::{number, text};
+use crate::codec::{number, put_number, text};
 use crate::record::{FieldValue, RecordError};
-use crate::wire::{Reader, put_bytes, put_varint};
+use crate::wire::{Reader, put_bytes};
 
 /// A small value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,8 +103,9 @@ impl<'a> DeadlineView<'a> {
         put_moment(out, self.at);
         if let Some(over) = self.over {
             put_moment(out, Some(over.at));
-            put_varint(out, over.below);
-            put_varint(out, over.above.unsigned_abs());
+            assert!(over.above < 0, "arrivals in front take orders below zero");
+            put_number(out, over.below);
+            put_number(out, over.above.unsigned_abs());
         }
     }
 
@@ -152,3 +153,5 @@ fn moment(reader: &mut Reader<'_>, flags: u8, bit: u8) -> Result<Option<Nanos>, 
 const HAS_AT: u8 = 1;
 const OF_VALUE: u8 = 1 << 1;
 const OVER: u8 = 1 << 2;
+
+const _: () = assert!(HAS_AT ^ OF_VALUE ^ OVER == 0b111, "each bit has one meaning");

@@ -42,7 +42,9 @@ impl<'a> OwnPolicyView<'a> {
     pub(crate) fn put(&self, kind: u8, out: &mut Vec<u8>) {
         out.push(kind);
         put_bytes(out, self.name.as_bytes());
-        put_varint(out, self.own.iter().map(|rule| bit_of(rule.key())).sum());
+        let given: u64 = self.own.iter().map(|rule| bit_of(rule.key())).sum();
+        assert_eq!(given.count_ones() as usize, self.own.iter().count(), "each rule is given once");
+        put_varint(out, given);
         self.own.iter().for_each(|rule| put_rule(out, rule));
     }
 
@@ -98,18 +100,27 @@ fn put_rule(out: &mut Vec<u8>, rule: QueueRule) {
         QueueRule::WhenFull(WhenFull::Disconnect) => out.push(4),
         QueueRule::MaxDeliveryAttempts(attempts) => put_varint(out, attempts.into()),
         QueueRule::MessagesMax(number) | QueueRule::BytesMax(number) => {
-            put_varint(out, number.unwrap_or(0));
+            put_above_zero(out, number);
         }
         QueueRule::PopLease(span)
         | QueueRule::TargetAge(span)
         | QueueRule::RedeliveryDelay(span)
-        | QueueRule::RedeliveryMax(span) => {
-            put_varint(out, span.unwrap_or(Nanos::ZERO).0);
+        | QueueRule::RedeliveryMax(span) => put_above_zero(out, span.map(|span| span.0)),
+        QueueRule::RedeliveryFactor(number) => {
+            assert!(QueueRule::FACTORS.contains(&number), "no reader takes another factor");
+            put_varint(out, number.0.into());
         }
-        QueueRule::RedeliveryFactor(number) | QueueRule::RedeliveryJitter(number) => {
+        QueueRule::RedeliveryJitter(number) => {
+            assert!(number <= Thousandths::ONE, "no reader takes a larger share");
             put_varint(out, number.0.into());
         }
     }
+}
+
+/// As [`above_zero`] reads it: zero stands for none.
+fn put_above_zero(out: &mut Vec<u8>, number: Option<u64>) {
+    assert_ne!(number, Some(0), "a reader takes zero for none");
+    put_varint(out, number.unwrap_or(0));
 }
 
 fn read_rule(key: RuleKey, reader: &mut Reader<'_>) -> Result<QueueRule, RecordError> {

@@ -19,7 +19,7 @@ use model::{
     Expiry, Matching, Nanos, QueueName, Subscription, SubscriptionName, SubscriptionOwner, words,
 };
 
-use crate::codec::{number, queue_name, text};
+use crate::codec::{number, put_number, queue_name, text};
 use crate::record::{FieldValue, RecordError};
 use crate::wire::{Reader, put_bytes, put_varint};
 
@@ -90,7 +90,7 @@ impl<'a> SubscriptionView<'a> {
     }
 
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
-        put_varint(out, self.number);
+        put_number(out, self.number);
         let optional =
             [(self.client, HAS_CLIENT), (self.selector, HAS_SELECTOR), (self.without, HAS_WITHOUT)];
         let flags = optional.iter().filter(|(text, _)| text.is_some()).map(|(_, bit)| bit);
@@ -110,7 +110,9 @@ impl<'a> SubscriptionView<'a> {
             put_bytes(out, text.as_bytes());
         }
         if let Some(expiry) = self.expiry {
-            put_varint(out, expiry.after.0 / NANOS_PER_MILLI);
+            let after = expiry.after.0;
+            debug_assert!(after.is_multiple_of(NANOS_PER_MILLI), "the rest would be lost");
+            put_varint(out, after / NANOS_PER_MILLI);
         }
     }
 
@@ -178,5 +180,7 @@ const HAS_EXPIRY: u8 = 1 << 5;
 const WITH_SESSION: u8 = 1 << 6;
 const ALL: u8 =
     HAS_CLIENT | HAS_SELECTOR | HAS_WITHOUT | SHARED | IS_PATTERN | HAS_EXPIRY | WITH_SESSION;
+
+const _: () = assert!(ALL == !0 >> 1, "each bit has one meaning");
 
 const NANOS_PER_MILLI: u64 = 1_000_000;

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 
 use model::{Destination, MessageId, Nanos, limits};
 
-use crate::codec::{number, queue_name, text};
+use crate::codec::{number, put_number, queue_name, text};
 use crate::record::{FieldValue, RecordError};
 use crate::wire::{Reader, put_bytes, put_varint};
 
@@ -51,16 +51,20 @@ impl<'a> SendIdView<'a> {
     }
 
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        let (before, texts) = (out.len(), self.to.len() + self.id.len());
         let has_fingerprint = u8::from(self.fingerprint.is_some());
         out.push(u8::from(self.to_topic) | has_fingerprint << 1);
         put_bytes(out, self.to.as_bytes());
         put_bytes(out, self.id.as_bytes());
-        put_varint(out, self.message.0);
+        put_number(out, self.message.0);
         put_varint(out, self.copies.into());
         out.extend_from_slice(&self.at.0.to_le_bytes());
         if let Some(fingerprint) = self.fingerprint {
             out.extend_from_slice(&fingerprint.to_le_bytes());
         }
+        // Its kind came before.
+        let bytes = 1 + out.len() - before;
+        debug_assert!(bytes <= texts + Self::FIXED_BYTES_MAX, "room was counted for no more");
     }
 
     pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self, RecordError> {

@@ -89,6 +89,7 @@ impl<'a> Reader<'a> {
 
     /// The bytes read since this reader was cloned to that one.
     pub(crate) fn until(&self, later: &Self) -> &'a [u8] {
+        assert!(self.rest.len() >= later.rest.len(), "a clone only reads on");
         let length = self.rest.len() - later.rest.len();
         self.rest.get(..length).unwrap_or_default()
     }
@@ -101,6 +102,7 @@ impl<'a> Reader<'a> {
 
 /// Bytes of the largest number: nine of seven bits, and the last bit.
 pub const VARINT_BYTES_MAX: usize = 10;
+const _: () = assert!(VARINT_BYTES_MAX == u64::BITS.div_ceil(7) as usize);
 
 #[cfg(test)]
 mod tests {
