@@ -5,7 +5,7 @@ use super::words::{code_of, words_of};
 use crate::repository::Repository;
 
 /// The old name, and the present one.
-const RETIRED: [(&str, &str); 56] = [
+const RETIRED: [(&str, &str); 61] = [
     ("Apart", "NotBatchable"),
     ("Away", "PagedOut"),
     ("Commons", "ProtocolState"),
@@ -13,8 +13,10 @@ const RETIRED: [(&str, &str); 56] = [
     ("Dismissal", "WaitCancel"),
     ("Does", "Handler"),
     ("Errand", "FollowUp"),
+    ("Facts", "StatsFacts or InfoFacts"),
     ("Few", "OneOrMany"),
     ("Goal", "MoveTarget"),
+    ("House", "Repository or Harness"),
     ("Keeper", "BodyOwner or SubscriptionOwner"),
     ("Lack", "Shortage"),
     ("LineOf", "WaitListId"),
@@ -28,11 +30,14 @@ const RETIRED: [(&str, &str); 56] = [
     ("Sought", "PageQuery"),
     ("Spent", "CallUsage"),
     ("Spot", "Placement"),
+    ("Stretch", "SegmentSlice"),
     ("TakenBack", "ReleasedRanges"),
     ("Trouble", "GatewayError"),
     ("Untaken", "SendTimeout"),
     ("Wording", "ReplyFormat"),
     ("attempts_max", "max_delivery_attempts"),
+    ("buries_nothing", "deletes_dead"),
+    ("by_hand", "test_harness"),
     ("doomed", "rollback_only or expired_members"),
     ("dooms", "makes_rollback_only"),
     ("errand", "follow_up"),
