@@ -36,18 +36,18 @@ struct Sent {
     wish: Wish,
     /// The answer that the client must read if the wish is a setting; else the engine decides.
     setting: Option<Answer>,
-    heard: Heard,
+    progress: Progress,
 }
 
 /// How far the server has come with a wish.
 #[derive(Debug, PartialEq, Eq)]
-enum Heard {
+enum Progress {
     /// Not asked the engine yet.
-    Nothing,
+    Unasked,
     /// Asked the engine.
-    Command,
+    Asked,
     /// The engine answered: the answer that the client must read, and the changes that it reflects.
-    Reply(Answer, Changes),
+    Answered(Answer, Changes),
 }
 
 impl Client {
@@ -95,7 +95,7 @@ impl Client {
         }
         self.sent.front().is_none_or(|sent| {
             let waits = matches!(sent.wish, Wish::Reserve { timeout: None, .. });
-            waits && sent.heard == Heard::Command
+            waits && sent.progress == Progress::Asked
         })
     }
 
@@ -122,7 +122,7 @@ impl Client {
         let setting = self.set(&wish);
         assert!(!self.half_closed, "who closed its half sends nothing");
         self.outbound.extend(wish.encode());
-        self.sent.push_back(Sent { wish, setting, heard: Heard::Nothing });
+        self.sent.push_back(Sent { wish, setting, progress: Progress::Unasked });
     }
 
     /// The session asked the engine on behalf of the next wish. A wish that the protocol cannot
@@ -133,7 +133,7 @@ impl Client {
         let next = self
             .sent
             .iter_mut()
-            .find(|sent| sent.wish.concerns_messages() && sent.heard == Heard::Nothing);
+            .find(|sent| sent.wish.concerns_messages() && sent.progress == Progress::Unasked);
         let next = next.unwrap_or_else(|| panic!("client {} never asked for {command:?}", self.id));
         if self.half_closed
             && let Command::Receive { wait: Some(Nanos::ZERO), .. } = command
@@ -142,7 +142,7 @@ impl Client {
             *timeout = Some(0);
         }
         assert!(next.wish.is_meant_by(command), "{:?} became {command:?}", next.wish);
-        next.heard = Heard::Command;
+        next.progress = Progress::Asked;
         if let (Wish::Put { persistence, .. }, Command::Put { message, .. }) = (&next.wish, command)
         {
             message.persistence = *persistence;
@@ -154,13 +154,13 @@ impl Client {
     /// # Panics
     /// When it was asked for none.
     pub fn answered(&mut self, reply: &Reply, judge: impl FnOnce(&Wish) -> Changes) {
-        let asked = self.sent.iter_mut().find(|sent| sent.heard == Heard::Command);
+        let asked = self.sent.iter_mut().find(|sent| sent.progress == Progress::Asked);
         let asked = asked.unwrap_or_else(|| panic!("client {} awaits no {reply:?}", self.id));
         let endless = matches!(asked.wish, Wish::Reserve { timeout: None, .. });
         let in_vain = endless && matches!(reply, Reply::TimedOut { .. });
         assert!(!in_vain || self.half_closed, "client {} would have waited on", self.id);
         let changes = judge(&asked.wish);
-        asked.heard = Heard::Reply(asked.wish.expects(reply), changes);
+        asked.progress = Progress::Answered(asked.wish.expects(reply), changes);
     }
 
     /// The wish that the engine was asked for and has not answered.
@@ -169,7 +169,7 @@ impl Client {
     /// When there is none.
     #[must_use]
     pub fn asking(&self) -> &Wish {
-        let asked = self.sent.iter().find(|sent| sent.heard == Heard::Command);
+        let asked = self.sent.iter().find(|sent| sent.progress == Progress::Asked);
         let asked = asked.unwrap_or_else(|| panic!("client {} asks for nothing", self.id));
         &asked.wish
     }
@@ -215,8 +215,8 @@ impl Client {
         let Some(sent) = self.sent.pop_front() else {
             panic!("client {} asked for nothing and got {answer:?}", self.id);
         };
-        let changes = match (&sent.wish, sent.heard) {
-            (_, Heard::Reply(expected, changes)) => {
+        let changes = match (&sent.wish, sent.progress) {
+            (_, Progress::Answered(expected, changes)) => {
                 let (id, wish) = (self.id, &sent.wish);
                 assert!(answer.is(&expected), "{id} asked {wish:?}: {answer:?}, not {expected:?}");
                 changes

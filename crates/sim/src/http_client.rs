@@ -87,7 +87,7 @@ pub struct Post {
 
 /// A thing that a client reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum Received {
     /// The answer to a request.
     Answer,
     /// The answer to a receive.
@@ -159,16 +159,16 @@ impl HttpClient {
     }
 
     /// It reads something.
-    pub fn hear(&mut self, heard: Heard) {
+    pub fn hear(&mut self, heard: Received) {
         match heard {
-            Heard::Answer => self.unanswered -= 1,
-            Heard::Leased(tokens) => {
+            Received::Answer => self.unanswered -= 1,
+            Received::Leased(tokens) => {
                 self.receives -= 1;
                 self.leases.extend(tokens);
             }
-            Heard::Event => {}
+            Received::Event => {}
             // It may have left this stream, and follow another by now.
-            Heard::End => self.follows &= self.outbound.contains(&HttpWish::Leave),
+            Received::End => self.follows &= self.outbound.contains(&HttpWish::Leave),
         }
     }
 }

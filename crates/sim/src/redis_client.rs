@@ -35,14 +35,14 @@ pub struct RedisClient {
     /// Bytes of all whole replies.
     said_bytes: u64,
     /// The ends in the stream of replies that it has not read.
-    unread: VecDeque<(u64, Told)>,
+    unread: VecDeque<(u64, ReadReply)>,
     read_bytes: u64,
     last: Option<Value>,
 }
 
 /// The meaning for the oracle of a reply that a client has read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct ReadReply {
     /// On how many steps it depends.
     pub needs: usize,
     /// There was no room for the command.
@@ -168,13 +168,13 @@ impl RedisClient {
             self.lined = false;
             let is_refusal = value == Value::error("OOM");
             let needs = judge(&asked, waited, &value);
-            self.unread.push_back((self.said_bytes, Told { needs, is_refusal }));
+            self.unread.push_back((self.said_bytes, ReadReply { needs, is_refusal }));
             self.last = Some(value);
         }
     }
 
     /// The client reads so many bytes more; returns a note for each reply that they complete.
-    pub fn read(&mut self, bytes: u64) -> Vec<Told> {
+    pub fn read(&mut self, bytes: u64) -> Vec<ReadReply> {
         self.read_bytes += bytes;
         let whole = self.unread.iter().take_while(|(end, _)| *end <= self.read_bytes).count();
         self.unread.drain(..whole).map(|(_, told)| told).collect()
@@ -250,7 +250,7 @@ mod tests {
         client.hear(b"NG\r\n", |_, _, _| 7);
         assert_eq!(client.read(6), []);
         assert!(!client.is_content());
-        assert_eq!(client.read(1), [Told { needs: 7, is_refusal: false }]);
+        assert_eq!(client.read(1), [ReadReply { needs: 7, is_refusal: false }]);
         assert!(client.is_content());
     }
 }

@@ -22,7 +22,7 @@ use crate::server::Server;
 use crate::workload::{BODY_BYTES_MAX, Character};
 use crate::{
     AmqpClient, AmqpWish, Answer, Client, Counted, Fall, Fault, FaultyDisk, HttpClient, HttpWish,
-    KeyOracle, Oracle, Outside, Paged, RedisClient, Rng, Scenario, Told, Value, Wish, Words,
+    KeyOracle, Oracle, Outside, Paged, ReadReply, RedisClient, Rng, Scenario, Value, Wish, Words,
     amqp_workload, http_workload, key_inspection, redis_client, redis_workload, registration,
     rules,
 };
@@ -636,7 +636,7 @@ impl<D: Disk + 'static> World<D> {
     fn read_redis_client(&mut self, id: u64, bytes: u64) {
         let Outside { redis_clients, keys, .. } = &mut self.outside;
         let client = redis_clients.get_mut(&id).expect("invariant: connected");
-        for Told { needs, is_refusal } in client.read(bytes) {
+        for ReadReply { needs, is_refusal } in client.read(bytes) {
             if self.scenario.trace {
                 eprintln!("{} client {id} reads what needs {needs} steps", self.now);
             }

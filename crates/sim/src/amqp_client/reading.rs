@@ -11,13 +11,13 @@ use super::{AmqpClient, Answer, Coming, Connected, End, Held, Standing};
 use crate::history::Changes;
 
 /// The content of a frame, in a few words, and the changes that it reflects.
-type Told = (String, Changes);
+type ReadFrame = (String, Changes);
 
 impl AmqpClient {
     /// The client reads bytes; returns the content of each frame that they complete.
     ///
     /// # Panics When a frame does not agree with the engine.
-    pub fn read(&mut self, bytes: &[u8]) -> Vec<Told> {
+    pub fn read(&mut self, bytes: &[u8]) -> Vec<ReadFrame> {
         self.inbound.extend_from_slice(bytes);
         let mut inbound = std::mem::take(&mut self.inbound);
         let mut told = Vec::new();
@@ -30,7 +30,7 @@ impl AmqpClient {
         told
     }
 
-    fn read_one(&mut self, bytes: &[u8], told: &mut Vec<Told>) -> Option<usize> {
+    fn read_one(&mut self, bytes: &[u8], told: &mut Vec<ReadFrame>) -> Option<usize> {
         if self.standing == Connected::Header {
             let header = ProtocolHeader::decode(bytes).expect("a header of AMQP")?;
             assert_eq!(header, ProtocolHeader::AMQP, "the layer that was asked for");
@@ -48,7 +48,7 @@ impl AmqpClient {
         }
     }
 
-    fn read_frame(&mut self, frame: &Frame<'_>, told: &mut Vec<Told>) {
+    fn read_frame(&mut self, frame: &Frame<'_>, told: &mut Vec<ReadFrame>) {
         let (performative, payload) = Performative::decode(frame.body).expect("a performative");
         match performative {
             Performative::Open(_) => self.step_on(Connected::Open, Connected::Begin),
@@ -85,7 +85,7 @@ impl AmqpClient {
         }
     }
 
-    fn read_flow(&mut self, flow: &Flow) -> Option<Told> {
+    fn read_flow(&mut self, flow: &Flow) -> Option<ReadFrame> {
         let link = self.links.get_mut(&flow.handle?)?;
         let counted = flow.delivery_count.unwrap_or_default();
         let credit = flow.link_credit.unwrap_or_default();
@@ -116,7 +116,7 @@ impl AmqpClient {
         }
     }
 
-    fn read_transfer(&mut self, transfer: &Transfer<'_>, payload: &[u8]) -> Option<Told> {
+    fn read_transfer(&mut self, transfer: &Transfer<'_>, payload: &[u8]) -> Option<ReadFrame> {
         self.frames_read += 1;
         let handle = transfer.handle;
         let (of, delivery, mut bytes) = self.partial.take().unwrap_or_else(|| {
@@ -132,7 +132,7 @@ impl AmqpClient {
         Some(self.read_message(handle, delivery, &bytes))
     }
 
-    fn read_message(&mut self, handle: u32, delivery: u32, bytes: &[u8]) -> Told {
+    fn read_message(&mut self, handle: u32, delivery: u32, bytes: &[u8]) -> ReadFrame {
         let link = self.links.get_mut(&handle).expect("a link that was attached");
         let End::Consumer { received, limit, .. } = &mut link.end else {
             panic!("{handle} is no consumer");
@@ -161,7 +161,7 @@ impl AmqpClient {
         (text, coming.changes)
     }
 
-    fn read_disposition(&mut self, disposition: &Disposition<'_>, told: &mut Vec<Told>) {
+    fn read_disposition(&mut self, disposition: &Disposition<'_>, told: &mut Vec<ReadFrame>) {
         assert!(disposition.settled, "the broker settles what it answers");
         let Disposition { role, first, last, ref state, .. } = *disposition;
         let awaited = match role {

@@ -31,7 +31,7 @@ pub(super) struct Places {
     /// goes for that.
     spared: BTreeSet<Rc<str>>,
     /// The engine's latest reply, until the client reads it.
-    heard: Option<Heard>,
+    latest_reply: Option<LatestReply>,
     counted: Counted,
 }
 
@@ -48,7 +48,7 @@ struct Lined {
 }
 
 #[derive(Clone, Debug)]
-struct Heard {
+struct LatestReply {
     ticket: Option<u64>,
     refusal: Option<Refusal>,
 }
@@ -73,7 +73,7 @@ impl Places {
     pub(super) fn clear(&mut self) {
         self.lined.clear();
         self.moved.clear();
-        self.heard = None;
+        self.latest_reply = None;
     }
 
     fn sheds(&self) -> bool {
@@ -187,12 +187,12 @@ impl KeyOracle {
             Reply::Refused(refusal) => Some(refusal.clone()),
             _ => None,
         };
-        self.places.heard = Some(Heard { ticket, refusal });
+        self.places.latest_reply = Some(LatestReply { ticket, refusal });
     }
 
     /// The client has read the engine's reply.
     pub fn has_heard(&mut self) {
-        self.places.heard = None;
+        self.places.latest_reply = None;
     }
 
     /// Asserts that no client waits for a place that is there.
@@ -232,7 +232,9 @@ impl KeyOracle {
         asked: &Asked,
         value: &Value,
     ) -> bool {
-        let Some(Heard { ticket, refusal }) = self.places.heard.take() else { return false };
+        let Some(LatestReply { ticket, refusal }) = self.places.latest_reply.take() else {
+            return false;
+        };
         let waited = match ticket {
             Some(ticket) => self.places.lined.remove(&ticket).map(|lined| (ticket, lined)),
             None => self.take_lined(client),

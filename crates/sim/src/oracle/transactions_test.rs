@@ -39,25 +39,25 @@ fn delivery(id: u64, failed: u32) -> Delivery {
 
 /// An oracle, and the time that passes with each thing that it hears.
 #[derive(Clone)]
-struct Told {
+struct TimedOracle {
     oracle: Oracle,
     now: Nanos,
 }
 
-impl Told {
+impl TimedOracle {
     /// A client that consumes from the queue `q`, with credit for two.
     fn new() -> Self {
         let oracle = Oracle::new(StorePolicy::Always, Nanos::ZERO);
-        let mut told = Self { oracle, now: Nanos::from_secs(1) };
+        let mut timed = Self { oracle, now: Nanos::from_secs(1) };
         let mode = model::ConsumerMode::Take;
         let open = Command::OpenConsumer { link: LINK, queue: name("q"), selector: None, mode };
-        told.hears(1, &open, Some(&Reply::Done));
-        told.hears(
+        timed.hears(1, &open, Some(&Reply::Done));
+        timed.hears(
             1,
             &Command::Credit { link: LINK, limit: 2, bytes: u64::MAX, drain: false },
             None,
         );
-        told
+        timed
     }
 
     fn hears(&mut self, client: u64, command: &Command, reply: Option<&Reply>) -> Changes {
@@ -84,75 +84,75 @@ impl Told {
 
 #[test]
 fn oracle_checks_holding_and_credit() {
-    let mut told = Told::new();
+    let mut timed = TimedOracle::new();
     for id in 1..=3 {
-        told.puts(id);
+        timed.puts(id);
     }
-    assert!(!told.may(|it| _ = it.delivers(2, 0)), "the first is ready");
-    told.delivers(1, 0);
-    assert!(!told.may(|it| _ = it.delivers(1, 0)), "it is held");
-    assert!(!told.may(|it| it.oracle.assert_served(it.now + Nanos(1))), "there is credit");
-    told.delivers(2, 0);
-    assert!(!told.may(|it| _ = it.delivers(3, 0)), "there is no credit left");
-    assert!(told.may(|it| it.oracle.assert_served(it.now + Nanos(1))));
+    assert!(!timed.may(|it| _ = it.delivers(2, 0)), "the first is ready");
+    timed.delivers(1, 0);
+    assert!(!timed.may(|it| _ = it.delivers(1, 0)), "it is held");
+    assert!(!timed.may(|it| it.oracle.assert_served(it.now + Nanos(1))), "there is credit");
+    timed.delivers(2, 0);
+    assert!(!timed.may(|it| _ = it.delivers(3, 0)), "there is no credit left");
+    assert!(timed.may(|it| it.oracle.assert_served(it.now + Nanos(1))));
 }
 
 #[test]
 fn oracle_lets_only_holder_settle() {
-    let mut told = Told::new();
-    told.puts(1);
-    told.delivers(1, 0);
+    let mut timed = TimedOracle::new();
+    timed.puts(1);
+    timed.delivers(1, 0);
     let accept = settle(1, Settlement::Accept, None);
-    assert!(!told.may(|it| _ = it.hears(2, &accept, Some(&Reply::Done))));
-    told.hears(1, &accept, Some(&Reply::Done));
-    assert!(!told.may(|it| _ = it.delivers(1, 0)));
-    assert!(told.may(|it| _ = it.hears(1, &accept, Some(&Reply::NotFound))));
+    assert!(!timed.may(|it| _ = it.hears(2, &accept, Some(&Reply::Done))));
+    timed.hears(1, &accept, Some(&Reply::Done));
+    assert!(!timed.may(|it| _ = it.delivers(1, 0)));
+    assert!(timed.may(|it| _ = it.hears(1, &accept, Some(&Reply::NotFound))));
 }
 
 #[test]
 fn oracle_counts_failures_to_dead_letter() {
-    let mut told = Told::new();
-    told.hears(1, &Command::Credit { link: LINK, limit: 9, bytes: u64::MAX, drain: false }, None);
-    told.puts(1);
+    let mut timed = TimedOracle::new();
+    timed.hears(1, &Command::Credit { link: LINK, limit: 9, bytes: u64::MAX, drain: false }, None);
+    timed.puts(1);
     for failed in 0..crate::oracle::MAX_DELIVERY_ATTEMPTS {
-        assert!(!told.may(|it| _ = it.delivers(1, failed + 1)), "not so often");
-        told.delivers(1, failed);
-        told.hears(1, &settle(1, Settlement::Fail, None), Some(&Reply::Done));
+        assert!(!timed.may(|it| _ = it.delivers(1, failed + 1)), "not so often");
+        timed.delivers(1, failed);
+        timed.hears(1, &settle(1, Settlement::Fail, None), Some(&Reply::Done));
     }
-    assert!(!told.may(|it| _ = it.delivers(1, 3)), "it is in another queue");
-    let content = told.oracle.messages.get(&1).unwrap().content.clone();
+    assert!(!timed.may(|it| _ = it.delivers(1, 3)), "it is in another queue");
+    let content = timed.oracle.messages.get(&1).unwrap().content.clone();
     let dead = content.dead.unwrap();
     assert_eq!((&*content.queue, dead.reason, dead.attempts), ("DLQ", DeadReason::Attempts, 3));
 }
 
 #[test]
 fn transaction_is_one_step_at_commit() {
-    let mut told = Told::new();
-    told.puts(1);
-    told.delivers(1, 0);
-    told.hears(1, &Command::Begin { transaction: TRANSACTION }, Some(&Reply::Done));
+    let mut timed = TimedOracle::new();
+    timed.puts(1);
+    timed.delivers(1, 0);
+    timed.hears(1, &Command::Begin { transaction: TRANSACTION }, Some(&Reply::Done));
     let put = put_to(Destination::Queue(name("q")), Some(TRANSACTION));
     let accept = settle(1, Settlement::Accept, Some(TRANSACTION));
-    assert_eq!(told.hears(1, &put, Some(&Reply::Done)), NOTHING);
-    assert_eq!(told.hears(1, &accept, Some(&Reply::Done)), NOTHING);
-    assert!(!told.may(|it| _ = it.delivers(2, 0)), "it is not there");
-    assert!(!told.may(|it| _ = it.hears(1, &accept, Some(&Reply::Done))), "it is settled once");
+    assert_eq!(timed.hears(1, &put, Some(&Reply::Done)), NOTHING);
+    assert_eq!(timed.hears(1, &accept, Some(&Reply::Done)), NOTHING);
+    assert!(!timed.may(|it| _ = it.delivers(2, 0)), "it is not there");
+    assert!(!timed.may(|it| _ = it.hears(1, &accept, Some(&Reply::Done))), "it is settled once");
 
-    let mut undone = told.clone();
+    let mut undone = timed.clone();
     let rollback = Command::Rollback { transaction: TRANSACTION };
     undone.hears(1, &rollback, Some(&Reply::Done));
     assert!(undone.may(|it| _ = it.delivers(1, 1)), "as before, and one attempt more");
     assert!(!undone.may(|it| _ = it.delivers(1, 0)));
 
     let commit = Command::Commit { transaction: TRANSACTION };
-    assert_eq!(told.hears(1, &commit, Some(&Reply::Done)).len(), 2);
-    assert!(told.may(|it| _ = it.delivers(2, 0)));
-    assert!(!told.may(|it| _ = it.hears(1, &commit, Some(&Reply::Done))), "it is over");
+    assert_eq!(timed.hears(1, &commit, Some(&Reply::Done)).len(), 2);
+    assert!(timed.may(|it| _ = it.delivers(2, 0)));
+    assert!(!timed.may(|it| _ = it.hears(1, &commit, Some(&Reply::Done))), "it is over");
 }
 
 #[test]
 fn topic_copies_end_with_their_subscription() {
-    let mut told = Told::new();
+    let mut timed = TimedOracle::new();
     let owned =
         |text| SubscriptionName { client: Some(name("one")), name: name(text), durable: true };
     for (link, text) in [(8, "first"), (9, "second")] {
@@ -160,15 +160,15 @@ fn topic_copies_end_with_their_subscription() {
             Subscription { name: Some(owned(text)), ..Subscription::new(name("news")) };
         let (link, subscription) = (LinkId(link), Box::new(subscription));
         let subscribe = Command::Subscribe { link, subscription };
-        told.hears(1, &subscribe, Some(&Reply::Done));
-        told.hears(1, &Command::CloseConsumer { link }, Some(&Reply::Done));
+        timed.hears(1, &subscribe, Some(&Reply::Done));
+        timed.hears(1, &Command::CloseConsumer { link }, Some(&Reply::Done));
     }
     let put = put_to(Destination::Topic(name("news")), None);
     let stored = Reply::Stored { message: MessageId(1) };
-    assert!(!told.may(|it| _ = it.hears(2, &put, Some(&Reply::Done))), "there are takers");
-    assert_eq!(told.hears(2, &put, Some(&stored)).len(), 2);
+    assert!(!timed.may(|it| _ = it.hears(2, &put, Some(&Reply::Done))), "there are takers");
+    assert_eq!(timed.hears(2, &put, Some(&stored)).len(), 2);
     let end = Command::Unsubscribe { name: owned("first") };
-    assert_eq!(told.hears(2, &end, Some(&Reply::Done)).len(), 2, "itself and its message");
-    assert!(!told.may(|it| _ = it.hears(2, &end, Some(&Reply::Done))), "it is gone");
-    assert_eq!(told.oracle.ids().collect::<Vec<_>>(), [2]);
+    assert_eq!(timed.hears(2, &end, Some(&Reply::Done)).len(), 2, "itself and its message");
+    assert!(!timed.may(|it| _ = it.hears(2, &end, Some(&Reply::Done))), "it is gone");
+    assert_eq!(timed.oracle.ids().collect::<Vec<_>>(), [2]);
 }

@@ -24,7 +24,7 @@ use model::{
 use super::{Outside, Server, brief, is_late, shows_one};
 use crate::Wish;
 use crate::history::Changes;
-use crate::http_client::{Heard, HttpWish, Post};
+use crate::http_client::{HttpWish, Post, Received};
 use crate::registration::name;
 use ledger::{Ledger, RequestId};
 
@@ -162,7 +162,7 @@ impl<D: Disk> Server<D> {
     }
 
     /// Answers that a client may read by now, and the changes that each reflects.
-    pub fn release_http(&mut self, id: u64) -> Vec<(Heard, Vec<Changes>)> {
+    pub fn release_http(&mut self, id: u64) -> Vec<(Received, Vec<Changes>)> {
         let all = Durable { written: Lsn(u64::MAX), synced: Lsn(u64::MAX) };
         let durable = if self.gate_is_open { all } else { self.broker.durable() };
         let untaken = self.gateway.state_mut().release(durable);
@@ -403,7 +403,7 @@ impl Gateway {
     }
 
     /// Takes the answers that have come for a client.
-    fn read(&mut self, client: u64) -> Vec<(Heard, Vec<Changes>)> {
+    fn read(&mut self, client: u64) -> Vec<(Received, Vec<Changes>)> {
         let Some(connection) = self.connections.get_mut(&client) else { return Vec::new() };
         let mut all = Vec::new();
         connection.calls.retain_mut(|(request, call)| {
@@ -411,11 +411,11 @@ impl Gateway {
                 return true;
             };
             let heard = match answer {
-                Answer::Work => Heard::Answer,
-                Answer::Leased(leased) => Heard::Leased(leased),
+                Answer::Work => Received::Answer,
+                Answer::Leased(leased) => Received::Leased(leased),
                 Answer::Follows(following) => {
                     connection.following = following.or(connection.following.take());
-                    Heard::Answer
+                    Received::Answer
                 }
             };
             all.push((heard, changes));
@@ -425,10 +425,10 @@ impl Gateway {
         while let Some(event) = poll(pin!(following.next())) {
             let Some(event) = event else {
                 self.ledger.end_stream(client);
-                all.push((Heard::End, Vec::new()));
+                all.push((Received::End, Vec::new()));
                 return all;
             };
-            all.push((Heard::Event, vec![self.ledger.take_event(client, event.message)]));
+            all.push((Received::Event, vec![self.ledger.take_event(client, event.message)]));
         }
         connection.following = Some(following);
         all
