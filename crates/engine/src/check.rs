@@ -6,13 +6,13 @@ pub(crate) mod publishing;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use model::{Command, MessageId, Nanos};
+use model::{MessageId, Nanos};
 
 use crate::admission::{Admission, WaitListId};
 use crate::bodies::Bodies;
-use crate::bodies::memory::{transaction_of, waiting_bytes};
 use crate::delivery::Interest;
 use crate::delivery::dead_letters::SCARCE_RETRY;
+use crate::demand::{Demand, Stores};
 use crate::ids::{ConsumerKey, QueueSlot};
 use crate::sessions::{Consumer, Session, Sessions};
 use crate::store::MessageStore;
@@ -26,15 +26,16 @@ impl Admission {
     pub(crate) fn check_waiting_parts(&self, sessions: &Sessions) {
         let waiting =
             self.blocked_sends.sends.values().filter(|blocked| blocked.at.is_for_memory());
-        let bytes = waiting.clone().map(|blocked| waiting_bytes(&blocked.command)).sum::<u64>();
+        let bytes = waiting.clone().map(|it| Demand::of(&it.command).waiting_bytes()).sum::<u64>();
         assert_eq!(bytes, self.blocked_sends.for_memory_bytes, "bytes that wait for memory");
         let mut parts = BTreeMap::<_, usize>::new();
         let mut commits = BTreeSet::new();
         for blocked in waiting {
-            if let Command::Commit { transaction } = &blocked.command {
-                commits.insert((blocked.by, *transaction));
+            let stores = Demand::of(&blocked.command).stores;
+            if let Stores::Transaction(id) = stores {
+                commits.insert((blocked.by, id));
             }
-            if let Some(id) = transaction_of(&blocked.command) {
+            if let Some(id) = stores.part_of() {
                 *parts.entry((blocked.by, id)).or_default() += 1;
             }
         }

@@ -20,11 +20,11 @@ use crate::dedup::SendIds;
 use crate::delivery::Allowance;
 use crate::delivery::receiving::Wanted;
 use crate::delivery::woken::Woken;
+use crate::demand::{About, Demand};
 use crate::directory::topics::Topics;
 use crate::directory::{Directory, OwnPolicies, Subscriptions};
-use crate::ids::SessionSlot;
+use crate::ids::{LIST_LINK, SessionSlot};
 use crate::keyspace::Keyspace;
-use crate::keyspace::lists::{is_for_list_link, says_arrived};
 use crate::log::FrameWriter;
 use crate::outcome::Outcome;
 use crate::recovery::Recovery;
@@ -218,11 +218,14 @@ impl Engine {
     ) {
         self.begin_call(now, capacity);
         self.forget_send_ids();
-        let Some(slot) = self.sessions.slot(session).filter(|_| !is_for_list_link(&command)) else {
+        // No protocol may use the link that commands on lists wait as.
+        let is_for_list_link = Demand::of(&command).about == About::Consumer(LIST_LINK);
+        let Some(slot) = self.sessions.slot(session).filter(|_| !is_for_list_link) else {
             return self.conclude(session, Outcome::refused(Refusal::NoSuchLink), effects);
         };
-        let arrived = says_arrived(&command);
-        let floor = if arrived { self.settle_popped(slot, effects) } else { DependsOn::NOTHING };
+        let is_from_client = Demand::of(&command).is_from_client;
+        let floor =
+            if is_from_client { self.settle_popped(slot, effects) } else { DependsOn::NOTHING };
         let command = if self.bodies.memory.has_paged_out() {
             self.unless_awaiting(slot, command, floor, effects)
         } else {

@@ -89,6 +89,7 @@ mod consequences;
 mod context;
 mod dedup;
 mod delivery;
+mod demand;
 mod directory;
 mod engine;
 mod ids;

@@ -1,6 +1,8 @@
 //! How much one reply shows: the bytes read out of memory, or of the log, for one answer.
 
-use model::{Command, Element, KeyCommand, ListCommand, Refusal, Reply, limits};
+use model::{Command, Element, Refusal, Reply, limits};
+
+use crate::demand::Demand;
 
 /// The bytes that the replies to one command, or to all of a batch, have shown.
 #[derive(Debug)]
@@ -39,29 +41,8 @@ impl ReplyBudget {
     }
 
     /// True if a command of a batch, which shows something, comes too late for that.
-    pub(crate) const fn is_too_much(&self, command: &Command) -> bool {
-        self.left() == 0 && shows(command)
-    }
-}
-
-/// True if the reply to this has bytes that others have sent.
-const fn shows(command: &Command) -> bool {
-    match command {
-        Command::List(command) => matches!(
-            command,
-            ListCommand::Pop { .. }
-                | ListCommand::PopFirst { .. }
-                | ListCommand::Move { .. }
-                | ListCommand::Range { .. }
-                | ListCommand::Locate { .. }
-        ),
-        Command::Key(command) => matches!(
-            command,
-            KeyCommand::Value { .. }
-                | KeyCommand::SetValue { want_old: true, .. }
-                | KeyCommand::Names { .. }
-        ),
-        _ => false,
+    pub(crate) fn is_too_much(&self, command: &Command) -> bool {
+        self.left() == 0 && Demand::of(command).shows
     }
 }
 

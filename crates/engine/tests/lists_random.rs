@@ -168,7 +168,7 @@ impl World {
         }
         let answers = commands.into_iter().map(|command| match command {
             Command::List(mut command) => {
-                command.end_wait();
+                command.set_wait(Nanos::ZERO);
                 self.lists.handle(by, &command).unwrap()
             }
             Command::Key(command) => match command {

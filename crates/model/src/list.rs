@@ -236,10 +236,10 @@ impl ListCommand {
         }
     }
 
-    /// Makes the command not wait, even if it said so.
-    pub const fn end_wait(&mut self) {
+    /// Sets how long the command waits, if it is one that may wait.
+    pub const fn set_wait(&mut self, time: Nanos) {
         if let Self::PopFirst { wait, .. } | Self::Move { wait, .. } = self {
-            *wait = Some(Nanos::ZERO);
+            *wait = Some(time);
         }
     }
 }

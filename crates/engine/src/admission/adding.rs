@@ -1,12 +1,11 @@
 //! The bytes that a command adds to the log, known before it is given. A command that adds bytes
 //! may have to wait for the disk while others go on.
 
-use model::{
-    Command, Durability, KeyCommand, ListCommand, NewMessage, Persistence, TransactionId, limits,
-};
+use model::{Command, Durability, NewMessage, Persistence, TransactionId, limits};
 
 use crate::admission::batch_load::RECORD_BYTES_MAX;
 use crate::context::Context;
+use crate::demand::{Demand, Stores};
 use crate::ids::SessionSlot;
 use crate::sessions::Sessions;
 
@@ -18,12 +17,13 @@ impl Sessions {
         command: &Command,
         context: &Context,
     ) -> Option<usize> {
-        match command {
-            Command::Commit { transaction } => self.bytes_of_commit(by, *transaction, context),
-            Command::Batch { commands } => {
-                commands.iter().filter_map(|command| context.bytes_of(command)).reduce(|a, b| a + b)
+        match Demand::of(command).stores {
+            Stores::Transaction(id) => self.bytes_of_commit(by, id, context),
+            Stores::Batch(commands) => {
+                let all = commands.iter().map(|command| Demand::of(command).stores);
+                all.filter_map(|stores| context.bytes_of(stores)).reduce(|a, b| a + b)
             }
-            command => context.bytes_of(command),
+            stores => context.bytes_of(stores),
         }
     }
 
@@ -39,27 +39,18 @@ impl Sessions {
 }
 
 impl Context {
-    fn bytes_of(&self, command: &Command) -> Option<usize> {
-        match command {
-            // In a transaction it is stored with that.
-            Command::Put { message, transaction: None, .. }
-            | Command::PutTo { message, transaction: None, .. }
-            | Command::Publish { message, .. } => self.bytes_of_message(message),
-            Command::List(command) => match command {
-                ListCommand::Push { persistence, .. }
-                | ListCommand::PushEach { persistence, .. }
-                | ListCommand::Insert { persistence, .. }
-                | ListCommand::Replace { persistence, .. } => {
-                    let records = command.elements() * AROUND_BYTES_MAX;
-                    self.is_durable(*persistence).then(|| command.body_bytes() + records)
-                }
-                _ => None,
-            },
-            Command::Key(command) => {
-                let sets = matches!(command, KeyCommand::SetValue { .. });
-                sets.then(|| command.value_bytes() + AROUND_BYTES_MAX)
-            }
-            _ => None,
+    fn bytes_of(&self, stores: Stores<'_>) -> Option<usize> {
+        match stores {
+            Stores::Message { message, part_of: None, .. } => self.bytes_of_message(message),
+            Stores::Elements { elements, persistence, .. } => self
+                .is_durable(persistence)
+                .then(|| elements.iter().map(|it| it.len() + AROUND_BYTES_MAX).sum()),
+            Stores::Value { value, .. } => Some(value.len() + AROUND_BYTES_MAX),
+            // A part of a transaction is stored with that. A batch holds no commit and no batch.
+            Stores::Message { part_of: Some(_), .. }
+            | Stores::Nothing
+            | Stores::Transaction(_)
+            | Stores::Batch(_) => None,
         }
     }
 

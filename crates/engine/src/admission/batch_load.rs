@@ -6,14 +6,12 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use model::{
-    Command, Destination, KeyCommand, ListCommand, NewMessage, QueueName, Refusal, limits,
-};
+use model::{Command, NewMessage, QueueName, Refusal, limits};
 use records::{CHANGED_BYTES_MAX, SendIdView};
 
 use crate::delivery::move_messages::RELOCATION_BYTES_MAX;
+use crate::demand::{Address, Batching, Changes, Comparison, Demand, ElementRule, Looks, Stores};
 use crate::directory::Directory;
-use crate::keyspace::lists::Span;
 use crate::keyspace::{DEADLINE_BYTES_MAX, Keyspace};
 use crate::log::DELETED_BYTES_MAX;
 use crate::store::MessageStore;
@@ -102,54 +100,58 @@ impl Keyspace {
         directory: &Directory,
         store: &MessageStore,
     ) -> Result<(), Refusal> {
-        match command {
-            Command::List(command) => return directory.add_list_load(command, load, store),
-            Command::Key(command) => return self.add_key_load(command, load, store),
-            Command::PutTo { to: Destination::Queue(name), message, transaction: None } => {
-                load.add(name, store.most_of(name, load), 1);
-                load.store(name, message.body.len());
-                load.name(name, message);
-            }
-            Command::PutTo { to: Destination::Topic(name), message, transaction: None }
-            | Command::Publish { topic: name, message } => {
-                directory.add_published(name, message, load)
-            }
-            _ => return Err(Refusal::NotInBatch),
+        let Demand { stores, changes, looks, batching, .. } = Demand::of(command);
+        if batching != Batching::Batchable {
+            return Err(Refusal::NotInBatch);
         }
+        // In this order: it looks at the elements that are there before it adds any.
+        store.add_looked_at(looks, load);
+        self.add_changed(changes, load, directory, store)?;
+        directory.add_stored_load(stores, load, store);
         Ok(())
     }
 
-    fn add_key_load<'c>(
+    fn add_changed<'c>(
         &self,
-        command: &'c KeyCommand,
+        changes: Changes<'c>,
         load: &mut Load<'c>,
+        directory: &Directory,
         store: &MessageStore,
     ) -> Result<(), Refusal> {
-        match command {
-            KeyCommand::Delete { names } => {
+        match changes {
+            Changes::Nothing => {}
+            Changes::Popped { queues, max } => directory.add_popped(queues, max, load, store),
+            Changes::Moved { from, to, .. } => {
+                store.named(from, load);
+                load.add(to, store.most_of(to, load), 1);
+                load.store(to, CHANGED_BYTES_MAX);
+            }
+            Changes::Removed { queue, max } => {
+                let there = store.named(queue, load);
+                load.delete(there.min(max));
+            }
+            Changes::Outside { queue, kept } => {
+                let parting = kept.parting(store.named(queue, load));
+                load.delete(parting.near + parting.far);
+            }
+            Changes::Renamed { from, to } => self.add_renamed(from, to, load, store),
+            Changes::Keys(names) => {
                 let all = names.iter().map(|name| store.named(name, load));
                 let all = all.fold(0, u64::saturating_add);
                 names.iter().for_each(|name| load.settle(name));
                 load.delete_whole(all.saturating_add(names.len() as u64))?;
             }
-            KeyCommand::DeleteAll => {
+            Changes::AllKeys => {
                 let values = self.values.len();
                 let value_bytes = values.saturating_mul(limits::QUEUE_NAME_BYTES_MAX);
                 load.settled_bytes = load.settled_bytes.saturating_add(value_bytes);
                 let lists = store.totals.counts.ready.saturating_add(load.added);
                 load.delete_whole(lists.saturating_add(values as u64))?;
             }
-            KeyCommand::Rename { from, to, .. } => self.add_renamed(from, to, load, store),
-            KeyCommand::Value { name, take: true } => load.settle(name),
-            KeyCommand::SetValue { name, value, .. } => {
-                let there = store.named(name, load);
-                load.delete(there);
-                load.store(name, value.len());
-                load.added = load.added.saturating_add(1);
-            }
-            KeyCommand::SetDeadline { name, deadline, .. } => {
+            Changes::Stated(name) => load.settle(name),
+            Changes::Limited { name, deadline } => {
                 let there = store.named(name, load).min(limits::FRAME_RECORDS_MAX as u64);
-                if store.moment_of(*deadline) <= store.latest {
+                if store.moment_of(deadline) <= store.latest {
                     load.delete(there);
                     load.settle(name);
                 } else {
@@ -157,14 +159,6 @@ impl Keyspace {
                 }
                 load.limited.insert(name);
             }
-            KeyCommand::ClearDeadline { name } => load.settle(name),
-            KeyCommand::Kind { .. }
-            | KeyCommand::Lifetime { .. }
-            | KeyCommand::CountAll
-            | KeyCommand::CountOf { .. }
-            | KeyCommand::Value { take: false, .. }
-            | KeyCommand::ValueEach { .. } => {}
-            KeyCommand::Names { max, .. } => load.scan(*max as u64),
         }
         Ok(())
     }
@@ -206,70 +200,52 @@ impl Keyspace {
 }
 
 impl Directory {
-    fn add_list_load<'c>(
-        &self,
-        command: &'c ListCommand,
-        load: &mut Load<'c>,
-        store: &MessageStore,
-    ) -> Result<(), Refusal> {
-        match command {
-            ListCommand::Push { queue, elements, .. } => {
-                load.add(queue, store.most_of(queue, load), elements.len() as u64);
+    fn add_stored_load<'c>(&self, stores: Stores<'c>, load: &mut Load<'c>, store: &MessageStore) {
+        match stores {
+            Stores::Message { to: Address::Queue(name), message, .. } => {
+                load.add(name, store.most_of(name, load), 1);
+                load.store(name, message.body.len());
+                load.name(name, message);
+            }
+            Stores::Message { to: Address::Topic(name), message, .. } => {
+                self.add_published(name, message, load);
+            }
+            Stores::Elements { queue, elements, rule, .. } => {
+                match rule {
+                    ElementRule::Instead => {
+                        store.named(queue, load);
+                        load.delete(1);
+                    }
+                    ElementRule::Beside => {
+                        // Those on the shorter side move.
+                        let moving = store.most_of(queue, load) / 2 + 1;
+                        load.change(moving.min(limits::FRAME_RECORDS_MAX as u64));
+                        load.add(queue, store.most_of(queue, load), 1);
+                    }
+                    ElementRule::Always | ElementRule::OnlyExisting => {
+                        load.add(queue, store.most_of(queue, load), elements.len() as u64);
+                    }
+                }
                 elements.iter().for_each(|element| load.store(queue, element.len()));
             }
-            ListCommand::Pop { queue, max, .. } => self.add_popped([queue], *max, load, store),
-            ListCommand::PopFirst { queues, max, .. } => {
-                self.add_popped(queues, *max, load, store);
-                load.scan(queues.len() as u64);
+            Stores::Value { name, value } => {
+                let there = store.named(name, load);
+                load.delete(there);
+                load.store(name, value.len());
+                load.added = load.added.saturating_add(1);
             }
-            ListCommand::Move { from, to, .. } => {
-                store.named(from, load);
-                load.add(to, store.most_of(to, load), 1);
-                load.store(to, CHANGED_BYTES_MAX);
-            }
-            ListCommand::PushEach { .. } | ListCommand::PopEach { .. } | ListCommand::CancelPop => {
-                return Err(Refusal::NotInBatch);
-            }
-            ListCommand::Length { .. } => {}
-            ListCommand::Range { queue, origin, first, last } => {
-                let span = Span { origin: *origin, first: *first, last: *last };
-                let wanted = span.within(store.most_of(queue, load));
-                load.scan(wanted.end - wanted.start);
-            }
-            ListCommand::Replace { queue, element, .. } => {
-                store.named(queue, load);
-                load.store(queue, element.len());
-                load.delete(1);
-            }
-            ListCommand::Insert { queue, element, .. } => {
-                let there = store.most_of(queue, load);
-                load.add(queue, there, 1);
-                load.scan(there);
-                // Those on the shorter side move.
-                load.change((there / 2 + 1).min(limits::FRAME_RECORDS_MAX as u64));
-                load.store(queue, element.len());
-            }
-            ListCommand::Remove { queue, max, .. } => {
-                let there = store.named(queue, load);
-                load.scan(there);
-                load.delete(there.min(*max));
-            }
-            ListCommand::Keep { queue, origin, first, last } => {
-                let span = Span { origin: *origin, first: *first, last: *last };
-                let parting = span.parting(store.named(queue, load));
-                load.delete(parting.near + parting.far);
-            }
-            ListCommand::Locate { queue, scan_max, .. } => {
-                load.scan(store.most_of(queue, load).min(scan_max.unwrap_or(u64::MAX)));
-            }
+            // No batch has these.
+            Stores::Message { to: Address::Producer(_), .. }
+            | Stores::Transaction(_)
+            | Stores::Batch(_)
+            | Stores::Nothing => {}
         }
-        Ok(())
     }
 
     /// Elements popped from one of these lists are deleted, or leased.
     fn add_popped<'c>(
         &self,
-        queues: impl IntoIterator<Item = &'c QueueName>,
+        queues: &'c [QueueName],
         max: u64,
         load: &mut Load<'c>,
         store: &MessageStore,
@@ -305,6 +281,20 @@ impl Directory {
 }
 
 impl MessageStore {
+    fn add_looked_at<'c>(&self, looks: Looks<'c>, load: &mut Load<'c>) {
+        match looks {
+            Looks::ForEqual(Comparison { list, scan_max, .. }) => {
+                load.scan(self.most_of(list, load).min(scan_max.unwrap_or(u64::MAX)));
+            }
+            Looks::AtPlaces { queue, span } => {
+                let wanted = span.within(self.most_of(queue, load));
+                load.scan(wanted.end - wanted.start);
+            }
+            Looks::AtNames(count) => load.scan(count),
+            Looks::AtNothing | Looks::ForMatch(_) => {}
+        }
+    }
+
     /// How many elements a list may have by now that the batch has something to do with.
     fn named<'c>(&self, name: &'c QueueName, load: &mut Load<'c>) -> u64 {
         *load.lists.entry(name).or_insert_with(|| self.ready_of(name))
@@ -315,7 +305,8 @@ impl MessageStore {
         load.lists.get(name).copied().unwrap_or_else(|| self.ready_of(name))
     }
 
-    fn ready_of(&self, name: &QueueName) -> u64 {
+    /// How many elements a list has.
+    pub(crate) fn ready_of(&self, name: &QueueName) -> u64 {
         let slot = self.queues.find(name.as_str());
         slot.map_or(0, |slot| self.queues.at(slot).index.counts.ready)
     }

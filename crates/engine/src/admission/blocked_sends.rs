@@ -19,8 +19,8 @@ use model::{Command, DependsOn, Destination, Nanos, Reply, limits};
 
 use crate::admission::send_timeouts::shorten_wait;
 use crate::admission::{Admission, BlockedSend, BlockedSends, SourceWaits, WaitList, WaitListId};
-use crate::bodies::memory::waiting_bytes;
 use crate::context::Context;
+use crate::demand::Demand;
 use crate::directory::{Directory, Target};
 use crate::ids::{QueueSlot, SessionSlot};
 use crate::outcome::Outcome;
@@ -91,7 +91,7 @@ impl Admission {
         let blocked = self.blocked_sends.sends.remove(&ticket);
         let blocked = blocked.expect("invariant: who is in a line waits");
         self.blocked_sends.bytes -= blocked.bytes;
-        self.blocked_sends.memory_bytes -= waiting_bytes(&blocked.command);
+        self.blocked_sends.memory_bytes -= Demand::of(&blocked.command).waiting_bytes();
         self.blocked_sends.sources.remove(&blocked.command, ticket);
         self.set_sources_due(store);
         store.timers.change(Timer::GiveUp(ticket), blocked.until, None);

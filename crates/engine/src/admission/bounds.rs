@@ -8,10 +8,12 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 
-use model::{Bound, End, ListCommand, QueueBounds, QueueFull, QueueName, Refusal, WhenFull};
+use model::{Bound, End, QueueBounds, QueueFull, QueueName, Refusal, WhenFull};
 
 use crate::admission::{Shortage, WaitListId};
+use crate::demand::ElementRule;
 use crate::directory::Directory;
 use crate::ids::QueueSlot;
 use crate::log::FrameWriter;
@@ -34,7 +36,7 @@ pub(crate) enum Site<'c> {
 
 /// The amounts that a command stores in queues that hold senders off; other queues are left out.
 #[derive(Debug, Default)]
-pub(crate) struct Demand<'c> {
+pub(crate) struct PlaceDemand<'c> {
     pub(crate) stored: BTreeMap<Site<'c>, Amount>,
     /// Amounts that leave with it.
     pub(crate) settled: BTreeMap<QueueSlot, Amount>,
@@ -69,7 +71,7 @@ impl Amount {
     }
 }
 
-impl<'c> Demand<'c> {
+impl<'c> PlaceDemand<'c> {
     pub(crate) fn is_empty(&self) -> bool {
         self.stored.is_empty() && self.parking.is_empty()
     }
@@ -109,7 +111,7 @@ impl Directory {
     /// to wait for in others either.
     pub(crate) fn shortage_of_place(
         &self,
-        demand: &Demand<'_>,
+        demand: &PlaceDemand<'_>,
         ticket: u64,
         store: &MessageStore,
         log: &FrameWriter,
@@ -146,36 +148,23 @@ impl Directory {
         Some(Shortage { refusal, waits_at, bytes })
     }
 
+    /// Elements for a list, unless the list has to be there and is not.
     pub(crate) fn add_elements<'c>(
         &self,
-        command: &'c ListCommand,
-        demand: &mut Demand<'c>,
+        queue: &'c QueueName,
+        elements: &[Arc<[u8]>],
+        rule: ElementRule,
+        demand: &mut PlaceDemand<'c>,
         store: &MessageStore,
         log: &FrameWriter,
     ) {
-        match command {
-            ListCommand::Push { queue, elements, only_existing, .. } => {
-                let slot = store.queues.find(queue.as_str());
-                let is_there =
-                    slot.is_some_and(|slot| store.queues.at(slot).index.counts.ready > 0);
-                if is_there || !only_existing {
-                    let amounts = elements.iter().map(|element| Amount::one(element.len()));
-                    amounts.for_each(|amount| self.add_named(queue, amount, demand, store, log));
-                }
-            }
-            ListCommand::Insert { queue, element, .. } => {
-                self.add_named(queue, Amount::one(element.len()), demand, store, log);
-            }
-            ListCommand::Replace { queue, element, .. } => {
-                let amount = Amount { messages: 0, ..Amount::one(element.len()) };
-                self.add_named(queue, amount, demand, store, log);
-            }
-            ListCommand::Move { from, from_end, to, .. } if from != to => {
-                if let Some(bytes) = store.outermost_bytes(from, *from_end) {
-                    self.add_named(to, Amount { messages: 1, bytes }, demand, store, log);
-                }
-            }
-            _ => {}
+        if rule == ElementRule::OnlyExisting && store.ready_of(queue) == 0 {
+            return;
+        }
+        let messages = u64::from(rule != ElementRule::Instead);
+        for element in elements {
+            let amount = Amount { messages, bytes: element.len() as u64 };
+            self.add_named(queue, amount, demand, store, log);
         }
     }
 
@@ -183,7 +172,7 @@ impl Directory {
         &self,
         name: &'c QueueName,
         amount: Amount,
-        demand: &mut Demand<'c>,
+        demand: &mut PlaceDemand<'c>,
         store: &MessageStore,
         log: &FrameWriter,
     ) {
@@ -228,7 +217,7 @@ impl MessageStore {
     }
 
     /// Of the body of the message at an end of a list.
-    fn outermost_bytes(&self, name: &QueueName, end: End) -> Option<u64> {
+    pub(crate) fn outermost_bytes(&self, name: &QueueName, end: End) -> Option<u64> {
         let slot = self.queues.find(name.as_str())?;
         let (_, order) = self.queues.at(slot).delivery.dispatch.ready().at_end(end)?;
         Some(self.message(self.message_of(order)).body_bytes())
@@ -247,7 +236,7 @@ impl MessageStore {
         &self,
         slot: QueueSlot,
         amount: Amount,
-        demand: &mut Demand<'_>,
+        demand: &mut PlaceDemand<'_>,
         log: &FrameWriter,
     ) {
         let queue = self.queues.at(slot);

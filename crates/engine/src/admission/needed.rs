@@ -5,9 +5,10 @@
 
 use alloc::collections::BTreeSet;
 
-use model::{End, ListCommand, MessageId, QueueName, limits};
+use model::{End, MessageId, QueueName, limits};
 
 use crate::bodies::Bodies;
+use crate::demand::{Changes, Comparison, Demand};
 use crate::store::MessageStore;
 
 /// The bodies that a command lacks.
@@ -19,45 +20,20 @@ pub(crate) struct Needed {
     pub(crate) looked: usize,
 }
 
-/// Elements of a list that a command holds against one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Comparison<'c> {
-    pub(crate) list: &'c QueueName,
-    pub(crate) element: &'c [u8],
-    from: End,
-    scan_max: usize,
-}
-
-impl<'c> Comparison<'c> {
-    pub(crate) fn of(command: &'c ListCommand) -> Option<Self> {
-        let (list, element, from, scan_max) = match command {
-            ListCommand::Insert { queue, pivot: element, origin: from, .. }
-            | ListCommand::Remove { queue, element, origin: from, .. } => {
-                (queue, element, *from, None)
-            }
-            ListCommand::Locate { queue, element, from, scan_max, .. } => {
-                (queue, element, *from, *scan_max)
-            }
-            _ => return None,
-        };
-        let scan_max = scan_max.and_then(|max| usize::try_from(max).ok());
-        let scan_max = scan_max.unwrap_or(usize::MAX).min(limits::LIST_SCAN_MAX);
-        Some(Self { list, element, from, scan_max })
-    }
-}
-
 impl Bodies {
     pub(crate) fn add_needed_by_list(
         &self,
-        command: &ListCommand,
+        demand: &Demand<'_>,
         needed: &mut Needed,
         store: &MessageStore,
     ) {
-        if let Some(compared) = Comparison::of(command) {
-            let Comparison { list, element, from, scan_max } = compared;
+        if let Some(Comparison { list, element, from, scan_max }) = demand.looks.comparison() {
+            let scan_max = scan_max.and_then(|max| usize::try_from(max).ok());
+            let scan_max =
+                scan_max.map_or(limits::LIST_SCAN_MAX, |max| max.min(limits::LIST_SCAN_MAX));
             self.add_paged_out_elements(list, (from, scan_max), element.len(), needed, store);
         }
-        if let Some((from, end)) = store.forsaken_by(command) {
+        if let Some((from, end)) = store.forsaken_by(demand) {
             self.add_paged_out_elements(from, (end, 1), 0, needed, store);
         }
     }
@@ -99,9 +75,9 @@ impl Bodies {
 impl MessageStore {
     /// The end of a list from which the command moves an element to a queue that journals nothing.
     /// The log lets go of the body, so the body has to be in memory.
-    pub(crate) fn forsaken_by<'c>(&self, command: &'c ListCommand) -> Option<(&'c QueueName, End)> {
-        let ListCommand::Move { from, from_end, to, .. } = command else { return None };
+    pub(crate) fn forsaken_by<'c>(&self, demand: &Demand<'c>) -> Option<(&'c QueueName, End)> {
+        let Changes::Moved { from, from_end, to, .. } = demand.changes else { return None };
         let to = self.queues.find(to.as_str())?;
-        self.queues.at(to).is_memory_only().then_some((from, *from_end))
+        self.queues.at(to).is_memory_only().then_some((from, from_end))
     }
 }

@@ -3,8 +3,9 @@
 
 use alloc::boxed::Box;
 
-use model::{Command, ListCommand, Nanos, QueueFull, Refusal};
+use model::{Command, Nanos, QueueFull, Refusal};
 
+use crate::demand::{Changes, Demand};
 use crate::ids::QueueSlot;
 use crate::store::MessageStore;
 
@@ -20,17 +21,15 @@ impl MessageStore {
 /// The longest time that a command may wait for its element, and therefore for a place; `None`: for
 /// ever. A command that only stores has no time of its own.
 pub(crate) fn wait_of(command: &Command) -> Option<Nanos> {
-    match command {
-        Command::List(ListCommand::Move { wait, .. }) => *wait,
+    match Demand::of(command).changes {
+        Changes::Moved { wait, .. } => wait,
         _ => Some(Nanos::ZERO),
     }
 }
 
 /// Sets the wait of a command to the time that is left at a later moment.
 pub(crate) fn shorten_wait(command: &mut Command, now: Nanos, until: Option<Nanos>) {
-    if let Command::List(ListCommand::Move { wait, .. }) = command
-        && let Some(until) = until
-    {
-        *wait = Some(until.since(now));
+    if let (Command::List(command), Some(until)) = (command, until) {
+        command.set_wait(until.since(now));
     }
 }

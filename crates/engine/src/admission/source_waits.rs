@@ -7,9 +7,10 @@
 
 use alloc::collections::BTreeSet;
 
-use model::{Command, ListCommand, QueueName, limits};
+use model::{Command, QueueName, limits};
 
 use crate::admission::{Admission, Look, SourceWaits, WaitListId};
+use crate::demand::{Changes, Demand, ElementRule, Stores};
 use crate::ids::QueueSlot;
 use crate::store::MessageStore;
 use crate::store::timers::Timer;
@@ -99,9 +100,10 @@ impl Admission {
 
 /// The list that decides which messages a command stores.
 fn source_of(command: &Command) -> Option<&QueueName> {
-    match command {
-        Command::List(ListCommand::Move { from, .. }) => Some(from),
-        Command::List(ListCommand::Push { queue, only_existing: true, .. }) => Some(queue),
+    let Demand { stores, changes, .. } = Demand::of(command);
+    match (stores, changes) {
+        (_, Changes::Moved { from, .. }) => Some(from),
+        (Stores::Elements { queue, rule: ElementRule::OnlyExisting, .. }, _) => Some(queue),
         _ => None,
     }
 }

@@ -11,7 +11,7 @@ use model::{Bound, Command, Nanos, Refusal};
 
 use crate::admission::{Admission, Shortage, WaitList, WaitListId};
 use crate::bodies::Bodies;
-use crate::bodies::memory::{adds, transaction_of, waiting_bytes};
+use crate::demand::{Demand, Stores};
 use crate::ids::SessionSlot;
 use crate::sessions::Sessions;
 use crate::store::MessageStore;
@@ -41,8 +41,13 @@ impl Transactions {
         bodies: &Bodies,
         sessions: &Sessions,
     ) -> bool {
-        let (most, bytes) = (bodies.uncommitted_max(), part_bytes(part));
-        let own = transaction_of(part).map_or(0, |id| sessions.transaction_bytes(by, id));
+        let stores = Demand::of(part).stores;
+        let bytes = match stores {
+            Stores::Message { message, .. } => message.body.len() + PART_BYTES_BESIDE,
+            _ => 0,
+        };
+        let most = bodies.uncommitted_max();
+        let own = stores.part_of().map_or(0, |id| sessions.transaction_bytes(by, id));
         own + bytes <= most && self.uncommitted_bytes + bytes > most
     }
 }
@@ -57,10 +62,11 @@ impl Admission {
         bodies: &Bodies,
         store: &MessageStore,
     ) -> bool {
-        if matches!(command, Command::Commit { .. }) {
+        let demand = Demand::of(command);
+        if matches!(demand.stores, Stores::Transaction(_)) {
             return true;
         }
-        let bytes = self.blocked_sends.for_memory_bytes + waiting_bytes(command);
+        let bytes = self.blocked_sends.for_memory_bytes + demand.waiting_bytes();
         let is_first = self.line(at, store).tickets.is_empty();
         !at.is_for_memory() || is_first || bytes <= bodies.memory.awaiting_bytes_max()
     }
@@ -160,23 +166,19 @@ impl Admission {
         let blocked =
             self.blocked_sends.sends.get(&ticket).expect("invariant: who has a ticket waits");
         let (by, of) = (blocked.by, blocked.at);
-        let commits = match blocked.command {
-            Command::Commit { transaction } => Some(transaction),
-            _ => None,
-        };
+        let demand = Demand::of(&blocked.command);
         if of.is_for_memory() {
-            let (bytes, part_of) =
-                (waiting_bytes(&blocked.command), transaction_of(&blocked.command));
+            let bytes = demand.waiting_bytes();
             let sum = &mut self.blocked_sends.for_memory_bytes;
             *sum = if waits { *sum + bytes } else { *sum - bytes };
-            sessions.count_waiting_part(by, part_of, waits);
+            sessions.count_waiting_part(by, demand.stores.part_of(), waits);
         }
-        match (of, commits) {
-            (WaitListId::Memory | WaitListId::Transactions, Some(id)) => {
+        match demand.stores {
+            Stores::Transaction(id) if of.is_for_memory() => {
                 sessions.set_awaits_parts(by, id, waits);
             }
-            (WaitListId::Queue(_), Some(id)) => sessions.set_waits(by, id, waits),
-            (_, None) => {}
+            Stores::Transaction(id) => sessions.set_waits(by, id, waits),
+            _ => {}
         }
         of
     }
@@ -188,10 +190,11 @@ impl Sessions {
     pub(crate) fn brings(&self, by: SessionSlot, command: &Command) -> bool {
         let observing = self.at(by).transactions.observing.as_ref();
         let is_stale = || observing.is_some_and(|observing| observing.stale);
-        match command {
-            Command::Batch { .. } if is_stale() => false,
-            command => {
-                adds(command) && transaction_of(command).is_none_or(|id| self.takes_parts(by, id))
+        match Demand::of(command).stores {
+            Stores::Batch(_) if is_stale() => false,
+            stores => {
+                let takes = |id| self.takes_parts(by, id);
+                stores.adds_to_memory() && stores.part_of().is_none_or(takes)
             }
         }
     }
@@ -201,7 +204,7 @@ impl Shortage {
     pub(crate) fn of_memory(command: &Command) -> Self {
         let is_of_transaction = command.transaction().is_some();
         let at = if is_of_transaction { WaitListId::Transactions } else { WaitListId::Memory };
-        let bytes = waiting_bytes(command);
+        let bytes = Demand::of(command).waiting_bytes();
         Self { refusal: Refusal::MemoryFull, waits_at: Some(at), bytes }
     }
 }
@@ -213,15 +216,6 @@ impl WaitListId {
     }
 }
 
-/// About the bytes that a part of a transaction takes of the share of open transactions.
-fn part_bytes(part: &Command) -> usize {
-    match part {
-        Command::Put { message, .. } | Command::PutTo { message, .. } => {
-            message.body.len() + PART_BYTES_BESIDE
-        }
-        _ => 0,
-    }
-}
-
-/// Of a message, beside its body, with its properties in the usual case.
+/// About the bytes that a part of a transaction takes of the share of open transactions, beside its
+/// body: with its properties in the usual case.
 const PART_BYTES_BESIDE: usize = 256;

@@ -17,10 +17,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
-use model::{
-    Body, BodyPlace, Command, KeyCommand, ListCommand, Lsn, MessageId, PagedOut, TransactionId,
-    limits,
-};
+use model::{Body, BodyPlace, Lsn, MessageId, PagedOut, limits};
 
 use crate::bodies::{
     Bodies, BodyOwner, BodyRef, Memory, Push, ResidentBodies, SharedBody, Spilled, Spilling, Stored,
@@ -144,57 +141,6 @@ impl Memory {
 pub(crate) const fn beside_messages_max(limit: u64) -> u64 {
     let share = limit / 8;
     if share > BESIDE_MESSAGES_MIN { share } else { BESIDE_MESSAGES_MIN }
-}
-
-/// True if a command brings something that memory is to keep.
-pub(crate) fn adds(command: &Command) -> bool {
-    match command {
-        Command::Put { .. } | Command::PutTo { .. } | Command::Publish { .. } => true,
-        Command::List(command) => matches!(
-            command,
-            ListCommand::Push { .. }
-                | ListCommand::PushEach { .. }
-                | ListCommand::Insert { .. }
-                | ListCommand::Replace { .. }
-        ),
-        Command::Key(command) => matches!(command, KeyCommand::SetValue { .. }),
-        Command::Batch { commands } => commands.iter().any(adds),
-        _ => false,
-    }
-}
-
-/// The transaction that it is a part of.
-pub(crate) const fn transaction_of(command: &Command) -> Option<TransactionId> {
-    match command {
-        Command::Put { transaction, .. } | Command::PutTo { transaction, .. } => *transaction,
-        _ => None,
-    }
-}
-
-/// Bytes that a command takes while it waits for a place, or for bodies. A transaction counts its
-/// own messages, so a commit does not count them.
-pub(crate) fn waiting_bytes(command: &Command) -> u64 {
-    let bodies = match command {
-        Command::Put { message, .. }
-        | Command::PutTo { message, .. }
-        | Command::Publish { message, .. } => charge(message.body.len()),
-        Command::List(command) => match command {
-            ListCommand::Push { elements, .. } | ListCommand::PushEach { elements, .. } => {
-                elements.iter().map(|it| charge(it.len())).sum()
-            }
-            ListCommand::Insert { pivot, element, .. } => {
-                charge(pivot.len()) + charge(element.len())
-            }
-            ListCommand::Replace { element, .. }
-            | ListCommand::Remove { element, .. }
-            | ListCommand::Locate { element, .. } => charge(element.len()),
-            _ => 0,
-        },
-        Command::Key(command) => charge(command.value_bytes()),
-        Command::Batch { commands } => commands.iter().map(waiting_bytes).sum(),
-        _ => 0,
-    };
-    WAITING_BYTES + bodies
 }
 
 /// Bytes that a body takes in memory, with the allocator's share.
@@ -589,9 +535,6 @@ pub(crate) fn paged_out_of(name: MessageId, kept: &BodyRef<'_>) -> (BodyPlace, M
 
 /// The most that is left to a queue without asking it.
 const FAT_BYTES_MAX: u64 = 4096;
-
-/// A command that waits for a place, with its places in lines, but for bodies.
-const WAITING_BYTES: u64 = 512;
 
 /// Bytes that the values, names and selectors of almost every broker take: they do not count.
 const BESIDE_MESSAGES_FREE: u64 = 64 * 1024;

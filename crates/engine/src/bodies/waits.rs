@@ -16,8 +16,9 @@ use core::num::NonZeroU64;
 use model::{BodyPlace, Lsn, MessageId, SessionId};
 use records::{RecordError, RecordView, Records};
 
-use crate::bodies::memory::{paged_out_of, waiting_bytes};
+use crate::bodies::memory::paged_out_of;
 use crate::bodies::{Awaited, Bodies, Looker, Turn};
+use crate::demand::Demand;
 use crate::ids::QueueSlot;
 use crate::replies::ReplyBudget;
 use crate::store::MessageStore;
@@ -63,7 +64,7 @@ impl Looker {
     /// Bytes that it takes meanwhile. A send in a wait list is counted there.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
-            Self::Command { command, .. } => waiting_bytes(command),
+            Self::Command { command, .. } => Demand::of(command).waiting_bytes(),
             Self::WaitList(_) => 0,
         }
     }

@@ -1,13 +1,14 @@
 //! Sends that wait for room: how they begin to wait, go on, and give up.
 
 use alloc::collections::BTreeSet;
+use core::slice;
 
 use model::{Command, DependsOn, Nanos, Refusal, Reply, TransactionId};
 
 use crate::Effects;
 use crate::admission::send_timeouts::wait_of;
 use crate::admission::{BlockedSend, Shortage, WaitList, WaitListId};
-use crate::bodies::memory::{adds, transaction_of, waiting_bytes};
+use crate::demand::{Demand, Stores};
 use crate::engine::Engine;
 use crate::ids::SessionSlot;
 use crate::keyspace::lists::as_run;
@@ -70,7 +71,7 @@ impl Engine {
         self.store.timers.change(Timer::GiveUp(ticket), None, until);
         let blocked = BlockedSend { by, command, bytes: lack.bytes, at, since, until, floor };
         self.admission.blocked_sends.bytes += blocked.bytes;
-        self.admission.blocked_sends.memory_bytes += waiting_bytes(&blocked.command);
+        self.admission.blocked_sends.memory_bytes += Demand::of(&blocked.command).waiting_bytes();
         self.admission.blocked_sends.sources.insert(&blocked.command, ticket);
         self.admission.blocked_sends.sends.insert(ticket, blocked);
         self.sessions.at_mut(by).owned.blocked.insert(ticket);
@@ -201,7 +202,7 @@ impl Engine {
             .sends
             .get(&ticket)
             .expect("invariant: who is in a line waits");
-        let demand = self.demand_of(blocked.by, &blocked.command);
+        let demand = self.places_for(blocked.by, slice::from_ref(&blocked.command));
         let steps = demand.steps;
         let lack = self.directory.shortage_of_place(&demand, ticket, &self.store, &self.log);
         self.store.took_steps(steps);
@@ -264,18 +265,18 @@ impl Engine {
         by: SessionSlot,
         command: &Command,
     ) -> Option<Shortage> {
-        let lacks = match (command, transaction_of(command)) {
-            (Command::Commit { transaction }, _) => {
-                self.sessions.has_parts_waiting(by, *transaction)
+        let lacks = match Demand::of(command).stores {
+            Stores::Transaction(id) => self.sessions.has_parts_waiting(by, id),
+            Stores::Message { part_of: Some(_), .. } => {
+                self.sessions.brings(by, command) && self.part_has_to_wait(by, command)
             }
-            (_, Some(_)) => self.sessions.brings(by, command) && self.part_has_to_wait(by, command),
-            (_, None) => {
+            stores => {
                 // Ask the cheapest question first: nearly all commands end there.
                 let is_full = || {
                     !self.admission.blocked_sends.for_memory.tickets.is_empty()
                         || self.is_memory_full()
                 };
-                adds(command) && is_full() && self.sessions.brings(by, command)
+                stores.adds_to_memory() && is_full() && self.sessions.brings(by, command)
             }
         };
         lacks.then(|| Shortage::of_memory(command))
@@ -284,7 +285,8 @@ impl Engine {
     /// True if a part that has just come waits: it does not fit, or an earlier one of its
     /// transaction waits, or the first that waits fits as well.
     fn part_has_to_wait(&self, by: SessionSlot, part: &Command) -> bool {
-        if transaction_of(part).is_some_and(|id| self.sessions.has_parts_waiting(by, id)) {
+        let part_of = Demand::of(part).stores.part_of();
+        if part_of.is_some_and(|id| self.sessions.has_parts_waiting(by, id)) {
             return true;
         }
         let first = self.admission.blocked_sends.for_parts.tickets.first();
@@ -330,7 +332,7 @@ impl Engine {
         by: SessionSlot,
         command: &Command,
     ) -> Option<Shortage> {
-        let lacks = match transaction_of(command) {
+        let lacks = match Demand::of(command).stores.part_of() {
             Some(_) => self.part_lacks_memory(by, command),
             None => self.is_memory_short() && self.sessions.brings(by, command),
         };
@@ -389,9 +391,9 @@ impl Engine {
         let blocked = self.sessions.at(by).owned.blocked.clone();
         self.store.took_steps(blocked.len());
         for ticket in blocked {
-            let command =
-                self.admission.blocked_sends.sends.get(&ticket).map(|blocked| &blocked.command);
-            if command.and_then(transaction_of) == Some(id) {
+            let blocked = self.admission.blocked_sends.sends.get(&ticket);
+            let part_of = |it: &BlockedSend| Demand::of(&it.command).stores.part_of();
+            if blocked.and_then(part_of) == Some(id) {
                 self.give_up_send(ticket, Refusal::TransactionFailed, effects);
             }
         }

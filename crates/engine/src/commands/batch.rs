@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use model::{Command, DependsOn, Refusal, Reply, limits};
+use model::{Command, DependsOn, Nanos, Reply, limits};
 
 use crate::Effects;
 use crate::engine::Engine;
@@ -24,7 +24,7 @@ impl Engine {
         if let Err(refusal) = self.check_batch(&commands) {
             return Outcome::refused(refusal);
         }
-        let demand = self.demand_of_batch(by, &commands);
+        let demand = self.places_for(by, &commands);
         if let Some(lack) =
             self.directory.shortage_of_place(&demand, u64::MAX, &self.store, &self.log)
         {
@@ -33,11 +33,16 @@ impl Engine {
         self.log.begin_batch();
         let mut batch = Outcome::NOTHING;
         let (mut after, mut replies) = (DependsOn::NOTHING, Vec::with_capacity(commands.len()));
-        for command in commands {
-            self.store.took_steps(limits::COMMAND_STEPS);
-            let outcome = match self.replies.is_too_much(&command) {
-                true => Outcome::refused(self.replies.refusal()),
-                false => self.handle_in_batch(by, command, effects),
+        for mut command in commands {
+            if let Command::List(command) = &mut command {
+                // None waits: each is answered with the batch.
+                command.set_wait(Nanos::ZERO);
+            }
+            let outcome = if self.replies.is_too_much(&command) {
+                self.store.took_steps(limits::COMMAND_STEPS);
+                Outcome::refused(self.replies.refusal())
+            } else {
+                self.do_now(by, command, effects)
             };
             batch = batch.waking_as(&outcome);
             let (its, reply) = outcome.into_answer().expect("invariant: nothing waits here");
@@ -73,26 +78,6 @@ impl Engine {
             self.notice_end(&name, effects);
         }
         self.end_frame(effects);
-    }
-
-    fn handle_in_batch(
-        &mut self,
-        by: SessionSlot,
-        command: Command,
-        effects: &mut Effects,
-    ) -> Outcome {
-        match command {
-            Command::List(mut command) => {
-                command.end_wait();
-                self.list(by, command, effects)
-            }
-            Command::Key(command) => self.key(by, command, effects),
-            Command::PutTo { to, message, transaction: None } => {
-                self.put_to(by, to, message, None, effects)
-            }
-            Command::Publish { topic, message } => self.publish_to(by, &topic, &message, effects),
-            _ => Outcome::refused(Refusal::NotInBatch),
-        }
     }
 
     /// The ready messages of a queue have changed.

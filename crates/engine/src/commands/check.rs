@@ -1,6 +1,7 @@
 //! The invariants that hold between all calls, for tests.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use core::slice;
 
 use model::{Command, Destination, Lsn, MessageId, Nanos};
 use records::place_of;
@@ -151,7 +152,7 @@ impl Engine {
         let lacks = || {
             let blocked =
                 self.admission.blocked_sends.sends.get(ticket).expect("who is in a line waits");
-            let demand = self.demand_of(blocked.by, &blocked.command);
+            let demand = self.places_for(blocked.by, slice::from_ref(&blocked.command));
             self.directory.shortage_of_place(&demand, *ticket, &self.store, &self.log).is_some()
         };
         assert!(comes_soon || lacks(), "{ticket} waits for a place in {}", queue.name);

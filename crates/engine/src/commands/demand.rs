@@ -2,24 +2,24 @@
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
+use core::slice;
 
 use model::{
-    AdminCommand, Command, DeadReason, Destination, Durability, KeyCommand, ListCommand, MessageId,
-    NewMessage, QueueName, Refusal, SessionId, Settlement, TransactionId, WhenFull, limits,
+    Command, DeadReason, Durability, MessageId, NewMessage, QueueName, Refusal, SessionId,
+    Settlement, TransactionId, WhenFull, limits,
 };
 use records::{Place, RecordView, encode};
 
 use crate::Effects;
 use crate::admission::batch_load::Load;
-use crate::admission::bounds::{Amount, Demand, Site};
-use crate::admission::needed::{Comparison, Needed};
+use crate::admission::bounds::{Amount, PlaceDemand, Site};
+use crate::admission::needed::Needed;
 use crate::admission::tally::BODY_LENGTH_BYTES;
 use crate::admission::{Put, Shortage, WaitListId};
-use crate::bodies::memory;
-use crate::bodies::memory::transaction_of;
 use crate::delivery::matching::parse_selector;
 use crate::delivery::paging::PageQuery;
 use crate::delivery::woken::Woken;
+use crate::demand::{Address, Batching, Changes, Demand, Looks, Page, Stores};
 use crate::directory::Target;
 use crate::engine::Engine;
 use crate::ids::{QueueSlot, SessionSlot};
@@ -37,7 +37,7 @@ impl Engine {
         if !self.admission.is_bounded {
             return None;
         }
-        let demand = self.demand_of(by, command);
+        let demand = self.places_for(by, slice::from_ref(command));
         self.store.totals.steps += demand.steps as u64;
         self.directory.shortage_of_place(&demand, u64::MAX, &self.store, &self.log)
     }
@@ -50,76 +50,71 @@ impl Engine {
         refusal: Refusal,
         effects: &mut Effects,
     ) -> Outcome {
-        match command {
-            Command::Commit { transaction } => {
-                self.refuse_commit(by, *transaction, refusal, effects)
-            }
+        match Demand::of(command).stores {
+            Stores::Transaction(id) => self.refuse_commit(by, id, refusal, effects),
             // If a key that the session observes has changed, that answer goes before the shortage.
-            Command::Batch { .. } => {
+            Stores::Batch(_) => {
                 self.stale_batch(by, effects).unwrap_or_else(|| self.log.refuse(refusal))
             }
-            _ => self.sessions.refuse_part(by, transaction_of(command), refusal, &self.log),
+            stores => self.sessions.refuse_part(by, stores.part_of(), refusal, &self.log),
         }
     }
 
-    /// The messages that a command would store where a bound applies. Empty if they were stored
+    /// The messages that commands would store where a bound applies. Empty if they were stored
     /// before: a sender that sends again is to be told so.
-    pub(crate) fn demand_of<'c>(&self, by: SessionSlot, command: &'c Command) -> Demand<'c> {
-        let mut demand = Demand::default();
-        if self.admission.is_bounded {
-            match command {
-                Command::Commit { transaction } => {
-                    self.add_transaction(by, *transaction, &mut demand);
-                }
-                command => self.add_demand(by, command, &mut demand),
-            }
-        }
-        demand
-    }
-
-    /// The same of all commands of a batch.
-    pub(crate) fn demand_of_batch<'c>(
+    pub(crate) fn places_for<'c>(
         &self,
         by: SessionSlot,
         commands: &'c [Command],
-    ) -> Demand<'c> {
-        let mut demand = Demand::default();
+    ) -> PlaceDemand<'c> {
+        let mut demand = PlaceDemand::default();
         if self.admission.is_bounded {
-            commands.iter().for_each(|command| self.add_demand(by, command, &mut demand));
+            commands.iter().for_each(|command| self.add_places(by, command, &mut demand));
         }
         demand
     }
 
-    fn add_demand<'c>(&self, by: SessionSlot, command: &'c Command, demand: &mut Demand<'c>) {
-        match command {
-            Command::Put { link, message, transaction: None } => {
-                let target = self.sessions.at(by).links.producers.get(link);
+    fn add_places<'c>(&self, by: SessionSlot, command: &'c Command, demand: &mut PlaceDemand<'c>) {
+        let Self { store, log, directory, .. } = self;
+        let Demand { stores, changes, batching, .. } = Demand::of(command);
+        match stores {
+            Stores::Message { to: Address::Producer(link), message, part_of: None } => {
+                let target = self.sessions.at(by).links.producers.get(&link);
                 target.into_iter().for_each(|to| self.add_put(by, *to, message, demand));
             }
-            Command::PutTo { to: Destination::Queue(name), message, transaction: None } => {
-                match self.store.queues.find(name.as_str()) {
+            Stores::Message { to: Address::Queue(name), message, part_of: None } => {
+                match store.queues.find(name.as_str()) {
                     Some(slot) => self.add_put(by, Target::Queue(slot), message, demand),
-                    None => self.directory.add_named(
-                        name,
-                        Amount::one(message.body.len()),
-                        demand,
-                        &self.store,
-                        &self.log,
-                    ),
+                    None => {
+                        let amount = Amount::one(message.body.len());
+                        directory.add_named(name, amount, demand, store, log);
+                    }
                 }
             }
-            Command::PutTo { to: Destination::Topic(name), message, transaction: None }
-            | Command::Publish { topic: name, message } => {
+            Stores::Message { to: Address::Topic(name), message, part_of: None } => {
                 self.add_copies(by, name, message, demand);
             }
-            Command::List(command) => {
-                self.directory.add_elements(command, demand, &self.store, &self.log)
+            // A run is done only if nothing bounds its list.
+            Stores::Elements { queue, elements, rule, .. } if batching != Batching::Run => {
+                directory.add_elements(queue, elements, rule, demand, store, log);
             }
-            _ => {}
+            Stores::Transaction(id) => self.add_transaction(by, id, demand),
+            // Its commands ask when its turn has come.
+            Stores::Batch(_) => {}
+            Stores::Message { part_of: Some(_), .. }
+            | Stores::Elements { .. }
+            | Stores::Value { .. }
+            | Stores::Nothing => {}
+        }
+        if let Changes::Moved { from, from_end, to, .. } = changes
+            && from != to
+            && let Some(bytes) = store.outermost_bytes(from, from_end)
+        {
+            directory.add_named(to, Amount { messages: 1, bytes }, demand, store, log);
         }
     }
 
-    fn add_transaction(&self, by: SessionSlot, id: TransactionId, demand: &mut Demand<'_>) {
+    fn add_transaction(&self, by: SessionSlot, id: TransactionId, demand: &mut PlaceDemand<'_>) {
         let Some(transaction) = self.sessions.at(by).transactions.open.get(&id) else { return };
         for (target, message) in transaction.puts() {
             self.add_put(by, *target, message, demand);
@@ -141,7 +136,7 @@ impl Engine {
         by: SessionSlot,
         target: Target,
         message: &NewMessage,
-        demand: &mut Demand<'_>,
+        demand: &mut PlaceDemand<'_>,
     ) {
         match target {
             // It is refused otherwise, or passed over in a transaction.
@@ -163,7 +158,7 @@ impl Engine {
         by: SessionSlot,
         topic: &QueueName,
         message: &NewMessage,
-        demand: &mut Demand<'_>,
+        demand: &mut PlaceDemand<'_>,
     ) {
         let bounds = self.directory.policy_for(topic).bounds;
         let (holds_off, is_scarce) = (bounds.holds_off(), self.log.is_scarce());
@@ -235,74 +230,51 @@ impl Engine {
     pub(crate) fn needed_by(&self, command: &Command) -> Needed {
         let mut needed = Needed::default();
         if self.bodies.memory.has_paged_out() {
-            match command {
-                Command::List(command) => {
-                    self.bodies.add_needed_by_list(command, &mut needed, &self.store)
+            match Demand::of(command) {
+                Demand { stores: Stores::Batch(commands), .. } => {
+                    self.add_needed_by_batch(commands, &mut needed);
                 }
-                Command::Admin(command) => self.add_needed_by_operator(command, &mut needed),
-                Command::Batch { commands } => self.add_needed_by_batch(commands, &mut needed),
-                _ => {}
+                demand => self.add_needed_by_one(&demand, &mut needed),
             }
         }
         needed
     }
 
+    fn add_needed_by_one(&self, demand: &Demand<'_>, needed: &mut Needed) {
+        self.bodies.add_needed_by_list(demand, needed, &self.store);
+        if let Looks::ForMatch(page) = demand.looks {
+            self.add_needed_by_page(page, needed);
+        }
+    }
+
     /// A later command may look into a message that an earlier one moves into a list. A command may
     /// also find the message behind one that another takes away.
     fn add_needed_by_batch(&self, commands: &[Command], needed: &mut Needed) {
-        for command in commands {
-            match command {
-                Command::List(command) => {
-                    self.bodies.add_needed_by_list(command, needed, &self.store)
-                }
-                Command::Admin(command) => self.add_needed_by_operator(command, needed),
-                _ => {}
-            }
-        }
-        let lists = || commands.iter().filter_map(as_list);
-        let compared = || lists().filter_map(Comparison::of);
-        let moved_from = commands.iter().filter_map(moved_from);
+        let demands = || commands.iter().map(Demand::of);
+        demands().for_each(|demand| self.add_needed_by_one(&demand, needed));
+        let compared = || demands().filter_map(|demand| demand.looks.comparison());
+        let moved_from = demands().filter_map(|demand| demand.changes.moved_from());
         let moved_from: BTreeSet<_> = moved_from.collect();
         if let Some(shortest) = compared().map(|it| it.element.len()).min() {
             let all = compared().map(|it| it.list).chain(moved_from.iter().copied());
             for name in all.collect::<BTreeSet<_>>() {
-                self.bodies.add_both_ends(
-                    name,
-                    limits::LIST_SCAN_MAX,
-                    shortest,
-                    needed,
-                    &self.store,
-                );
+                let most = limits::LIST_SCAN_MAX;
+                self.bodies.add_both_ends(name, most, shortest, needed, &self.store);
             }
         }
-        if lists().any(|command| self.store.forsaken_by(command).is_some()) {
-            let taken = lists().map(taken_by).fold(0, usize::saturating_add);
+        if demands().any(|demand| self.store.forsaken_by(&demand).is_some()) {
+            let taken =
+                demands().map(|demand| demand.changes.taken()).fold(0, usize::saturating_add);
             for name in moved_from {
-                self.bodies.add_both_ends(
-                    name,
-                    taken.min(limits::LIST_SCAN_MAX),
-                    0,
-                    needed,
-                    &self.store,
-                );
+                let most = taken.min(limits::LIST_SCAN_MAX);
+                self.bodies.add_both_ends(name, most, 0, needed, &self.store);
             }
         }
     }
 
-    fn add_needed_by_operator(&self, command: &AdminCommand, needed: &mut Needed) {
-        let (queue, state, held, selector, message, after) = match command {
-            AdminCommand::Browse { queue, state, selector, after, .. } => {
-                (queue, *state, true, selector, None, *after)
-            }
-            AdminCommand::Purge { queue, state, selector, after } => {
-                (queue, *state, false, selector, None, *after)
-            }
-            AdminCommand::MoveMessages { from, selector, message, after, .. } => {
-                (from, None, false, selector, *message, *after)
-            }
-            _ => return,
-        };
-        let Some(Ok(selector)) = selector.as_deref().map(parse_selector) else { return };
+    fn add_needed_by_page(&self, page: Page<'_>, needed: &mut Needed) {
+        let Page { queue, state, held, selector, message, after } = page;
+        let Ok(selector) = parse_selector(selector) else { return };
         let lacked = match message {
             Some(id) => {
                 self.store.find(id).filter(|it| self.bodies.sharing.here(it).is_none()).map(|_| id)
@@ -370,7 +342,7 @@ impl Engine {
     /// True if a command brings something that memory is to keep.
     #[must_use]
     pub fn adds_to_memory(command: &Command) -> bool {
-        memory::adds(command)
+        Demand::of(command).stores.adds_to_memory()
     }
 }
 
@@ -430,31 +402,6 @@ impl Engine {
 
 /// Messages that one step takes out of a queue; it goes on in the next.
 const SHED_PER_STEP_MAX: usize = 1_024;
-
-fn as_list(command: &Command) -> Option<&ListCommand> {
-    let Command::List(command) = command else { return None };
-    Some(command)
-}
-
-/// The list from which a command gives elements to another.
-fn moved_from(command: &Command) -> Option<&QueueName> {
-    match command {
-        Command::List(ListCommand::Move { from, .. })
-        | Command::Key(KeyCommand::Rename { from, .. }) => Some(from),
-        _ => None,
-    }
-}
-
-/// How many elements a command takes from an end of a list at most.
-fn taken_by(command: &ListCommand) -> usize {
-    match command {
-        ListCommand::Pop { max, .. } | ListCommand::PopFirst { max, .. } => {
-            usize::try_from(*max).unwrap_or(usize::MAX).min(limits::FRAME_RECORDS_MAX)
-        }
-        ListCommand::Move { .. } => 1,
-        _ => 0,
-    }
-}
 
 /// No message or subscription has a larger number.
 const NUMBER_LARGE: u64 = (1 << 62) - 1;

@@ -279,8 +279,8 @@ impl Engine {
         Ok(taken)
     }
 
-    /// The session's next command, if it is one that [`says_arrived`], says that the elements it
-    /// took have reached it. Returns the position that answers wait for if they tell of that.
+    /// The session's next command from its client says that the elements it took have reached it.
+    /// Returns the position that answers wait for if they tell of that.
     pub(crate) fn settle_popped(&mut self, by: SessionSlot, effects: &mut Effects) -> DependsOn {
         if self.sessions.at(by).holdings.popped.is_empty() {
             return DependsOn::NOTHING;

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use model::{
     ClientName, Command, ConsumerMode, DependsOn, Destination, Durability, Expiry, LinkId,
-    Matching, Nanos, NewMessage, Peek, Persistence, QueueName, Refusal, Reply, Subscription,
+    Matching, Nanos, NewMessage, Persistence, QueueName, Refusal, Reply, Subscription,
     SubscriptionName, SubscriptionOwner, limits,
 };
 use records::{RecordView, SubscriptionView, encoded_bytes};
@@ -13,6 +13,7 @@ use selector::Selector;
 
 use crate::dedup::SentBefore;
 use crate::delivery::matching::{parse_selector, reading_steps};
+use crate::demand::{About, Demand};
 use crate::directory::subscriptions::{Wanted, weight_of};
 use crate::directory::{Entry, Source};
 use crate::engine::Engine;
@@ -420,24 +421,14 @@ impl Engine {
     }
 
     fn denial_of_private(&self, by: SessionSlot, command: &Command) -> Option<Outcome> {
-        let is_denied = match command {
-            Command::Lease { message }
-            | Command::Delete { message }
-            | Command::KickMessage { message }
-            | Command::MessageStatistics { message }
-            | Command::Peek(Peek::Message(message)) => {
-                self.directory.hides_message(by, *message, &self.store)
-            }
-            Command::Peek(Peek::Ready(link) | Peek::Delayed(link) | Peek::Buried(link))
-            | Command::Kick { link, .. } => self
+        let is_denied = match Demand::of(command).about {
+            About::Message(message) => self.directory.hides_message(by, message, &self.store),
+            About::Producer(link) => self
                 .sessions
-                .producer_queue(by, *link)
+                .producer_queue(by, link)
                 .is_some_and(|slot| self.directory.is_of_another(by, slot, &self.store)),
-            Command::Pause { queue, .. } | Command::QueueStatistics { queue } => {
-                self.directory.hides_queue(by, queue, &self.store)
-            }
-            Command::Admin(command) => self.directory.hides_from_operator(by, command, &self.store),
-            _ => false,
+            About::Queue(queue) => self.directory.hides_queue(by, queue, &self.store),
+            About::Nothing | About::Consumer(_) => false,
         };
         is_denied.then(|| self.log.not_found())
     }

@@ -2,7 +2,7 @@
 //! only to the clients that are to answer it. Other clients send there, and see nothing of it, not
 //! even by the number of a message.
 
-use model::{AdminCommand, MessageId, QueueName};
+use model::{MessageId, QueueName};
 
 use crate::directory::{Directory, Source};
 use crate::ids::{QueueSlot, SessionSlot};
@@ -10,22 +10,6 @@ use crate::store::MessageStore;
 use crate::store::queue::Role;
 
 impl Directory {
-    pub(crate) fn hides_from_operator(
-        &self,
-        by: SessionSlot,
-        command: &AdminCommand,
-        store: &MessageStore,
-    ) -> bool {
-        match command {
-            AdminCommand::Browse { queue, .. }
-            | AdminCommand::Purge { queue, .. }
-            | AdminCommand::Delete { queue }
-            | AdminCommand::MoveMessages { from: queue, .. } => self.hides_queue(by, queue, store),
-            AdminCommand::Show { message } => self.hides_message(by, *message, store),
-            _ => false,
-        }
-    }
-
     /// True if a queue is private to another session.
     pub(crate) fn hides_queue(
         &self,

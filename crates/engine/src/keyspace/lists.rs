@@ -25,10 +25,7 @@ use crate::log::FrameWriter;
 use crate::outcome::Outcome;
 use crate::store::MessageStore;
 
-pub(crate) use places::Span;
-pub(crate) use popping::says_arrived;
 pub(crate) use runs::as_run;
-pub(crate) use waiting::is_for_list_link;
 
 impl Keyspace {
     /// Checks that the name is not that of a value.

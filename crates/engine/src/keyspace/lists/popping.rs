@@ -5,7 +5,7 @@
 
 use alloc::sync::Arc;
 
-use model::{Command, End, ListCommand, MessageId};
+use model::{End, MessageId};
 
 use crate::Effects;
 use crate::bodies::Bodies;
@@ -83,17 +83,5 @@ impl Bodies {
             }
         }
         store.messages.insert(id.0, message);
-    }
-}
-
-/// True if a client says by it that the elements it took have reached it. Some commands do not say
-/// so: a session by itself settles messages of its subscriptions and gives credit, and others end
-/// its waits in its name.
-pub(crate) fn says_arrived(command: &Command) -> bool {
-    match command {
-        Command::Settle { .. } | Command::Credit { .. } => false,
-        Command::CancelSends | Command::CancelSend { .. } => false,
-        Command::List(command) => !matches!(command, ListCommand::CancelPop),
-        _ => true,
     }
 }

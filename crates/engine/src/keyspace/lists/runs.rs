@@ -10,6 +10,7 @@ use alloc::boxed::Box;
 use model::{Command, DependsOn, ListCommand, QueueName, Reply, limits};
 
 use crate::admission::Admission;
+use crate::demand::{Batching, Demand};
 use crate::outcome::Outcome;
 use crate::store::MessageStore;
 use crate::store::queue::Queue;
@@ -55,9 +56,7 @@ impl Outcome {
 /// A command that is a run, or the command.
 pub(crate) fn as_run(command: Command) -> Result<ListCommand, Command> {
     match command {
-        Command::List(run @ (ListCommand::PushEach { .. } | ListCommand::PopEach { .. })) => {
-            Ok(run)
-        }
+        Command::List(run) if Demand::of_list(&run).batching == Batching::Run => Ok(run),
         command => Err(command),
     }
 }

@@ -8,7 +8,7 @@
 
 use alloc::boxed::Box;
 
-use model::{Command, DependsOn, Nanos};
+use model::{DependsOn, Nanos};
 
 use crate::Effects;
 use crate::delivery::receiving::Wanted;
@@ -67,20 +67,4 @@ impl Sessions {
         self.begin_wait(key, Wanted { wait, margin: Nanos::ZERO, lease }, store);
         Outcome::NOTHING
     }
-}
-
-/// No protocol may use the link that commands on lists wait as.
-pub(crate) const fn is_for_list_link(command: &Command) -> bool {
-    matches!(
-        command,
-        Command::OpenConsumer { link: LIST_LINK, .. }
-            | Command::Subscribe { link: LIST_LINK, .. }
-            | Command::SubscribePattern { link: LIST_LINK, .. }
-            | Command::CloseConsumer { link: LIST_LINK }
-            | Command::Credit { link: LIST_LINK, .. }
-            | Command::Watch { link: LIST_LINK, .. }
-            | Command::Unwatch { link: LIST_LINK, .. }
-            | Command::Receive { link: LIST_LINK, .. }
-            | Command::CancelReceive { link: LIST_LINK }
-    )
 }
