@@ -4,6 +4,7 @@ pub(crate) mod adding;
 pub(crate) mod batch_load;
 pub(crate) mod blocked_sends;
 pub(crate) mod bounds;
+pub(crate) mod check;
 pub(crate) mod departure_rate;
 pub(crate) mod needed;
 pub(crate) mod overflow;
@@ -22,13 +23,13 @@ use crate::ids::{QueueSlot, SessionSlot};
 /// Sends that wait for room, and queues that hold more than their bounds.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    pub(crate) blocked_sends: BlockedSends,
+    blocked_sends: BlockedSends,
     /// Some queues may not hold any number of messages.
-    pub(crate) is_bounded: bool,
+    is_bounded: bool,
     /// Queues that hold more than they may, since there was no room for dead letters.
-    pub(crate) overfull: BTreeSet<QueueSlot>,
+    overfull: BTreeSet<QueueSlot>,
     /// There are more dead letters than may be since this step.
-    pub(crate) has_to_evict: bool,
+    has_to_evict: bool,
 }
 
 /// There is no place for a command in a queue, or no memory for it.
@@ -49,7 +50,7 @@ pub(crate) struct SourceWaits {
     /// Lists that have changed since their sends were looked at.
     changed: BTreeMap<QueueName, Look>,
     /// When the timer is due.
-    pub(crate) due: Option<Nanos>,
+    due: Option<Nanos>,
 }
 
 /// How far the sends of a list have been looked at.
@@ -64,30 +65,30 @@ struct Look {
 /// All sends that wait, by ticket: the first to come first.
 #[derive(Debug)]
 pub(crate) struct BlockedSends {
-    pub(crate) sends: BTreeMap<u64, BlockedSend>,
+    sends: BTreeMap<u64, BlockedSend>,
     /// Bytes that all of them store.
-    pub(crate) bytes: u64,
+    bytes: u64,
     /// Bytes of memory that all of them take.
-    pub(crate) memory_bytes: u64,
+    memory_bytes: u64,
     /// The part of these bytes that belongs to sends that wait for memory.
-    pub(crate) for_memory_bytes: u64,
+    for_memory_bytes: u64,
     /// Sends that wait for memory, but for those of the next list.
-    pub(crate) for_memory: WaitList,
+    for_memory: WaitList,
     /// Parts of transactions that wait for memory, and commits behind their own parts.
-    pub(crate) for_parts: WaitList,
+    for_parts: WaitList,
     /// Queues that no client finds any more, with a line in which sends still wait.
-    pub(crate) leaving: BTreeSet<QueueSlot>,
+    leaving: BTreeSet<QueueSlot>,
     /// The sends that depend on the elements of a list.
-    pub(crate) sources: SourceWaits,
+    sources: SourceWaits,
     /// Lines with a first send that would go on if the log was not behind.
-    pub(crate) held_back: BTreeSet<WaitListId>,
+    held_back: BTreeSet<WaitListId>,
     /// The log takes only records of settlements.
-    pub(crate) is_log_behind: bool,
+    is_log_behind: bool,
     /// No send may begin to wait any more.
-    pub(crate) is_closed: bool,
-    pub(crate) next: u64,
+    is_closed: bool,
+    next: u64,
     /// How long a line may stand still.
-    pub(crate) still_max: Nanos,
+    still_max: Nanos,
 }
 
 /// One that waits.
@@ -95,12 +96,12 @@ pub(crate) struct BlockedSends {
 pub(crate) struct BlockedSend {
     pub(crate) by: SessionSlot,
     pub(crate) command: Command,
-    pub(crate) bytes: u64,
+    bytes: u64,
     /// The list that it waits in.
     pub(crate) at: WaitListId,
-    pub(crate) since: Nanos,
+    since: Nanos,
     /// When it is given up, if it said how long it waits.
-    pub(crate) until: Option<Nanos>,
+    until: Option<Nanos>,
     /// A position that its answer waits for as well.
     pub(crate) floor: DependsOn,
 }
@@ -176,14 +177,14 @@ pub(crate) enum WaitListId {
 /// The sends that wait for one thing.
 #[derive(Debug, Default)]
 pub(crate) struct WaitList {
-    pub(crate) tickets: BTreeSet<u64>,
+    tickets: BTreeSet<u64>,
     /// When it went on last.
-    pub(crate) moved: Nanos,
+    moved: Nanos,
     /// When its timer is due; set while a send waits.
-    pub(crate) due: Option<Nanos>,
+    due: Option<Nanos>,
     /// The bound that it is for, if the rules of the queue have changed since.
-    pub(crate) bound: Option<Bound>,
+    bound: Option<Bound>,
     /// There is a place for the first, but it looks into paged-out bodies: its turn comes when they
     /// are here. No send overtakes it meanwhile.
-    pub(crate) looks: bool,
+    looks: bool,
 }

@@ -4,53 +4,18 @@ pub(crate) mod keys;
 pub(crate) mod lists;
 pub(crate) mod publishing;
 
-use alloc::collections::{BTreeMap, BTreeSet};
-
 use model::{MessageId, Nanos};
 
-use crate::admission::{Admission, WaitListId};
+use crate::admission::WaitListId;
 use crate::bodies::Bodies;
 use crate::delivery::Interest;
 use crate::delivery::dead_letters::SCARCE_RETRY;
-use crate::demand::{Demand, Stores};
 use crate::ids::{ConsumerKey, QueueSlot};
 use crate::sessions::{Consumer, Session, Sessions};
 use crate::store::MessageStore;
 use crate::store::message::State;
 use crate::store::queue::Queue;
 use crate::store::timers::Timer;
-
-impl Admission {
-    /// Counts the bytes that wait for memory, and matches the waiting parts and commits with the
-    /// open transactions.
-    pub(crate) fn check_waiting_parts(&self, sessions: &Sessions) {
-        let waiting =
-            self.blocked_sends.sends.values().filter(|blocked| blocked.at.is_for_memory());
-        let bytes = waiting.clone().map(|it| Demand::of(&it.command).waiting_bytes()).sum::<u64>();
-        assert_eq!(bytes, self.blocked_sends.for_memory_bytes, "bytes that wait for memory");
-        let mut parts = BTreeMap::<_, usize>::new();
-        let mut commits = BTreeSet::new();
-        for blocked in waiting {
-            let stores = Demand::of(&blocked.command).stores;
-            if let Stores::Transaction(id) = stores {
-                commits.insert((blocked.by, id));
-            }
-            if let Some(id) = stores.part_of() {
-                *parts.entry((blocked.by, id)).or_default() += 1;
-            }
-        }
-        for (slot, session) in sessions.iter() {
-            for (id, transaction) in &session.transactions.open {
-                let found = parts.remove(&(slot, *id)).unwrap_or(0);
-                assert_eq!(transaction.parts_waiting, found, "parts that wait are known");
-                let awaits = commits.remove(&(slot, *id));
-                assert_eq!(transaction.awaits_parts, awaits, "who waits for parts is known");
-            }
-        }
-        assert!(parts.is_empty(), "parts that wait are of open transactions");
-        assert!(commits.is_empty(), "commits that wait are of open transactions");
-    }
-}
 
 impl Bodies {
     pub(crate) fn check_onlookers(
@@ -113,7 +78,7 @@ impl MessageStore {
             + self.check_timer(Timer::Expire(slot), queue.first_expiry())
             + self.check_timer(Timer::Resume(slot), queue.delivery.resumes)
             + self.check_timer(Timer::End(slot), queue.index.lifetime.at)
-            + self.check_timer(Timer::Admit(WaitListId::Queue(slot)), queue.admission.line.due)
+            + self.check_timer(Timer::Admit(WaitListId::Queue(slot)), queue.admission.line.due())
     }
 
     pub(crate) fn check_consumer(

@@ -11,7 +11,7 @@ use model::{
     Refusal, Reply, SessionId, Settlement, limits,
 };
 
-use crate::admission::{Admission, BlockedSends};
+use crate::admission::Admission;
 use crate::bodies::memory::beside_messages_max;
 use crate::bodies::{Awaited, Bodies, Groups, Memory, Sharing};
 use crate::collections::pages::Pages;
@@ -77,12 +77,7 @@ impl Engine {
                 totals: Totals::default(),
             },
             bodies,
-            admission: Admission {
-                blocked_sends: BlockedSends::new(options.block_timeout),
-                is_bounded: options.queue_policies.are_bounded(),
-                overfull: BTreeSet::new(),
-                has_to_evict: false,
-            },
+            admission: Admission::new(options.queue_policies.are_bounded(), options.block_timeout),
             directory: Directory {
                 topics: Topics::new(),
                 subscriptions: Subscriptions::new(),
@@ -305,7 +300,7 @@ impl Engine {
         if !self.log.is_scarce() {
             self.admission.shed_what_stayed(&mut self.store);
         }
-        self.set_log_behind(capacity.is_behind);
+        self.admission.set_log_behind(capacity.is_behind, &mut self.store);
         if let Some(written) = capacity.written {
             self.set_written(written);
         }

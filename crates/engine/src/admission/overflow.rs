@@ -6,9 +6,10 @@
 //! The queue sheds from the least urgent priority that is ready, and there the older of the first
 //! and the last: a queue loses from its head, a list that grows at its head from its tail.
 
-use model::{DeadLetters, MessageId, QueuePolicy, WhenFull};
+use model::{DeadLetters, MessageId, QueueBounds, QueuePolicy, WhenFull};
 
 use crate::admission::Admission;
+use crate::ids::QueueSlot;
 use crate::log::FrameWriter;
 use crate::store::MessageStore;
 use crate::store::message::Message;
@@ -38,6 +39,35 @@ impl Queue {
 }
 
 impl Admission {
+    /// True if some queues may not hold any number of messages.
+    #[inline]
+    pub(crate) const fn is_bounded(&self) -> bool {
+        self.is_bounded
+    }
+
+    /// A queue may have these bounds from now on.
+    pub(crate) fn take_bounds(&mut self, bounds: &QueueBounds) {
+        self.is_bounded |= bounds.is_bounded();
+    }
+
+    /// A queue holds more than it may, since there is no room for dead letters.
+    pub(crate) fn stays_overfull(&mut self, slot: QueueSlot) {
+        debug_assert!(self.is_bounded, "a queue without bounds is never too full");
+        self.overfull.insert(slot);
+    }
+
+    /// A step may have made too many dead letters.
+    #[inline]
+    pub(crate) fn note_dead_letters(&mut self, too_many: bool) {
+        self.has_to_evict |= too_many;
+    }
+
+    /// True if a step has made too many dead letters, and nothing asked before.
+    #[inline]
+    pub(crate) fn take_has_to_evict(&mut self) -> bool {
+        core::mem::take(&mut self.has_to_evict)
+    }
+
     /// There is room again: messages without a place that could not become dead letters do so now.
     pub(crate) fn shed_what_stayed(&mut self, store: &mut MessageStore) {
         for slot in core::mem::take(&mut self.overfull) {

@@ -5,7 +5,7 @@
 //! noted, and a timer looks again at the lines in which such a send is first. Each step looks at
 //! some, however many there are.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{Command, QueueName, limits};
 
@@ -16,6 +16,9 @@ use crate::store::MessageStore;
 use crate::store::timers::Timer;
 
 impl SourceWaits {
+    pub(crate) const EMPTY: Self =
+        Self { tickets: BTreeMap::new(), changed: BTreeMap::new(), due: None };
+
     /// True if a send that waits depends on any list.
     pub(crate) fn is_empty(&self) -> bool {
         self.tickets.is_empty()

@@ -7,6 +7,8 @@
 //! that wait for memory take a part that nothing else may use, so that they never wait for each
 //! other.
 
+use alloc::collections::BTreeSet;
+
 use model::{Bound, Command, Nanos, Refusal};
 
 use crate::admission::{Admission, Shortage, WaitList, WaitListId};
@@ -163,17 +165,19 @@ impl Admission {
 
     /// A send begins or ends to wait; says where.
     fn note_waiting(&mut self, ticket: u64, waits: bool, sessions: &mut Sessions) -> WaitListId {
-        let blocked =
-            self.blocked_sends.sends.get(&ticket).expect("invariant: who has a ticket waits");
+        let sends = &self.blocked_sends.sends;
+        let blocked = sends.get(&ticket).expect("invariant: a send with a ticket waits");
         let (by, of) = (blocked.by, blocked.at);
         let demand = Demand::of(&blocked.command);
+        let stores = demand.stores;
         if of.is_for_memory() {
             let bytes = demand.waiting_bytes();
+            let part_of = stores.part_of();
             let sum = &mut self.blocked_sends.for_memory_bytes;
             *sum = if waits { *sum + bytes } else { *sum - bytes };
-            sessions.count_waiting_part(by, demand.stores.part_of(), waits);
+            sessions.count_waiting_part(by, part_of, waits);
         }
-        match demand.stores {
+        match stores {
             Stores::Transaction(id) if of.is_for_memory() => {
                 sessions.set_awaits_parts(by, id, waits);
             }
@@ -206,6 +210,54 @@ impl Shortage {
         let at = if is_of_transaction { WaitListId::Transactions } else { WaitListId::Memory };
         let bytes = Demand::of(command).waiting_bytes();
         Self { refusal: Refusal::MemoryFull, waits_at: Some(at), bytes }
+    }
+}
+
+impl WaitList {
+    pub(crate) const EMPTY: Self =
+        Self { tickets: BTreeSet::new(), moved: Nanos::ZERO, due: None, bound: None, looks: false };
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tickets.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.tickets.len()
+    }
+
+    /// The send that came first.
+    pub(crate) fn first(&self) -> Option<u64> {
+        self.tickets.first().copied()
+    }
+
+    /// The sends that wait, the first to come first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u64> {
+        self.tickets.iter().copied()
+    }
+
+    /// When its timer is due.
+    pub(crate) const fn due(&self) -> Option<Nanos> {
+        self.due
+    }
+
+    /// True if the first waits for bodies that it looks into.
+    pub(crate) const fn looks(&self) -> bool {
+        self.looks
+    }
+
+    pub(crate) const fn set_looks(&mut self, looks: bool) {
+        self.looks = looks;
+    }
+
+    /// The sends that wait do so for this bound, though the queue may have another one by now.
+    pub(crate) const fn set_bound(&mut self, bound: Option<Bound>) {
+        self.bound = bound;
+    }
+
+    /// It has gone on.
+    pub(crate) const fn set_moved(&mut self, now: Nanos) {
+        self.moved = now;
     }
 }
 

@@ -7,34 +7,19 @@ use model::{Command, DependsOn, Nanos, Refusal, Reply, TransactionId};
 
 use crate::Effects;
 use crate::admission::send_timeouts::wait_of;
-use crate::admission::{BlockedSend, Shortage, WaitList, WaitListId};
+use crate::admission::{BlockedSend, Shortage, WaitListId};
 use crate::demand::{Demand, Stores};
 use crate::engine::Engine;
 use crate::ids::SessionSlot;
 use crate::keyspace::lists::as_run;
 use crate::outcome::Outcome;
-use crate::store::timers::Timer;
 
 impl Engine {
-    /// Sets whether the log is behind. While it is, sends that add to the log stop: those in a line
-    /// and new ones. The room that is left then serves settlements.
-    pub(crate) fn set_log_behind(&mut self, is_behind: bool) {
-        self.admission.blocked_sends.is_log_behind = is_behind;
-        if is_behind {
-            return;
-        }
-        for of in core::mem::take(&mut self.admission.blocked_sends.held_back) {
-            if self.admission.find_line(of, &self.store).is_some() {
-                self.admission.may_go_on(of, &mut self.store);
-            }
-        }
-    }
-
     /// True if a send in a line would go on if the log was not behind. The caller tells the engine
     /// as soon as it is not.
     #[must_use]
     pub fn waits_for_log(&self) -> bool {
-        !self.admission.blocked_sends.held_back.is_empty()
+        self.admission.waits_for_log()
     }
 
     /// A command that there is no place or no memory for waits, or is refused.
@@ -50,42 +35,25 @@ impl Engine {
             Ok(run) => return Outcome::apart(run),
             Err(command) => command,
         };
-        let may_wait = |at: &WaitListId| {
-            self.admission.blocked_sends.takes(lack.bytes)
-                && self.admission.may_wait(*at, &command, &self.bodies, &self.store)
-        };
-        let Some(at) = lack.waits_at.filter(may_wait) else {
-            let refusal = if self.admission.blocked_sends.is_closed {
-                Refusal::Draining
-            } else {
-                lack.refusal
-            };
+        let lets_wait =
+            |_: &_| self.admission.lets_wait(&lack, &command, &self.bodies, &self.store);
+        let Some(at) = lack.waits_at.filter(lets_wait) else {
+            let is_closed = self.admission.is_closed();
+            let refusal = if is_closed { Refusal::Draining } else { lack.refusal };
             return self.refuse_send(by, &command, refusal, effects);
         };
-        let ticket = self.admission.blocked_sends.next;
-        self.admission.blocked_sends.next += 1;
         let command = self.directory.addressed(by, command, &self.sessions, &self.store);
-        let since = self.store.latest;
-        let wait = wait_of(&command).filter(|wait| *wait > Nanos::ZERO);
-        let until = wait.map(|wait| since + wait);
-        self.store.timers.change(Timer::GiveUp(ticket), None, until);
-        let blocked = BlockedSend { by, command, bytes: lack.bytes, at, since, until, floor };
-        self.admission.blocked_sends.bytes += blocked.bytes;
-        self.admission.blocked_sends.memory_bytes += Demand::of(&blocked.command).waiting_bytes();
-        self.admission.blocked_sends.sources.insert(&blocked.command, ticket);
-        self.admission.blocked_sends.sends.insert(ticket, blocked);
-        self.sessions.at_mut(by).owned.blocked.insert(ticket);
-        self.admission.enter_line(ticket, &mut self.sessions, &mut self.store);
+        let Self { admission, sessions, store, .. } = self;
+        let ticket = admission.block(by, command, (at, lack.bytes), floor, sessions, store);
         Outcome::reply(DependsOn::NOTHING, Reply::Waits { ticket })
     }
 
     /// The first send of a line goes on, or is refused, or goes on waiting, by time.
     pub(crate) fn admit_next(&mut self, of: WaitListId, effects: &mut Effects) {
-        let (next, looks) = (self.next_in_line(of), self.admission.line(of, &self.store).looks);
-        let ticket = next.expect("invariant: the timer is set while somebody waits");
-        if looks && !self.admission.blocked_sends.is_closed {
-            let later = self.store.latest + self.admission.blocked_sends.still_max;
-            return self.admission.set_due(of, Some(later), &mut self.store);
+        let (next, looks) = (self.next_in_line(of), self.admission.line(of, &self.store).looks());
+        let ticket = next.expect("invariant: the timer is set while a send waits");
+        if looks && !self.admission.is_closed() {
+            return self.admission.look_later(of, &mut self.store);
         }
         let lack = self.lack_of(ticket);
         self.admit_unless(lack, ticket, of, effects);
@@ -101,17 +69,15 @@ impl Engine {
     ) {
         // The send that goes on may have to be a frame of its own.
         self.end_frame(effects);
-        if self.admission.blocked_sends.is_closed {
+        if self.admission.is_closed() {
             return self.give_up_send(ticket, Refusal::Draining, effects);
         }
-        let later = self.store.latest + self.admission.blocked_sends.still_max;
         match lack {
             None if self.admission.is_held_back(ticket, &self.sessions, &self.context) => {
-                self.admission.blocked_sends.held_back.insert(of);
-                self.admission.set_due(of, Some(later), &mut self.store);
+                self.admission.hold_back(of, &mut self.store);
             }
             None if self.is_line_awaiting(of) => {
-                self.admission.set_due(of, Some(later), &mut self.store)
+                self.admission.look_later(of, &mut self.store);
             }
             None if !self.fits_into_call(ticket) => {
                 self.admission.set_due(of, Some(self.store.latest), &mut self.store);
@@ -119,7 +85,9 @@ impl Engine {
             }
             None => self.go_on(ticket, effects),
             Some(Shortage { waits_at: Some(at), .. }) if at != of => {
-                self.change_lines(ticket, of, at)
+                let Self { admission, sessions, store, .. } = self;
+                admission.change_lines(ticket, at, sessions, store);
+                self.remove_if_unused(of);
             }
             Some(lack)
                 if lack.waits_at.is_none()
@@ -141,8 +109,8 @@ impl Engine {
             return;
         }
         let line = self.admission.line_mut(of, &mut self.store);
-        line.looks = false;
-        match line.tickets.first().copied() {
+        line.set_looks(false);
+        match line.first() {
             Some(ticket) if too_many => {
                 self.give_up_send(ticket, self.replies.refusal(), effects);
             }
@@ -164,29 +132,8 @@ impl Engine {
         }
     }
 
-    /// One that waited in one line waits in another.
-    fn change_lines(&mut self, ticket: u64, from: WaitListId, to: WaitListId) {
-        self.admission.leave_line(ticket, &mut self.sessions, &mut self.store);
-        if let Some(blocked) = self.admission.blocked_sends.sends.get_mut(&ticket) {
-            blocked.at = to;
-            // It has got on, though this line has not.
-            blocked.since = self.store.latest;
-        }
-        if from.is_for_memory() {
-            // There was memory for it.
-            self.admission.line_mut(from, &mut self.store).moved = self.store.latest;
-        }
-        self.admission.enter_line(ticket, &mut self.sessions, &mut self.store);
-        self.remove_if_unused(from);
-    }
-
     fn lack_of(&mut self, ticket: u64) -> Option<Shortage> {
-        let blocked = self
-            .admission
-            .blocked_sends
-            .sends
-            .get(&ticket)
-            .expect("invariant: who is in a line waits");
+        let blocked = self.admission.blocked(ticket);
         if blocked.at.is_for_memory()
             && let Some(lack) = self.still_lacks_memory(blocked.by, &blocked.command)
         {
@@ -196,12 +143,7 @@ impl Engine {
     }
 
     fn lack_of_place(&mut self, ticket: u64) -> Option<Shortage> {
-        let blocked = self
-            .admission
-            .blocked_sends
-            .sends
-            .get(&ticket)
-            .expect("invariant: who is in a line waits");
+        let blocked = self.admission.blocked(ticket);
         let demand = self.places_for(blocked.by, slice::from_ref(&blocked.command));
         let steps = demand.steps;
         let lack = self.directory.shortage_of_place(&demand, ticket, &self.store, &self.log);
@@ -212,12 +154,7 @@ impl Engine {
     /// True if this call may append the bytes that the send adds. The first send of a call always
     /// finds its room.
     fn fits_into_call(&self, ticket: u64) -> bool {
-        let blocked = self
-            .admission
-            .blocked_sends
-            .sends
-            .get(&ticket)
-            .expect("invariant: who is in a line waits");
+        let blocked = self.admission.blocked(ticket);
         self.log.is_unspent() || {
             let bytes =
                 self.sessions.bytes_added(blocked.by, &blocked.command, &self.context).unwrap_or(0);
@@ -228,7 +165,8 @@ impl Engine {
     fn go_on(&mut self, ticket: u64, effects: &mut Effects) {
         let blocked = self.admission.unblock(ticket, &mut self.sessions, &mut self.store);
         let BlockedSend { by, command, at, floor, .. } = blocked;
-        self.admission.line_mut(at, &mut self.store).moved = self.store.latest;
+        let now = self.store.latest;
+        self.admission.line_mut(at, &mut self.store).set_moved(now);
         let session = self.sessions.at(by).identity.id;
         let outcome = if let Command::Commit { transaction } = command {
             let outcome = self.commit(by, transaction, effects);
@@ -255,8 +193,7 @@ impl Engine {
     /// How many commands wait until there is memory for the bytes they bring.
     #[must_use]
     pub fn memory_waits(&self) -> u64 {
-        (self.admission.blocked_sends.for_memory.tickets.len()
-            + self.admission.blocked_sends.for_parts.tickets.len()) as u64
+        self.admission.memory_waits() as u64
     }
 
     /// Why a command that has just come may not be done now: memory is full, or others wait for it.
@@ -272,10 +209,8 @@ impl Engine {
             }
             stores => {
                 // Ask the cheapest question first: nearly all commands end there.
-                let is_full = || {
-                    !self.admission.blocked_sends.for_memory.tickets.is_empty()
-                        || self.is_memory_full()
-                };
+                let line = self.admission.line(WaitListId::Memory, &self.store);
+                let is_full = || !line.is_empty() || self.is_memory_full();
                 stores.adds_to_memory() && is_full() && self.sessions.brings(by, command)
             }
         };
@@ -289,8 +224,7 @@ impl Engine {
         if part_of.is_some_and(|id| self.sessions.has_parts_waiting(by, id)) {
             return true;
         }
-        let first = self.admission.blocked_sends.for_parts.tickets.first();
-        let first = first.and_then(|first| self.admission.blocked_sends.sends.get(first));
+        let first = self.admission.first_blocked(WaitListId::Transactions, &self.store);
         let may_overtake = first.is_none_or(|it| self.part_lacks_memory(it.by, &it.command));
         !may_overtake
             || self.is_memory_full()
@@ -307,19 +241,14 @@ impl Engine {
     /// Of the parts that wait, the one that goes on next: the first, or one close behind it that
     /// fits where the first does not, and no part of the same transaction waits before it.
     pub(crate) fn next_in_line(&self, of: WaitListId) -> Option<u64> {
-        let tickets = &self.admission.line(of, &self.store).tickets;
-        let first = tickets.first().copied();
+        let line = self.admission.line(of, &self.store);
+        let first = line.first();
         if of != WaitListId::Transactions {
             return first;
         }
         let mut passed = BTreeSet::new();
-        let fits = tickets.iter().take(OVERTAKING_MAX).copied().find(|ticket| {
-            let blocked = self
-                .admission
-                .blocked_sends
-                .sends
-                .get(ticket)
-                .expect("invariant: who is in a line waits");
+        let fits = line.iter().take(OVERTAKING_MAX).find(|&ticket| {
+            let blocked = self.admission.blocked(ticket);
             let is_first_of_its = passed.insert((blocked.by, blocked.command.transaction()));
             is_first_of_its && !self.part_lacks_memory(blocked.by, &blocked.command)
         });
@@ -348,15 +277,10 @@ impl Engine {
     /// True if the next in a line for memory waits for nothing else than that. A part that exceeds
     /// the share of its like waits for the end of a transaction.
     fn rests(&self, of: WaitListId) -> bool {
-        let WaitList { due, looks, .. } = self.admission.line(of, &self.store);
+        let line = self.admission.line(of, &self.store);
         let Some(next) = self.next_in_line(of) else { return false };
-        let goes_on_otherwise = *looks || self.admission.blocked_sends.held_back.contains(&of);
-        let blocked = self
-            .admission
-            .blocked_sends
-            .sends
-            .get(&next)
-            .expect("invariant: who is in a line waits");
+        let goes_on_otherwise = line.looks() || self.admission.holds_back(of);
+        let blocked = self.admission.blocked(next);
         let exceeds = of == WaitListId::Transactions
             && self.transactions.exceeds_share(
                 blocked.by,
@@ -364,7 +288,7 @@ impl Engine {
                 &self.bodies,
                 &self.sessions,
             );
-        !goes_on_otherwise && !exceeds && due.is_some_and(|due| due > self.store.latest)
+        !goes_on_otherwise && !exceeds && line.due().is_some_and(|due| due > self.store.latest)
     }
 
     /// Lets the first command that waits for memory go on if there is memory.
@@ -391,7 +315,7 @@ impl Engine {
         let blocked = self.sessions.at(by).owned.blocked.clone();
         self.store.took_steps(blocked.len());
         for ticket in blocked {
-            let blocked = self.admission.blocked_sends.sends.get(&ticket);
+            let blocked = self.admission.find_blocked(ticket);
             let part_of = |it: &BlockedSend| Demand::of(&it.command).stores.part_of();
             if blocked.and_then(part_of) == Some(id) {
                 self.give_up_send(ticket, Refusal::TransactionFailed, effects);
@@ -412,10 +336,7 @@ impl Engine {
     /// [`Engine::handle_timeout`] refuse each waiting command ([`Refusal::Draining`]). A new
     /// command that would wait is refused at once. There is no way back.
     pub fn refuse_waiting(&mut self) {
-        self.admission.blocked_sends.is_closed = true;
-        let lines: BTreeSet<WaitListId> =
-            self.admission.blocked_sends.sends.values().map(|it| it.at).collect();
-        lines.into_iter().for_each(|of| self.admission.may_go_on(of, &mut self.store));
+        self.admission.close(&mut self.store);
     }
 
     /// Gives up the waiting commands of a session, which no longer wants a place for them.
@@ -441,12 +362,7 @@ impl Engine {
 
     /// It is not done: as if nothing had come in time, where it might have waited for that too.
     pub(crate) fn give_up_waiting(&mut self, ticket: u64, effects: &mut Effects) {
-        let blocked = self
-            .admission
-            .blocked_sends
-            .sends
-            .get(&ticket)
-            .expect("invariant: who has a ticket waits");
+        let blocked = self.admission.blocked(ticket);
         if wait_of(&blocked.command) != Some(Nanos::ZERO) {
             return self.time_out_send(ticket, effects);
         }

@@ -83,7 +83,7 @@ impl Engine {
     /// The ready messages of a queue have changed.
     #[inline]
     pub(crate) fn touched_list(&mut self, slot: QueueSlot) {
-        if !self.admission.blocked_sends.sources.is_empty() {
+        if self.admission.depends_on_lists() {
             self.admission.source_changed(slot, &mut self.store);
         }
         if !self.transactions.observed.is_empty() {

@@ -80,7 +80,7 @@ impl Engine {
         // Bodies leave in steps, each larger than the bytes that one command brings.
         let is_stuck =
             (stuck > limit / 4 && self.bodies.memory.large_owners.is_empty()) || stuck > limit / 2;
-        let resting = self.resting_bytes() - self.admission.blocked_sends.for_memory_bytes;
+        let resting = self.resting_bytes() - self.admission.for_memory_bytes();
         resting + self.bodies.memory.spilling.stuck_bytes() >= limit / 8 * 7 || is_stuck
     }
 
@@ -100,14 +100,14 @@ impl Engine {
     /// Bytes that should have left. Bytes that would leave only for commands that wait for memory
     /// do not count: these commands would wait for themselves.
     fn stuck_bytes(&self) -> u64 {
-        let resting = self.resting_bytes() - self.admission.blocked_sends.for_memory_bytes;
+        let resting = self.resting_bytes() - self.admission.for_memory_bytes();
         self.bodies.memory.movable.saturating_sub(self.bodies.memory.movable_beside(resting))
     }
 
     /// Bytes that do not leave.
     fn resting_bytes(&self) -> u64 {
         let messages = self.store.messages.len() as u64 * MESSAGE_BYTES;
-        let waiting = self.admission.blocked_sends.memory_bytes + self.bodies.awaited.bytes;
+        let waiting = self.admission.waiting_bytes() + self.bodies.awaited.bytes;
         let beside = waiting + self.store.queues.memory_bytes();
         let places =
             self.bodies.memory.spilling.places_bytes() + self.bodies.sharing.memory_bytes();
@@ -287,7 +287,7 @@ impl Engine {
         self.store.took_steps(looked);
         let awaits = !ids.is_empty();
         if awaits {
-            self.admission.line_mut(of, &mut self.store).looks = true;
+            self.admission.line_mut(of, &mut self.store).set_looks(true);
             self.bodies.wait_for_turn(Looker::WaitList(of), ids, &mut self.store);
         }
         awaits
@@ -346,7 +346,7 @@ impl Engine {
         for line in lines.chain([WaitListId::Memory, WaitListId::Transactions]) {
             let is_known =
                 || lookers.iter().any(|it| matches!(it, Looker::WaitList(of) if *of == line));
-            let looks = self.admission.line(line, &self.store).looks;
+            let looks = self.admission.line(line, &self.store).looks();
             assert!(!looks || is_known(), "a line that waits for bodies has its turn");
         }
         for (slot, queue) in self.store.queues.iter() {

@@ -3,10 +3,10 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::slice;
 
-use model::{Command, Destination, Lsn, MessageId, Nanos};
+use model::{Destination, Lsn, MessageId, Nanos};
 use records::place_of;
 
-use crate::admission::{BlockedSend, WaitListId};
+use crate::admission::WaitListId;
 use crate::delivery::matching::Seen;
 use crate::delivery::{CreditConsumer, Interest, Turn};
 use crate::engine::Engine;
@@ -63,10 +63,7 @@ impl Engine {
             waiting += usize::from(transaction.waits);
         }
         assert_eq!(bytes, self.transactions.uncommitted_bytes, "what is open is counted");
-        let blocked = self.admission.blocked_sends.sends.values();
-        let is_commit = |blocked: &&BlockedSend| matches!(blocked.command, Command::Commit { .. });
-        let blocked =
-            blocked.filter(|blocked| !blocked.at.is_for_memory()).filter(is_commit).count();
+        let blocked = self.admission.commits_without_place();
         assert_eq!(
             waiting,
             self.transactions.awaiting.len() + blocked,
@@ -92,69 +89,21 @@ impl Engine {
         assert!(settling.is_empty(), "what is settled is in a queue that is there");
     }
 
-    /// Gives the number of timers of sends that wait for a limited time.
     fn check_blocked_sends(&self) -> usize {
-        for (ticket, blocked) in &self.admission.blocked_sends.sends {
-            let line = self.admission.line(blocked.at, &self.store);
-            assert!(line.tickets.contains(ticket), "who waits for a place is in the line");
-            let known = self.sessions.at(blocked.by).owned.blocked.contains(ticket);
-            assert!(known, "a session knows what it has waiting");
-        }
-        let lines = self.store.queues.iter().map(|(_, queue)| &queue.admission.line);
-        let mut count = 0;
-        for line in lines.chain([
-            &self.admission.blocked_sends.for_memory,
-            &self.admission.blocked_sends.for_parts,
-        ]) {
-            let waits = !line.tickets.is_empty();
-            assert_eq!(line.due.is_some(), waits, "a line goes on by its timer");
-            count += line.tickets.len();
-        }
-        assert_eq!(count, self.admission.blocked_sends.sends.len(), "who is in a line waits");
-        let sessions = self.sessions.iter().map(|(_, session)| session.owned.blocked.len());
-        assert_eq!(
-            sessions.sum::<usize>(),
-            self.admission.blocked_sends.sends.len(),
-            "each is of one session"
-        );
-        let bytes = self.admission.blocked_sends.sends.values().map(|blocked| blocked.bytes);
-        assert_eq!(
-            bytes.sum::<u64>(),
-            self.admission.blocked_sends.bytes,
-            "bytes that wait for a place"
-        );
-        let times = self
-            .admission
-            .blocked_sends
-            .sends
-            .iter()
-            .map(|(ticket, blocked)| (*ticket, blocked.until));
-        let timers =
-            times.map(|(ticket, until)| self.store.check_timer(Timer::GiveUp(ticket), until));
-        let for_memory = [WaitListId::Memory, WaitListId::Transactions].map(|of| {
-            self.store.check_timer(Timer::Admit(of), self.admission.line(of, &self.store).due)
-        });
-        let timers = timers.sum::<usize>() + for_memory.iter().sum::<usize>();
-        let sources = &self.admission.blocked_sends.sources;
-        assert_eq!(sources.due.is_some(), sources.is_changed(), "changed lists are looked at");
         self.store.queues.iter().for_each(|(slot, queue)| self.check_first_in_line(slot, queue));
-        timers + self.store.check_timer(Timer::Sources, sources.due)
+        self.admission.check_blocked_sends(&self.sessions, &self.store)
     }
 
     /// The first send that waits for a place lacks one, unless its turn is about to come.
     fn check_first_in_line(&self, slot: QueueSlot, queue: &Queue) {
         let of = WaitListId::Queue(slot);
-        let Some(ticket) = queue.admission.line.tickets.first() else { return };
-        let comes_soon = queue.admission.line.due.is_some_and(|due| due <= self.store.latest)
-            || self.admission.blocked_sends.sources.is_changed()
-            || self.admission.blocked_sends.held_back.contains(&of)
-            || queue.admission.line.looks;
+        let Some(ticket) = queue.admission.line.first() else { return };
         let lacks = || {
-            let blocked =
-                self.admission.blocked_sends.sends.get(ticket).expect("who is in a line waits");
+            let blocked = self.admission.blocked(ticket);
             let demand = self.places_for(blocked.by, slice::from_ref(&blocked.command));
-            self.directory.shortage_of_place(&demand, *ticket, &self.store, &self.log).is_some()
+            self.directory.shortage_of_place(&demand, ticket, &self.store, &self.log).is_some()
         };
+        let comes_soon = self.admission.comes_soon(of, &self.store);
         assert!(comes_soon || lacks(), "{ticket} waits for a place in {}", queue.name);
     }
 

@@ -163,7 +163,7 @@ impl Engine {
 impl Engine {
     /// Disconnects the consumers of a subscription that holds too much.
     pub(crate) fn cut_off(&mut self, slot: QueueSlot, effects: &mut Effects) {
-        if !self.admission.is_bounded {
+        if !self.admission.is_bounded() {
             return;
         }
         let Some(full) = self.store.queues.get(slot).and_then(Queue::cuts_off) else { return };

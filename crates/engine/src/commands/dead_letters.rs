@@ -63,13 +63,13 @@ impl Engine {
         });
         self.relocate(id, to, order, effects);
         self.store.totals.dead_letters.parked_total += 1;
-        self.admission.has_to_evict |= self.directory.has_too_many_dead_letters(to, &self.store);
+        self.admission.note_dead_letters(self.directory.has_too_many_dead_letters(to, &self.store));
         Some(to)
     }
 
     /// A step has made too many dead letters: the oldest go, before any consumer is served.
     pub(crate) fn evict_if_needed(&mut self, effects: &mut Effects) {
-        if core::mem::take(&mut self.admission.has_to_evict)
+        if self.admission.take_has_to_evict()
             && let Some(slot) = self.store.queues.find(self.directory.dead_letter_queue.as_str())
         {
             self.evict_dead_letters(slot, effects);

@@ -34,7 +34,7 @@ impl Engine {
         by: SessionSlot,
         command: &Command,
     ) -> Option<Shortage> {
-        if !self.admission.is_bounded {
+        if !self.admission.is_bounded() {
             return None;
         }
         let demand = self.places_for(by, slice::from_ref(command));
@@ -68,7 +68,7 @@ impl Engine {
         commands: &'c [Command],
     ) -> PlaceDemand<'c> {
         let mut demand = PlaceDemand::default();
-        if self.admission.is_bounded {
+        if self.admission.is_bounded() {
             commands.iter().for_each(|command| self.add_places(by, command, &mut demand));
         }
         demand
@@ -162,18 +162,18 @@ impl Engine {
     ) {
         let bounds = self.directory.policy_for(topic).bounds;
         let (holds_off, is_scarce) = (bounds.holds_off(), self.log.is_scarce());
-        let may_be_more = || is_scarce || !self.admission.blocked_sends.sends.is_empty();
+        let may_be_more = || is_scarce || self.admission.has_blocked_sends();
         if !(holds_off || may_be_more())
             || self.dedup.was_sent(self.dedup.topic_send_key(topic, message).as_ref(), &self.store)
         {
             return;
         }
         let (takers, steps) = self.takers_of_topic(by, topic, message);
-        demand.steps += steps + self.admission.blocked_sends.leaving.len();
+        demand.steps += steps + self.admission.leaving_queues().len();
         // Nor does it overtake sends that wait in a subscription that has just ended. Nothing is
         // stored for that.
         let is_of_topic = |slot: &&QueueSlot| self.store.queues.at(**slot).name == *topic;
-        for slot in self.admission.blocked_sends.leaving.iter().filter(is_of_topic) {
+        for slot in self.admission.leaving_queues().iter().filter(is_of_topic) {
             demand.stored.entry(Site::There(*slot)).or_default();
         }
         let amount = Amount::one(message.body.len());
@@ -183,7 +183,7 @@ impl Engine {
             }
             if holds_off {
                 self.store.add_stored(slot, amount, demand, &self.log);
-            } else if !self.store.queues.at(slot).admission.line.tickets.is_empty() {
+            } else if !self.store.queues.at(slot).admission.line.is_empty() {
                 // It takes everything; but no send overtakes those that waited before it did.
                 demand.stored.entry(Site::There(slot)).or_default();
             }
@@ -195,7 +195,7 @@ impl Engine {
     /// Lets a queue hold no more than it may, or goes on with that by time. Adds to `woken` the
     /// queues that got the messages it lost.
     pub(crate) fn shed(&mut self, slot: QueueSlot, woken: &mut Woken, effects: &mut Effects) {
-        if !self.admission.is_bounded {
+        if !self.admission.is_bounded() {
             return;
         }
         for _ in 0..SHED_PER_STEP_MAX {
@@ -211,7 +211,7 @@ impl Engine {
             }
             let parks = queue.policy.bounds.when_full == WhenFull::DeadLetter;
             if self.log.stays_for_now(queue, self.store.message(id)) {
-                self.admission.overfull.insert(slot);
+                self.admission.stays_overfull(slot);
                 return;
             }
             self.leave(id);
@@ -289,8 +289,7 @@ impl Engine {
 
     /// The bodies that the first send waiting for a place in a queue lacks.
     pub(crate) fn needed_by_line(&self, of: WaitListId) -> Needed {
-        let first = self.admission.find_line(of, &self.store).and_then(|line| line.tickets.first());
-        let first = first.and_then(|ticket| self.admission.blocked_sends.sends.get(ticket));
+        let first = self.admission.first_blocked(of, &self.store);
         first.map_or_else(Needed::default, |first| self.needed_by(&first.command))
     }
 }

@@ -178,7 +178,7 @@ impl Engine {
         self.store.totals.snapshot_bytes += snapshot_bytes_of_record(now);
         self.store.totals.snapshot_bytes -= snapshot_bytes_of_record(before);
         let policy = self.directory.policy_for(name);
-        self.admission.is_bounded |= policy.bounds.is_bounded();
+        self.admission.take_bounds(&policy.bounds);
         for slot in self.directory.queues_called(name, &mut self.store) {
             self.admission.adopt(slot, policy, &mut self.store);
         }
@@ -341,10 +341,7 @@ impl Engine {
             self.keyspace.list_ended(slot, &mut self.store);
         }
         self.store.queues.begin_leaving(slot);
-        if !self.store.queues.at(slot).admission.line.tickets.is_empty() {
-            self.admission.blocked_sends.leaving.insert(slot);
-        }
-        self.admission.made_place(slot, &mut self.store);
+        self.admission.begin_leaving(slot, &mut self.store);
         let forgets_at = self.store.queues.at(slot).forgets_at();
         self.store.timers.change(Timer::Forget(slot), None, forgets_at);
         self.remove_if_idle(slot);

@@ -202,7 +202,7 @@ impl Admission {
     /// True if a queue has no consumers, and there are no bounds to see to: there is nothing to
     /// serve.
     pub(crate) fn is_unattended(&self, slot: QueueSlot, store: &MessageStore) -> bool {
-        !self.is_bounded
+        !self.is_bounded()
             && store.queues.get(slot).is_none_or(|queue| queue.delivery.consumers.is_empty())
     }
 

@@ -194,7 +194,7 @@ impl Admission {
             queue.admission.drain = Drain::default();
         }
         if before.bounds.is_bounded() {
-            queue.admission.line.bound = before.bounds.first();
+            queue.admission.line.set_bound(before.bounds.first());
         }
         queue.spare_what_is_there();
         self.made_place(slot, store);

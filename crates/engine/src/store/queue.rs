@@ -300,7 +300,7 @@ impl Queue {
         !stays
             && pointed == 0
             && self.delivery.consumers.is_empty()
-            && self.admission.line.tickets.is_empty()
+            && self.admission.line.is_empty()
     }
 }
 

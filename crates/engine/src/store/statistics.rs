@@ -84,7 +84,7 @@ impl MessageStore {
             paused_total: queue.usage.paused_total,
             pause: queue.delivery.pause.map_or(Nanos::ZERO, |pause| pause.asked),
             body_bytes: queue.bodies.body_bytes,
-            blocked_sends: queue.admission.line.tickets.len() as u64,
+            blocked_sends: queue.admission.line.len() as u64,
             pause_left: queue
                 .delivery
                 .pause

@@ -27,7 +27,7 @@ impl Admission {
     pub(crate) fn is_quiet(&self, name: &QueueName, store: &MessageStore) -> bool {
         match store.queues.find(name.as_str()) {
             Some(slot) => store.queues.at(slot).is_quiet(),
-            None => !self.is_bounded,
+            None => !self.is_bounded(),
         }
     }
 }
@@ -42,7 +42,7 @@ impl MessageStore {
 impl Queue {
     fn is_quiet(&self) -> bool {
         let is_consumed = !self.delivery.consumers.is_empty() || self.waiting_count() > 0;
-        !self.policy.bounds.is_bounded() && !is_consumed && self.admission.line.tickets.is_empty()
+        !self.policy.bounds.is_bounded() && !is_consumed && self.admission.line.is_empty()
     }
 }
 
