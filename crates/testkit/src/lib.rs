@@ -7,6 +7,7 @@ pub mod amqp_peer;
 mod corpus;
 mod directory;
 pub mod escape;
+pub mod foreign_server;
 mod line_client;
 pub mod patience;
 mod rng;

@@ -3,9 +3,11 @@
 
 use std::time::Instant;
 
+use testkit::foreign_server::{ByteClient, ForeignServer, PATIENCE};
+
 use crate::answers::Answer;
 use crate::ours::Ours;
-use crate::real::{Beanstalkd, Client, PATIENCE};
+use crate::real;
 
 /// Fields that depend on the clock, the process or the machine; and two counters that beanstalkd
 /// also raises for some malformed lines.
@@ -33,7 +35,7 @@ const VOLATILE: [&str; 19] = [
 
 /// Both brokers, each with the same connections.
 pub(crate) struct Pair {
-    real: Beanstalkd,
+    real: ForeignServer,
     ours: Ours,
     peers: Vec<Peer>,
     /// The ids of each job, in the order in which they were put; they differ since beanstalkd
@@ -54,7 +56,7 @@ struct Ids {
 type Side = fn(&Ids) -> &str;
 
 struct Peer {
-    real: Client,
+    real: ByteClient,
     ours: u64,
     open: bool,
 }
@@ -62,7 +64,8 @@ struct Peer {
 impl Pair {
     /// `None` if the comparison is not wanted.
     pub(crate) fn start(peers: usize) -> Option<Self> {
-        let real = Beanstalkd::start()?;
+        let skip = "DUNLIN_SKIP_BEANSTALKD";
+        let real = ForeignServer::unless_skipped(skip, ForeignServer::beanstalkd)?;
         let mut ours = Ours::new();
         // beanstalkd was connected to once to see whether it listens.
         let probe = ours.connect();
@@ -127,7 +130,7 @@ impl Pair {
     /// From now on puts are refused.
     pub(crate) fn drain(&mut self) {
         self.transcript.push("both drain".into());
-        self.real.drain();
+        real::drain(&self.real);
         self.ours.drain();
     }
 
@@ -147,14 +150,15 @@ impl Pair {
     /// the microsecond of that end, until the connection that holds the lease sends something.
     fn nudge_until_answered(&mut self, peer: usize) {
         let deadline = Instant::now() + PATIENCE;
-        while !self.peers[peer].real.is_answered() {
+        while !real::is_answered(&mut self.peers[peer].real) {
             let transcript = || self.transcript.join("\n");
             assert!(Instant::now() < deadline, "{}\nbeanstalkd is silent", transcript());
             let others = (0..self.peers.len()).filter(|other| *other != peer);
             for other in others.filter(|other| self.peers[*other].open).collect::<Vec<_>>() {
                 let nudged = &mut self.peers[other].real;
                 nudged.send(b"\r\n");
-                assert_eq!(nudged.answer().map(|answer| answer.line), Ok("UNKNOWN_COMMAND".into()));
+                let said = real::answer(nudged).map(|answer| answer.line);
+                assert_eq!(said, Ok("UNKNOWN_COMMAND".into()));
             }
         }
     }
@@ -184,9 +188,7 @@ impl Pair {
         for peer in 0..self.peers.len() {
             while let Some(ours) = self.ours.answer(self.peers[peer].ours) {
                 self.transcript.push(format!("{peer} hears {}", shown(&ours)));
-                let real = self.peers[peer]
-                    .real
-                    .answer()
+                let real = real::answer(&mut self.peers[peer].real)
                     .unwrap_or_else(|error| panic!("{}\nbut {error}", self.transcript.join("\n")));
                 self.learn_ids(&real, &ours);
                 let real_normal = self.normal(&real, |ids| &ids.real);

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bench::BenchError;
 use bench::jobs::{Mode, Report, run};
+use testkit::foreign_server::ForeignServer;
 
-use crate::common::{Beanstalkd, options, quietly};
+use crate::common::{options, quietly};
 
 #[test]
 fn put_leaves_the_jobs() {
-    let server = Beanstalkd::start();
+    let server = ForeignServer::beanstalkd();
     let report = quietly(&options(server.address, Mode::Put)).unwrap();
     report.verdict().unwrap();
     assert_eq!(names(&report), ["put"]);
@@ -22,7 +23,7 @@ fn put_leaves_the_jobs() {
 
 #[test]
 fn put_delete_leaves_nothing() {
-    let server = Beanstalkd::start();
+    let server = ForeignServer::beanstalkd();
     for (clients, pipeline, body_bytes) in [(1, 1, 0), (10, 5, 100), (3, 64, 65_535)] {
         let mut options = options(server.address, Mode::PutDelete);
         (options.clients, options.pipeline, options.body_bytes) = (clients, pipeline, body_bytes);
@@ -38,7 +39,7 @@ fn put_delete_leaves_nothing() {
 
 #[test]
 fn release_counts_met_jobs() {
-    let server = Beanstalkd::start();
+    let server = ForeignServer::beanstalkd();
     let mut options = options(server.address, Mode::Release);
     let report = quietly(&options).unwrap();
     report.verdict().unwrap();
@@ -55,7 +56,7 @@ fn release_counts_met_jobs() {
 
 #[test]
 fn mode_all_runs_three_modes() {
-    let server = Beanstalkd::start();
+    let server = ForeignServer::beanstalkd();
     let report = quietly(&options(server.address, Mode::All)).unwrap();
     report.verdict().unwrap();
     let phases = ["put", "clear", "put", "reserve+delete", "put", "reserve+release", "clear"];
@@ -65,7 +66,7 @@ fn mode_all_runs_three_modes() {
 
 #[test]
 fn report_names_server_and_process() {
-    let server = Beanstalkd::start();
+    let server = ForeignServer::beanstalkd();
     let report = quietly(&options(server.address, Mode::Put)).unwrap();
     let process = report.process.clone().unwrap();
     assert_eq!((process.pid, process.name.as_str()), (server.pid(), "beanstalkd"));
@@ -75,7 +76,7 @@ fn report_names_server_and_process() {
 
 #[test]
 fn refusals_are_counted() {
-    let server = Beanstalkd::start();
+    let server = ForeignServer::beanstalkd();
     let mut options = options(server.address, Mode::All);
     options.body_bytes = 65_536;
     let report = quietly(&options).unwrap();
@@ -88,7 +89,7 @@ fn refusals_are_counted() {
 
 #[test]
 fn jobs_of_others_are_not_touched() {
-    let server = Beanstalkd::start();
+    let server = ForeignServer::beanstalkd();
     let mut options = options(server.address, Mode::PutDelete);
     put_one(server.address, "payments");
     quietly(&options).unwrap().verdict().unwrap();
@@ -101,7 +102,7 @@ fn jobs_of_others_are_not_touched() {
 
 #[test]
 fn stolen_job_is_noticed() {
-    let server = Beanstalkd::start();
+    let server = ForeignServer::beanstalkd();
     let mut options = options(server.address, Mode::Release);
     options.tube = Some("shared".to_owned());
     let mut robbed = false;
@@ -120,7 +121,7 @@ fn stolen_job_is_noticed() {
 
 #[test]
 fn cancelled_run_reports_finished_work() {
-    let server = Beanstalkd::start();
+    let server = ForeignServer::beanstalkd();
     let mut options = options(server.address, Mode::PutDelete);
     options.jobs = 1_000_000_000;
     let cancel = AtomicBool::new(false);

@@ -3,16 +3,17 @@
 use model::Nanos;
 use resp::Options;
 use testkit::escape;
+use testkit::foreign_server::{ByteClient, ForeignServer};
 
 use crate::ours::Ours;
-use crate::real::{Client, Observer, Redis};
+use crate::real::{Observer, answer, arrived};
 use crate::runs::encoded;
 
 /// Ours and the real one, with as many connections each.
 pub(crate) struct Pair {
     ours: Ours,
     ids: Vec<u64>,
-    clients: Vec<Client>,
+    clients: Vec<ByteClient>,
     observer: Observer,
     /// The latest commands, for the story of a difference.
     story: Vec<String>,
@@ -28,11 +29,11 @@ pub(crate) enum Order {
 
 impl Pair {
     /// A pair that knows nothing, with so many connections.
-    pub(crate) fn new(redis: &Redis, options: Options, connections: usize) -> Self {
+    pub(crate) fn new(redis: &ForeignServer, options: Options, connections: usize) -> Self {
         let mut ours = Ours::new(options);
         let ids = (0..connections).map(|_| ours.connect()).collect();
-        let clients: Vec<Client> = (0..connections).map(|_| redis.connect()).collect();
-        let observer = redis.observe(connections);
+        let clients: Vec<ByteClient> = (0..connections).map(|_| redis.connect()).collect();
+        let observer = Observer::new(redis, connections);
         let mut pair = Self { ours, ids, clients, observer, story: Vec::new() };
         pair.ask(0, "FLUSHALL");
         pair
@@ -45,7 +46,7 @@ impl Pair {
 
     pub(crate) fn ask_in(&mut self, connection: usize, command: &str, order: Order) -> Vec<u8> {
         self.send(connection, command);
-        let real = ordered(self.clients[connection].answer(), order);
+        let real = ordered(answer(&mut self.clients[connection]), order);
         let ours = self.ours.answer(self.ids[connection]);
         let ours = ours.map(|answer| ordered(answer, order));
         self.compare(connection, ours.as_deref(), Some(&real));
@@ -60,7 +61,7 @@ impl Pair {
         self.ours.send(self.ids[connection], &bytes);
         self.clients[connection].send(&bytes);
         for _ in commands {
-            let real = self.clients[connection].answer();
+            let real = answer(&mut self.clients[connection]);
             let ours = self.ours.answer(self.ids[connection]);
             self.compare(connection, ours.as_deref(), Some(&real));
         }
@@ -70,7 +71,7 @@ impl Pair {
     pub(crate) fn ask_waiting(&mut self, connection: usize, command: &str) -> bool {
         self.send(connection, command);
         self.settle();
-        let real = self.clients[connection].arrived();
+        let real = arrived(&mut self.clients[connection]);
         let ours = self.ours.answer(self.ids[connection]);
         self.compare(connection, ours.as_deref(), real.as_deref());
         real.is_none()
@@ -79,7 +80,7 @@ impl Pair {
     /// True if a connection that waits has been answered now, by both alike.
     pub(crate) fn is_answered(&mut self, connection: usize) -> bool {
         self.settle();
-        let real = self.clients[connection].arrived();
+        let real = arrived(&mut self.clients[connection]);
         let ours = self.ours.answer(self.ids[connection]);
         self.compare(connection, ours.as_deref(), real.as_deref());
         real.is_some()
@@ -92,7 +93,7 @@ impl Pair {
         self.settle();
         for connection in 1..self.ids.len() {
             let id = self.ids[connection];
-            let real = std::iter::from_fn(|| self.clients[connection].arrived());
+            let real = std::iter::from_fn(|| arrived(&mut self.clients[connection]));
             let mut real: Vec<_> = real.collect();
             let mut ours: Vec<_> = std::iter::from_fn(|| self.ours.answer(id)).collect();
             real.sort();
@@ -106,7 +107,7 @@ impl Pair {
         let id = self.ids[connection];
         self.ours.send(id, format!("{}\r\n", commands[0]).as_bytes());
         self.clients[connection].send(format!("{}\r\n", commands[1]).as_bytes());
-        [self.ours.answer(id).unwrap(), self.clients[connection].answer()]
+        [self.ours.answer(id).unwrap(), answer(&mut self.clients[connection])]
     }
 
     /// Sends bytes after which both close, and compares all that they say.

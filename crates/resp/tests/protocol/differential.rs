@@ -3,9 +3,10 @@
 
 use resp::{Options, Side};
 use testkit::Rng;
+use testkit::foreign_server::ForeignServer;
 
 use crate::comparison::{Order, Pair};
-use crate::real::Redis;
+use crate::real;
 use crate::runs::burst;
 
 const KEYS: [&str; 4] = ["a", "b", "c", "ä:1"];
@@ -13,8 +14,8 @@ const ELEMENTS: [&str; 6] = ["x", "y", "z", "1", "\"\"", "\"x y\\r\\n\""];
 const PLACES: [&str; 12] =
     ["0", "0", "1", "2", "-1", "-1", "-2", "5", "-5", "100", "-100", "9223372036854775807"];
 
-fn both_sides(check: impl Fn(&Redis, Options)) {
-    let Some(redis) = Redis::start() else { return };
+fn both_sides(check: impl Fn(&ForeignServer, Options)) {
+    let Some(redis) = real::start() else { return };
     for list_head in [Side::Right, Side::Left] {
         check(&redis, Options { list_head, ..Options::default() });
     }
@@ -156,7 +157,7 @@ fn waiting_clients_served_as_in_redis() {
 #[test]
 fn subscribers_hear_the_same_as_redis() {
     const CONNECTIONS: usize = 5;
-    let Some(redis) = Redis::start() else { return };
+    let Some(redis) = real::start() else { return };
     for seed in 0..20 {
         let mut random = Rng::new(4_000 + seed);
         let mut pair = Pair::new(&redis, Options::default(), CONNECTIONS);
@@ -194,7 +195,7 @@ const CHANNELS: [&str; 5] = ["a", "b", "ab", "ä:1", "*"];
 
 #[test]
 fn malformed_commands_answered_as_in_redis() {
-    let Some(redis) = Redis::start() else { return };
+    let Some(redis) = real::start() else { return };
     let cases: [&[u8]; 11] = [
         b"*x\r\n",
         b"*99999999999\r\n",
