@@ -6,8 +6,6 @@
 mod connection;
 #[path = "../../crates/resp/tests/protocol/facts.rs"]
 mod facts;
-#[path = "../../crates/resp/tests/protocol/framing.rs"]
-mod framing;
 #[path = "../../crates/resp/tests/protocol/hostile.rs"]
 mod hostile;
 #[path = "../../crates/resp/tests/protocol/ours.rs"]

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use super::dialogue::is_transient;
-use super::reply::{Parsed, parse};
+use super::reply::parse;
 use super::work::{Verb, Work};
 
 /// A connection; the index by which messages name it is the fleet's.
@@ -165,9 +165,9 @@ impl Connection {
         loop {
             let garbage = || Broken::Garbage(rest.to_vec());
             let (reply, bytes) = match parse(rest, work.body_bytes_max()) {
-                Parsed::Incomplete => return Ok(input.len() - rest.len()),
-                Parsed::Garbage => return Err(garbage()),
-                Parsed::Reply(reply, bytes) => (reply, bytes),
+                Ok(None) => return Ok(input.len() - rest.len()),
+                Ok(Some(parsed)) => parsed,
+                Err(_) => return Err(garbage()),
             };
             if self.queued == self.unanswered.len() {
                 // A reply to nothing that was sent.

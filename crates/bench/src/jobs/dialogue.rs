@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::options::Target;
-use super::reply::{Parsed, Reply, parse};
+use super::reply::{Reply, parse};
 use crate::error::BenchError;
 
 /// A connection with one outstanding command at most.
@@ -85,17 +85,15 @@ impl<'a> Dialogue<'a> {
         let deadline = Instant::now() + self.reply_timeout;
         loop {
             match parse(&self.input, STATS_BYTES_MAX) {
-                Parsed::Incomplete => self.read_before(deadline, command)?,
-                Parsed::Reply(reply, bytes) if bytes == self.input.len() => {
+                Ok(None) => self.read_before(deadline, command)?,
+                Ok(Some((reply, bytes))) if bytes == self.input.len() => {
                     let refused = refusal(reply);
                     let taken = take(reply);
                     let answer = taken.ok_or_else(|| misfit(command, refused, &self.input));
                     self.input.clear();
                     return answer;
                 }
-                Parsed::Reply(..) | Parsed::Garbage => {
-                    return Err(BenchError::garbage(asking(command), &self.input));
-                }
+                _ => return Err(BenchError::garbage(asking(command), &self.input)),
             }
         }
     }

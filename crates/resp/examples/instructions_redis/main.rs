@@ -22,6 +22,7 @@ mod harness;
 #[path = "../../../amqp/examples/instructions/memory.rs"]
 mod memory;
 
+use client::resp::command;
 use harness::Harness;
 use model::StorePolicy;
 
@@ -121,14 +122,4 @@ fn multi(harness: &mut Harness, count: u64) {
     let pops = TRANSACTION / 9;
     let left = count.div_ceil(TRANSACTION) * (TRANSACTION - 2 * pops);
     assert_eq!(harness.messages(), left, "all was done");
-}
-
-fn command(words: &[&[u8]]) -> Vec<u8> {
-    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-    for word in words {
-        bytes.extend(format!("${}\r\n", word.len()).into_bytes());
-        bytes.extend_from_slice(word);
-        bytes.extend_from_slice(b"\r\n");
-    }
-    bytes
 }

@@ -1,5 +1,6 @@
 //! The same bytes to both, and the same answers from both.
 
+use client::resp::command as encoded;
 use model::Nanos;
 use resp::Options;
 use testkit::escape;
@@ -7,7 +8,6 @@ use testkit::foreign_server::{ByteClient, ForeignServer};
 
 use crate::ours::Ours;
 use crate::real::{Observer, answer, arrived};
-use crate::runs::encoded;
 
 /// Ours and the real one, with as many connections each.
 pub(crate) struct Pair {

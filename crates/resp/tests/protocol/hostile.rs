@@ -3,13 +3,14 @@
 //!
 //! The fuzz targets in `fuzz/` share [`bytes`], [`alone`] and [`commands`].
 
+use client::resp::command;
 use model::{Command, Nanos, Refusal, Reply};
 use resp::Options;
 use testkit::Rng;
 
 use crate::connection::Connection;
+use crate::facts;
 use crate::ours::Ours;
-use crate::{facts, framing};
 
 /// Any bytes, whole and in pieces: the same is heard.
 pub(crate) fn bytes(input: &[u8]) {
@@ -79,12 +80,7 @@ pub(crate) fn commands(mut input: &[u8]) {
         let client = clients[usize::from(first >> 6) % clients.len()];
         let words: Vec<Vec<u8>> =
             (0..1 + first % 8).map_while(|place| word(place, &mut input)).collect();
-        let mut command = format!("*{}\r\n", words.len()).into_bytes();
-        for word in words {
-            command.extend(format!("${}\r\n", word.len()).bytes());
-            command.extend([&word[..], b"\r\n"].concat());
-        }
-        ours.send(client, &command);
+        ours.send(client, &command(&words));
         if *first == 0xff {
             ours.pass_time(Nanos::from_secs(1));
         }
@@ -115,7 +111,7 @@ fn sound(heard: &[u8]) {
     let defect = b"internal error";
     let found = heard.windows(defect.len()).any(|window| window == defect);
     assert!(!found, "{}", heard.escape_ascii());
-    assert_eq!(framing::whole(heard), heard.len(), "{}", heard.escape_ascii());
+    assert_eq!(client::resp::whole(heard), Ok(heard.len()), "{}", heard.escape_ascii());
 }
 
 const NAMES: [&str; 90] = [

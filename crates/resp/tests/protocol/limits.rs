@@ -1,5 +1,6 @@
 //! The cost of one command: it is bounded, and a larger one is refused in words.
 
+use client::resp::command as encoded;
 use model::{
     Command, Element, KeyCommand, Nanos, OneOrMany, PRIORITY_DEFAULT, QueueName, Reply, Values,
 };
@@ -8,7 +9,6 @@ use resp::Options;
 use crate::connection::Connection;
 use crate::facts;
 use crate::ours::Ours;
-use crate::runs::encoded;
 
 /// The answer to one line.
 fn heard(line: &str) -> String {

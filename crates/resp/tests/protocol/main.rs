@@ -5,7 +5,6 @@ mod comparison;
 mod connection;
 mod differential;
 mod facts;
-mod framing;
 mod hostile;
 mod limits;
 mod ours;

@@ -7,7 +7,7 @@ use model::{Capacity, Nanos, SessionId, StorePolicy};
 use resp::{ListenerState, Options};
 
 use crate::connection::Connection;
-use crate::{facts, framing};
+use crate::facts;
 
 /// A broker in memory with its connections.
 pub(crate) struct Ours {
@@ -105,7 +105,7 @@ impl Ours {
 
     /// The next answer that this connection has not yet taken.
     pub(crate) fn answer(&mut self, id: u64) -> Option<Vec<u8>> {
-        framing::take(self.connection(id).out_mut())
+        client::resp::take(self.connection(id).out_mut()).expect("an answer")
     }
 
     /// All bytes that this connection has not yet taken.

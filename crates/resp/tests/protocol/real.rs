@@ -2,9 +2,8 @@
 
 use std::time::Instant;
 
+use client::resp::take;
 use testkit::foreign_server::{ByteClient, ForeignServer, PATIENCE};
-
-use crate::framing;
 
 /// Bytes as Redis counts them: read ones, and written ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +27,7 @@ pub(crate) fn start() -> Option<ForeignServer> {
 /// Waits for the next answer.
 pub(crate) fn answer(client: &mut ByteClient) -> Vec<u8> {
     loop {
-        if let Some(answer) = framing::take(&mut client.received) {
+        if let Some(answer) = take(&mut client.received).expect("an answer") {
             return answer;
         }
         assert_eq!(client.receive(PATIENCE), Ok(true), "Redis answers");
@@ -38,7 +37,7 @@ pub(crate) fn answer(client: &mut ByteClient) -> Vec<u8> {
 /// The next answer if it has arrived already.
 pub(crate) fn arrived(client: &mut ByteClient) -> Option<Vec<u8>> {
     client.receive_all();
-    framing::take(&mut client.received)
+    take(&mut client.received).expect("an answer")
 }
 
 impl Observer {

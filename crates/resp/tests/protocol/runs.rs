@@ -1,6 +1,7 @@
 //! Commands that stand one behind the other and are alike are asked of the engine at once. For all
 //! rules of a list and all waiting clients, each is answered as if it had come alone.
 
+use client::resp::command as encoded;
 use engine::{EngineOptions, QueuePolicies};
 use model::{Nanos, QueueBounds, QueuePolicy, StorePolicy, WhenFull};
 use resp::Options;
@@ -11,15 +12,6 @@ use crate::ours::Ours;
 const CONNECTIONS: u64 = 4;
 
 const KEYS: [&str; 3] = ["a", "b", "v"];
-
-/// A command as libraries send it.
-pub(crate) fn encoded<W: AsRef<str>>(words: &[W]) -> Vec<u8> {
-    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-    for word in words.iter().map(W::as_ref) {
-        bytes.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes());
-    }
-    bytes
-}
 
 /// Some commands of one client, of which many are alike.
 pub(crate) fn burst(random: &mut Rng) -> Vec<Vec<String>> {
