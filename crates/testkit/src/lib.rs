@@ -11,6 +11,7 @@ pub mod foreign_server;
 mod line_client;
 pub mod patience;
 mod rng;
+pub mod scripts;
 mod seen;
 
 pub use corpus::{damage, replay, write_seeds};

@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use amqp::{Connection, Event, InputBuffer, Options};
@@ -19,6 +19,7 @@ use model::{
     Bound, Command, DeadLetter, DeadReason, Delivery, DependsOn, Destination, Draining, Durability,
     LinkId, Lsn, MessageId, Nanos, QueueFull, QueueName, Refusal, Reply, SessionId, Subscription,
 };
+use testkit::scripts;
 
 use crate::peer::{self, Words};
 use crate::words;
@@ -43,32 +44,10 @@ struct World {
 /// Runs the scripts of a folder, each with a world of its own, which gives the results of a line.
 pub(crate) fn run_all<S: FnMut(&str) -> String>(folder: &str, world: impl Fn() -> S) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(folder);
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    assert!(!files.is_empty(), "there are scripts");
-    for file in files {
-        run(&file, world());
-    }
-}
-
-fn run(file: &Path, mut step: impl FnMut(&str) -> String) {
-    let text = std::fs::read_to_string(file).unwrap();
-    let update = std::env::var_os("UPDATE").is_some();
-    let mut written = String::new();
-    for block in text.trim_end().split("\n\n") {
-        let (commands, expected) = block.split_once("----").unwrap_or((block, ""));
-        let said = commands.lines().filter(|line| !line.starts_with('#'));
-        let lines: String = said.map(&mut step).collect();
-        let (commands, lines) = (commands.trim_end(), lines.trim_end());
-        let ends = if lines.is_empty() { "" } else { "\n" };
-        write!(written, "{commands}\n----\n{lines}{ends}\n").unwrap();
-        let place = file.display();
-        assert!(update || lines == expected.trim(), "{place}\n{commands}\n----\n{lines}");
-    }
-    if update {
-        std::fs::write(file, format!("{}\n", written.trim_end())).unwrap();
-    }
+    scripts::check_all(&folder, 1, |script| {
+        let mut step = world();
+        scripts::repeat(script, |lines| lines.iter().map(|line| step(line)).collect())
+    });
 }
 
 /// A world of one connection.

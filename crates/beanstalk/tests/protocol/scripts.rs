@@ -4,7 +4,6 @@
 //! Each script also runs with its input cut into pieces of many sizes: that must change nothing.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 
 use beanstalk::ListenerState;
@@ -12,7 +11,7 @@ use model::{
     BrokerStatistics, Command, Delivery, Destination, Element, MessageId, MessageState,
     MessageStatistics, Nanos, Peek, QueueName, QueueStatistics, Refusal, Reply,
 };
-use testkit::escape;
+use testkit::{escape, scripts};
 
 use crate::connection::Connection;
 use crate::facts;
@@ -20,29 +19,16 @@ use crate::facts;
 #[test]
 fn scripts_hold() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/scripts");
-    let mut count = 0;
-    for entry in fs::read_dir(folder).unwrap() {
-        check(&entry.unwrap().path());
-        count += 1;
-    }
-    assert!(count >= 8, "only {count} scripts were found");
-}
-
-fn check(path: &Path) {
-    let script = fs::read_to_string(path).unwrap();
-    let whole = run(&script, &|_, _| false);
-    if std::env::var_os("UPDATE").is_some() {
-        fs::write(path, &whole).unwrap();
-        return;
-    }
-    assert_eq!(whole, script, "{}: UPDATE=1 writes what it does now", path.display());
-    for size in [1, 2, 3, 5, 8, 13, 100] {
-        let pieces = run(&script, &|_, offset| offset % size == 0);
-        assert_eq!(pieces, script, "{} in pieces of {size}", path.display());
-    }
-    for cut in 1..400 {
-        let pieces = run(&script, &|_, offset| offset == cut);
-        assert_eq!(pieces, script, "{} cut after {cut} bytes of each send", path.display());
+    scripts::check_all(&folder, 8, |script| run(script, &|_, _| false));
+    for (path, script) in scripts::read_all(&folder, 8) {
+        for size in [1, 2, 3, 5, 8, 13, 100] {
+            let pieces = run(&script, &|_, offset| offset % size == 0);
+            assert_eq!(pieces, script, "{} in pieces of {size}", path.display());
+        }
+        for cut in 1..400 {
+            let pieces = run(&script, &|_, offset| offset == cut);
+            assert_eq!(pieces, script, "{} cut after {cut} bytes of each send", path.display());
+        }
     }
 }
 
@@ -50,22 +36,10 @@ fn check(path: &Path) {
 /// this byte of a send are handed over.
 fn run(script: &str, cut: &dyn Fn(u8, usize) -> bool) -> String {
     let mut player = Player::new(cut);
-    let mut done = String::new();
-    for block in script.trim_end().split("\n\n") {
-        if !done.is_empty() {
-            done.push('\n');
-        }
-        let (directives, _) = block.split_once("----").unwrap_or((block, ""));
-        let directives = directives.trim_end();
-        done.push_str(directives);
-        if directives.lines().any(|line| !line.starts_with('#')) {
-            done.push_str("\n----");
-            directives.lines().for_each(|line| player.obey(line));
-        }
-        done.push_str(&player.take_results());
-        done.push('\n');
-    }
-    done
+    scripts::repeat(script, |lines| {
+        lines.iter().for_each(|line| player.obey(line));
+        player.take_results()
+    })
 }
 
 struct Player<'a> {
@@ -87,7 +61,6 @@ impl<'a> Player<'a> {
     fn obey(&mut self, line: &str) {
         let (directive, argument) = line.split_once(' ').unwrap_or((line, ""));
         match directive {
-            "#" => {}
             "send" => self.send(&escape::bytes(argument)),
             "reply" => self.reply(argument),
             "drain" => self.shared.draining.begin(),
@@ -123,7 +96,7 @@ impl<'a> Player<'a> {
             assert!(!self.asked, "a command while another waits for its reply");
             self.asked = true;
             self.show_answers();
-            write!(self.results, "\nask {}", command_text(&command)).unwrap();
+            writeln!(self.results, "ask {}", command_text(&command)).unwrap();
         }
     }
 
@@ -136,7 +109,7 @@ impl<'a> Player<'a> {
 
     fn half_close(&mut self) {
         if let Some(command) = self.connection.half_close() {
-            write!(self.results, "\nask {}", command_text(&command)).unwrap();
+            writeln!(self.results, "ask {}", command_text(&command)).unwrap();
         }
     }
 
@@ -148,17 +121,17 @@ impl<'a> Player<'a> {
     fn show_answers(&mut self) {
         let answers = self.connection.take_out();
         for line in answers.split_inclusive(|byte| *byte == b'\n') {
-            write!(self.results, "\n{}", escape::text(line)).unwrap();
+            writeln!(self.results, "{}", escape::text(line)).unwrap();
         }
     }
 
     fn take_results(&mut self) -> String {
         self.show_answers();
         if self.connection.is_open() && self.connection.session().half_sent() {
-            self.results.push_str("\n(half sent)");
+            self.results.push_str("(half sent)\n");
         }
         if self.connection.is_open() && self.connection.session().wants_close() {
-            self.results.push_str("\n(closes)");
+            self.results.push_str("(closes)\n");
         }
         core::mem::take(&mut self.results)
     }

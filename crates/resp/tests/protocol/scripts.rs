@@ -5,58 +5,32 @@
 //! Each script also runs with its input cut into pieces of many sizes: that must change nothing.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 
 use model::{Nanos, StorePolicy};
 use resp::{Options, Side};
-use testkit::escape;
+use testkit::{escape, scripts};
 
 use crate::ours::Ours;
 
 #[test]
 fn scripts_hold() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/scripts");
-    let mut count = 0;
-    for entry in fs::read_dir(folder).unwrap() {
-        check(&entry.unwrap().path());
-        count += 1;
-    }
-    assert!(count >= 6, "only {count} scripts were found");
-}
-
-fn check(path: &Path) {
-    let script = fs::read_to_string(path).unwrap();
-    let whole = run(&script, usize::MAX);
-    if std::env::var_os("UPDATE").is_some() {
-        fs::write(path, &whole).unwrap();
-        return;
-    }
-    assert_eq!(whole, script, "{}: UPDATE=1 writes what it does now", path.display());
-    for size in [1, 2, 3, 5, 8, 13, 100] {
-        assert_eq!(run(&script, size), script, "{} in pieces of {size}", path.display());
+    scripts::check_all(&folder, 6, |script| run(script, usize::MAX));
+    for (path, script) in scripts::read_all(&folder, 6) {
+        for size in [1, 2, 3, 5, 8, 13, 100] {
+            assert_eq!(run(&script, size), script, "{} in pieces of {size}", path.display());
+        }
     }
 }
 
 /// Repeats the script with its results.
 fn run(script: &str, size: usize) -> String {
     let mut player = Player { ours: Ours::new(Options::default()), size };
-    let mut done = String::new();
-    for block in script.trim_end().split("\n\n") {
-        if !done.is_empty() {
-            done.push('\n');
-        }
-        let (directives, _) = block.split_once("----").unwrap_or((block, ""));
-        let directives = directives.trim_end();
-        done.push_str(directives);
-        if directives.lines().any(|line| !line.starts_with('#')) {
-            done.push_str("\n----");
-            directives.lines().for_each(|line| player.obey(line));
-        }
-        done.push_str(&player.heard());
-        done.push('\n');
-    }
-    done
+    scripts::repeat(script, |lines| {
+        lines.iter().for_each(|line| player.obey(line));
+        player.heard()
+    })
 }
 
 /// Clients are numbered from 1; each connects when it is named first.
@@ -72,7 +46,6 @@ impl Player {
     fn obey(&mut self, line: &str) {
         let (directive, argument) = line.split_once(' ').unwrap_or((line, ""));
         match directive {
-            "#" => {}
             "wait" => {
                 self.ours.pass_time(Nanos((argument.parse::<f64>().unwrap() * 1e9) as u64));
             }
@@ -99,14 +72,15 @@ impl Player {
         for client in self.ours.open() {
             let answers = std::iter::from_fn(|| self.ours.answer(client)).collect::<Vec<_>>();
             for same in answers.chunk_by(|one, next| one == next) {
-                write!(heard, "\n{client} {}", escape::text(&same[0])).unwrap();
+                write!(heard, "{client} {}", escape::text(&same[0])).unwrap();
                 if same.len() > 1 {
                     write!(heard, " ({} times)", same.len()).unwrap();
                 }
+                heard.push('\n');
             }
             assert!(self.ours.output(client).is_empty(), "answers are whole");
             if self.ours.wants_close(client) {
-                write!(heard, "\n{client} (closes)").unwrap();
+                writeln!(heard, "{client} (closes)").unwrap();
                 self.ours.close(client);
             }
         }
