@@ -1,8 +1,10 @@
-//! A small beanstalkd client: sends bytes, reads replies, keeps them apart when pipelined.
+//! A client over a socket: sends bytes, reads replies, keeps them apart when pipelined.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
+
+use client::{Garbage, beanstalkd};
 
 /// A reply that takes longer than this is a server that hangs.
 const REPLY_MAX: Duration = Duration::from_secs(30);
@@ -10,10 +12,11 @@ const REPLY_MAX: Duration = Duration::from_secs(30);
 /// One connection to a server.
 pub(crate) struct Connection {
     stream: TcpStream,
-    replies: BufReader<TcpStream>,
+    /// Bytes that came and were not taken.
+    input: Vec<u8>,
 }
 
-/// One reply: its words and, where the reply has one, its body.
+/// One reply of beanstalkd: its words and, where the reply has one, its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
     /// The reply's line without the line end.
@@ -28,8 +31,7 @@ impl Connection {
         let stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(REPLY_MAX))?;
-        let replies = BufReader::new(stream.try_clone()?);
-        Ok(Connection { stream, replies })
+        Ok(Connection { stream, input: Vec::new() })
     }
 
     /// Sends `bytes` as they are.
@@ -37,34 +39,43 @@ impl Connection {
         self.stream.write_all(bytes)
     }
 
-    /// Sends one command line and waits for its reply.
+    /// Sends one command line to beanstalkd and waits for its reply.
     pub(crate) fn ask(&mut self, command: &str) -> io::Result<Reply> {
         self.send(format!("{command}\r\n").as_bytes())?;
         self.reply()
     }
 
-    /// Waits for the next reply.
+    /// Waits for the next reply of beanstalkd.
     pub(crate) fn reply(&mut self) -> io::Result<Reply> {
-        let mut line = String::new();
-        self.replies.read_line(&mut line).map_err(name_silence)?;
-        let Some(line) = line.strip_suffix("\r\n") else {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        };
-        let mut reply = Reply { line: line.to_owned(), body: Vec::new() };
-        if matches!(reply.word(), "RESERVED" | "FOUND" | "OK") {
-            reply.body = self.body(reply.last_number().ok_or(io::ErrorKind::InvalidData)?)?;
-        }
-        Ok(reply)
+        self.next(|bytes| {
+            let parsed = beanstalkd::Reply::parse(bytes, usize::MAX)?;
+            Ok(parsed.map(|(reply, length)| {
+                let body = reply.body.unwrap_or_default().to_vec();
+                (Reply { line: reply.line.to_owned(), body }, length)
+            }))
+        })
     }
 
-    fn body(&mut self, bytes: u64) -> io::Result<Vec<u8>> {
-        let mut body = Vec::new();
-        (&mut self.replies).take(bytes + 2).read_to_end(&mut body)?;
-        if !body.ends_with(b"\r\n") || body.len() as u64 != bytes + 2 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+    /// Waits for the reply that `parse` finds at the front, with its length.
+    pub(crate) fn next<T>(
+        &mut self,
+        parse: impl Fn(&[u8]) -> Result<Option<(T, usize)>, Garbage>,
+    ) -> io::Result<T> {
+        loop {
+            let parsed = parse(&self.input).map_err(|_| io::ErrorKind::InvalidData)?;
+            if let Some((reply, length)) = parsed {
+                self.input.drain(..length);
+                return Ok(reply);
+            }
+            let mut scratch = [0; 16 * 1024];
+            match self.stream.read(&mut scratch) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => self.input.extend_from_slice(scratch.get(..count).unwrap_or_default()),
+                // A process that was stopped and goes on has lost nothing.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(name_silence(error)),
+            }
         }
-        body.truncate(body.len() - 2);
-        Ok(body)
     }
 }
 
@@ -92,9 +103,5 @@ impl Reply {
         let text = std::str::from_utf8(&self.body).ok()?;
         let value = |line: &str| Some(line.strip_prefix(key)?.strip_prefix(": ")?.to_owned());
         text.lines().find_map(value)
-    }
-
-    fn last_number(&self) -> Option<u64> {
-        self.line.rsplit(' ').next()?.parse().ok()
     }
 }

@@ -8,6 +8,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use client::resp::{Reply, command};
 use rustix::event::{Timespec, epoll};
 
 use crate::Result;
@@ -25,7 +26,7 @@ pub(super) fn drive(
     words: &[&str],
     patience: Duration,
 ) -> Result<f64> {
-    let request = request(words);
+    let request = command(words);
     let watch = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let mut connections = Vec::new();
     for index in 0..clients {
@@ -100,29 +101,15 @@ impl Connection {
     }
 }
 
-/// The command as it is sent.
-fn request(words: &[&str]) -> Vec<u8> {
-    let word = |word: &&str| format!("${}\r\n{word}\r\n", word.len());
-    format!("*{}\r\n{}", words.len(), words.iter().map(word).collect::<String>()).into_bytes()
-}
-
 /// True if this is an answer, a number or a word, and nothing behind it; an error where it can
 /// become none.
 fn is_whole(answer: &[u8]) -> Result<bool> {
-    let Some(end) = answer.windows(2).position(|two| two == b"\r\n") else { return Ok(false) };
-    let (line, rest) = answer.split_at(end + 2);
-    let awaited = match line {
-        [b':', ..] => 0,
-        [b'$', digits @ .., b'\r', b'\n'] => {
-            // Nothing, `$-1`, has nothing behind it.
-            let bytes: i64 = std::str::from_utf8(digits)?.parse()?;
-            usize::try_from(bytes).map_or(0, |bytes| bytes + 2)
+    match Reply::parse(answer) {
+        Ok(None) => Ok(false),
+        Ok(Some((Reply::Integer(_) | Reply::Bulk(_) | Reply::Nil, length))) => {
+            if length == answer.len() { Ok(true) } else { Err("more than one answer".into()) }
         }
-        _ => return Err(format!("answered: {}", String::from_utf8_lossy(line).trim_end()).into()),
-    };
-    match rest.len() {
-        there if there > awaited => Err("more than one answer".into()),
-        there => Ok(there == awaited),
+        _ => Err(format!("answered: {}", String::from_utf8_lossy(answer).trim_end()).into()),
     }
 }
 
@@ -144,10 +131,5 @@ mod tests {
         }
         let refused = is_whole(b"-OOM no memory\r\n").unwrap_err();
         assert_eq!(refused.to_string(), "answered: -OOM no memory");
-    }
-
-    #[test]
-    fn request_is_array_of_words() {
-        assert_eq!(request(&["RPOP", "list"]), b"*2\r\n$4\r\nRPOP\r\n$4\r\nlist\r\n");
     }
 }

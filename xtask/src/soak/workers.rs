@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use client::resp;
 use testkit::Rng;
 
 use super::amqp::Amqp;
@@ -98,7 +99,7 @@ pub(super) fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
 pub(super) fn connect(protocol: &str, address: SocketAddr) -> io::Result<Box<dyn Client>> {
     Ok(match protocol {
         "beanstalkd" => Box::new(Beanstalkd::open(address)?),
-        "redis" => Box::new(Redis::open(address)?),
+        "redis" => Box::new(Redis(Connection::open(address)?)),
         "amqp" => Box::new(Amqp::open(address, "soak-amqp", true)?),
         VOLATILE => Box::new(Amqp::open(address, "soak-amqp-volatile", false)?),
         _ => Box::new(Http(Stream::open(address)?)),
@@ -142,32 +143,22 @@ impl Client for Beanstalkd {
 
 /// Elements go from one list to another, and are removed there once they are done: a worker that
 /// dies in between leaves them.
-struct Redis(Stream);
+struct Redis(Connection);
 
 impl Redis {
-    fn open(address: SocketAddr) -> io::Result<Redis> {
-        Ok(Redis(Stream::open(address)?))
-    }
-
-    fn ask(&mut self, words: &[&[u8]]) -> io::Result<(String, Vec<u8>)> {
-        let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-        for word in words {
-            bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-            bytes.extend_from_slice(word);
-            bytes.extend_from_slice(b"\r\n");
-        }
-        self.0.send(&bytes)?;
-        let line = self.0.line()?;
-        let length = line.strip_prefix('$').and_then(|length| length.parse::<usize>().ok());
-        let Some(length) = length else { return Ok((line, Vec::new())) };
-        let mut body = self.0.bytes(length + 2)?;
-        body.truncate(length);
-        Ok((line, body))
+    fn ask<T>(&mut self, words: &[&[u8]], take: impl Fn(resp::Reply<'_>) -> T) -> io::Result<T> {
+        self.0.send(&resp::command(words))?;
+        let parse = |bytes: &[u8]| {
+            let parsed = resp::Reply::parse(bytes)?;
+            Ok(parsed.map(|(reply, length)| (take(reply), length)))
+        };
+        self.0.next(parse)
     }
 
     /// Makes elements ready again that an earlier life took and did not settle.
     fn return_taken(&mut self) -> io::Result<()> {
-        while self.ask(&[b"LMOVE", HELD, READY, b"LEFT", b"RIGHT"])?.0 != "$-1" {}
+        let words: [&[u8]; 5] = [b"LMOVE", HELD, READY, b"LEFT", b"RIGHT"];
+        while self.ask(&words, |reply| reply != resp::Reply::Nil)? {}
         Ok(())
     }
 }
@@ -177,25 +168,32 @@ const HELD: &[u8] = b"soak-redis-held";
 
 impl Client for Redis {
     fn send(&mut self, body: &[u8]) -> io::Result<Result<(), String>> {
-        let (line, _) = self.ask(&[b"LPUSH", READY, body])?;
-        Ok(if line.starts_with(':') { Ok(()) } else { Err(line) })
+        self.ask(&[b"LPUSH", READY, body], |reply| match reply {
+            resp::Reply::Integer(_) => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
     }
 
     fn take(&mut self) -> io::Result<Option<Taken>> {
-        let (line, body) = self.ask(&[b"LMOVE", READY, HELD, b"RIGHT", b"LEFT"])?;
-        Ok((line != "$-1").then_some(Taken { handle: line, body }))
+        self.ask(&[b"LMOVE", READY, HELD, b"RIGHT", b"LEFT"], |reply| match reply {
+            resp::Reply::Nil => None,
+            resp::Reply::Bulk(body) => Some(Taken { handle: String::new(), body: body.to_vec() }),
+            other => Some(Taken { handle: format!("{other:?}"), body: Vec::new() }),
+        })
     }
 
     fn settle(&mut self, taken: &Taken) -> io::Result<Result<(), String>> {
-        let (line, _) = self.ask(&[b"LREM", HELD, b"1", &taken.body])?;
-        Ok(if line == ":1" { Ok(()) } else { Err(line) })
+        self.ask(&[b"LREM", HELD, b"1", &taken.body], |reply| match reply {
+            resp::Reply::Integer(1) => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
     }
 }
 
 /// Makes messages ready again that earlier lives took and did not settle, if the protocol does not
 /// do so itself.
 pub(super) fn return_taken(protocol: &str, address: SocketAddr) -> io::Result<()> {
-    if protocol == "redis" { Redis::open(address)?.return_taken() } else { Ok(()) }
+    if protocol == "redis" { Redis(Connection::open(address)?).return_taken() } else { Ok(()) }
 }
 
 struct Http(Stream);
