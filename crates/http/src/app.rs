@@ -13,9 +13,9 @@ use model::{Command, Envelopes, Reply};
 use serde::Serialize;
 
 use crate::body::{Answer, Body, Reader};
-use crate::byte_budget::{ByteBudget, ByteBudgets};
+use crate::byte_budget::ByteBudget;
+use crate::byte_share::Hangup;
 use crate::departure::Asker;
-use crate::event_budget::{EventBudget, Hangup};
 use crate::gateway::{Gateway, Work};
 use crate::latest::Latest;
 use crate::memory_gauge::{MemoryGauge, REQUEST_BYTES};
@@ -24,7 +24,6 @@ use crate::origin::{self, AllowedHost, Caller};
 use crate::problem::{Problem, Result};
 use crate::query::{Query, segments};
 use crate::route::Resource;
-use crate::slow_clients::{SILENT_MAX, SlowClients};
 
 /// The operator's options.
 #[derive(Clone, Debug)]
@@ -73,11 +72,7 @@ pub(crate) struct App<G> {
     pub(crate) gateway: G,
     pub(crate) options: Arc<Options>,
     pub(crate) open: Open,
-    /// For large answers that were not read yet.
-    pub(crate) unread: ByteBudget,
-    /// For events that were not read yet: their readers may be silent for long and hold up no other
-    /// client.
-    pub(crate) followed: EventBudget,
+    pub(crate) budget: ByteBudget,
     pub(crate) reader: Reader,
     pub(crate) latest: Latest,
 }
@@ -104,21 +99,14 @@ pub(crate) struct Asked {
 
 impl<G: Gateway> App<G> {
     pub(crate) fn new(gateway: G, options: Options) -> Self {
-        let part = options.buffered_bytes / 8;
         // As much again as all that they say and are answered, and half of the receives that may
         // wait: so many connections of one request each find a place.
         let open = Open::new(options.buffered_bytes);
-        let wait_max = options.block_timeout;
-        let budget = |bytes| ByteBudget::new(bytes, &options.held_bytes);
-        let (sent, said) = (budget(part), budget(part));
-        let silent = || SlowClients::new(SILENT_MAX);
-        let sent = ByteBudgets { small: sent, large: budget(3 * part), wait_max, silent: silent() };
-        let said = ByteBudgets { small: said.clone(), large: said, wait_max, silent: silent() };
-        let reader = Reader { sent, said, idle: options.half_sent };
-        let unread = budget(2 * part);
-        let followed = EventBudget::new(part, &options.held_bytes);
+        let Options { buffered_bytes, block_timeout, held_bytes, .. } = &options;
+        let budget = ByteBudget::new(*buffered_bytes, *block_timeout, held_bytes);
+        let reader = Reader { budget: budget.clone(), idle: options.half_sent };
         let (options, latest) = (Arc::new(options), Latest::default());
-        Self { gateway, options, open, unread, followed, reader, latest }
+        Self { gateway, options, open, budget, reader, latest }
     }
 
     /// Answers one request of a connection, of any kind.
@@ -132,7 +120,7 @@ impl<G: Gateway> App<G> {
 
     fn hold(&self, answer: Answer) -> Result<Answer> {
         let (head, body) = answer.into_parts();
-        Ok(Answer::from_parts(head, body.held(&self.unread)?))
+        Ok(Answer::from_parts(head, body.held(&self.budget.answers)?))
     }
 
     async fn try_answer(&self, request: Request<Incoming>, peer: Peer) -> Result<Answer> {

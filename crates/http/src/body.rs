@@ -12,7 +12,8 @@ use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, timeout};
 
-use crate::byte_budget::{BodyPermit, ByteBudget, ByteBudgets, Permit};
+use crate::byte_budget::{BodyKind, ByteBudget};
+use crate::byte_share::{ByteShare, Permit};
 use crate::departure::Asker;
 use crate::problem::{Problem, Result};
 
@@ -22,7 +23,7 @@ pub(crate) type Answer = Response<Body>;
 /// The body of an answer.
 pub(crate) enum Body {
     /// All of it, the action for an answer that never leaves, and the room that was taken for it.
-    Whole(Bytes, Option<Unsent>, Permit),
+    Whole(Bytes, Option<Unsent>, Option<Permit>),
     /// Nothing more.
     Sent,
     /// Piece by piece.
@@ -53,10 +54,11 @@ impl Drop for Unsent {
 
 impl Body {
     /// Takes room for the bytes until the connection has let go of them.
-    pub(crate) fn held(self, budget: &ByteBudget) -> Result<Self> {
+    pub(crate) fn held(self, share: &ByteShare) -> Result<Self> {
         match self {
             Self::Whole(bytes, unsent, permit) => {
-                Ok(Self::Whole(budget.hold_in(permit, bytes)?, unsent, Permit::default()))
+                let permit = permit.unwrap_or_else(|| share.permit());
+                Ok(Self::Whole(permit.hold_within(bytes)?, unsent, None))
             }
             body => Ok(body),
         }
@@ -65,7 +67,7 @@ impl Body {
 
 impl<T: Into<Bytes>> From<T> for Body {
     fn from(bytes: T) -> Self {
-        Self::Whole(bytes.into(), None, Permit::default())
+        Self::Whole(bytes.into(), None, None)
     }
 }
 
@@ -112,11 +114,7 @@ impl HttpBody for Body {
 /// Reads the bodies of requests within limits.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader {
-    /// For sends.
-    pub(crate) sent: ByteBudgets,
-    /// For everything else: a settlement does not wait for sends, which may wait for that
-    /// settlement.
-    pub(crate) said: ByteBudgets,
+    pub(crate) budget: ByteBudget,
     /// How long a body may pause.
     pub(crate) idle: Option<Duration>,
 }
@@ -124,8 +122,9 @@ pub(crate) struct Reader {
 /// A body that is being read, piece by piece.
 pub(crate) struct Reading<'r> {
     reader: &'r Reader,
-    /// The budgets that it takes room from.
-    budgets: &'r ByteBudgets,
+    kind: BodyKind,
+    /// The bytes that it holds.
+    permit: Permit,
     body: Incoming,
     /// The client that sends it.
     asker: &'r Asker,
@@ -145,7 +144,7 @@ pub(crate) struct Reading<'r> {
 #[derive(Debug)]
 pub(crate) struct Read {
     pub(crate) bytes: Bytes,
-    pub(crate) permit: BodyPermit,
+    pub(crate) permit: Permit,
 }
 
 impl Reader {
@@ -153,7 +152,7 @@ impl Reader {
     /// `mend` tells the client the remedy.
     pub(crate) fn begin<'r>(
         &'r self,
-        budgets: &'r ByteBudgets,
+        kind: BodyKind,
         body: Incoming,
         asker: &'r Asker,
         max: usize,
@@ -165,7 +164,8 @@ impl Reader {
         let (end, since) = (Arc::default(), Instant::now());
         Ok(Reading {
             reader: self,
-            budgets,
+            kind,
+            permit: self.budget.body(kind),
             body,
             asker,
             left: max,
@@ -181,27 +181,26 @@ impl Reader {
 impl Reading<'_> {
     /// All of it. Only bytes that have come take room from others, a claimed length does not.
     pub(crate) async fn whole(mut self) -> Result<Read> {
-        let mut permit = BodyPermit::default();
         let mut bytes = BytesMut::new();
         while let Some(piece) = self.next().await? {
             let needed = bytes.len() + piece.len();
             if needed > bytes.capacity() {
                 let larger = needed.max(2 * bytes.len());
-                self.extend(&mut permit, larger).await?;
+                self.extend(larger).await?;
                 bytes.reserve(larger - bytes.len());
             }
             bytes.extend_from_slice(&piece);
         }
-        Ok(Read { bytes: bytes.freeze(), permit })
+        Ok(Read { bytes: bytes.freeze(), permit: self.permit })
     }
 
     /// Makes it room for so many bytes in all. The time of that wait does not count as silence. The
     /// wait ends if the client leaves.
-    pub(crate) async fn extend(&mut self, permit: &mut BodyPermit, bytes: usize) -> Result<()> {
+    pub(crate) async fn extend(&mut self, bytes: usize) -> Result<()> {
         let before = Instant::now();
         tokio::select! {
             biased;
-            extended = self.budgets.extend(permit, bytes) => extended?,
+            extended = self.reader.budget.extend(&mut self.permit, self.kind, bytes) => extended?,
             () = self.asker.left() => return Err(Problem::client_left()),
         }
         let waited = before.elapsed();
@@ -216,7 +215,7 @@ impl Reading<'_> {
     /// The next piece. Fails for a silent client that holds room for which others wait.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>> {
         let has_room = self.left < self.max;
-        let silence = has_room.then(|| self.budgets.silent.begin(self.since, &self.end));
+        let silence = has_room.then(|| self.permit.share().silence(self.since, &self.end));
         let piece = tokio::select! {
             biased;
             piece = self.reader.next_piece(&mut self.body) => piece?,
@@ -273,7 +272,7 @@ mod tests {
     fn body(undone: &Arc<AtomicBool>) -> Body {
         let undone = Arc::clone(undone);
         let unsent = Unsent::new(move || undone.store(true, Ordering::Relaxed));
-        Body::Whole(Bytes::new(), Some(unsent), Permit::default())
+        Body::Whole(Bytes::new(), Some(unsent), None)
     }
 
     #[test]

@@ -9,6 +9,7 @@ use serde_json::{Map, Number, Value as Json, json};
 
 use crate::app::{App, Asked, json};
 use crate::body::Answer;
+use crate::byte_budget::BodyKind;
 use crate::gateway::Gateway;
 use crate::object::unreadable;
 use crate::operate::{page_max, unexpected};
@@ -31,9 +32,9 @@ impl<G: Gateway> App<G> {
         asked: Asked,
     ) -> Result<Answer> {
         let asker = asked.peer.asker.clone();
-        let (said, body) = (&self.reader.said, asked.into_body()?);
+        let (kind, body) = (BodyKind::Other, asked.into_body()?);
         let reading =
-            self.reader.begin(said, body, &asker, POLICY_BYTES_MAX, "send only the rules")?;
+            self.reader.begin(kind, body, &asker, POLICY_BYTES_MAX, "send only the rules")?;
         let read = reading.whole().await?;
         let object =
             unique::object(&read.bytes).map_err(|error| unreadable(&read.bytes, &error))?;

@@ -8,7 +8,7 @@ use model::{Nanos, QueueName, limits, priority_of_jms};
 
 use crate::app::{App, Asked, json, no_content};
 use crate::body::{Answer, Body, Unsent};
-use crate::byte_budget::Permit;
+use crate::byte_share::Permit;
 use crate::draft::DELAY_MAX;
 use crate::gateway::{Gateway, Leased, Settling, Step, Wanted, Work};
 use crate::guard::attachment;
@@ -39,7 +39,7 @@ impl<G: Gateway> App<G> {
         // A head may be large, and the wait long.
         asked.headers = HeaderMap::new();
         let asker = asked.peer.asker.clone();
-        let mut permit = Permit::default();
+        let mut permit = self.budget.answers.permit();
         let max_count = max.unwrap_or(1) as usize;
         if as_list && wait == Nanos::ZERO {
             // While others read slowly, the message stays in its queue until there is room for the
@@ -48,7 +48,7 @@ impl<G: Gateway> App<G> {
             let wait_max = self.options.block_timeout;
             tokio::select! {
                 biased;
-                more = self.unread.await_more(&mut permit, likely, wait_max) => more?,
+                more = permit.await_more(likely, wait_max) => more?,
                 () = asker.left() => {}
             }
         }
@@ -130,7 +130,7 @@ impl<G: Gateway> App<G> {
 fn guarded(body: Body, unsent: Unsent, permit: Permit) -> Body {
     match body {
         Body::Whole(bytes, None, _) if !bytes.is_empty() => {
-            Body::Whole(bytes, Some(unsent), permit)
+            Body::Whole(bytes, Some(unsent), Some(permit))
         }
         body => {
             unsent.sent();

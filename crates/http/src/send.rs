@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 
 use crate::app::{App, Asked, json};
 use crate::body::{Answer, Read, Reading};
-use crate::byte_budget::BodyPermit;
+use crate::byte_budget::BodyKind;
 use crate::departure::Asker;
 use crate::draft::Draft;
 use crate::gateway::{Gateway, Step, Work};
@@ -37,12 +37,12 @@ impl<G: Gateway> App<G> {
         let body = asked.into_body()?;
         if by_line {
             let max = self.options.batch_bytes_max();
-            let reading = self.reader.begin(&self.reader.sent, body, &asker, max, IN_PARTS)?;
+            let reading = self.reader.begin(BodyKind::Send, body, &asker, max, IN_PARTS)?;
             let lines = Lines::new(to, draft, first_line, is_ndjson, &asker);
             return self.send_lines(reading, lines).await;
         }
         let max = self.options.message_bytes_max;
-        let reading = self.reader.begin(&self.reader.sent, body, &asker, max, SMALLER)?;
+        let reading = self.reader.begin(BodyKind::Send, body, &asker, max, SMALLER)?;
         let Read { bytes, permit: _permit } = reading.whole().await?;
         let message = self.engine_message(&draft, &bytes)?;
         drop(bytes);
@@ -70,16 +70,15 @@ impl<G: Gateway> App<G> {
     /// and each has room before the next. The messages of a piece of one-byte lines may take
     /// thousands of times its bytes.
     async fn send_lines(&self, mut reading: Reading<'_>, mut lines: Lines) -> Result<Answer> {
-        let mut permit = BodyPermit::default();
         while let Some(piece) = reading.next().await? {
             for line in lines.cut(&piece) {
                 self.add_line(&mut lines, &line)?;
-                reading.extend(&mut permit, lines.memory_bytes()).await?;
+                reading.extend(lines.memory_bytes()).await?;
             }
             if lines.rest.len() > self.options.message_bytes_max {
                 return Err(Problem::too_large("a line", self.options.message_bytes_max, SMALLER));
             }
-            reading.extend(&mut permit, lines.memory_bytes()).await?;
+            reading.extend(lines.memory_bytes()).await?;
         }
         let last = std::mem::take(&mut lines.rest);
         self.add_line(&mut lines, &last)?;

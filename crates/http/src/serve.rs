@@ -17,8 +17,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::activity::{Activity, Overdue};
 use crate::app::{App, Options, Peer};
+use crate::byte_share::Hangup;
 use crate::departure::{Asker, Socket};
-use crate::event_budget::Hangup;
 use crate::gateway::{ConnectionPermit as _, Gateway, NewConnection};
 use crate::guard::guarded;
 use crate::half_sent::ReadTimeout;

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use crate::app::{App, Asked, Peer, text};
 use crate::body::{Answer, Body};
-use crate::event_budget::{Crowded, Follower};
+use crate::byte_share::Follower;
 use crate::gateway::{Events, Gateway};
 use crate::guard::attachment;
 use crate::memory_gauge::{MemoryGauge, REQUEST_BYTES};
@@ -27,7 +27,7 @@ impl<G: Gateway> App<G> {
         let (to, pieces) = mpsc::channel(1);
         let Peer { hangup, asker, .. } = asked.peer;
         let following =
-            forward_events(events, self.options.envelopes, self.followed.follower(hangup), to);
+            forward_events(events, self.options.envelopes, self.budget.events.follower(hangup), to);
         let counted = MemoryGauge::new(&self.options.held_bytes, REQUEST_BYTES);
         tokio::spawn(async move {
             tokio::select! {
@@ -60,7 +60,7 @@ async fn forward_events(
                     event = held_event(delivery, &envelopes, &follower) => match event {
                         Ok(event) => event,
                         // Its client comes again.
-                        Err(Crowded) => return,
+                        Err(_) => return,
                     },
                     () = to.closed() => return,
                 },
@@ -82,7 +82,7 @@ async fn held_event(
     delivery: Delivery,
     envelopes: &Envelopes,
     follower: &Follower,
-) -> std::result::Result<Bytes, Crowded> {
+) -> Result<Bytes> {
     // About, before it is there.
     let permit = follower.permit(delivery.body.len() / 3 * 4).await?;
     let text = event_text(&delivery, envelopes);

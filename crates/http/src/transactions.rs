@@ -8,6 +8,7 @@ use serde_json::{Value as Json, json};
 
 use crate::app::{App, Asked, json};
 use crate::body::Answer;
+use crate::byte_budget::BodyKind;
 use crate::draft::{Draft, refuse_headers};
 use crate::gateway::{Gateway, Settling, Step, Work};
 use crate::object::{Object, unreadable};
@@ -22,13 +23,13 @@ impl<G: Gateway> App<G> {
         refuse_headers(&asked.headers)?;
         let asker = asked.peer.asker.clone();
         let (body, max) = (asked.into_body()?, self.options.batch_bytes_max());
-        let reading = self.reader.begin(&self.reader.said, body, &asker, max, IN_PARTS)?;
+        let reading = self.reader.begin(BodyKind::Other, body, &asker, max, IN_PARTS)?;
         let mut read = reading.whole().await?;
         let json_bytes = json_bytes(&read.bytes);
         if json_bytes > self.options.json_bytes_max() {
             return Err(model::Refusal::TransactionTooLarge.into());
         }
-        self.reader.said.extend(&mut read.permit, json_bytes).await?;
+        self.budget.extend(&mut read.permit, BodyKind::Other, json_bytes).await?;
         let Object(Transaction { send, settle }) =
             serde_json::from_slice(&read.bytes).map_err(|error| unreadable(&read.bytes, &error))?;
         let (send, settle) = (send.unwrap_or_default(), settle.unwrap_or_default());
@@ -51,7 +52,7 @@ impl<G: Gateway> App<G> {
         }
         // A send may wait long, and a transaction that only settles must not wait for that.
         let sending = if sent > 0 { memory_bytes(&steps) } else { 0 };
-        let _room = self.reader.sent.take(sending)?;
+        let _room = self.budget.take(BodyKind::Send, sending)?;
         drop(read);
         if !steps.is_empty() {
             self.gateway.ask(Work::atomic(steps).by(&asker)).await?;
