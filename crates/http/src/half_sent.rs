@@ -1,78 +1,45 @@
-//! A stream that ends if its peer sends a part and does not go on. Parts are the first bytes, which
-//! tell HTTP/1.1 from HTTP/2, and each frame of HTTP/2. `activity` times heads of HTTP/1.1, and
-//! `body` times bodies.
-//!
-//! The stream also ends if its peer reads nothing of an answer: unread answers take a part of the
-//! budget that all answers share.
+//! A stream that tells the activity of its connection how far the peer is. The peer has sent a part
+//! and not the rest: of the first bytes, which tell HTTP/1.1 from HTTP/2, or of a frame of HTTP/2.
+//! Or it reads nothing of an answer: unread answers take a part of the budget that all answers
+//! share.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Sleep, sleep};
 
-use crate::activity::Activity;
+use crate::activity::{Activity, Unread};
 
-/// A read fails if something stays half sent for too long, and a write if the peer takes
-/// nothing for as long. The time counts only while a read waits for more bytes: bytes that this
-/// server leaves unread are not the peer's fault.
-pub(crate) struct ReadTimeout<S> {
+/// The stream. Something counts as half sent only from when a read waits for more bytes: bytes that
+/// this server leaves unread are not the peer's fault.
+pub(crate) struct WatchedStream<S> {
     stream: S,
     activity: Arc<Activity>,
-    /// How long something may stay half sent, or unread. `None`: for ever.
-    most: Option<Duration>,
     progress: Progress,
-    /// The deadline of the request that is half sent now.
-    deadline: Option<Pin<Box<Sleep>>>,
-    /// The deadline of the write that the peer does not take.
-    untaken: Option<Pin<Box<Sleep>>>,
+    /// A write that the peer does not take.
+    unread: Option<Unread>,
 }
 
-impl<S> ReadTimeout<S> {
-    pub(crate) const fn new(stream: S, activity: Arc<Activity>, most: Option<Duration>) -> Self {
-        let progress = Progress::Undecided { seen: 0 };
-        Self { stream, activity, most, progress, deadline: None, untaken: None }
+impl<S> WatchedStream<S> {
+    pub(crate) const fn new(stream: S, activity: Arc<Activity>) -> Self {
+        Self { stream, activity, progress: Progress::Undecided { seen: 0 }, unread: None }
     }
 
-    /// Ends when the stream has to end.
-    fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
-        let Some(most) = self.most.filter(|_| self.progress.is_half_sent()) else {
-            return Poll::Pending;
-        };
-        poll_over(&mut self.deadline, most, context)
-    }
-
-    /// Passes on the result of a write. It fails if the peer has taken nothing for too long.
-    fn taken(
-        &mut self,
-        written: Poll<io::Result<usize>>,
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<usize>> {
+    /// Passes on the result of a write.
+    fn note_write(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if written.is_ready() {
-            self.untaken = None;
+            self.unread = None;
             self.activity.note_written();
-            return written;
+        } else {
+            self.unread.get_or_insert_with(|| self.activity.unread());
         }
-        let Some(most) = self.most else { return Poll::Pending };
-        poll_over(&mut self.untaken, most, context).map(Err)
+        written
     }
 }
 
-/// Fails once the deadline is over. Sets the deadline if there is none.
-fn poll_over(
-    deadline: &mut Option<Pin<Box<Sleep>>>,
-    most: Duration,
-    context: &mut Context<'_>,
-) -> Poll<io::Error> {
-    let deadline = deadline.get_or_insert_with(|| Box::pin(sleep(most)));
-    ready!(deadline.as_mut().poll(context));
-    Poll::Ready(io::ErrorKind::TimedOut.into())
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for ReadTimeout<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -81,12 +48,15 @@ impl<S: AsyncRead + Unpin> AsyncRead for ReadTimeout<S> {
         let this = self.get_mut();
         let before = buffer.filled().len();
         let Poll::Ready(read) = Pin::new(&mut this.stream).poll_read(context, buffer) else {
-            return this.poll_late(context).map(Err);
+            if this.progress.is_half_sent() {
+                this.activity.note_half_sent();
+            }
+            return Poll::Pending;
         };
         let came = buffer.filled().get(before..).unwrap_or_default();
         if this.progress.advance(came) {
             // Another thing is half sent now.
-            this.deadline = None;
+            this.activity.note_completed();
         }
         if matches!(this.progress, Progress::Http1) && !came.is_empty() {
             this.activity.note_read();
@@ -95,14 +65,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for ReadTimeout<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for ReadTimeout<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.taken(written, context)
+        self.note_write(written)
     }
 
     fn poll_write_vectored(
@@ -111,7 +81,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ReadTimeout<S> {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.taken(written, context)
+        self.note_write(written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -281,20 +251,29 @@ mod tests {
 
     #[test]
     fn peer_that_reads_nothing_is_closed() {
+        use std::time::Duration;
+
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+        use crate::activity::{Overdue, Timeouts};
+
+        let send = Some(Duration::from_millis(1));
+        let timeouts = Timeouts { idle: None, head: None, send };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let (near, mut far) = tokio::io::duplex(4);
-            let mut prompt =
-                ReadTimeout::new(near, Arc::new(Activity::new()), Some(Duration::from_millis(1)));
-            prompt.write_all(b"took").await.unwrap();
+            let activity = Arc::new(Activity::new());
+            let mut stream = WatchedStream::new(near, Arc::clone(&activity));
+            stream.write_all(b"took").await.unwrap();
             far.read_exact(&mut [0; 4]).await.unwrap();
-            prompt.write_all(b"left").await.unwrap();
-            let error = prompt.write_all(b"more").await.unwrap_err();
-            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+            stream.write_all(b"left").await.unwrap();
+            tokio::select! {
+                overdue = activity.overdue(timeouts) => assert_eq!(overdue, Overdue::Send),
+                _ = stream.write_all(b"more") => panic!("there is no room"),
+            }
             far.read_exact(&mut [0; 4]).await.unwrap();
-            prompt.write_all(b"then").await.unwrap();
-            assert!(prompt.untaken.is_none(), "the next time begins anew");
+            stream.write_all(b"then").await.unwrap();
+            assert_eq!(activity.unread_parts(), 0, "the next time begins anew");
         });
     }
 

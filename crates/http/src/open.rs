@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::gateway::REQUESTS_MAX;
 use crate::memory_gauge::REQUEST_BYTES;
 
 /// The limit of open requests. Clones share it.
@@ -16,37 +17,24 @@ pub(crate) struct Open {
     most: usize,
 }
 
-/// The open requests of one connection.
-#[derive(Clone, Debug)]
-pub(crate) struct Asking {
-    open: Open,
-    own: Arc<AtomicUsize>,
-}
-
-/// One open request, until it is dropped.
+/// One admitted request, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Admitted(Asking);
+pub(crate) struct Admitted(Open);
 
 impl Open {
-    /// As many requests as fit into so many bytes.
+    /// As many requests as fit into so many bytes, and [`REQUESTS_MAX`] at most. More are open at
+    /// once only if each is on a connection of its own.
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self { all: Arc::default(), most: (bytes_max / REQUEST_BYTES).min(REQUESTS_MAX) }
     }
 
-    /// A new connection.
-    pub(crate) fn connection(&self) -> Asking {
-        Asking { open: self.clone(), own: Arc::default() }
-    }
-}
-
-impl Asking {
-    /// Opens one more request. `None`: the connection has as many as it may for now.
-    pub(crate) fn admit(&self) -> Option<Admitted> {
-        let free = self.open.most.saturating_sub(self.open.all.load(Ordering::Relaxed));
+    /// Admits one more request of a connection that has `own` open. `None`: it has as many as it
+    /// may for now.
+    pub(crate) fn admit(&self, own: usize) -> Option<Admitted> {
+        let free = self.most.saturating_sub(self.all.load(Ordering::Relaxed));
         let allowed = (free / FREE_SHARE).max(1);
-        (self.own.load(Ordering::Relaxed) < allowed).then(|| {
-            self.open.all.fetch_add(1, Ordering::Relaxed);
-            self.own.fetch_add(1, Ordering::Relaxed);
+        (own < allowed).then(|| {
+            self.all.fetch_add(1, Ordering::Relaxed);
             Admitted(self.clone())
         })
     }
@@ -54,13 +42,9 @@ impl Asking {
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        self.0.open.all.fetch_sub(1, Ordering::Relaxed);
-        self.0.own.fetch_sub(1, Ordering::Relaxed);
+        self.0.all.fetch_sub(1, Ordering::Relaxed);
     }
 }
-
-/// More are open at once only if each is on a connection of its own.
-const REQUESTS_MAX: usize = 10_000;
 
 /// One connection may have one part in so many of the free room.
 const FREE_SHARE: usize = 8;
@@ -73,18 +57,15 @@ mod tests {
     fn full_server_shortens_share_of_connections() {
         let open = Open::new(800 * REQUEST_BYTES);
         let all = || open.all.load(Ordering::Relaxed);
-        let asking: Vec<_> = (0..1_000).map(|_| open.connection()).collect();
-        let mut admitted: Vec<Vec<_>> = asking
-            .iter()
-            .map(|asking| std::iter::from_fn(|| asking.admit()).take(100).collect())
-            .collect();
+        let mut admitted: Vec<Vec<_>> =
+            (0..1_000).map(|_| (0..100).map_while(|own| open.admit(own)).collect()).collect();
         assert_eq!(admitted[0].len(), 89, "an eighth of what the others leave");
         assert!(admitted.is_sorted_by(|one, next| one.len() >= next.len()));
         assert!(admitted.iter().all(|admitted| !admitted.is_empty()), "each has one");
         assert!(all() < 800 + 1_000);
-        assert!(asking[0].admit().is_none());
+        assert!(open.admit(admitted[0].len()).is_none());
         admitted.clear();
         assert_eq!(all(), 0);
-        assert!(asking[0].admit().is_some());
+        assert!(open.admit(0).is_some());
     }
 }

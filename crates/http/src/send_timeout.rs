@@ -1,99 +1,36 @@
-//! The timeout of answers that a peer of HTTP/2 does not read. Its windows let it leave them unread
-//! for ever, while pings keep the connection alive.
+//! Bodies in pieces, for a peer of HTTP/2. Its windows let it leave answers unread for ever, while
+//! pings keep the connection alive.
 //!
-//! A body leaves in pieces. The connection asks for the next piece, and drops the pieces that it
-//! has: both tell how far the peer is. By HTTP/1.1 the stream tells it.
+//! The connection asks for the next piece, and drops the pieces that it has: both tell how far the
+//! peer is. By HTTP/1.1 the stream tells it.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until};
 
-use crate::activity::OpenRequest;
+use crate::activity::{Activity, OpenRequest, Unread};
 use crate::body::Body;
-use crate::open::Admitted;
-
-/// The parts of answers that one connection has not read, and since when.
-#[derive(Debug, Default)]
-pub(crate) struct SendTimeout {
-    since: Mutex<Waits>,
-    begun: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Waits {
-    count: u64,
-    /// In the order in which they came.
-    by_number: BTreeMap<u64, Instant>,
-}
-
-/// A part that waits for the peer, until it is dropped.
-struct Wait {
-    all: Arc<SendTimeout>,
-    number: u64,
-}
-
-impl SendTimeout {
-    fn waits(&self) -> MutexGuard<'_, Waits> {
-        self.since.lock().expect("invariant: no thread panics with the waits")
-    }
-
-    fn wait(self: &Arc<Self>) -> Wait {
-        let mut waits = self.waits();
-        waits.count += 1;
-        let number = waits.count;
-        waits.by_number.insert(number, Instant::now());
-        drop(waits);
-        self.begun.notify_one();
-        Wait { all: Arc::clone(self), number }
-    }
-
-    fn oldest(&self) -> Option<Instant> {
-        self.waits().by_number.first_key_value().map(|(_, since)| *since)
-    }
-
-    /// Waits until a part has waited for so long. `None`: for ever.
-    pub(crate) async fn reach(&self, most: Option<Duration>) {
-        let Some(most) = most else { return std::future::pending().await };
-        loop {
-            match self.oldest() {
-                Some(since) if since.elapsed() >= most => return,
-                Some(since) => sleep_until(since + most).await,
-                None => self.begun.notified().await,
-            }
-        }
-    }
-}
-
-impl Drop for Wait {
-    fn drop(&mut self) {
-        self.all.waits().by_number.remove(&self.number);
-    }
-}
 
 /// A body in pieces. Each piece waits for the peer.
 pub(crate) struct Pieces {
     body: Body,
-    /// `None`: the stream of its connection tells it.
-    untaken: Option<Arc<SendTimeout>>,
+    /// The connection by HTTP/2.
+    activity: Option<Arc<Activity>>,
     /// The rest of the piece that was begun.
     rest: Bytes,
     /// Dropped when the connection asks for more.
-    wait: Option<Wait>,
+    unread: Option<Unread>,
     /// Its request, which is open until the body is dropped.
-    _request: (Option<Admitted>, OpenRequest),
+    _request: OpenRequest,
 }
 
 struct Piece {
     bytes: Bytes,
-    _wait: Wait,
+    _unread: Unread,
 }
 
 impl AsRef<[u8]> for Piece {
@@ -103,14 +40,10 @@ impl AsRef<[u8]> for Piece {
 }
 
 impl Pieces {
-    pub(crate) fn new(
-        body: Body,
-        untaken: Option<Arc<SendTimeout>>,
-        request: (Option<Admitted>, OpenRequest),
-    ) -> Self {
+    pub(crate) fn new(body: Body, activity: Option<Arc<Activity>>, request: OpenRequest) -> Self {
         let has_more = !body.is_end_stream();
-        let wait = untaken.as_ref().filter(|_| has_more).map(SendTimeout::wait);
-        Self { body, untaken, rest: Bytes::new(), wait, _request: request }
+        let unread = activity.as_ref().filter(|_| has_more).map(Activity::unread);
+        Self { body, activity, rest: Bytes::new(), unread, _request: request }
     }
 }
 
@@ -123,8 +56,8 @@ impl HttpBody for Pieces {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let this = self.get_mut();
-        this.wait = None;
-        let Some(untaken) = &this.untaken else {
+        this.unread = None;
+        let Some(activity) = &this.activity else {
             return Pin::new(&mut this.body).poll_frame(context);
         };
         if this.rest.is_empty() {
@@ -135,9 +68,9 @@ impl HttpBody for Pieces {
         }
         let bytes = this.rest.split_to(this.rest.len().min(PIECE_BYTES));
         if !this.rest.is_empty() {
-            this.wait = Some(untaken.wait());
+            this.unread = Some(activity.unread());
         }
-        let piece = Piece { bytes, _wait: untaken.wait() };
+        let piece = Piece { bytes, _unread: activity.unread() };
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(piece)))))
     }
 
@@ -160,7 +93,7 @@ mod tests {
     use std::task::Waker;
 
     use super::*;
-    use crate::activity::Activity;
+    use crate::open::Open;
 
     fn next(pieces: &mut Pieces) -> Poll<Option<Bytes>> {
         let mut context = Context::from_waker(Waker::noop());
@@ -168,63 +101,39 @@ mod tests {
         frame.map(|frame| frame.map(|frame| frame.unwrap().into_data().unwrap()))
     }
 
-    fn open() -> (Option<Admitted>, OpenRequest) {
-        (None, Arc::new(Activity::new()).open())
-    }
-
-    fn waiting(untaken: &SendTimeout) -> usize {
-        untaken.waits().by_number.len()
+    fn pieces(body: Body, activity: &Arc<Activity>) -> Pieces {
+        let request = activity.open(&Open::new(1 << 20));
+        Pieces::new(body, Some(Arc::clone(activity)), request)
     }
 
     #[test]
     fn body_waits_until_pieces_are_read() {
-        let untaken = Arc::new(SendTimeout::default());
+        let activity = Arc::new(Activity::new());
         let bytes = Bytes::from(vec![b'x'; 2 * PIECE_BYTES + 1]);
-        let mut pieces = Pieces::new(bytes.clone().into(), Some(Arc::clone(&untaken)), open());
+        let mut pieces = pieces(bytes.clone().into(), &activity);
         assert_eq!(pieces.size_hint().exact(), Some(bytes.len() as u64));
-        assert_eq!(waiting(&untaken), 1, "for being asked");
+        assert_eq!(activity.unread_parts(), 1, "for being asked");
         let mut taken = Vec::new();
         while let Poll::Ready(Some(piece)) = next(&mut pieces) {
-            assert!(piece.len() <= PIECE_BYTES && waiting(&untaken) > 0);
+            assert!(piece.len() <= PIECE_BYTES && activity.unread_parts() > 0);
             taken.push(piece);
         }
         assert!(pieces.is_end_stream());
         drop(pieces);
-        assert_eq!((taken.concat().into(), waiting(&untaken)), (bytes, 3));
+        assert_eq!((taken.concat().into(), activity.unread_parts()), (bytes, 3));
         drop(taken);
-        assert_eq!(waiting(&untaken), 0);
+        assert_eq!(activity.unread_parts(), 0);
     }
 
     #[test]
     fn body_without_data_never_waits() {
-        let untaken = Arc::new(SendTimeout::default());
-        let empty = Pieces::new(Body::Sent, Some(Arc::clone(&untaken)), open());
+        let activity = Arc::new(Activity::new());
+        let empty = pieces(Body::Sent, &activity);
         let (_to, stream) = tokio::sync::mpsc::channel(1);
-        let mut stream = Pieces::new(Body::Stream(stream), Some(Arc::clone(&untaken)), open());
-        assert_eq!(waiting(&untaken), 1, "the stream for being asked");
+        let mut stream = pieces(Body::Stream(stream), &activity);
+        assert_eq!(activity.unread_parts(), 1, "the stream for being asked");
         assert!(next(&mut stream).is_pending());
-        assert_eq!(waiting(&untaken), 0);
+        assert_eq!(activity.unread_parts(), 0);
         drop(empty);
-    }
-
-    #[test]
-    fn overdue_part_is_found() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(async {
-            let untaken = Arc::new(SendTimeout::default());
-            let left = async {
-                drop(untaken.wait());
-                std::future::pending::<()>().await;
-                drop(untaken.wait());
-            };
-            tokio::select! {
-                biased;
-                () = left => {}
-                () = untaken.reach(Some(Duration::ZERO)) => panic!("it was taken"),
-                () = tokio::task::yield_now() => {}
-            }
-            let _left = untaken.wait();
-            untaken.reach(Some(Duration::from_millis(1))).await;
-        });
     }
 }

@@ -15,16 +15,15 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::activity::{Activity, Overdue};
+use crate::activity::{Activity, Overdue, Timeouts};
 use crate::app::{App, Options, Peer};
 use crate::byte_share::Hangup;
 use crate::departure::{Asker, Socket};
 use crate::gateway::{ConnectionPermit as _, Gateway, NewConnection};
 use crate::guard::guarded;
-use crate::half_sent::ReadTimeout;
-use crate::open::Asking;
+use crate::half_sent::WatchedStream;
 use crate::problem::Problem;
-use crate::send_timeout::{Pieces, SendTimeout};
+use crate::send_timeout::Pieces;
 use crate::socket::Listener;
 
 /// How far the life of a server has come. Ordered.
@@ -120,19 +119,12 @@ async fn converse<G: Gateway>(
     app: App<G>,
     mut stage: watch::Receiver<Stage>,
 ) {
-    let (half_sent, idle) = (app.options.half_sent, app.options.idle);
+    let Options { half_sent, idle, .. } = *app.options;
+    let timeouts = Timeouts { idle, head: half_sent, send: half_sent };
     let hangup = Arc::clone(&peer.hangup);
-    let untaken = Arc::new(SendTimeout::default());
     let activity = Arc::new(Activity::new());
-    let stream = ReadTimeout::new(stream, Arc::clone(&activity), half_sent);
-    let answerer = Answerer {
-        asking: app.open.connection(),
-        app,
-        peer,
-        permit,
-        untaken: Arc::clone(&untaken),
-        activity: Arc::clone(&activity),
-    };
+    let stream = WatchedStream::new(stream, Arc::clone(&activity));
+    let answerer = Answerer { app, peer, permit, activity: Arc::clone(&activity) };
     let builder = builder();
     let service = service_fn(move |request| answerer.answer(request));
     let connection = builder.serve_connection(TokioIo::new(stream), service);
@@ -140,17 +132,18 @@ async fn converse<G: Gateway>(
     let (mut is_stopping, mut is_idle) = (false, false);
     loop {
         tokio::select! {
+            // The connection first: it reads bytes that have come before a timeout ends it.
+            biased;
             // How a connection ended is its peer's business: its requests were done or were not.
             _ = connection.as_mut() => return,
             () = gone.as_mut() => return,
             () = hangup.notified() => return,
-            () = untaken.reach(half_sent) => return,
             () = reach(&mut stage, Stage::Stopping), if !is_stopping => {
                 is_stopping = true;
                 connection.as_mut().graceful_shutdown();
             }
-            overdue = activity.overdue(idle, half_sent), if !is_idle => {
-                if overdue == Overdue::HalfSent {
+            overdue = activity.overdue(timeouts), if !is_idle => {
+                if overdue != Overdue::Idle {
                     return;
                 }
                 is_idle = true;
@@ -182,8 +175,6 @@ struct Answerer<G: Gateway> {
     peer: Peer,
     /// Kept until the connection ends.
     permit: Option<G::ConnectionPermit>,
-    asking: Asking,
-    untaken: Arc<SendTimeout>,
     activity: Arc<Activity>,
 }
 
@@ -195,12 +186,11 @@ impl<G: Gateway> Answerer<G> {
         if let Some(permit) = &self.permit {
             permit.note_request();
         }
-        let open = self.activity.open();
+        let open = self.activity.open(&self.app.open);
         let by_http2 = request.version() == Version::HTTP_2;
-        let untaken = by_http2.then(|| Arc::clone(&self.untaken));
-        let admitted = self.asking.admit();
+        let activity = by_http2.then(|| Arc::clone(&self.activity));
         // Apart: hyper keeps as much as the future takes until the answer is taken.
-        let answer = admitted.is_some().then(|| {
+        let answer = open.is_admitted().then(|| {
             let (app, peer) = (self.app.clone(), self.peer.clone());
             Box::pin(async move { app.answer(request, peer).await })
         });
@@ -209,7 +199,7 @@ impl<G: Gateway> Answerer<G> {
                 Some(answer) => answer.await,
                 None => Problem::busy().answer(),
             };
-            Ok(guarded(answer).map(|body| Pieces::new(body, untaken, (admitted, open))))
+            Ok(guarded(answer).map(|body| Pieces::new(body, activity, open)))
         }
     }
 }
