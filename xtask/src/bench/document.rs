@@ -8,6 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use clap::{ArgMatches, Command};
 use serde_json::json;
 
 use super::machine;
@@ -110,13 +111,12 @@ impl Run<'_> {
     }
 }
 
-/// Measures as `words` say, and writes the document.
+/// Measures as `options` say, and writes the document.
 ///
 /// # Errors
-/// When the words are not understood, or nothing can be measured or written.
-pub(super) fn run<D: Document>(document: &D, bench: &Bench, words: &[&str]) -> Result<Tally> {
-    let choice = Choice { systems: D::SYSTEMS, numbers: D::NUMBERS };
-    let options = Options::read(choice, words)?;
+/// When they name an unknown system, or nothing can be measured or written.
+pub(super) fn run<D: Document>(document: &D, bench: &Bench, options: &ArgMatches) -> Result<Tally> {
+    let options = Options::of(choice::<D>(), options)?;
     let cases = chosen(document.cases(), &options)?;
     let binary = options.binary.clone().map_or_else(|| bench.dunlin(), Ok)?;
     let run = Run { bench, options: &options, binary, cases };
@@ -258,15 +258,13 @@ fn write<D: Document>(document: &D, run: &Run, raw: &Raw) -> Result<()> {
     Ok(())
 }
 
-/// `cargo xtask --help` of a document.
-pub(super) fn help<D: Document>(about: &str) -> String {
-    let mut text = format!("cargo xtask bench {:18}{about}\n", D::NAME);
-    text.push_str(&format!("    --systems LIST    {}, or some\n", D::SYSTEMS.join(",")));
-    for Number { name, value, quick, what } in D::NUMBERS {
-        let flag = format!("--{name} N");
-        text.push_str(&format!("    {flag:18}{what} ({value}, quick {quick})\n"));
-    }
-    text
+/// The command of a document's test.
+pub(super) fn command<D: Document>(about: &'static str) -> Command {
+    Command::new(D::NAME).about(about).args(choice::<D>().args())
+}
+
+fn choice<D: Document>() -> Choice {
+    Choice { systems: D::SYSTEMS, numbers: D::NUMBERS }
 }
 
 #[cfg(test)]
@@ -279,7 +277,7 @@ mod tests {
     }
 
     fn options(words: &[&str]) -> Options {
-        Options::read(Choice { systems: &[], numbers: &[] }, words).unwrap()
+        Choice { systems: &[], numbers: &[] }.read(words).unwrap()
     }
 
     #[test]

@@ -20,6 +20,8 @@ mod raw;
 mod sample;
 mod usage;
 
+use clap::{ArgMatches, Command};
+
 use crate::Result;
 use crate::children;
 use crate::steps::Bench;
@@ -30,60 +32,74 @@ use bigdata::BigData;
 use jobs::Jobs;
 use joram::Joram;
 use openmq::OpenMq;
+use options::{Choice, ROUNDS};
 
 /// Of all documents, one after the other.
 const ALL: [&str; 5] = ["activemq", "bigdata", "jobs", "joram", "openmq"];
 
-/// Runs the test of `document`, or of `all`. Ctrl-C ends it with all that it started.
+/// The name of this tool.
+pub(crate) const NAME: &str = "bench";
+
+/// A document, or `all`, and the options of its test.
+#[derive(Clone, Debug)]
+pub(crate) struct Chosen {
+    document: String,
+    options: ArgMatches,
+}
+
+impl Chosen {
+    /// What the words after `bench` say, which [`command`] has read.
+    pub(crate) fn of(matches: &ArgMatches) -> Chosen {
+        let (document, options) = matches.subcommand().expect("invariant: a document is required");
+        Chosen { document: document.to_owned(), options: options.clone() }
+    }
+}
+
+/// Runs the test of a document, or of all. Ctrl-C ends it with all that it started.
 ///
 /// # Errors
-/// When it is not known, or nothing of it can be measured.
-pub(crate) fn run_all(bench: &Bench, document: &str, words: &[&str]) -> Result<Tally> {
+/// When nothing of it can be measured.
+pub(crate) fn run_all(bench: &Bench, chosen: &Chosen) -> Result<Tally> {
     children::end_when_interrupted()?;
+    let Chosen { document, options } = chosen;
     if document != "all" {
-        return run_one(bench, document, words);
+        return run_one(bench, document, options);
     }
     let mut tally = Tally::default();
     for document in ALL {
         println!("==== {document}");
-        tally += run_one(bench, document, words)?;
+        tally += run_one(bench, document, options)?;
     }
     Ok(tally)
 }
 
-fn run_one(bench: &Bench, document: &str, words: &[&str]) -> Result<Tally> {
+fn run_one(bench: &Bench, document: &str, options: &ArgMatches) -> Result<Tally> {
     match document {
-        "activemq" => document::run(&ActiveMq, bench, words),
-        "bigdata" => document::run(&BigData, bench, words),
-        "jobs" => document::run(&Jobs, bench, words),
-        "joram" => document::run(&Joram, bench, words),
-        "openmq" => document::run(&OpenMq, bench, words),
-        other => {
-            let known = ALL.join(", ");
-            Err(format!("{other}? There are {known} and all; see cargo xtask --help").into())
-        }
+        "activemq" => document::run(&ActiveMq, bench, options),
+        "bigdata" => document::run(&BigData, bench, options),
+        "jobs" => document::run(&Jobs, bench, options),
+        "joram" => document::run(&Joram, bench, options),
+        "openmq" => document::run(&OpenMq, bench, options),
+        other => unreachable!("the command line refuses {other}"),
     }
 }
 
-/// The options of each document's test.
-pub(crate) fn help() -> String {
-    let documents = [
-        document::help::<ActiveMq>("the ActiveMQ document: what transactions and disk cost"),
-        document::help::<BigData>("the bigdata Journal document: transactions, and readers"),
-        document::help::<Jobs>("the beanstalkd and Redis document: jobs, pushed and taken"),
-        document::help::<Joram>("the JORAM document: travel time while a producer saturates"),
-        document::help::<OpenMq>("the Open MQ document: what design factors cost"),
-    ];
-    format!("{}{COMMON}", documents.concat())
+/// Documents, and the options of each.
+pub(crate) fn command() -> Command {
+    let all = Choice { systems: &[], numbers: &[ROUNDS] };
+    Command::new(NAME)
+        .about("Repeat the test of a source document on Dunlin and the systems that it is about")
+        .after_help(COMMON)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(document::command::<ActiveMq>("What transactions and disk cost"))
+        .subcommand(document::command::<BigData>("Transactions, and readers"))
+        .subcommand(document::command::<Jobs>("Jobs, pushed and taken, by beanstalkd and Redis"))
+        .subcommand(document::command::<Joram>("Travel time while a producer saturates"))
+        .subcommand(document::command::<OpenMq>("What design factors cost"))
+        .subcommand(Command::new("all").about("All, one after the other").args(all.args()))
 }
 
 const COMMON: &str = "\
-cargo xtask bench all               all of these, one after the other
-    of each:
-    --only LIST       cases, or what their names begin with; their lines replace those of before
-    --quick           few messages and one round: shows that everything works
-    --binary PATH     dunlin (default: the release build)
-    --out FOLDER      for the document and what is behind it (target/bench)
-    Each is meant to take some six minutes on two quiet cores, a third of that with --rounds 1.
-    Ctrl-C ends all that was started.
-";
+Each is meant to take some six minutes on two quiet cores, a third of that with --rounds 1.
+Ctrl-C ends all that was started.";

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Id, value_parser};
+
 use crate::Result;
-use crate::flags::{list, pairs};
 use crate::repository::root;
 
 /// A number that a document's test may be given.
@@ -24,6 +26,45 @@ pub(super) struct Choice {
     pub(super) numbers: &'static [Number],
 }
 
+/// The rounds, which the test of every document has.
+pub(super) const ROUNDS: Number =
+    Number { name: "rounds", value: 3, quick: 1, what: "Rounds, of which the median counts" };
+
+impl Choice {
+    /// The options of the command line.
+    pub(super) fn args(self) -> Vec<Arg> {
+        let list = |name| Arg::new(name).long(name).value_name("LIST").value_delimiter(',');
+        let path = |name| Arg::new(name).long(name).value_parser(value_parser!(PathBuf));
+        let systems = match self.systems {
+            [] => "Only these systems".to_owned(),
+            systems => format!("{}, or some", systems.join(", ")),
+        };
+        let mut args = vec![
+            list(SYSTEMS).help(systems),
+            list(ONLY).help(
+                "Cases, or the beginnings of their names; their lines replace those of before",
+            ),
+            Arg::new(QUICK)
+                .long(QUICK)
+                .action(ArgAction::SetTrue)
+                .help("Few messages and one round: shows that everything works"),
+            path(BINARY).value_name("PATH").help("dunlin [default: the release build]"),
+            path(OUT)
+                .value_name("FOLDER")
+                .help("For the document and what is behind it [default: target/bench]"),
+        ];
+        args.extend(self.numbers.iter().map(|number| {
+            let Number { name, value, quick, what } = *number;
+            Arg::new(name)
+                .long(name)
+                .value_name("N")
+                .value_parser(value_parser!(u64))
+                .help(format!("{what} [default: {value}, quick {quick}]"))
+        }));
+        args
+    }
+}
+
 /// The choices.
 #[derive(Clone, Debug)]
 pub(super) struct Options {
@@ -38,23 +79,27 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Reads `--name value` pairs, and `--quick`.
-    pub(super) fn read(choice: Choice, words: &[&str]) -> Result<Options> {
-        let quick = words.contains(&"--quick");
-        let number = |number: &Number| if quick { number.quick } else { number.value };
-        let mut options = Options {
-            systems: choice.systems.iter().map(|name| (*name).to_owned()).collect(),
-            only: Vec::new(),
-            binary: None,
-            out: root().join("target/bench"),
-            words: if quick { " --quick".to_owned() } else { String::new() },
-            numbers: choice.numbers.iter().map(|each| (each.name, number(each))).collect(),
+    /// The choices among these that the command line makes.
+    ///
+    /// # Errors
+    /// When it names an unknown system.
+    pub(super) fn of(choice: Choice, given: &ArgMatches) -> Result<Options> {
+        let list = |name| given.get_many::<String>(name).map(|names| names.cloned().collect());
+        let path = |name| given.get_one::<PathBuf>(name).cloned();
+        let quick = given.get_flag(QUICK);
+        let number = |number: &Number| {
+            // Of `all` not every document's numbers can be given.
+            let given = given.try_get_one::<u64>(number.name).ok().flatten().copied();
+            (number.name, given.unwrap_or(if quick { number.quick } else { number.value }))
         };
-        let words: Vec<&str> = words.iter().copied().filter(|word| *word != "--quick").collect();
-        for (name, value) in pairs(&words)? {
-            options.set(choice, name, value)?;
-        }
-        Ok(options)
+        Ok(Options {
+            systems: known(choice, list(SYSTEMS))?,
+            only: list(ONLY).unwrap_or_default(),
+            binary: path(BINARY),
+            out: path(OUT).unwrap_or_else(|| root().join("target/bench")),
+            words: words(given),
+            numbers: choice.numbers.iter().map(number).collect(),
+        })
     }
 
     /// One of the document's numbers.
@@ -74,37 +119,49 @@ impl Options {
         let shown = self.numbers.iter().map(|(name, value)| format!("{name} {value}"));
         shown.collect::<Vec<_>>().join(", ")
     }
-
-    fn set(&mut self, choice: Choice, name: &str, value: &str) -> Result<()> {
-        match name {
-            "--systems" => self.systems = known(choice, value)?,
-            "--only" => self.only = list(value),
-            "--binary" => self.binary = Some(value.into()),
-            "--out" => self.out = value.into(),
-            _ => self.set_number(name, value)?,
-        }
-        // Paths belong to this machine: the recorded command leaves them out.
-        if !["--binary", "--out"].contains(&name) {
-            self.words.push_str(&format!(" {name} {value}"));
-        }
-        Ok(())
-    }
-
-    fn set_number(&mut self, name: &str, value: &str) -> Result<()> {
-        let own = |own: &&mut (&'static str, u64)| name.strip_prefix("--") == Some(own.0);
-        let unknown = || format!("{name}? See cargo xtask --help");
-        self.numbers.iter_mut().find(own).ok_or_else(unknown)?.1 = value.parse()?;
-        Ok(())
-    }
 }
 
-fn known(choice: Choice, value: &str) -> Result<Vec<String>> {
-    let names = list(value);
+/// The chosen systems, or all.
+fn known(choice: Choice, names: Option<Vec<String>>) -> Result<Vec<String>> {
+    let all = || choice.systems.iter().map(|name| (*name).to_owned()).collect();
+    let names = names.unwrap_or_else(all);
     match names.iter().find(|name| !choice.systems.contains(&name.as_str())) {
         Some(unknown) => {
             Err(format!("no system {unknown}; there are {}", choice.systems.join(", ")).into())
         }
         None => Ok(names),
+    }
+}
+
+/// The options as they were given. Paths belong to this machine: they are left out.
+fn words(given: &ArgMatches) -> String {
+    let is_shown = |name: &&str| {
+        ![QUICK, BINARY, OUT].contains(name)
+            && given.value_source(name) == Some(ValueSource::CommandLine)
+    };
+    let mut names: Vec<_> = given.ids().map(Id::as_str).filter(is_shown).collect();
+    names.sort_by_key(|name| given.index_of(name));
+    let shown = names.into_iter().map(|name| {
+        let values = given.get_raw(name).unwrap_or_default();
+        let values: Vec<_> = values.map(|value| value.to_string_lossy()).collect();
+        format!(" --{name} {}", values.join(","))
+    });
+    let quick = given.get_flag(QUICK).then(|| format!(" --{QUICK}"));
+    quick.into_iter().chain(shown).collect()
+}
+
+const SYSTEMS: &str = "systems";
+const ONLY: &str = "only";
+const QUICK: &str = "quick";
+const BINARY: &str = "binary";
+const OUT: &str = "out";
+
+#[cfg(test)]
+impl Choice {
+    /// Reads words of a command line.
+    pub(super) fn read(self, words: &[&str]) -> Result<Options> {
+        let command = clap::Command::new("test").no_binary_name(true).args(self.args());
+        Options::of(self, &command.try_get_matches_from(words)?)
     }
 }
 
@@ -120,7 +177,7 @@ mod tests {
     #[test]
     fn command_is_shown_without_local_paths() {
         let words = ["--rounds", "5", "--binary", "/a/b", "--only", "queue-plain-plain"];
-        let options = Options::read(CHOICE, &words).unwrap();
+        let options = CHOICE.read(&words).unwrap();
         assert_eq!(options.words, " --rounds 5 --only queue-plain-plain");
         assert_eq!(options.only, ["queue-plain-plain"]);
         assert_eq!(options.flags(&["rounds"]), ["--rounds", "5"]);
@@ -128,8 +185,8 @@ mod tests {
 
     #[test]
     fn quick_lowers_rounds_unless_given() {
-        assert_eq!(Options::read(CHOICE, &["--quick"]).unwrap().numbers(), "rounds 1");
-        let more = Options::read(CHOICE, &["--rounds", "2", "--quick"]).unwrap();
+        assert_eq!(CHOICE.read(&["--quick"]).unwrap().numbers(), "rounds 1");
+        let more = CHOICE.read(&["--rounds", "2", "--quick"]).unwrap();
         assert_eq!(more.number("rounds"), 2);
         assert_eq!(more.words, " --quick --rounds 2");
     }
@@ -137,8 +194,8 @@ mod tests {
     #[test]
     fn unknown_options_are_refused() {
         for words in [["--speed", "9"], ["--rounds", "many"], ["--systems", "jorum"]] {
-            assert!(Options::read(CHOICE, &words).is_err());
+            assert!(CHOICE.read(&words).is_err());
         }
-        assert!(Options::read(CHOICE, &["--rounds"]).is_err());
+        assert!(CHOICE.read(&["--rounds"]).is_err());
     }
 }

@@ -25,7 +25,7 @@ use crate::steps::Bench;
 use crate::tally::Tally;
 use crate::wire::Connection;
 
-pub(crate) use options::{HELP, Options};
+pub(crate) use options::Options;
 use waits::{Answer, Look, Waits, divide};
 
 /// Which job is deleted.

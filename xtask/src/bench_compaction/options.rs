@@ -3,59 +3,30 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::Result;
-use crate::flags::pairs;
-
-pub(crate) const HELP: &str = "\
-cargo xtask bench-compaction [options]   how long clients wait while segments are compacted
-    --clients N         connections that store a job and delete another (16)
-    --kept N            jobs that stay stored (40000)
-    --bytes N           of a job (1024)
-    --segment-bytes N   of the log, as dunlin's option (16M)
-    --seconds N         of each order of deleting, in each round (30)
-    --rounds N          in turns (3)
-    --binary PATH       dunlin (default: the release build)
-";
+use crate::cli::{at_least_one, seconds};
 
 /// The choices.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Options {
+    /// Connections that store a job and delete another
+    #[arg(long, value_name = "N", default_value = "16", value_parser = at_least_one::<usize>)]
     pub(super) clients: usize,
+    /// Jobs that stay stored
+    #[arg(long, value_name = "N", default_value = "40000", value_parser = at_least_one::<usize>)]
     pub(super) kept: usize,
+    /// Bytes of a job
+    #[arg(long, value_name = "N", default_value = "1024")]
     pub(super) bytes: usize,
+    /// Bytes of a segment of the log, as dunlin's option
+    #[arg(long, value_name = "N", default_value = "16M")]
     pub(super) segment_bytes: String,
+    /// Seconds of each order of deleting, in each round
+    #[arg(long = "seconds", value_name = "N", default_value = "30", value_parser = seconds)]
     pub(super) span: Duration,
+    /// Rounds, in turns
+    #[arg(long, value_name = "N", default_value = "3")]
     pub(super) rounds: u32,
+    /// dunlin [default: the release build]
+    #[arg(long, value_name = "PATH")]
     pub(super) binary: Option<PathBuf>,
-}
-
-impl Options {
-    /// Reads `--name value` pairs.
-    ///
-    /// # Errors
-    /// When there is something else.
-    pub(crate) fn read(words: &[&str]) -> Result<Options> {
-        let mut options = Options {
-            clients: 16,
-            kept: 40_000,
-            bytes: 1024,
-            segment_bytes: "16M".to_owned(),
-            span: Duration::from_secs(30),
-            rounds: 3,
-            binary: None,
-        };
-        for (name, value) in pairs(words)? {
-            match name {
-                "--clients" => options.clients = value.parse::<usize>()?.max(1),
-                "--kept" => options.kept = value.parse::<usize>()?.max(1),
-                "--bytes" => options.bytes = value.parse()?,
-                "--segment-bytes" => value.clone_into(&mut options.segment_bytes),
-                "--seconds" => options.span = Duration::from_secs(value.parse()?),
-                "--rounds" => options.rounds = value.parse()?,
-                "--binary" => options.binary = Some(value.into()),
-                _ => return Err(format!("{name}? See cargo xtask --help").into()),
-            }
-        }
-        Ok(options)
-    }
 }

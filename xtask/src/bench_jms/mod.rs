@@ -20,7 +20,7 @@ use crate::server::{Dunlin, Java, Program, Server, java_command};
 use crate::steps::Bench;
 use crate::tally::Tally;
 
-pub(crate) use options::{HELP, Options};
+pub(crate) use options::Options;
 use row::Row;
 
 /// How messages are committed, in the matrix.
@@ -111,7 +111,7 @@ fn tasks(options: &Options) -> Vec<Task> {
         }
     }
     if asked("travel") {
-        let arguments = options.timed.clone();
+        let arguments = options.timed();
         tasks.push(Task { class: "Travel", arguments, labels: Vec::new() });
     }
     if asked("commits") {
@@ -124,12 +124,12 @@ fn matrix(options: &Options, mode: &str, cell: &str) -> Task {
     let own = ["--cells", cell, "--modes", mode].map(str::to_owned);
     let persistent = (mode == "persistent").to_string();
     let labels = vec![("cell", cell.to_owned()), ("persistent", persistent)];
-    Task { class: "Matrix", arguments: [options.matrix.as_slice(), &own].concat(), labels }
+    Task { class: "Matrix", arguments: [options.matrix(), own.to_vec()].concat(), labels }
 }
 
 fn commits(options: &Options, sessions: &str) -> Task {
     let own = ["--sessions", sessions].map(str::to_owned);
-    let arguments = [options.timed.as_slice(), &options.connections, &own].concat();
+    let arguments = [options.timed(), options.connections(), own.to_vec()].concat();
     Task { class: "Commits", arguments, labels: vec![("sessions", sessions.to_owned())] }
 }
 

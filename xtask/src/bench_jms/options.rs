@@ -3,105 +3,100 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::Result;
-use crate::flags::{list, pairs};
-
-pub(crate) const HELP: &str = "\
-cargo xtask bench-jms [options]     what a JMS client sees of dunlin, artemis and classic
-    --brokers LIST    dunlin,artemis,classic,classic-openwire (its own client), or some
-    --policies LIST   none,always,25ms: nothing kept, flushed before confirming, at least so often
-    --only LIST       matrix,travel,commits, or some
-    --sessions LIST   of commits (1,2,10,20,100,200)
-    --connections N   shared by these sessions (0: one each)
-    --messages N      of each round of the matrix (1000)
-    --bytes N         of each message (1024)
-    --rounds N        of the matrix, whose median counts (5)
-    --seconds N       of travel and commits (5)
-    --warm-up-seconds N   before each (3)
-    --limit-seconds N     for each client, which is ended then (300)
-    --binary PATH     dunlin (default: the release build)
-";
+use crate::cli::seconds;
 
 /// The parts of the benchmark and the choices within.
-#[derive(Debug)]
+#[derive(Debug, clap::Args)]
 pub(crate) struct Options {
+    /// dunlin, artemis, classic, classic-openwire (its own client), or some
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = BROKERS)]
     pub(super) brokers: Vec<String>,
+    /// Nothing kept, flushed before confirming, at least so often
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "none,always,25ms")]
     pub(super) policies: Vec<String>,
+    /// These parts only
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "matrix,travel,commits"
+    )]
     pub(super) only: Vec<String>,
+    /// Sessions of commits
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,10,20,100,200")]
     pub(super) sessions: Vec<String>,
-    /// Passed on to commits only.
-    pub(super) connections: Vec<String>,
-    /// Passed on to the matrix.
-    pub(super) matrix: Vec<String>,
-    /// Passed on to the measurements that run for a time.
-    pub(super) timed: Vec<String>,
-    /// A client that takes longer is ended.
+    /// Connections that these sessions share [default: 0, one each]
+    #[arg(long, value_name = "N")]
+    connections: Option<u64>,
+    /// Messages of each round of the matrix [default: 1000]
+    #[arg(long, value_name = "N")]
+    messages: Option<u64>,
+    /// Bytes of each message [default: 1024]
+    #[arg(long, value_name = "N")]
+    bytes: Option<u64>,
+    /// Rounds of the matrix, whose median counts [default: 5]
+    #[arg(long, value_name = "N")]
+    rounds: Option<u64>,
+    /// Seconds of travel and commits [default: 5]
+    #[arg(long, value_name = "N")]
+    seconds: Option<u64>,
+    /// Seconds before each [default: 3]
+    #[arg(long, value_name = "N")]
+    warm_up_seconds: Option<u64>,
+    /// Seconds for each client, which is ended then
+    #[arg(long = "limit-seconds", value_name = "N", default_value = "300", value_parser = seconds)]
     pub(super) limit: Duration,
+    /// dunlin [default: the release build]
+    #[arg(long, value_name = "PATH")]
     pub(super) binary: Option<PathBuf>,
 }
 
 impl Options {
-    /// Reads `--name value` pairs.
-    pub(crate) fn read(words: &[&str]) -> Result<Options> {
-        let mut options = Options::default();
-        for (name, value) in pairs(words)? {
-            options.set(name, value)?;
-        }
-        Ok(options)
+    /// Passed on to the matrix.
+    pub(super) fn matrix(&self) -> Vec<String> {
+        let own = [("--messages", self.messages), ("--rounds", self.rounds)];
+        passed(&[&own[..], &self.common()].concat())
     }
 
-    fn set(&mut self, name: &str, value: &str) -> Result<()> {
-        let passed = [name.to_owned(), value.to_owned()];
-        match name {
-            "--brokers" => self.brokers = list(value),
-            "--policies" => self.policies = list(value),
-            "--only" => self.only = list(value),
-            "--sessions" => self.sessions = list(value),
-            "--messages" | "--rounds" => self.matrix.extend(passed),
-            "--seconds" => self.timed.extend(passed),
-            "--connections" => self.connections = passed.to_vec(),
-            "--bytes" | "--warm-up-seconds" => {
-                self.matrix.extend(passed.clone());
-                self.timed.extend(passed);
-            }
-            "--limit-seconds" => self.limit = Duration::from_secs(value.parse()?),
-            "--binary" => self.binary = Some(value.into()),
-            _ => return Err(format!("{name}? See cargo xtask --help").into()),
-        }
-        Ok(())
+    /// Passed on to the measurements that run for a time.
+    pub(super) fn timed(&self) -> Vec<String> {
+        passed(&[&[("--seconds", self.seconds)][..], &self.common()].concat())
+    }
+
+    /// Passed on to commits only.
+    pub(super) fn connections(&self) -> Vec<String> {
+        passed(&[("--connections", self.connections)])
+    }
+
+    fn common(&self) -> [(&'static str, Option<u64>); 2] {
+        [("--bytes", self.bytes), ("--warm-up-seconds", self.warm_up_seconds)]
     }
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            brokers: list("dunlin,artemis,classic,classic-openwire"),
-            policies: list("none,always,25ms"),
-            only: list("matrix,travel,commits"),
-            sessions: list("1,2,10,20,100,200"),
-            connections: Vec::new(),
-            matrix: Vec::new(),
-            timed: Vec::new(),
-            limit: Duration::from_secs(300),
-            binary: None,
-        }
-    }
+/// The options that were given, as words.
+fn passed(options: &[(&str, Option<u64>)]) -> Vec<String> {
+    let given =
+        options.iter().filter_map(|(name, value)| Some([(*name).into(), (*value)?.to_string()]));
+    given.flatten().collect()
 }
+
+const BROKERS: &str = "dunlin,artemis,classic,classic-openwire";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::parsed;
 
     #[test]
     fn options_pass_on_to_clients() {
-        let options = Options::read(&["--rounds", "2", "--bytes", "64"]).unwrap();
-        assert_eq!(options.matrix, ["--rounds", "2", "--bytes", "64"]);
-        assert_eq!(options.timed, ["--bytes", "64"]);
+        let options: Options = parsed(&["--rounds", "2", "--bytes", "64"]).unwrap();
+        assert_eq!(options.matrix(), ["--rounds", "2", "--bytes", "64"]);
+        assert_eq!(options.timed(), ["--bytes", "64"]);
     }
 
     #[test]
     fn unknown_options_are_refused() {
-        assert!(Options::read(&["--speed", "9"]).is_err());
-        assert!(Options::read(&["--rounds"]).is_err());
+        assert!(parsed::<Options>(&["--speed", "9"]).is_err());
+        assert!(parsed::<Options>(&["--rounds"]).is_err());
     }
 }

@@ -18,7 +18,7 @@ use crate::run::run;
 use crate::steps::Bench;
 use crate::tally::Tally;
 
-pub(crate) use options::{HELP, Options};
+pub(crate) use options::Options;
 
 /// Commands on a list, one after the other: the first stores elements, the others take them.
 pub(super) struct Case {

@@ -4,52 +4,28 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::LIMIT;
-use crate::Result;
-use crate::flags::{list, pairs};
-
-pub(crate) const HELP: &str = "\
-cargo xtask bench-redis [options]   lists under redis-benchmark, on dunlin and redis-server
-    --servers LIST    dunlin-always,dunlin-none,redis-none,redis-everysec,redis-always, or some
-    --clients N       connections (100)
-    --rounds N        of which the median counts (3)
-    --share N         a Nth of the requests only (1)
-    --binary PATH     dunlin (default: the release build)
-";
+use crate::cli::at_least_one;
 
 /// The choices.
-#[derive(Debug)]
+#[derive(Debug, clap::Args)]
 pub(crate) struct Options {
+    /// dunlin-always, dunlin-none, redis-none, redis-everysec, redis-always, or some
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = SERVERS)]
     pub(super) servers: Vec<String>,
+    /// Connections
+    #[arg(long, value_name = "N", default_value = "100")]
     pub(super) clients: u32,
+    /// Rounds, of which the median counts
+    #[arg(long, value_name = "N", default_value = "3")]
     pub(super) rounds: u32,
+    /// Send a Nth of the requests only
+    #[arg(long, value_name = "N", default_value = "1", value_parser = at_least_one::<u64>)]
     pub(super) share: u64,
-    pub(super) limit: Duration,
+    /// dunlin [default: the release build]
+    #[arg(long, value_name = "PATH")]
     pub(super) binary: Option<PathBuf>,
+    #[arg(skip = LIMIT)]
+    pub(super) limit: Duration,
 }
 
-impl Options {
-    /// Reads `--name value` pairs.
-    pub(crate) fn read(words: &[&str]) -> Result<Options> {
-        let mut options = Options {
-            servers: ["dunlin-always", "redis-none", "redis-everysec", "redis-always"]
-                .map(str::to_owned)
-                .to_vec(),
-            clients: 100,
-            rounds: 3,
-            share: 1,
-            limit: LIMIT,
-            binary: None,
-        };
-        for (name, value) in pairs(words)? {
-            match name {
-                "--servers" => options.servers = list(value),
-                "--clients" => options.clients = value.parse()?,
-                "--rounds" => options.rounds = value.parse()?,
-                "--share" => options.share = value.parse::<u64>()?.max(1),
-                "--binary" => options.binary = Some(value.into()),
-                _ => return Err(format!("{name}? See cargo xtask --help").into()),
-            }
-        }
-        Ok(options)
-    }
-}
+const SERVERS: &str = "dunlin-always,redis-none,redis-everysec,redis-always";

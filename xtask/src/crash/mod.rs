@@ -20,16 +20,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use testkit::Rng;
 
 use self::ledger::{Ledger, Place};
 use self::load::{Client, Owned};
 use crate::Result;
+use crate::cli::clock_seed;
 use crate::run::run;
 use crate::server::{Dunlin, Program, Server};
+use crate::steps::Bench;
 use crate::tally::Tally;
+
+const KILLS: u64 = 240;
+const SYNCS: [&str; 3] = ["always", "25ms", "never"];
 
 const CLIENTS: u64 = 4;
 /// Above this many jobs the clients take more than they put.
@@ -39,37 +44,59 @@ const JOBS_WANTED: usize = 3000;
 const SEGMENT_BYTES: &str = "1048576";
 
 /// Options of a crash run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Kills in all, shared out over the sync policies.
-    pub(crate) kills: u64,
-    /// Repeats the choices of the run (threads and timing stay real).
-    pub(crate) seed: u64,
-    /// Each gets a data directory and its share of the kills.
-    pub(crate) syncs: Vec<String>,
-    /// JMS instead of beanstalkd.
+    /// JMS clients instead of beanstalkd's
+    #[arg(long)]
     pub(crate) jms: bool,
-    /// The binary of ours; none runs the original (for JMS: Artemis), to try the test itself.
+    /// Kills in all, shared out over the sync policies
+    #[arg(long, value_name = "N", default_value_t = KILLS)]
+    pub(crate) kills: u64,
+    /// Repeat a run's choices; threads and timing stay real [default: the clock]
+    #[arg(long, value_name = "N", default_value_t = clock_seed(), hide_default_value = true)]
+    pub(crate) seed: u64,
+    /// always, never or a duration; each gets a data directory and its share of the kills
+    #[arg(long = "sync", value_name = "POLICY", default_values = SYNCS)]
+    pub(crate) syncs: Vec<String>,
+    /// The server [default: the release build]
+    #[arg(long, value_name = "PATH")]
     pub(crate) binary: Option<PathBuf>,
-    /// More options for the server.
+    /// One more option of the server; may be repeated
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     pub(crate) extra: Vec<String>,
+    /// Run beanstalkd instead (for JMS: Artemis), to try the test itself
+    #[arg(long, conflicts_with = "binary")]
+    stand_in: bool,
     /// The folder of the data directories.
-    pub(crate) scratch: PathBuf,
+    #[arg(skip)]
+    scratch: PathBuf,
 }
 
 impl Options {
     /// The defaults: a seed from the clock, all three policies.
-    pub(crate) fn new(scratch: PathBuf) -> Options {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    pub(crate) fn new() -> Options {
         Options {
-            kills: 240,
-            seed: now.as_secs(),
-            syncs: ["always", "25ms", "never"].map(str::to_owned).to_vec(),
             jms: false,
+            kills: KILLS,
+            seed: clock_seed(),
+            syncs: SYNCS.map(str::to_owned).to_vec(),
             binary: None,
             extra: Vec::new(),
-            scratch,
+            stand_in: false,
+            scratch: PathBuf::new(),
         }
+    }
+
+    /// The same for this bench: the release build is built, unless another server is to run.
+    ///
+    /// # Errors
+    /// When it cannot be built.
+    pub(crate) fn on(mut self, bench: &Bench) -> Result<Options> {
+        self.scratch.clone_from(&bench.scratch);
+        if self.binary.is_none() && !self.stand_in {
+            self.binary = Some(bench.dunlin()?);
+        }
+        Ok(self)
     }
 
     /// The policies, each with its share of the kills.

@@ -28,7 +28,7 @@ use testkit::Rng;
 use self::gauges::{Gauges, Sample, measure};
 use self::ledger::Ledger;
 use self::options::MINUTE;
-pub(crate) use self::options::{HELP, Options};
+pub(crate) use self::options::Options;
 use self::workers::{VOLATILE, connect, empty, lock, return_taken, work};
 use crate::Result;
 use crate::crash::verify;
@@ -111,7 +111,7 @@ impl Soak {
             shared,
             random: Rng::new(options.seed),
             begun: Instant::now(),
-            span: options.span,
+            span: options.span(),
             minutes: 0,
             json: options.json,
             gauges: Gauges::default(),

@@ -4,7 +4,7 @@
 use super::document::{Case, Document, Run};
 use super::jms::{self, Client, System, Wanted};
 use super::machine;
-use super::options::Number;
+use super::options::{Number, ROUNDS};
 use super::page::{Column, one};
 use super::sample::Sample;
 use crate::Result;
@@ -26,9 +26,9 @@ impl Document for ActiveMq {
     const SYSTEMS: &'static [&'static str] =
         &["dunlin", "classic-vm", "classic", "classic-amqp", "artemis"];
     const NUMBERS: &'static [Number] = &[
-        Number { name: "rounds", value: 3, quick: 1, what: "of which the median counts" },
-        Number { name: "messages", value: 1_000, quick: 100, what: "in a round" },
-        Number { name: "bytes", value: 1_024, quick: 1_024, what: "of a message" },
+        ROUNDS,
+        Number { name: "messages", value: 1_000, quick: 100, what: "Messages in a round" },
+        Number { name: "bytes", value: 1_024, quick: 1_024, what: "Bytes of a message" },
     ];
     const FIGURE: &'static str = "ms";
     const LESS_IS_BETTER: bool = true;

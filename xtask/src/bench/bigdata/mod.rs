@@ -16,7 +16,7 @@ use super::asked::{Answer, Asked};
 use super::document::{Case, Document, Run};
 use super::jms;
 use super::machine;
-use super::options::Number;
+use super::options::{Number, ROUNDS};
 use super::page::{Column, middles, one};
 use super::plot::{self, Line, Panel};
 use super::raw::Raw;
@@ -64,8 +64,13 @@ impl Document for BigData {
     const INTRODUCTION: &'static str = include_str!("introduction.md");
     const SYSTEMS: &'static [&'static str] = &["dunlin", "bigdata", "postgresql", "redis"];
     const NUMBERS: &'static [Number] = &[
-        Number { name: "rounds", value: 3, quick: 1, what: "of which the median counts" },
-        Number { name: "seconds", value: 1, quick: 1, what: "for each line; the document: 30" },
+        ROUNDS,
+        Number {
+            name: "seconds",
+            value: 1,
+            quick: 1,
+            what: "Seconds for each line; the document: 30",
+        },
     ];
     const FIGURE: &'static str = "a second";
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::asked::Answer;
 use super::document::{Case, Document, Run};
 use super::machine;
-use super::options::Number;
+use super::options::{Number, ROUNDS};
 use super::page::{Column, one};
 use super::sample::Sample;
 use super::usage::{Usage, memory_bytes, stored_bytes};
@@ -81,9 +81,19 @@ impl Document for Jobs {
         "rabbitmq",
     ];
     const NUMBERS: &'static [Number] = &[
-        Number { name: "rounds", value: 3, quick: 1, what: "of which the median counts" },
-        Number { name: "requests", value: 100, quick: 100, what: "in all; document: 1000" },
-        Number { name: "each", value: 300, quick: 50, what: "jobs of a request; document: 1000" },
+        ROUNDS,
+        Number {
+            name: "requests",
+            value: 100,
+            quick: 100,
+            what: "Requests in all; the document: 1000",
+        },
+        Number {
+            name: "each",
+            value: 300,
+            quick: 50,
+            what: "Jobs of a request; the document: 1000",
+        },
     ];
     const FIGURE: &'static str = "jobs/s";
 

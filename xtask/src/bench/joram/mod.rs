@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 use super::document::{Case, Document, Run};
 use super::jms::{self, Client, System, Wanted};
 use super::machine;
-use super::options::Number;
+use super::options::{Number, ROUNDS};
 use super::page::{Column, one};
 use super::plot::{self, Panel};
 use super::raw::Raw;
@@ -44,10 +44,25 @@ impl Document for Joram {
     const SYSTEMS: &'static [&'static str] =
         &["dunlin", "dunlin-target-age", "joram", "classic", "artemis"];
     const NUMBERS: &'static [Number] = &[
-        Number { name: "rounds", value: 3, quick: 1, what: "of which the median counts" },
-        Number { name: "messages", value: 10_000, quick: 1_000, what: "of a producer, at most" },
-        Number { name: "backlog", value: 2_000, quick: 200, what: "for the consumer alone" },
-        Number { name: "millis", value: 1_000, quick: 200, what: "of a producer, at most" },
+        ROUNDS,
+        Number {
+            name: "messages",
+            value: 10_000,
+            quick: 1_000,
+            what: "Messages of a producer, at most",
+        },
+        Number {
+            name: "backlog",
+            value: 2_000,
+            quick: 200,
+            what: "Messages for the consumer alone",
+        },
+        Number {
+            name: "millis",
+            value: 1_000,
+            quick: 200,
+            what: "Milliseconds of a producer, at most",
+        },
     ];
     const FIGURE: &'static str = "received/s";
 

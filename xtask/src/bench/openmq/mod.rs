@@ -4,7 +4,7 @@
 use super::document::{Case, Document, Run};
 use super::jms::{self, Client, System, Wanted};
 use super::machine;
-use super::options::Number;
+use super::options::{Number, ROUNDS};
 use super::page::{Column, Line};
 use super::sample::Sample;
 use crate::Result;
@@ -42,8 +42,13 @@ impl Document for OpenMq {
     const INTRODUCTION: &'static str = include_str!("introduction.md");
     const SYSTEMS: &'static [&'static str] = &["dunlin", "openmq", "openmq-default", "artemis"];
     const NUMBERS: &'static [Number] = &[
-        Number { name: "rounds", value: 3, quick: 1, what: "of which the median counts" },
-        Number { name: "millis", value: 400, quick: 50, what: "in which the producer sends" },
+        ROUNDS,
+        Number {
+            name: "millis",
+            value: 400,
+            quick: 50,
+            what: "Milliseconds in which the producer sends",
+        },
     ];
     const FIGURE: &'static str = "messages/s";
 
