@@ -59,14 +59,14 @@ impl Engine {
             State::Leased { holder, until } => {
                 let session = self.sessions.at_mut(holder);
                 let first = session.first_lease();
-                let was_there = session.holdings.leases.remove(&(until, id));
+                let was_there = session.end_lease(id, until);
                 self.sessions.first_lease_changed(holder, first, &mut self.store);
                 was_there
             }
             State::Held { holder, .. } => {
                 let session = self.sessions.at_mut(holder);
                 let first = session.first_lease();
-                let was_there = session.holdings.held.remove(&id);
+                let was_there = session.end_hold(id);
                 self.sessions.first_lease_changed(holder, first, &mut self.store);
                 was_there
             }
@@ -124,15 +124,11 @@ impl Engine {
             State::Leased { holder, until } => {
                 let session = self.sessions.at_mut(holder);
                 let first = session.first_lease();
-                let is_new = session.holdings.leases.insert((until, id));
+                let is_new = session.lease(id, until);
                 self.sessions.first_lease_changed(holder, first, &mut self.store);
                 is_new
             }
-            State::Held { holder, .. } => {
-                let session = self.sessions.at_mut(holder);
-                assert!(session.closing.is_none(), "who is gone takes nothing");
-                session.holdings.held.insert(id)
-            }
+            State::Held { holder, .. } => self.sessions.at_mut(holder).hold(id),
         };
         assert!(is_new, "message {id} was in the index of its state already");
         if let Some(at) = expires

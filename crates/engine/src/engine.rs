@@ -108,7 +108,7 @@ impl Engine {
     /// Sets the name by which operators know a session, if it is open.
     pub fn name_session(&mut self, session: SessionId, name: Arc<str>) {
         if let Some(slot) = self.sessions.slot(session) {
-            self.sessions.at_mut(slot).identity.name = Some(name);
+            self.sessions.at_mut(slot).rename(name);
         }
     }
 
@@ -156,7 +156,7 @@ impl Engine {
     /// effect on one that is not open.
     pub fn note_begun(&mut self, session: SessionId, begun: BTreeSet<MessageId>) {
         let Some(slot) = self.sessions.slot(session) else { return };
-        self.sessions.at_mut(slot).holdings.begun = Some(begun);
+        self.sessions.at_mut(slot).note_begun(begun);
     }
 
     fn end_session(
@@ -174,7 +174,7 @@ impl Engine {
         self.bodies.drop_awaiting(session, &mut self.store);
         self.drop_transactions(slot);
         self.transactions.stop_observing(slot, &mut self.sessions, &mut self.store);
-        self.sessions.at_mut(slot).holdings.popped.clear();
+        self.sessions.at_mut(slot).take_popped();
         let idle = self.close_links(slot);
         self.end_temporaries(slot, effects);
         self.stop_keeping(slot, effects);
@@ -240,7 +240,7 @@ impl Engine {
         floor: DependsOn,
         effects: &mut Effects,
     ) {
-        let session = self.sessions.at(slot).identity.id;
+        let session = self.sessions.at(slot).id();
         let first = effects.outputs.len();
         if matches!(command, Command::Batch { .. }) {
             self.notice_observed(slot, effects);
@@ -476,7 +476,7 @@ impl Engine {
             Timer::Admit(line) => return self.admit_next(line, effects),
             Timer::GiveUp(ticket) => return self.give_up_waiting(ticket, effects),
             Timer::Pause(queue) => self.store.end_pause(queue),
-            Timer::Lease(holder) if self.sessions.at(holder).closing.is_some() => {
+            Timer::Lease(holder) if self.sessions.at(holder).closing().is_some() => {
                 let Some(queue) = self.go_on_closing(holder, effects) else { return };
                 queue
             }

@@ -152,7 +152,7 @@ fn check_sees_what_is_wrong() {
         }),
         ("is leased by who holds it", |engine| {
             let session = engine.sessions.at_mut(SessionSlot(0));
-            session.holdings.leases.insert((Nanos::MAX, MessageId(3)));
+            session.lease(MessageId(3), Nanos::MAX);
         }),
         ("lies in a frame that exists", |engine| engine.message(3).location = Lsn(99)),
         ("is in the log as it should", |engine| engine.message(3).location = Lsn::ZERO),
@@ -178,7 +178,7 @@ fn check_sees_what_is_wrong() {
         ("consumers that wait", |engine| engine.store.totals.waiting += 1),
         ("has a number given out", |engine| engine.store.next.message = 3),
         ("is held by who holds it", |engine| {
-            engine.sessions.at_mut(SessionSlot(0)).holdings.held.insert(MessageId(3));
+            engine.sessions.at_mut(SessionSlot(0)).hold(MessageId(3));
         }),
         ("what expires in default", |engine| {
             engine.queue().index.expiring.insert((Nanos::MAX, MessageId(3)));

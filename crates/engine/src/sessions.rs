@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use core::cell::Cell;
 
 use model::{
-    ClientName, Destination, LinkId, MessageId, Nanos, SessionId, Settlement, TransactionId,
+    ClientName, Destination, LinkId, MessageId, Nanos, SessionId, Settlement, TransactionId, limits,
 };
 
 use crate::collections::slab::Slab;
@@ -18,23 +18,23 @@ use crate::transactions::{Observing, Transaction};
 
 #[derive(Debug)]
 pub(crate) struct Session {
-    pub(crate) identity: Identity,
+    identity: Identity,
     pub(crate) links: Links,
-    pub(crate) holdings: Holdings,
-    pub(crate) owned: Owned,
+    holdings: Holdings,
+    owned: Owned,
     pub(crate) transactions: SessionTransactions,
     /// It has ended, and its messages are being returned so.
-    pub(crate) closing: Option<Settlement>,
+    closing: Option<Settlement>,
 }
 
 /// The names of a session.
 #[derive(Debug)]
-pub(crate) struct Identity {
-    pub(crate) id: SessionId,
+struct Identity {
+    id: SessionId,
     /// The name that operators see.
-    pub(crate) name: Option<Arc<str>>,
+    name: Option<Arc<str>>,
     /// The client that the session belongs to.
-    pub(crate) client: Option<ClientName>,
+    client: Option<ClientName>,
 }
 
 /// The producers and consumers of a session.
@@ -49,28 +49,28 @@ pub(crate) struct Links {
 
 /// The messages that were delivered to a session and are not settled.
 #[derive(Debug, Default)]
-pub(crate) struct Holdings {
+struct Holdings {
     /// Leased messages, by the end of the lease.
-    pub(crate) leases: BTreeSet<(Nanos, MessageId)>,
+    leases: BTreeSet<(Nanos, MessageId)>,
     /// Messages that are held without a lease.
-    pub(crate) held: BTreeSet<MessageId>,
+    held: BTreeSet<MessageId>,
     /// Messages that an open transaction settles.
-    pub(crate) settling: BTreeSet<MessageId>,
+    settling: BTreeSet<MessageId>,
     /// Leased messages that came from lists: deleted by the session's next command.
-    pub(crate) popped: BTreeSet<MessageId>,
+    popped: BTreeSet<MessageId>,
     /// The messages that the client can have begun; `None`: all.
-    pub(crate) begun: Option<BTreeSet<MessageId>>,
+    begun: Option<BTreeSet<MessageId>>,
 }
 
 /// State of other parts that ends with the session.
 #[derive(Debug, Default)]
-pub(crate) struct Owned {
+struct Owned {
     /// Tickets of its sends that wait for room.
-    pub(crate) blocked: BTreeSet<u64>,
+    blocked: BTreeSet<u64>,
     /// The temporary destinations that go with it.
-    pub(crate) temporary: BTreeSet<Destination>,
+    temporary: BTreeSet<Destination>,
     /// The numbers of the subscriptions that it keeps.
-    pub(crate) keeps: BTreeSet<u64>,
+    keeps: BTreeSet<u64>,
 }
 
 /// The open transactions of a session, and the keys that it observes.
@@ -118,6 +118,176 @@ impl Session {
             return (!self.holds_nothing()).then_some(Nanos::ZERO);
         }
         self.holdings.leases.first().map(|(until, _)| *until)
+    }
+
+    pub(crate) const fn id(&self) -> SessionId {
+        self.identity.id
+    }
+
+    pub(crate) const fn name(&self) -> Option<&Arc<str>> {
+        self.identity.name.as_ref()
+    }
+
+    pub(crate) fn rename(&mut self, name: Arc<str>) {
+        self.identity.name = Some(name);
+    }
+
+    pub(crate) const fn client(&self) -> Option<&ClientName> {
+        self.identity.client.as_ref()
+    }
+
+    pub(crate) const fn closing(&self) -> Option<Settlement> {
+        self.closing
+    }
+
+    pub(crate) const fn leases(&self) -> &BTreeSet<(Nanos, MessageId)> {
+        &self.holdings.leases
+    }
+
+    pub(crate) const fn held(&self) -> &BTreeSet<MessageId> {
+        &self.holdings.held
+    }
+
+    pub(crate) const fn settling(&self) -> &BTreeSet<MessageId> {
+        &self.holdings.settling
+    }
+
+    pub(crate) const fn popped(&self) -> &BTreeSet<MessageId> {
+        &self.holdings.popped
+    }
+
+    /// It leases a message until then; false if it did before.
+    pub(crate) fn lease(&mut self, id: MessageId, until: Nanos) -> bool {
+        assert!(self.closing.is_none(), "a closing session takes nothing");
+        debug_assert!(!self.holdings.held.contains(&id), "a message is leased or held");
+        self.holdings.leases.insert((until, id))
+    }
+
+    /// False if it did not lease the message until then.
+    pub(crate) fn end_lease(&mut self, id: MessageId, until: Nanos) -> bool {
+        debug_assert!(!self.holdings.settling.contains(&id), "a settled message is held");
+        self.holdings.leases.remove(&(until, id))
+    }
+
+    /// It holds a message; false if it did before.
+    pub(crate) fn hold(&mut self, id: MessageId) -> bool {
+        assert!(self.closing.is_none(), "a closing session takes nothing");
+        self.holdings.held.insert(id)
+    }
+
+    /// False if it did not hold the message.
+    pub(crate) fn end_hold(&mut self, id: MessageId) -> bool {
+        debug_assert!(
+            !self.holdings.settling.contains(&id),
+            "a message is held until its transaction ends"
+        );
+        self.holdings.held.remove(&id)
+    }
+
+    /// An open transaction settles a message that the session holds.
+    pub(crate) fn begin_settling(&mut self, id: MessageId) {
+        debug_assert!(self.holdings.held.contains(&id), "a transaction settles held messages");
+        let is_new = self.holdings.settling.insert(id);
+        assert!(is_new, "a message is settled in one transaction");
+    }
+
+    pub(crate) fn end_settling(&mut self, id: MessageId) {
+        let was_settling = self.holdings.settling.remove(&id);
+        assert!(was_settling, "a message is settled in one transaction");
+        debug_assert!(self.holdings.held.contains(&id), "a transaction settles held messages");
+    }
+
+    /// A message that it leases came from a list.
+    pub(crate) fn note_popped(&mut self, id: MessageId) {
+        assert!(self.closing.is_none(), "a closing session takes nothing");
+        let is_new = self.holdings.popped.insert(id);
+        assert!(is_new, "an element is popped once");
+    }
+
+    /// False if the message came from no list.
+    pub(crate) fn end_popped(&mut self, id: MessageId) -> bool {
+        self.holdings.popped.remove(&id)
+    }
+
+    pub(crate) fn take_popped(&mut self) -> BTreeSet<MessageId> {
+        core::mem::take(&mut self.holdings.popped)
+    }
+
+    /// Its client can have begun these messages, and no others.
+    pub(crate) fn note_begun(&mut self, begun: BTreeSet<MessageId>) {
+        self.holdings.begun = Some(begun);
+    }
+
+    /// The message that a closing session returns next: a leased one as if nothing had been, any
+    /// other as its end says, unless its client cannot have begun it.
+    pub(crate) fn next_to_return(&self) -> Option<(MessageId, Settlement)> {
+        if let Some((_, id)) = self.holdings.leases.first() {
+            return Some((*id, Settlement::Return));
+        }
+        let (id, settlement) = self.holdings.held.first().copied().zip(self.closing)?;
+        let is_begun = self.holdings.begun.as_ref().is_none_or(|begun| begun.contains(&id));
+        Some((id, if is_begun { settlement } else { Settlement::Return }))
+    }
+
+    pub(crate) const fn blocked(&self) -> &BTreeSet<u64> {
+        &self.owned.blocked
+    }
+
+    /// A send of it waits for room.
+    pub(crate) fn note_blocked(&mut self, ticket: u64) {
+        assert!(self.closing.is_none(), "a closing session waits for nothing");
+        let is_new = self.owned.blocked.insert(ticket);
+        assert!(is_new, "a ticket is given once");
+    }
+
+    pub(crate) fn end_blocked(&mut self, ticket: u64) {
+        let was_blocked = self.owned.blocked.remove(&ticket);
+        assert!(was_blocked, "a session knows its sends that wait");
+    }
+
+    pub(crate) fn take_blocked(&mut self) -> BTreeSet<u64> {
+        core::mem::take(&mut self.owned.blocked)
+    }
+
+    pub(crate) const fn temporary(&self) -> &BTreeSet<Destination> {
+        &self.owned.temporary
+    }
+
+    /// A destination goes with it.
+    pub(crate) fn add_temporary(&mut self, destination: Destination) {
+        assert!(self.closing.is_none(), "a closing session makes nothing");
+        assert!(self.owned.temporary.len() < limits::SESSION_TEMPORARY_MAX);
+        let is_new = self.owned.temporary.insert(destination);
+        assert!(is_new, "a temporary destination is made once");
+    }
+
+    /// False if the destination does not go with it.
+    pub(crate) fn end_temporary(&mut self, destination: &Destination) -> bool {
+        self.owned.temporary.remove(destination)
+    }
+
+    pub(crate) fn take_temporary(&mut self) -> BTreeSet<Destination> {
+        core::mem::take(&mut self.owned.temporary)
+    }
+
+    pub(crate) const fn keeps(&self) -> &BTreeSet<u64> {
+        &self.owned.keeps
+    }
+
+    /// It keeps a subscription.
+    pub(crate) fn keep(&mut self, number: u64) {
+        assert!(self.closing.is_none(), "a closing session keeps nothing");
+        let is_new = self.owned.keeps.insert(number);
+        assert!(is_new, "a session keeps a subscription once");
+    }
+
+    pub(crate) fn end_keeping(&mut self, number: u64) {
+        let was_kept = self.owned.keeps.remove(&number);
+        assert!(was_kept, "a session knows the subscriptions that it keeps");
+    }
+
+    pub(crate) fn take_keeps(&mut self) -> BTreeSet<u64> {
+        core::mem::take(&mut self.owned.keeps)
     }
 
     /// The messages that it leases and holds.
@@ -185,8 +355,13 @@ impl Sessions {
         assert!(session.links.margins.is_empty(), "a session closes without waits");
         assert!(session.transactions.open.is_empty(), "a session closes without transactions");
         assert!(session.owned.blocked.is_empty(), "a session closes without sends that wait");
+        assert!(session.owned.temporary.is_empty(), "temporary destinations go before it closes");
+        assert!(session.owned.keeps.is_empty(), "subscriptions that it keeps end before it closes");
+        assert!(session.holdings.popped.is_empty(), "a closing session returns popped elements");
+        assert!(session.holdings.settling.is_empty(), "only transactions settle what it holds");
+        assert!(session.closing.is_none(), "a session closes once");
         session.closing = Some(held);
-        let (id, client) = (session.identity.id, session.identity.client.take());
+        let (id, client) = (session.id(), session.identity.client.take());
         self.ids.remove(&id);
         self.found.set(None);
         if let Some(client) = client {

@@ -206,7 +206,7 @@ impl Admission {
         let blocked = BlockedSend { by, command, bytes, at, since, until, floor };
         let before = self.blocked_sends.sends.insert(ticket, blocked);
         assert!(before.is_none(), "a ticket is given once");
-        sessions.at_mut(by).owned.blocked.insert(ticket);
+        sessions.at_mut(by).note_blocked(ticket);
         self.enter_line(ticket, sessions, store);
         ticket
     }
@@ -255,7 +255,7 @@ impl Admission {
     ) -> BlockedSend {
         let mut blocked = self.take_blocked(ticket, sessions, store);
         shorten_wait(&mut blocked.command, store.latest, blocked.until);
-        sessions.at_mut(blocked.by).owned.blocked.remove(&ticket);
+        sessions.at_mut(blocked.by).end_blocked(ticket);
         blocked
     }
 

@@ -45,7 +45,7 @@ impl Admission {
         for (ticket, blocked) in &self.blocked_sends.sends {
             let line = self.line(blocked.at, store);
             assert!(line.tickets.contains(ticket), "who waits for a place is in the line");
-            let known = sessions.at(blocked.by).owned.blocked.contains(ticket);
+            let known = sessions.at(blocked.by).blocked().contains(ticket);
             assert!(known, "a session knows what it has waiting");
         }
         let lines = store.queues.iter().map(|(_, queue)| &queue.admission.line);
@@ -55,7 +55,7 @@ impl Admission {
             count += line.len();
         }
         assert_eq!(count, self.blocked_sends.sends.len(), "who is in a line waits");
-        let known: usize = sessions.iter().map(|(_, session)| session.owned.blocked.len()).sum();
+        let known: usize = sessions.iter().map(|(_, session)| session.blocked().len()).sum();
         assert_eq!(known, self.blocked_sends.sends.len(), "each is of one session");
         let bytes: u64 = self.blocked_sends.sends.values().map(|blocked| blocked.bytes).sum();
         assert_eq!(bytes, self.blocked_sends.bytes, "bytes that wait for a place");

@@ -31,16 +31,13 @@ impl MessageStore {
             assert_eq!(is_popping, *link == LIST_LINK, "commands on lists wait as one consumer");
             assert!(!is_popping || consumer.wait.is_some(), "and are there while they wait");
         }
-        for id in &session.holdings.popped {
+        for id in session.popped() {
             let state = self.messages.get(id.0).map(|message| message.state());
             let is_its = matches!(state, Some(State::Leased { holder, .. }) if holder == slot);
             assert!(is_its, "message {id} is leased until it is known to have arrived");
         }
-        let is_closing = session.closing.is_some();
-        assert!(
-            !is_closing || session.holdings.popped.is_empty(),
-            "what is popped returns at the end"
-        );
+        let is_closing = session.closing().is_some();
+        assert!(!is_closing || session.popped().is_empty(), "what is popped returns at the end");
         assert!(
             !is_closing || session.transactions.observing.is_none(),
             "who is gone observes nothing"

@@ -71,7 +71,7 @@ impl Directory {
             let role = Role::Subscription { number, durable };
             assert_eq!(queue.role, role, "subscription {number} has a queue of its own");
             let owner = entry.owner.map(|slot| sessions.at(slot));
-            let is_kept = owner.is_some_and(|session| session.owned.keeps.contains(&number));
+            let is_kept = owner.is_some_and(|session| session.keeps().contains(&number));
             assert_eq!(is_kept, entry.owner.is_some(), "who keeps {number} knows it");
             let is_used = is_kept || !queue.delivery.consumers.is_empty();
             let ends = entry.asks.ends();

@@ -126,7 +126,7 @@ impl Engine {
 
     /// The commands that a closing session has waiting never happen.
     pub(crate) fn forget_blocked_sends(&mut self, by: SessionSlot) {
-        for ticket in core::mem::take(&mut self.sessions.at_mut(by).owned.blocked) {
+        for ticket in self.sessions.at_mut(by).take_blocked() {
             let blocked = self.admission.take_blocked(ticket, &mut self.sessions, &mut self.store);
             self.remove_if_unused(blocked.at);
         }
@@ -167,7 +167,7 @@ impl Engine {
         let BlockedSend { by, command, at, floor, .. } = blocked;
         let now = self.store.latest;
         self.admission.line_mut(at, &mut self.store).set_moved(now);
-        let session = self.sessions.at(by).identity.id;
+        let session = self.sessions.at(by).id();
         let outcome = if let Command::Commit { transaction } = command {
             let outcome = self.commit(by, transaction, effects);
             self.sessions.answer_late(by, transaction, ticket);
@@ -182,7 +182,7 @@ impl Engine {
     pub(crate) fn give_up_send(&mut self, ticket: u64, refusal: Refusal, effects: &mut Effects) {
         let BlockedSend { by, command, at, floor, .. } =
             self.admission.unblock(ticket, &mut self.sessions, &mut self.store);
-        let session = self.sessions.at(by).identity.id;
+        let session = self.sessions.at(by).id();
         let outcome = self.refuse_send(by, &command, refusal, effects);
         self.conclude(session, outcome.late(ticket, floor), effects);
         self.remove_if_unused(at);
@@ -312,7 +312,7 @@ impl Engine {
         if !self.sessions.has_parts_waiting(by, id) {
             return;
         }
-        let blocked = self.sessions.at(by).owned.blocked.clone();
+        let blocked = self.sessions.at(by).blocked().clone();
         self.store.took_steps(blocked.len());
         for ticket in blocked {
             let blocked = self.admission.find_blocked(ticket);
@@ -341,7 +341,7 @@ impl Engine {
 
     /// Gives up the waiting commands of a session, which no longer wants a place for them.
     pub(crate) fn cancel_sends(&mut self, by: SessionSlot, effects: &mut Effects) -> Outcome {
-        for ticket in self.sessions.at(by).owned.blocked.clone() {
+        for ticket in self.sessions.at(by).blocked().clone() {
             self.give_up_waiting(ticket, effects);
         }
         Outcome::NOTHING
@@ -354,7 +354,7 @@ impl Engine {
         ticket: u64,
         effects: &mut Effects,
     ) -> Outcome {
-        if self.sessions.at(by).owned.blocked.contains(&ticket) {
+        if self.sessions.at(by).blocked().contains(&ticket) {
             self.give_up_waiting(ticket, effects);
         }
         Outcome::NOTHING
@@ -376,7 +376,7 @@ impl Engine {
     fn time_out_send(&mut self, ticket: u64, effects: &mut Effects) {
         let BlockedSend { by, at, floor, .. } =
             self.admission.unblock(ticket, &mut self.sessions, &mut self.store);
-        let session = self.sessions.at(by).identity.id;
+        let session = self.sessions.at(by).id();
         let outcome = Outcome::reply(self.log.after_all(), Reply::TimedOut { link: None });
         self.conclude(session, outcome.late(ticket, floor), effects);
         self.remove_if_unused(at);

@@ -257,7 +257,7 @@ impl Engine {
         if self.bodies.is_too_much(&ids, &self.replies, &self.store) {
             self.refuse_to_look(by, &command, floor, effects);
         } else {
-            let session = self.sessions.at(by).identity.id;
+            let session = self.sessions.at(by).id();
             self.bodies.wait_for_turn(
                 Looker::Command { session, command, floor },
                 ids,
@@ -275,7 +275,7 @@ impl Engine {
         effects: &mut Effects,
     ) {
         let first = effects.outputs.len();
-        let session = self.sessions.at(by).identity.id;
+        let session = self.sessions.at(by).id();
         let outcome = self.refuse_send(by, command, self.replies.refusal(), effects);
         self.conclude(session, outcome, effects);
         self.sessions.raise_answers(by, floor, first, effects);

@@ -105,7 +105,7 @@ impl Engine {
         let Some(credit_consumer) = self.sessions.credit_consumer_mut(key) else { return };
         credit_consumer.delivered += 1;
         let (after, reply) = self.delivered(Some(key.link), id);
-        effects.reply(self.sessions.at(key.session).identity.id, after, reply);
+        effects.reply(self.sessions.at(key.session).id(), after, reply);
     }
 }
 

@@ -76,7 +76,7 @@ impl Engine {
         }
         let sessions = self.sessions.iter().map(|(_, session)| session);
         let mut settling = BTreeMap::new();
-        for id in sessions.flat_map(|session| &session.holdings.settling) {
+        for id in sessions.flat_map(|session| session.settling()) {
             *settling.entry(self.store.message(*id).queue).or_insert(0) += 1;
         }
         for (slot, queue) in self.store.queues.iter() {
@@ -143,9 +143,9 @@ impl Engine {
                 queue.index.buried.get(&order) == Some(&id)
             }
             State::Leased { holder, until } => {
-                self.sessions.at(holder).holdings.leases.contains(&(until, id))
+                self.sessions.at(holder).leases().contains(&(until, id))
             }
-            State::Held { holder, .. } => self.sessions.at(holder).holdings.held.contains(&id),
+            State::Held { holder, .. } => self.sessions.at(holder).held().contains(&id),
         };
         assert!(indexed, "message {id} is in the index of its state");
     }
@@ -214,18 +214,18 @@ impl Engine {
 
     /// Gives the number of its timers.
     fn check_session(&self, slot: SessionSlot, session: &Session) -> usize {
-        let found = self.sessions.slot(session.identity.id) == Some(slot);
+        let found = self.sessions.slot(session.id()) == Some(slot);
         assert_eq!(
             found,
-            session.closing.is_none(),
+            session.closing().is_none(),
             "a session is found by its id until it closes"
         );
-        for (until, id) in &session.holdings.leases {
+        for (until, id) in session.leases() {
             let state = self.store.messages.get(id.0).map(|message| message.state());
             let expected = State::Leased { holder: slot, until: *until };
             assert_eq!(state, Some(expected), "message {id} is leased by who holds it");
         }
-        for id in &session.holdings.held {
+        for id in session.held() {
             let state = self.store.messages.get(id.0).map(|message| message.state());
             let is_its = matches!(state, Some(State::Held { holder, .. }) if holder == slot);
             assert!(is_its, "message {id} is held by who holds it");
@@ -327,12 +327,11 @@ impl Engine {
         let by_queue = by_queue.fold(Counts::default(), |sum, counts| sum.plus(&counts));
         assert_eq!(by_queue, totals, "messages by state, summed over queues");
         let held = self.sessions.iter();
-        let held =
-            held.map(|(_, session)| session.holdings.leases.len() + session.holdings.held.len());
+        let held = held.map(|(_, session)| session.leases().len() + session.held().len());
         assert_eq!(held.sum::<usize>() as u64, totals.leased, "what all sessions hold");
         let named = self.store.queues.iter().filter(|(_, queue)| queue.is_named());
         assert_eq!(named.count(), self.store.queues.count(), "queues by name");
-        let open = self.sessions.iter().filter(|(_, session)| session.closing.is_none());
+        let open = self.sessions.iter().filter(|(_, session)| session.closing().is_none());
         assert_eq!(open.count(), self.sessions.count(), "sessions by id");
         self.check_links();
     }
@@ -402,7 +401,7 @@ impl Engine {
         for (slot, session) in self.sessions.iter() {
             self.check_session_parts(slot, session);
         }
-        let temporaries = self.sessions.iter().map(|(_, session)| session.owned.temporary.len());
+        let temporaries = self.sessions.iter().map(|(_, session)| session.temporary().len());
         assert_eq!(temporaries.sum::<usize>(), self.directory.temporaries, "what is private");
     }
 
@@ -424,13 +423,13 @@ impl Engine {
         let settled =
             session.transactions.open.values().flat_map(|transaction| transaction.settled());
         let settled: BTreeSet<MessageId> = settled.collect();
-        assert_eq!(settled, session.holdings.settling, "what is settled is known");
-        for id in &session.holdings.settling {
+        assert_eq!(settled, *session.settling(), "what is settled is known");
+        for id in session.settling() {
             let state = self.store.messages.get(id.0).map(|message| Message::state(message));
             let is_held = matches!(state, Some(State::Held { holder, .. }) if holder == slot);
             assert!(is_held, "message {id} is held until its transaction ends");
         }
-        for destination in &session.owned.temporary {
+        for destination in session.temporary() {
             let is_its = match destination {
                 Destination::Queue(name) => {
                     let queue = self
@@ -451,7 +450,7 @@ impl Engine {
             };
             assert!(is_its, "{} goes with its session", destination.name());
         }
-        if let Some(client) = &session.identity.client {
+        if let Some(client) = session.client() {
             assert_eq!(self.sessions.find_client(client), Some(slot), "one session a client");
         }
     }

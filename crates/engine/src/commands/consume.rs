@@ -48,7 +48,7 @@ impl Engine {
         // ends, for each is answered once.
         if self.sessions.end_wait(key, &mut self.store) {
             effects.reply(
-                self.sessions.at(by).identity.id,
+                self.sessions.at(by).id(),
                 self.log.after_all(),
                 Reply::TimedOut { link: Some(link) },
             );
@@ -167,7 +167,7 @@ impl Engine {
         }
         let (after, reply) = self.delivered(Some(key.link), id);
         let charge = if let Reply::Delivered(delivery) = &reply { delivery.charge } else { 0 };
-        effects.reply(self.sessions.at(key.session).identity.id, after, reply);
+        effects.reply(self.sessions.at(key.session).id(), after, reply);
         if is_credit_consumer {
             self.sessions.record_delivery(key, charge, &mut self.store, &self.log, effects);
         }
@@ -198,11 +198,11 @@ impl Engine {
     /// The session's first lease ends, by time. A message that it took from a list is taken for
     /// good.
     pub(crate) fn expire_lease(&mut self, holder: SessionSlot, effects: &mut Effects) -> QueueSlot {
-        let first = self.sessions.at(holder).holdings.leases.first().copied();
+        let first = self.sessions.at(holder).leases().first().copied();
         let (_, id) = first.expect("invariant: the timer is set while there are leases");
         let queue = self.store.message(id).queue;
         self.leave(id);
-        if self.sessions.at_mut(holder).holdings.popped.remove(&id) {
+        if self.sessions.at_mut(holder).end_popped(id) {
             self.finish(id, effects);
             return queue;
         }
@@ -277,14 +277,7 @@ impl Engine {
         holder: SessionSlot,
         effects: &mut Effects,
     ) -> Option<QueueSlot> {
-        let session = self.sessions.at(holder);
-        let leased = session.holdings.leases.first().map(|(_, id)| (*id, Settlement::Return));
-        let held = || {
-            let (id, settlement) = session.holdings.held.first().copied().zip(session.closing)?;
-            let is_begun = session.holdings.begun.as_ref().is_none_or(|begun| begun.contains(&id));
-            Some((id, if is_begun { settlement } else { Settlement::Return }))
-        };
-        let next = leased.or_else(held);
+        let next = self.sessions.at(holder).next_to_return();
         let (id, settlement) = next.expect("invariant: it returns while the session holds");
         self.apply_settlement(holder, id, settlement, effects)
     }

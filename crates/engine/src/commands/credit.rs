@@ -89,7 +89,7 @@ impl Engine {
         // Each receive is answered, this one before the consumer is gone.
         if self.sessions.end_wait(key, &mut self.store) {
             effects.reply(
-                self.sessions.at(by).identity.id,
+                self.sessions.at(by).id(),
                 self.log.after_all(),
                 Reply::TimedOut { link: Some(link) },
             );

@@ -282,10 +282,10 @@ impl Engine {
     /// The session's next command from its client says that the elements it took have reached it.
     /// Returns the position that answers wait for if they tell of that.
     pub(crate) fn settle_popped(&mut self, by: SessionSlot, effects: &mut Effects) -> DependsOn {
-        if self.sessions.at(by).holdings.popped.is_empty() {
+        if self.sessions.at(by).popped().is_empty() {
             return DependsOn::NOTHING;
         }
-        let popped = core::mem::take(&mut self.sessions.at_mut(by).holdings.popped);
+        let popped = self.sessions.at_mut(by).take_popped();
         self.store.took_steps(popped.len());
         for id in popped {
             self.leave(id);
@@ -303,7 +303,7 @@ impl Engine {
         let (seen, queue) = (message.after(), message.queue);
         if let Some(span) = self.store.queues.at(queue).policy.pop_lease {
             self.move_to_lease(by, id, Some(span));
-            self.sessions.at_mut(by).holdings.popped.insert(id);
+            self.sessions.at_mut(by).note_popped(id);
             return seen;
         }
         self.leave(id);
@@ -402,7 +402,7 @@ impl Engine {
         };
         let outcome = outcome.unwrap_or_else(|refusal| self.log.refuse(refusal));
         let (after, reply) = outcome.into_answer().expect("invariant: it is answered");
-        effects.reply(self.sessions.at(key.session).identity.id, after.and(floor), reply);
+        effects.reply(self.sessions.at(key.session).id(), after.and(floor), reply);
         woken
     }
 
@@ -423,7 +423,7 @@ impl Engine {
     /// for each is answered once.
     pub(crate) fn stop_waiting(&mut self, by: SessionSlot, effects: &mut Effects) {
         if let Some((after, reply)) = self.cancel_pop(by).into_answer() {
-            effects.reply(self.sessions.at(by).identity.id, after, reply);
+            effects.reply(self.sessions.at(by).id(), after, reply);
         }
     }
 

@@ -25,7 +25,6 @@ use crate::ids::QueueSlot;
 use crate::log::Placed;
 use crate::outcome::Outcome;
 use crate::recovery::snapshot::snapshot_bytes_of_record;
-use crate::sessions::Identity;
 use crate::store::message::State;
 use crate::store::timers::Timer;
 
@@ -125,13 +124,13 @@ impl Engine {
         let message = self.store.message(id);
         let (state, until) = message.state().shown();
         let held = |holder| {
-            let Identity { id, name, client } = &self.sessions.at(holder).identity;
+            let session = self.sessions.at(holder);
             let held = match message.state() {
                 State::Held { since, .. } => Some(self.store.latest.since(since)),
                 _ => None,
             };
-            let (session, name, client) = (*id, name.clone(), client.clone());
-            Box::new(Holder { session, name, client, held })
+            let (name, client) = (session.name().cloned(), session.client().cloned());
+            Box::new(Holder { session: session.id(), name, client, held })
         };
         BrowsedMessage {
             queue: self.store.queues.at(message.queue).name.clone(),

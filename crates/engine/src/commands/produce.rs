@@ -356,7 +356,7 @@ impl Engine {
     fn find_takers(&self, by: SessionSlot, name: &QueueName, new: &NewMessage) -> (Takers, usize) {
         let topic =
             self.directory.topics.find(name.as_str()).map(|slot| self.directory.topics.at(slot));
-        let client = self.sessions.at(by).identity.client.as_ref();
+        let client = self.sessions.at(by).client();
         let mut takers = Takers::default();
         let seen = Seen::of_new(new, self.store.latest, &self.context.formats);
         let mut steps = 0;

@@ -77,7 +77,7 @@ impl Engine {
         }
         self.store.timers.change(Timer::Unused(number), entry.ends_at, None);
         if let Some(owner) = entry.owner {
-            self.sessions.at_mut(owner).owned.keeps.remove(&number);
+            self.sessions.at_mut(owner).end_keeping(number);
         }
         self.begin_leaving(entry.queue);
     }
@@ -220,10 +220,10 @@ impl Engine {
         entry.is_recovered = false;
         self.store.timers.change(Timer::Unused(number), ends_at, None);
         if let Some(before) = before {
-            self.sessions.at_mut(before).owned.keeps.remove(&number);
+            self.sessions.at_mut(before).end_keeping(number);
         }
         if is_kept {
-            self.sessions.at_mut(by).owned.keeps.insert(number);
+            self.sessions.at_mut(by).keep(number);
         }
         is_changed.then(|| self.state_subscription(number, effects))
     }
@@ -248,7 +248,7 @@ impl Engine {
 
     /// A session ends, and with it the subscriptions that it keeps.
     pub(crate) fn stop_keeping(&mut self, by: SessionSlot, effects: &mut Effects) {
-        let keeps = core::mem::take(&mut self.sessions.at_mut(by).owned.keeps);
+        let keeps = self.sessions.at_mut(by).take_keeps();
         self.store.took_steps(keeps.len());
         for number in keeps {
             self.directory.subscriptions.at_mut(number).owner = None;
@@ -344,7 +344,7 @@ impl Engine {
         topic: bool,
         secret: u128,
     ) -> Outcome {
-        if self.sessions.at(by).owned.temporary.len() >= limits::SESSION_TEMPORARY_MAX {
+        if self.sessions.at(by).temporary().len() >= limits::SESSION_TEMPORARY_MAX {
             return Outcome::refused(Refusal::TooManyTemporary);
         }
         let room = if topic {
@@ -363,7 +363,7 @@ impl Engine {
             self.store.queues.create_temporary(name.clone(), by);
             Destination::Queue(name)
         };
-        self.sessions.at_mut(by).owned.temporary.insert(made.clone());
+        self.sessions.at_mut(by).add_temporary(made.clone());
         self.directory.temporaries += 1;
         Outcome::reply(DependsOn::NOTHING, Reply::Created(made))
     }
@@ -374,7 +374,7 @@ impl Engine {
         destination: &Destination,
         effects: &mut Effects,
     ) -> Outcome {
-        if !self.sessions.at_mut(by).owned.temporary.remove(destination) {
+        if !self.sessions.at_mut(by).end_temporary(destination) {
             return Outcome::reply(DependsOn::NOTHING, Reply::NotFound);
         }
         self.end_temporary(destination, effects);
@@ -383,7 +383,7 @@ impl Engine {
 
     /// All that a session made goes with it.
     pub(crate) fn end_temporaries(&mut self, by: SessionSlot, effects: &mut Effects) {
-        let temporary = core::mem::take(&mut self.sessions.at_mut(by).owned.temporary);
+        let temporary = self.sessions.at_mut(by).take_temporary();
         self.store.took_steps(temporary.len());
         for destination in temporary {
             self.end_temporary(&destination, effects);

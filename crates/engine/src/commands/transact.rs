@@ -155,7 +155,7 @@ impl Engine {
             self.end_transaction(by, transaction);
         }
         assert!(
-            self.sessions.at(by).holdings.settling.is_empty(),
+            self.sessions.at(by).settling().is_empty(),
             "only transactions hold what is settled"
         );
     }
@@ -209,7 +209,7 @@ impl Engine {
         self.hold_for_transaction(by, message);
         self.admission.began_settling(queue, &mut self.store);
         let session = self.sessions.at_mut(by);
-        session.holdings.settling.insert(message);
+        session.begin_settling(message);
         if let Some(transaction) = session.transactions.open.get_mut(&id) {
             transaction.tally.add_settled(if is_journalled { bytes } else { 0 });
             transaction.settled.push((message, settlement));
@@ -349,8 +349,7 @@ impl Engine {
             self.remove_target_if_idle(target);
         }
         for id in transaction.settled() {
-            let was_settling = self.sessions.at_mut(by).holdings.settling.remove(&id);
-            assert!(was_settling, "a message is settled in one transaction");
+            self.sessions.at_mut(by).end_settling(id);
             self.store.ended_settling(self.store.message(id).queue);
         }
     }
@@ -387,7 +386,7 @@ impl Engine {
         self.begin_call(now, capacity);
         let Some((by, id)) = self.transactions.awaiting.pop_front() else { return };
         let ticket = self.sessions.at(by).transactions.open.get(&id).and_then(|it| it.ticket);
-        let session = self.sessions.at(by).identity.id;
+        let session = self.sessions.at(by).id();
         let outcome = if has_room {
             self.commit_now(by, id, Span::Chain, effects)
         } else {

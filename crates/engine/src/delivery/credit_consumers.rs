@@ -219,7 +219,7 @@ impl Sessions {
         self.line_up(key, store);
         store.queues.at_mut(slot).delivery.draining.remove(&key);
         let reply = Reply::Drained { link: key.link, delivered };
-        effects.reply(self.at(key.session).identity.id, log.after_all(), reply);
+        effects.reply(self.at(key.session).id(), log.after_all(), reply);
     }
 }
 

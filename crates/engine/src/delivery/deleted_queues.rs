@@ -73,7 +73,7 @@ impl Admission {
                 Some(full) => Reply::ConsumerCutOff { link, full },
                 None => Reply::ConsumerClosed { link },
             };
-            effects.reply(sessions.at(key.session).identity.id, DependsOn::NOTHING, reply);
+            effects.reply(sessions.at(key.session).id(), DependsOn::NOTHING, reply);
             return;
         }
         let Some(consumer) = sessions.consumer_mut(key) else { return };

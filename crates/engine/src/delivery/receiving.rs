@@ -93,7 +93,7 @@ impl Sessions {
     ) {
         let was_waiting = self.end_wait(key, store);
         assert!(was_waiting, "only who waits gives up");
-        effects.reply(self.at(key.session).identity.id, log.after_all(), reply);
+        effects.reply(self.at(key.session).id(), log.after_all(), reply);
     }
 
     /// Forgets a closing session that holds nothing any more.

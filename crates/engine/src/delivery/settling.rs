@@ -74,7 +74,7 @@ impl Sessions {
     ) -> Option<QueueSlot> {
         let message = store.messages.get(id.0)?;
         let is_held = message.state().holder() == Some(by);
-        let is_settled = || self.at(by).holdings.settling.contains(&id);
+        let is_settled = || self.at(by).settling().contains(&id);
         (is_held && !is_settled()).then_some(message.queue)
     }
 }

@@ -22,7 +22,7 @@ impl Sessions {
     pub(crate) fn may_keep(&self, by: SessionSlot, asked: &Subscription) -> Result<(), Refusal> {
         let session = self.at(by);
         let is_kept = asked.ends().is_some_and(|expiry| expiry.with == SubscriptionOwner::Session);
-        let count = session.owned.keeps.len() + session.owned.temporary.len();
+        let count = session.keeps().len() + session.temporary().len();
         let is_too_much = is_kept && count >= limits::SESSION_TEMPORARY_MAX;
         if is_too_much { Err(Refusal::TooManyTemporary) } else { Ok(()) }
     }

@@ -35,7 +35,7 @@ impl Sessions {
         if let Some(popping) = self.consumer_mut(key).and_then(|it| it.popping.as_mut()) {
             popping.floor = floor;
         }
-        let id = self.at(by).identity.id;
+        let id = self.at(by).id();
         for output in effects.outputs.iter_mut().skip(first).filter(|it| it.session == id) {
             output.after = output.after.and(floor);
         }

@@ -107,7 +107,7 @@ impl Sessions {
         let message = store.message(id);
         let Some(of_message) = message.message_group() else { return };
         let slot = message.queue;
-        let session = self.at(key.session).identity.id;
+        let session = self.at(key.session).id();
         let may_serve = store.queues.at_mut(slot).change_group(of_message.number(), |group| {
             group.owner = Owner::Consumer(key);
             if of_message.is_ending() {
@@ -124,7 +124,7 @@ impl Sessions {
         slot: QueueSlot,
         store: &mut MessageStore,
     ) {
-        let session = self.at(key.session).identity.id;
+        let session = self.at(key.session).id();
         let queue = store.queues.at_mut(slot);
         for number in queue.groups_of(Owner::Session(session)) {
             queue.change_group(number, |group| group.owner = Owner::Consumer(key));
@@ -146,7 +146,7 @@ impl Sessions {
                     && matches!(credit_consumer.interest, Interest::Take { .. })
             });
         let heir = heir.map(|(link, _)| ConsumerKey { link: *link, ..key });
-        let session = self.at(key.session).identity.id;
+        let session = self.at(key.session).id();
         let queue = store.queues.at_mut(slot);
         let mut may_serve = false;
         for number in queue.groups_of(Owner::Consumer(key)) {
