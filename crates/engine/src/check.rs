@@ -87,19 +87,20 @@ impl MessageStore {
         session: &Session,
         consumer: &Consumer,
     ) -> usize {
-        for &slot in &consumer.watched {
+        for &slot in consumer.watched() {
             let queue = self.queues.at(slot);
             assert!(queue.delivery.consumers.contains(&key), "a queue knows its consumers");
-            let waiting =
-                consumer.wait.and_then(|wait| queue.delivery.dispatch.waiting().get(&wait.ticket));
-            let expected = consumer.wait.map(|_| &key);
+            let waiting = consumer
+                .wait()
+                .and_then(|wait| queue.delivery.dispatch.waiting().get(&wait.ticket()));
+            let expected = consumer.wait().map(|_| &key);
             assert_eq!(waiting, expected, "who waits is entered in each queue it watches");
         }
-        let Some(wait) = consumer.wait else { return 0 };
-        let wants_margin = wait.margin > Nanos::ZERO;
-        assert_eq!(session.links.margins.contains(&key.link), wants_margin, "margins are known");
+        let Some(wait) = consumer.wait() else { return 0 };
+        let wants_margin = wait.margin() > Nanos::ZERO;
+        assert_eq!(session.margins().contains(&key.link), wants_margin, "margins are known");
         let margin = session.margin_begins(key.link, session.first_lease());
-        self.check_timer(Timer::Wait(key), wait.until)
+        self.check_timer(Timer::Wait(key), wait.until())
             + self.check_timer(Timer::Margin(key), margin)
     }
 
@@ -115,7 +116,7 @@ impl Sessions {
     pub(crate) fn ticket_of(&self, key: ConsumerKey) -> Option<u64> {
         match self.credit_consumer(key) {
             Some(credit_consumer) => credit_consumer.ticket(),
-            None => self.consumer(key)?.wait.map(|wait| wait.ticket),
+            None => self.consumer(key)?.wait().map(|wait| wait.ticket()),
         }
     }
 }

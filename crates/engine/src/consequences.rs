@@ -348,7 +348,7 @@ impl Sessions {
         if before == now {
             return;
         }
-        for &link in &session.links.margins {
+        for &link in session.margins() {
             let timer = Timer::Margin(crate::ids::ConsumerKey { session: holder, link });
             let (from, to) =
                 (session.margin_begins(link, before), session.margin_begins(link, now));

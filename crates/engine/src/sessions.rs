@@ -19,7 +19,7 @@ use crate::transactions::{Observing, Transaction};
 #[derive(Debug)]
 pub(crate) struct Session {
     identity: Identity,
-    pub(crate) links: Links,
+    links: Links,
     holdings: Holdings,
     owned: Owned,
     pub(crate) transactions: SessionTransactions,
@@ -39,12 +39,12 @@ struct Identity {
 
 /// The producers and consumers of a session.
 #[derive(Debug, Default)]
-pub(crate) struct Links {
-    pub(crate) producers: BTreeMap<LinkId, Target>,
-    pub(crate) consumers: BTreeMap<LinkId, Consumer>,
-    pub(crate) credit_consumers: BTreeMap<LinkId, CreditConsumer>,
+struct Links {
+    producers: BTreeMap<LinkId, Target>,
+    consumers: BTreeMap<LinkId, Consumer>,
+    credit_consumers: BTreeMap<LinkId, CreditConsumer>,
     /// Consumers that wait and want to know before a lease ends.
-    pub(crate) margins: BTreeSet<LinkId>,
+    margins: BTreeSet<LinkId>,
 }
 
 /// The messages that were delivered to a session and are not settled.
@@ -83,23 +83,23 @@ pub(crate) struct SessionTransactions {
 
 #[derive(Debug, Default)]
 pub(crate) struct Consumer {
-    pub(crate) watched: BTreeSet<QueueSlot>,
-    pub(crate) wait: Option<Wait>,
+    watched: BTreeSet<QueueSlot>,
+    wait: Option<Wait>,
     /// It is there for one waiting command on lists, which this describes.
-    pub(crate) popping: Option<Box<Popping>>,
+    popping: Option<Box<Popping>>,
 }
 
 /// An unanswered receive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait {
     /// Its place among all that wait: smaller has waited longer.
-    pub(crate) ticket: u64,
+    ticket: u64,
     /// When it is given up.
-    pub(crate) until: Option<Nanos>,
+    until: Option<Nanos>,
     /// How long before a lease ends it is given up; zero: never.
-    pub(crate) margin: Nanos,
+    margin: Nanos,
     /// How long the message is leased; `None`: as long as that says.
-    pub(crate) lease: Option<Nanos>,
+    lease: Option<Nanos>,
 }
 
 #[derive(Debug)]
@@ -290,6 +290,117 @@ impl Session {
         core::mem::take(&mut self.owned.keeps)
     }
 
+    pub(crate) const fn producers(&self) -> &BTreeMap<LinkId, Target> {
+        &self.links.producers
+    }
+
+    pub(crate) const fn consumers(&self) -> &BTreeMap<LinkId, Consumer> {
+        &self.links.consumers
+    }
+
+    pub(crate) const fn credit_consumers(&self) -> &BTreeMap<LinkId, CreditConsumer> {
+        &self.links.credit_consumers
+    }
+
+    pub(crate) const fn margins(&self) -> &BTreeSet<LinkId> {
+        &self.links.margins
+    }
+
+    /// Gives the target that a producer of this link had before.
+    pub(crate) fn open_producer(&mut self, link: LinkId, target: Target) -> Option<Target> {
+        assert!(self.closing.is_none(), "a closing session opens nothing");
+        self.links.producers.insert(link, target)
+    }
+
+    pub(crate) fn close_producer(&mut self, link: LinkId) -> Option<Target> {
+        self.links.producers.remove(&link)
+    }
+
+    /// Takes its producers and consumers; none of them waits.
+    pub(crate) fn take_links(&mut self) -> (BTreeMap<LinkId, Target>, BTreeMap<LinkId, Consumer>) {
+        assert!(self.links.margins.is_empty(), "a consumer is closed when it waits no more");
+        (core::mem::take(&mut self.links.producers), core::mem::take(&mut self.links.consumers))
+    }
+
+    pub(crate) fn open_credit_consumer(&mut self, link: LinkId, consumer: CreditConsumer) {
+        assert!(self.closing.is_none(), "a closing session opens nothing");
+        assert!(!self.links.consumers.contains_key(&link), "a link is a consumer of one kind");
+        let before = self.links.credit_consumers.insert(link, consumer);
+        assert!(before.is_none(), "a link is opened once");
+    }
+
+    pub(crate) fn close_credit_consumer(&mut self, link: LinkId) -> Option<CreditConsumer> {
+        self.links.credit_consumers.remove(&link)
+    }
+
+    /// A consumer, which is opened with its first queue, watches another one. Gives its wait.
+    pub(crate) fn watch(&mut self, link: LinkId, queue: QueueSlot) -> Option<Wait> {
+        assert!(self.closing.is_none(), "a closing session opens nothing");
+        let is_other = self.links.credit_consumers.contains_key(&link);
+        assert!(!is_other, "a link is a consumer of one kind");
+        let consumer = self.links.consumers.entry(link).or_default();
+        let is_new = consumer.watched.insert(queue);
+        assert!(is_new, "a consumer watches a queue once");
+        consumer.wait
+    }
+
+    pub(crate) fn close_consumer(&mut self, link: LinkId) -> Option<Consumer> {
+        let consumer = self.links.consumers.remove(&link)?;
+        assert!(consumer.wait.is_none(), "a consumer is closed when it waits no more");
+        Some(consumer)
+    }
+
+    /// Opens the consumer that a command on lists waits as.
+    pub(crate) fn begin_popping(
+        &mut self,
+        link: LinkId,
+        watched: BTreeSet<QueueSlot>,
+        popping: Box<Popping>,
+    ) {
+        let consumer = Consumer { watched, wait: None, popping: Some(popping) };
+        let before = self.links.consumers.insert(link, consumer);
+        assert!(before.is_none(), "commands on lists wait one at a time");
+    }
+
+    /// Closes the consumer of a command on lists, which waits no more; gives the queues it watched.
+    pub(crate) fn end_popping(&mut self, link: LinkId) -> (Box<Popping>, BTreeSet<QueueSlot>) {
+        let consumer = self.close_consumer(link).expect("invariant: the command was there");
+        (consumer.popping.expect("invariant: it is a command on lists"), consumer.watched)
+    }
+
+    /// A consumer waits from now on.
+    pub(crate) fn begin_wait(&mut self, link: LinkId, wait: Wait) {
+        assert!(self.closing.is_none(), "a closing session waits for nothing");
+        if wait.margin != Nanos::ZERO {
+            self.links.margins.insert(link);
+        }
+        let before = self.consumer_mut(link).wait.replace(wait);
+        assert!(before.is_none(), "a consumer waits once");
+    }
+
+    /// A consumer that waits does so no more; gives the queues that it watches.
+    pub(crate) fn end_wait(&mut self, link: LinkId) -> (Wait, &BTreeSet<QueueSlot>) {
+        self.links.margins.remove(&link);
+        let consumer = self.consumer_mut(link);
+        let wait = consumer.wait.take().expect("invariant: the caller knows that it waits");
+        (wait, &consumer.watched)
+    }
+
+    /// The queues that a consumer watches, until [`Session::return_watched`].
+    pub(crate) fn lend_watched(&mut self, link: LinkId) -> BTreeSet<QueueSlot> {
+        core::mem::take(&mut self.consumer_mut(link).watched)
+    }
+
+    pub(crate) fn return_watched(&mut self, link: LinkId, watched: BTreeSet<QueueSlot>) {
+        let lent = core::mem::replace(&mut self.consumer_mut(link).watched, watched);
+        assert!(lent.is_empty(), "nothing is watched meanwhile");
+    }
+
+    fn consumer_mut(&mut self, link: LinkId) -> &mut Consumer {
+        let consumer = self.links.consumers.get_mut(&link);
+        consumer.expect("invariant: the caller found the consumer")
+    }
+
     /// The messages that it leases and holds.
     pub(crate) fn holds(&self) -> impl Iterator<Item = MessageId> {
         self.holdings.leases.iter().map(|(_, id)| *id).chain(self.holdings.held.iter().copied())
@@ -303,6 +414,68 @@ impl Session {
     pub(crate) fn margin_begins(&self, link: LinkId, first: Option<Nanos>) -> Option<Nanos> {
         let wait = self.links.consumers.get(&link)?.wait?;
         if wait.margin == Nanos::ZERO { None } else { Some(Nanos(first?.since(wait.margin).0)) }
+    }
+}
+
+impl Consumer {
+    pub(crate) const fn watched(&self) -> &BTreeSet<QueueSlot> {
+        &self.watched
+    }
+
+    pub(crate) fn into_watched(self) -> BTreeSet<QueueSlot> {
+        self.watched
+    }
+
+    /// False if it did not watch the queue.
+    pub(crate) fn unwatch(&mut self, queue: QueueSlot) -> bool {
+        self.watched.remove(&queue)
+    }
+
+    pub(crate) const fn wait(&self) -> Option<Wait> {
+        self.wait
+    }
+
+    /// It waits until then; gives until when it waited before.
+    pub(crate) fn prolong_wait(&mut self, until: Nanos) -> Option<Nanos> {
+        let wait = self.wait.as_mut().expect("invariant: the timer is set while it waits");
+        let before = wait.until.replace(until);
+        assert!(before.is_none_or(|before| before <= until), "a wait becomes no shorter");
+        before
+    }
+
+    pub(crate) fn popping(&self) -> Option<&Popping> {
+        self.popping.as_deref()
+    }
+
+    pub(crate) fn popping_mut(&mut self) -> Option<&mut Popping> {
+        self.popping.as_deref_mut()
+    }
+}
+
+impl Wait {
+    pub(crate) const fn new(
+        ticket: u64,
+        until: Option<Nanos>,
+        margin: Nanos,
+        lease: Option<Nanos>,
+    ) -> Self {
+        Self { ticket, until, margin, lease }
+    }
+
+    pub(crate) const fn ticket(&self) -> u64 {
+        self.ticket
+    }
+
+    pub(crate) const fn until(&self) -> Option<Nanos> {
+        self.until
+    }
+
+    pub(crate) const fn margin(&self) -> Nanos {
+        self.margin
+    }
+
+    pub(crate) const fn lease(&self) -> Option<Nanos> {
+        self.lease
     }
 }
 

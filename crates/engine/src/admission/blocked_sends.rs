@@ -287,7 +287,7 @@ impl Directory {
         store: &MessageStore,
     ) -> Command {
         let Command::Put { link, message, transaction } = command else { return command };
-        let to = match sessions.at(by).links.producers.get(&link) {
+        let to = match sessions.at(by).producers().get(&link) {
             Some(Target::Queue(slot)) => Destination::Queue(store.queues.at(*slot).name.clone()),
             Some(Target::Topic(slot)) => Destination::Topic(self.topics.at(*slot).name.clone()),
             None => return Command::Put { link, message, transaction },

@@ -26,10 +26,10 @@ impl Transactions {
 
 impl MessageStore {
     fn check_popping(&self, slot: SessionSlot, session: &Session) {
-        for (link, consumer) in &session.links.consumers {
-            let is_popping = consumer.popping.is_some();
+        for (link, consumer) in session.consumers() {
+            let is_popping = consumer.popping().is_some();
             assert_eq!(is_popping, *link == LIST_LINK, "commands on lists wait as one consumer");
-            assert!(!is_popping || consumer.wait.is_some(), "and are there while they wait");
+            assert!(!is_popping || consumer.wait().is_some(), "and are there while they wait");
         }
         for id in session.popped() {
             let state = self.messages.get(id.0).map(|message| message.state());

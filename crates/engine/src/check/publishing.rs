@@ -95,7 +95,7 @@ impl Directory {
         let mut producers: BTreeMap<Target, u64> = BTreeMap::new();
         let mut uncommitted: BTreeMap<Target, u64> = BTreeMap::new();
         for (_, session) in sessions.iter() {
-            for target in session.links.producers.values() {
+            for target in session.producers().values() {
                 *producers.entry(*target).or_default() += 1;
             }
             let transactions = session.transactions.open.values();

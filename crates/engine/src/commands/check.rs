@@ -231,17 +231,17 @@ impl Engine {
             assert!(is_its, "message {id} is held by who holds it");
         }
         let mut timers = self.store.check_timer(Timer::Lease(slot), session.first_lease());
-        for (link, consumer) in &session.links.consumers {
+        for (link, consumer) in session.consumers() {
             let key = ConsumerKey { session: slot, link: *link };
             timers += self.store.check_consumer(key, session, consumer);
         }
-        for (link, credit_consumer) in &session.links.credit_consumers {
+        for (link, credit_consumer) in session.credit_consumers() {
             timers += self
                 .check_credit_consumer(ConsumerKey { session: slot, link: *link }, credit_consumer);
         }
-        for link in &session.links.margins {
-            let wait = session.links.consumers.get(link).and_then(|consumer| consumer.wait);
-            assert!(wait.is_some_and(|wait| wait.margin > Nanos::ZERO), "a margin is waited for");
+        for link in session.margins() {
+            let wait = session.consumers().get(link).and_then(|consumer| consumer.wait());
+            assert!(wait.is_some_and(|wait| wait.margin() > Nanos::ZERO), "a margin is waited for");
         }
         timers
     }
@@ -338,10 +338,10 @@ impl Engine {
 
     fn check_links(&self) {
         let sessions = || self.sessions.iter().map(|(_, session)| session);
-        let consumers = || sessions().flat_map(|session| session.links.consumers.values());
-        let waiting = consumers().filter(|consumer| consumer.wait.is_some());
+        let consumers = || sessions().flat_map(|session| session.consumers().values());
+        let waiting = consumers().filter(|consumer| consumer.wait().is_some());
         let credit_consumers =
-            || sessions().flat_map(|session| session.links.credit_consumers.values());
+            || sessions().flat_map(|session| session.credit_consumers().values());
         let waiting_credit_consumers =
             credit_consumers().filter(|credit_consumer| credit_consumer.ticket().is_some()).count();
         assert_eq!(
@@ -355,13 +355,13 @@ impl Engine {
         let views = self.store.queues.iter().flat_map(|(_, queue)| queue.delivery.views.values());
         let viewers: u64 = views.map(|view| view.consumers).sum();
         assert_eq!(viewers, choosy, "consumers with a selector");
-        let watched: usize = consumers().map(|consumer| consumer.watched.len()).sum();
+        let watched: usize = consumers().map(|consumer| consumer.watched().len()).sum();
         let watched = watched + credit_consumers().count();
         let watching: usize =
             self.store.queues.iter().map(|(_, queue)| queue.delivery.consumers.len()).sum();
         assert_eq!(watching, watched, "consumers, summed over queues");
-        let waits = consumers().filter(|consumer| consumer.wait.is_some());
-        let entered: usize = waits.map(|consumer| consumer.watched.len()).sum();
+        let waits = consumers().filter(|consumer| consumer.wait().is_some());
+        let entered: usize = waits.map(|consumer| consumer.watched().len()).sum();
         let entries: u64 = self.store.queues.iter().map(|(_, queue)| queue.waiting_count()).sum();
         assert_eq!(
             entries,

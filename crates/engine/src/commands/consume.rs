@@ -23,9 +23,9 @@ impl Engine {
         let key = ConsumerKey { session: by, link };
         if let Some(slot) = self.store.queues.find(name.as_str())
             && let Some(consumer) = self.sessions.consumer_mut(key)
-            && consumer.watched.remove(&slot)
+            && consumer.unwatch(slot)
         {
-            let ticket = consumer.wait.map(|wait| wait.ticket);
+            let ticket = consumer.wait().map(|wait| wait.ticket());
             self.admission.end_watch(key, slot, ticket, &mut self.store);
             self.remove_if_idle(slot);
         }
@@ -43,7 +43,7 @@ impl Engine {
         let Some(consumer) = self.sessions.consumer(key) else {
             return Outcome::refused(Refusal::NoSuchLink);
         };
-        self.store.took_steps(consumer.watched.len());
+        self.store.took_steps(consumer.watched().len());
         // A protocol has one receive outstanding a consumer; should one send a second, the first
         // ends, for each is answered once.
         if self.sessions.end_wait(key, &mut self.store) {
@@ -160,10 +160,10 @@ impl Engine {
             self.move_to_hold(key, id);
             self.sessions.own_group(key, id, &mut self.store);
         } else {
-            let wait = self.sessions.consumer(key).and_then(|consumer| consumer.wait);
+            let wait = self.sessions.consumer(key).and_then(|consumer| consumer.wait());
             let was_waiting = self.sessions.end_wait(key, &mut self.store);
             assert!(was_waiting, "only who waits is served");
-            self.move_to_lease(key.session, id, wait.and_then(|wait| wait.lease));
+            self.move_to_lease(key.session, id, wait.and_then(|wait| wait.lease()));
         }
         let (after, reply) = self.delivered(Some(key.link), id);
         let charge = if let Reply::Delivered(delivery) = &reply { delivery.charge } else { 0 };
@@ -188,10 +188,8 @@ impl Engine {
             );
         }
         let now = self.store.latest;
-        let Some(wait) = self.sessions.consumer_mut(key).and_then(|it| it.wait.as_mut()) else {
-            return;
-        };
-        let before = wait.until.replace(now);
+        let Some(consumer) = self.sessions.consumer_mut(key) else { return };
+        let before = consumer.prolong_wait(now);
         self.store.timers.change(Timer::Wait(key), before, Some(now));
     }
 
@@ -215,9 +213,8 @@ impl Engine {
 
     /// Ends all waits of a session without an answer.
     pub(crate) fn stop_waits(&mut self, slot: SessionSlot) {
-        let session = self.sessions.at(slot);
-        let waiting =
-            session.links.consumers.iter().filter(|(_, consumer)| consumer.wait.is_some());
+        let consumers = self.sessions.at(slot).consumers().iter();
+        let waiting = consumers.filter(|(_, consumer)| consumer.wait().is_some());
         let waiting: Vec<LinkId> = waiting.map(|(link, _)| *link).collect();
         for link in waiting {
             let key = ConsumerKey { session: slot, link };
@@ -231,16 +228,12 @@ impl Engine {
     pub(crate) fn close_links(&mut self, slot: SessionSlot) -> BTreeSet<QueueSlot> {
         let mut touched = BTreeSet::new();
         self.stop_waits(slot);
-        let session = self.sessions.at_mut(slot);
-        let producers = core::mem::take(&mut session.links.producers);
-        let consumers = core::mem::take(&mut session.links.consumers);
+        let (producers, consumers) = self.sessions.at_mut(slot).take_links();
         let closed = producers.len();
         for target in producers.into_values() {
             self.end_producer(target);
         }
-        for link in
-            self.sessions.at(slot).links.credit_consumers.keys().copied().collect::<Vec<_>>()
-        {
+        for link in self.sessions.at(slot).credit_consumers().keys().copied().collect::<Vec<_>>() {
             touched.extend(self.admission.close_credit_consumer(
                 ConsumerKey { session: slot, link },
                 &mut self.sessions,
@@ -248,7 +241,7 @@ impl Engine {
             ));
         }
         for (link, consumer) in consumers {
-            for queue in consumer.watched {
+            for queue in consumer.into_watched() {
                 self.admission.end_watch(
                     ConsumerKey { session: slot, link },
                     queue,

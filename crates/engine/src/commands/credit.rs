@@ -67,7 +67,7 @@ impl Engine {
             draining: false,
         };
         let takes = matches!(credit_consumer.interest, Interest::Take { .. });
-        self.sessions.at_mut(key.session).links.credit_consumers.insert(key.link, credit_consumer);
+        self.sessions.at_mut(key.session).open_credit_consumer(key.link, credit_consumer);
         if takes {
             self.sessions.inherit_groups(key, slot, &mut self.store);
         }
@@ -94,8 +94,8 @@ impl Engine {
                 Reply::TimedOut { link: Some(link) },
             );
         }
-        if let Some(consumer) = self.sessions.at_mut(by).links.consumers.remove(&link) {
-            for slot in consumer.watched {
+        if let Some(consumer) = self.sessions.at_mut(by).close_consumer(link) {
+            for slot in consumer.into_watched() {
                 self.admission.end_watch(key, slot, None, &mut self.store);
                 self.remove_if_idle(slot);
             }

@@ -79,7 +79,7 @@ impl Engine {
         let Demand { stores, changes, batching, .. } = Demand::of(command);
         match stores {
             Stores::Message { to: Address::Producer(link), message, part_of: None } => {
-                let target = self.sessions.at(by).links.producers.get(&link);
+                let target = self.sessions.at(by).producers().get(&link);
                 target.into_iter().for_each(|to| self.add_put(by, *to, message, demand));
             }
             Stores::Message { to: Address::Queue(name), message, part_of: None } => {

@@ -356,7 +356,7 @@ impl Engine {
     ) -> bool {
         // The records that follow may need another frame; but a list and its deadline are one.
         self.state_lifetimes(effects);
-        let popping = self.sessions.consumer(key).and_then(|consumer| consumer.popping.as_ref());
+        let popping = self.sessions.consumer(key).and_then(|consumer| consumer.popping());
         match popping.map(|popping| &popping.asked) {
             Some(Asked::Elements(hand)) => {
                 let ready = self.store.queues.at(slot).index.counts.ready;
@@ -408,11 +408,11 @@ impl Engine {
 
     /// Ends the wait of a command on lists, if this is one.
     pub(crate) fn end_popping(&mut self, key: ConsumerKey) -> Option<Box<Popping>> {
-        let popping = self.sessions.consumer_mut(key)?.popping.take()?;
+        self.sessions.consumer(key)?.popping()?;
         let was_waiting = self.sessions.end_wait(key, &mut self.store);
         assert!(was_waiting, "a command on lists is there while it waits");
-        let consumer = self.sessions.at_mut(key.session).links.consumers.remove(&key.link);
-        for queue in consumer.into_iter().flat_map(|consumer| consumer.watched) {
+        let (popping, watched) = self.sessions.at_mut(key.session).end_popping(key.link);
+        for queue in watched {
             self.admission.end_watch(key, queue, None, &mut self.store);
             self.remove_if_idle(queue);
         }

@@ -37,14 +37,14 @@ impl Engine {
             Err(refusal) => return Outcome::refused(refusal),
         };
         *self.directory.producers_of(target, &mut self.store) += 1;
-        if let Some(before) = self.sessions.at_mut(by).links.producers.insert(link, target) {
+        if let Some(before) = self.sessions.at_mut(by).open_producer(link, target) {
             self.end_producer(before);
         }
         Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
 
     pub(crate) fn close_producer(&mut self, by: SessionSlot, link: LinkId) -> Outcome {
-        if let Some(target) = self.sessions.at_mut(by).links.producers.remove(&link) {
+        if let Some(target) = self.sessions.at_mut(by).close_producer(link) {
             self.end_producer(target);
         }
         Outcome::reply(DependsOn::NOTHING, Reply::Done)
@@ -58,7 +58,7 @@ impl Engine {
         transaction: Option<TransactionId>,
         effects: &mut Effects,
     ) -> Outcome {
-        let Some(target) = self.sessions.at(by).links.producers.get(&link).copied() else {
+        let Some(target) = self.sessions.at(by).producers().get(&link).copied() else {
             return self.sessions.refuse_part(by, transaction, Refusal::NoSuchLink, &self.log);
         };
         self.put_at(by, target, new, transaction, effects)

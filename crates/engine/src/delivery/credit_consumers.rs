@@ -79,7 +79,7 @@ impl Sessions {
     /// Ends the credit of a session's consumers at the messages that they have had. No client is
     /// told.
     pub(crate) fn stop_consumers(&mut self, by: SessionSlot, store: &mut MessageStore) {
-        let links: Vec<LinkId> = self.at(by).links.credit_consumers.keys().copied().collect();
+        let links: Vec<LinkId> = self.at(by).credit_consumers().keys().copied().collect();
         store.took_steps(links.len());
         for link in links {
             let key = ConsumerKey { session: by, link };
@@ -133,7 +133,9 @@ impl Sessions {
                 store.totals.waiting += 1;
             }
             Some(ticket) if !has_credit => {
-                store.queues.at_mut(slot).dispatch_of(view.as_ref()).stop_waiting(ticket);
+                let dispatch = store.queues.at_mut(slot).dispatch_of(view.as_ref());
+                let was_in_list = dispatch.stop_waiting(ticket);
+                assert!(was_in_list, "a waiting consumer is in its list");
                 turn.ticket = None;
                 store.totals.waiting -= 1;
             }
@@ -155,7 +157,8 @@ impl Sessions {
             return;
         }
         let dispatch = queue.dispatch_of(view.as_ref());
-        dispatch.stop_waiting(*ticket);
+        let was_in_list = dispatch.stop_waiting(*ticket);
+        assert!(was_in_list, "a waiting consumer is in its list");
         dispatch.wait(*place, key);
         *ticket = *place;
     }
@@ -235,8 +238,7 @@ impl Admission {
         let credit_consumer = sessions.credit_consumer_mut(key)?;
         credit_consumer.limit = credit_consumer.delivered;
         sessions.line_up(key, store);
-        let credit_consumer =
-            sessions.at_mut(key.session).links.credit_consumers.remove(&key.link)?;
+        let credit_consumer = sessions.at_mut(key.session).close_credit_consumer(key.link)?;
         let queue = store.queues.at_mut(credit_consumer.queue);
         queue.delivery.draining.remove(&key);
         queue.delivery.browsers.remove(&key);

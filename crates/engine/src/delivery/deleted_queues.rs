@@ -77,8 +77,9 @@ impl Admission {
             return;
         }
         let Some(consumer) = sessions.consumer_mut(key) else { return };
-        consumer.watched.remove(&slot);
-        let ticket = consumer.wait.map(|wait| wait.ticket);
+        let was_watched = consumer.unwatch(slot);
+        assert!(was_watched, "a consumer knows the queues that it watches");
+        let ticket = consumer.wait().map(|wait| wait.ticket());
         self.end_watch(key, slot, ticket, store);
     }
 }

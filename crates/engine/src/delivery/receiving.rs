@@ -43,7 +43,7 @@ impl Directory {
         if sessions.credit_consumer(key).is_some() {
             return Outcome::refused(Refusal::LinkInUse);
         }
-        let watched = sessions.consumer(key).map_or(0, |consumer| consumer.watched.len());
+        let watched = sessions.consumer(key).map_or(0, |consumer| consumer.watched().len());
         let known = store.queues.find(name.as_str());
         if known.is_some_and(|slot| sessions.watches(key, slot)) {
             return Outcome::reply(DependsOn::NOTHING, Reply::Done);
@@ -55,12 +55,10 @@ impl Directory {
             Ok(slot) => slot,
             Err(refusal) => return Outcome::refused(refusal),
         };
-        let consumer = sessions.at_mut(by).links.consumers.entry(link).or_default();
-        consumer.watched.insert(slot);
-        let wait = consumer.wait;
+        let wait = sessions.at_mut(by).watch(link, slot);
         store.queues.at_mut(slot).delivery.consumers.insert(key);
         if let Some(wait) = wait {
-            sessions.wait_at(slot, wait.ticket, key, store);
+            sessions.wait_at(slot, wait.ticket(), key, store);
         }
         Outcome::reply(DependsOn::NOTHING, Reply::Done).waking(slot)
     }
@@ -104,7 +102,7 @@ impl Sessions {
     }
 
     fn watches(&self, key: ConsumerKey, slot: QueueSlot) -> bool {
-        self.consumer(key).is_some_and(|consumer| consumer.watched.contains(&slot))
+        self.consumer(key).is_some_and(|consumer| consumer.watched().contains(&slot))
     }
 
     pub(crate) fn begin_wait(
@@ -118,20 +116,14 @@ impl Sessions {
         store.next.ticket += 1;
         let until = wait.map(|span| store.latest + span);
         let session = self.at_mut(key.session);
-        let Some(consumer) = session.links.consumers.get_mut(&key.link) else { return };
-        consumer.wait = Some(Wait { ticket, until, margin, lease });
-        let watched = core::mem::take(&mut consumer.watched);
-        if margin != Nanos::ZERO {
-            session.links.margins.insert(key.link);
-        }
+        session.begin_wait(key.link, Wait::new(ticket, until, margin, lease));
         let margin_begins = session.margin_begins(key.link, session.first_lease());
+        let watched = session.lend_watched(key.link);
         store.took_steps(watched.len());
         for slot in &watched {
             self.wait_at(*slot, ticket, key, store);
         }
-        if let Some(consumer) = self.consumer_mut(key) {
-            consumer.watched = watched;
-        }
+        self.at_mut(key.session).return_watched(key.link, watched);
         store.timers.change(Timer::Wait(key), None, until);
         store.timers.change(Timer::Margin(key), None, margin_begins);
         store.totals.waiting += 1;
@@ -150,21 +142,19 @@ impl Sessions {
 
     /// False when it did not wait.
     pub(crate) fn end_wait(&mut self, key: ConsumerKey, store: &mut MessageStore) -> bool {
-        let Some(wait) = self.consumer(key).and_then(|consumer| consumer.wait) else {
+        if self.consumer(key).is_none_or(|consumer| consumer.wait().is_none()) {
             return false;
-        };
+        }
         let session = self.at_mut(key.session);
         let margin_begins = session.margin_begins(key.link, session.first_lease());
-        session.links.margins.remove(&key.link);
-        if let Some(consumer) = session.links.consumers.get_mut(&key.link) {
-            consumer.wait = None;
-            for &queue in &consumer.watched {
-                store.queues.at_mut(queue).delivery.dispatch.stop_waiting(wait.ticket);
-            }
-            let left = consumer.watched.len();
-            store.took_steps(left);
+        let (wait, watched) = session.end_wait(key.link);
+        for &queue in watched {
+            let dispatch = &mut store.queues.at_mut(queue).delivery.dispatch;
+            let was_in_list = dispatch.stop_waiting(wait.ticket());
+            assert!(was_in_list, "a waiting consumer is in each of its lists");
         }
-        store.timers.change(Timer::Wait(key), wait.until, None);
+        store.took_steps(watched.len());
+        store.timers.change(Timer::Wait(key), wait.until(), None);
         store.timers.change(Timer::Margin(key), margin_begins, None);
         store.totals.waiting -= 1;
         true
@@ -173,13 +163,13 @@ impl Sessions {
     /// True if a message may be there for the consumer although none seems to be.
     pub(crate) fn is_unsure(&self, key: ConsumerKey, store: &MessageStore) -> bool {
         let Some(consumer) = self.consumer(key) else { return false };
-        let mut queues = consumer.watched.iter().map(|slot| store.queues.at(*slot));
+        let mut queues = consumer.watched().iter().map(|slot| store.queues.at(*slot));
         queues.any(|queue| queue.delivery.pause.is_none() && queue.is_expiring(store.latest))
     }
 
     /// The next message of all that a consumer watches.
     pub(crate) fn most_urgent(&self, key: ConsumerKey, store: &MessageStore) -> Option<MessageId> {
-        let watched = &self.consumer(key)?.watched;
+        let watched = self.consumer(key)?.watched();
         let (_, order) = watched
             .iter()
             .filter_map(|slot| store.queues.at(*slot).next_ready(store.latest))
@@ -218,7 +208,8 @@ impl Admission {
         let was_known = queue.delivery.consumers.remove(&key);
         assert!(was_known, "a queue knows its consumers");
         if let Some(ticket) = ticket {
-            queue.delivery.dispatch.stop_waiting(ticket);
+            let was_in_list = queue.delivery.dispatch.stop_waiting(ticket);
+            assert!(was_in_list, "a waiting consumer is in each of its lists");
         }
         self.may_have_caught_up(slot, store);
     }

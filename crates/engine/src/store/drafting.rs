@@ -37,7 +37,7 @@ pub(crate) struct Placement {
 impl Sessions {
     /// The queue of a producer; `None` if its target is a topic.
     pub(crate) fn producer_queue(&self, by: SessionSlot, link: LinkId) -> Option<QueueSlot> {
-        match self.at(by).links.producers.get(&link)? {
+        match self.at(by).producers().get(&link)? {
             Target::Queue(slot) => Some(*slot),
             Target::Topic(_) => None,
         }

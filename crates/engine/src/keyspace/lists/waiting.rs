@@ -15,7 +15,7 @@ use crate::delivery::receiving::Wanted;
 use crate::ids::{ConsumerKey, LIST_LINK, QueueSlot, SessionSlot};
 use crate::keyspace::{Asked, Popping};
 use crate::outcome::Outcome;
-use crate::sessions::{Consumer, Sessions};
+use crate::sessions::Sessions;
 use crate::store::MessageStore;
 
 impl Sessions {
@@ -32,7 +32,7 @@ impl Sessions {
             return;
         }
         let key = ConsumerKey { session: by, link: LIST_LINK };
-        if let Some(popping) = self.consumer_mut(key).and_then(|it| it.popping.as_mut()) {
+        if let Some(popping) = self.consumer_mut(key).and_then(|it| it.popping_mut()) {
             popping.floor = floor;
         }
         let id = self.at(by).id();
@@ -42,7 +42,7 @@ impl Sessions {
     }
 
     pub(crate) fn is_popping(&self, key: ConsumerKey) -> bool {
-        self.consumer(key).is_some_and(|consumer| consumer.popping.is_some())
+        self.consumer(key).is_some_and(|consumer| consumer.popping().is_some())
     }
 
     pub(crate) fn wait_in(
@@ -54,15 +54,11 @@ impl Sessions {
         store: &mut MessageStore,
     ) -> Outcome {
         let key = ConsumerKey { session: by, link: LIST_LINK };
-        let consumer = Consumer {
-            watched: queues.iter().copied().collect(),
-            wait: None,
-            popping: Some(Box::new(Popping { asked, floor: DependsOn::NOTHING })),
-        };
+        let popping = Box::new(Popping { asked, floor: DependsOn::NOTHING });
+        self.at_mut(by).begin_popping(key.link, queues.iter().copied().collect(), popping);
         for &queue in queues {
             store.queues.at_mut(queue).delivery.consumers.insert(key);
         }
-        self.at_mut(by).links.consumers.insert(key.link, consumer);
         let lease = None;
         self.begin_wait(key, Wanted { wait, margin: Nanos::ZERO, lease }, store);
         Outcome::NOTHING

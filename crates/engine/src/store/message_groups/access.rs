@@ -140,7 +140,7 @@ impl Sessions {
         store: &mut MessageStore,
     ) {
         let heir =
-            self.at(key.session).links.credit_consumers.iter().find(|(link, credit_consumer)| {
+            self.at(key.session).credit_consumers().iter().find(|(link, credit_consumer)| {
                 **link != key.link
                     && credit_consumer.queue == slot
                     && matches!(credit_consumer.interest, Interest::Take { .. })
