@@ -5,16 +5,14 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use core::cell::Cell;
 
-use model::{
-    ClientName, Destination, LinkId, MessageId, Nanos, SessionId, Settlement, TransactionId, limits,
-};
+use model::{ClientName, Destination, LinkId, MessageId, Nanos, SessionId, Settlement, limits};
 
 use crate::collections::slab::Slab;
 use crate::delivery::CreditConsumer;
 use crate::directory::Target;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
 use crate::keyspace::Popping;
-use crate::transactions::{Observing, Transaction};
+use crate::transactions::SessionTransactions;
 
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -22,7 +20,7 @@ pub(crate) struct Session {
     links: Links,
     holdings: Holdings,
     owned: Owned,
-    pub(crate) transactions: SessionTransactions,
+    transactions: SessionTransactions,
     /// It has ended, and its messages are being returned so.
     closing: Option<Settlement>,
 }
@@ -71,14 +69,6 @@ struct Owned {
     temporary: BTreeSet<Destination>,
     /// The numbers of the subscriptions that it keeps.
     keeps: BTreeSet<u64>,
-}
-
-/// The open transactions of a session, and the keys that it observes.
-#[derive(Debug, Default)]
-pub(crate) struct SessionTransactions {
-    pub(crate) open: BTreeMap<TransactionId, Transaction>,
-    /// The keys that it observes.
-    pub(crate) observing: Option<Box<Observing>>,
 }
 
 #[derive(Debug, Default)]
@@ -138,6 +128,14 @@ impl Session {
 
     pub(crate) const fn closing(&self) -> Option<Settlement> {
         self.closing
+    }
+
+    pub(crate) const fn transactions(&self) -> &SessionTransactions {
+        &self.transactions
+    }
+
+    pub(crate) const fn transactions_mut(&mut self) -> &mut SessionTransactions {
+        &mut self.transactions
     }
 
     pub(crate) const fn leases(&self) -> &BTreeSet<(Nanos, MessageId)> {
@@ -526,7 +524,8 @@ impl Sessions {
     pub(crate) fn begin_close(&mut self, slot: SessionSlot, held: Settlement) {
         let session = self.at_mut(slot);
         assert!(session.links.margins.is_empty(), "a session closes without waits");
-        assert!(session.transactions.open.is_empty(), "a session closes without transactions");
+        assert!(session.transactions.open().is_empty(), "a session closes without transactions");
+        assert!(session.transactions.observing().is_none(), "a closing session observes nothing");
         assert!(session.owned.blocked.is_empty(), "a session closes without sends that wait");
         assert!(session.owned.temporary.is_empty(), "temporary destinations go before it closes");
         assert!(session.owned.keeps.is_empty(), "subscriptions that it keeps end before it closes");

@@ -10,12 +10,13 @@ pub(crate) mod batches;
 pub(crate) mod commit_waits;
 mod parts;
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use model::{MessageId, NewMessage, QueueName, Refusal, Settlement, TransactionId, limits};
 
-use crate::admission::Tally;
+use crate::admission::{Put, Tally};
 use crate::directory::Target;
 use crate::ids::SessionSlot;
 
@@ -23,40 +24,59 @@ use crate::ids::SessionSlot;
 #[derive(Debug, Default)]
 pub(crate) struct Transactions {
     /// Commits that wait for room, the first to come first.
-    pub(crate) awaiting: VecDeque<(SessionSlot, TransactionId)>,
+    awaiting: VecDeque<(SessionSlot, TransactionId)>,
     /// Which sessions observe which keys.
-    pub(crate) observed: BTreeMap<QueueName, BTreeSet<SessionSlot>>,
+    observed: BTreeMap<QueueName, BTreeSet<SessionSlot>>,
     /// Bytes that the parts of all open transactions count for.
-    pub(crate) uncommitted_bytes: usize,
+    uncommitted_bytes: usize,
+}
+
+/// The open transactions of a session, and the keys that it observes.
+#[derive(Debug, Default)]
+pub(crate) struct SessionTransactions {
+    open: BTreeMap<TransactionId, Transaction>,
+    /// The keys that it observes.
+    observing: Option<Box<Observing>>,
 }
 
 /// The parts of a transaction so far.
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
-    pub(crate) puts: Vec<(Target, NewMessage)>,
-    pub(crate) settled: Vec<(MessageId, Settlement)>,
+    puts: Vec<(Target, NewMessage)>,
+    settled: Vec<(MessageId, Settlement)>,
     /// How many of the messages have a name of their sender's.
-    pub(crate) named: usize,
+    named: usize,
     /// The bytes that its parts count for.
-    pub(crate) bytes: usize,
-    pub(crate) tally: Tally,
+    bytes: usize,
+    tally: Tally,
     /// A part was refused.
-    pub(crate) rollback_only: bool,
+    rollback_only: bool,
     /// It was committed, and waits for room or for a place: nothing can be added to it.
-    pub(crate) waits: bool,
+    waits: bool,
     /// How many future parts of it wait for memory.
-    pub(crate) parts_waiting: usize,
+    parts_waiting: usize,
     /// It was committed, and waits for these: nothing more is to be a part of it.
-    pub(crate) awaits_parts: bool,
+    awaits_parts: bool,
     /// Its commit was said to wait, and is answered as the one of this ticket.
-    pub(crate) ticket: Option<u64>,
+    ticket: Option<u64>,
 }
 
 /// The bytes and records that a part of a transaction counts for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
-    pub(crate) bytes: usize,
-    pub(crate) records: usize,
+    bytes: usize,
+    records: usize,
+}
+
+impl Part {
+    /// A message, which may have a name of its sender's.
+    pub(crate) fn of_put(bytes: usize, is_named: bool) -> Self {
+        Self { bytes, records: 1 + usize::from(is_named) }
+    }
+
+    pub(crate) const fn of_settlement(bytes: usize) -> Self {
+        Self { bytes, records: 1 }
+    }
 }
 
 /// How a commit lies in the log.
@@ -66,7 +86,103 @@ pub(crate) enum Span {
     Chain,
 }
 
+impl Transactions {
+    pub(crate) const fn awaiting(&self) -> &VecDeque<(SessionSlot, TransactionId)> {
+        &self.awaiting
+    }
+
+    pub(crate) const fn observed(&self) -> &BTreeMap<QueueName, BTreeSet<SessionSlot>> {
+        &self.observed
+    }
+
+    pub(crate) const fn uncommitted_bytes(&self) -> usize {
+        self.uncommitted_bytes
+    }
+
+    /// The first commit that waits for room waits no more.
+    pub(crate) fn take_awaiting(&mut self) -> Option<(SessionSlot, TransactionId)> {
+        self.awaiting.pop_front()
+    }
+
+    /// A transaction has ended, and no part of it waits.
+    pub(crate) fn end(&mut self, transaction: &Transaction) {
+        assert!(transaction.parts_waiting == 0, "no part waits for a transaction that has ended");
+        assert!(self.uncommitted_bytes >= transaction.bytes, "open transactions are counted");
+        self.uncommitted_bytes -= transaction.bytes;
+    }
+}
+
+impl SessionTransactions {
+    pub(crate) const fn open(&self) -> &BTreeMap<TransactionId, Transaction> {
+        &self.open
+    }
+
+    pub(crate) fn observing(&self) -> Option<&Observing> {
+        self.observing.as_deref()
+    }
+
+    /// The session closes, and rolls its transactions back.
+    pub(crate) fn take_open(&mut self) -> BTreeMap<TransactionId, Transaction> {
+        core::mem::take(&mut self.open)
+    }
+
+    /// The transaction with this number, which the caller has found to take parts.
+    pub(crate) fn growing(&mut self, id: TransactionId) -> &mut Transaction {
+        let transaction = self.open.get_mut(&id).expect("invariant: it has just grown");
+        assert!(!transaction.waits, "nothing is added to a transaction after its commit");
+        assert!(!transaction.rollback_only, "nothing is added to a transaction that rolls back");
+        transaction
+    }
+}
+
 impl Transaction {
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) const fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    pub(crate) const fn rollback_only(&self) -> bool {
+        self.rollback_only
+    }
+
+    pub(crate) const fn waits(&self) -> bool {
+        self.waits
+    }
+
+    pub(crate) const fn parts_waiting(&self) -> usize {
+        self.parts_waiting
+    }
+
+    pub(crate) const fn awaits_parts(&self) -> bool {
+        self.awaits_parts
+    }
+
+    pub(crate) const fn ticket(&self) -> Option<u64> {
+        self.ticket
+    }
+
+    /// How many of the messages have a name of their sender's.
+    pub(crate) const fn named(&self) -> usize {
+        self.named
+    }
+
+    /// It puts one more message.
+    pub(crate) fn add_put(&mut self, target: Target, new: NewMessage, put: &Put) {
+        self.tally.add_put(target, put);
+        self.named += usize::from(new.send_id.is_some());
+        self.puts.push((target, new));
+        assert!(self.named <= self.puts.len(), "each name is of a message");
+    }
+
+    /// It settles one more message, for which a record of so many bytes is written.
+    pub(crate) fn add_settled(&mut self, id: MessageId, settlement: Settlement, bytes: usize) {
+        self.tally.add_settled(bytes);
+        self.settled.push((id, settlement));
+    }
+
     /// One more part of so many bytes, with a record or two; an error when it is one too many.
     fn grow(&mut self, part: Part) -> Result<(), Refusal> {
         let Part { bytes, records } = part;
@@ -86,13 +202,18 @@ impl Transaction {
     }
 
     /// The messages that it would put, with their targets.
-    pub(crate) fn puts(&self) -> impl Iterator<Item = (&Target, &NewMessage)> {
+    pub(crate) fn puts(&self) -> impl ExactSizeIterator<Item = (&Target, &NewMessage)> {
         self.puts.iter().map(|(target, message)| (target, message))
     }
 
     /// The settlements that it would perform.
-    pub(crate) fn settlements(&self) -> impl Iterator<Item = &(MessageId, Settlement)> {
+    pub(crate) fn settlements(&self) -> impl ExactSizeIterator<Item = &(MessageId, Settlement)> {
         self.settled.iter()
+    }
+
+    /// The same, of a transaction that has ended.
+    pub(crate) fn into_settlements(self) -> Vec<(MessageId, Settlement)> {
+        self.settled
     }
 
     /// The messages that it would settle.
@@ -104,7 +225,17 @@ impl Transaction {
 /// The keys that a session observes.
 #[derive(Debug, Default)]
 pub(crate) struct Observing {
-    pub(crate) names: BTreeSet<QueueName>,
+    names: BTreeSet<QueueName>,
     /// One of them has changed, and none matters any more.
-    pub(crate) stale: bool,
+    stale: bool,
+}
+
+impl Observing {
+    pub(crate) const fn names(&self) -> &BTreeSet<QueueName> {
+        &self.names
+    }
+
+    pub(crate) const fn stale(&self) -> bool {
+        self.stale
+    }
 }

@@ -33,7 +33,7 @@ impl Sessions {
         id: TransactionId,
         context: &Context,
     ) -> Option<usize> {
-        let puts = self.at(by).transactions.open.get(&id)?.puts();
+        let puts = self.at(by).transactions().open().get(&id)?.puts();
         puts.filter_map(|(_, message)| context.bytes_of_message(message)).reduce(|a, b| a + b)
     }
 }

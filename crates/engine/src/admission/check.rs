@@ -28,11 +28,11 @@ impl Admission {
             }
         }
         for (slot, session) in sessions.iter() {
-            for (id, transaction) in &session.transactions.open {
+            for (id, transaction) in session.transactions().open() {
                 let found = parts.remove(&(slot, *id)).unwrap_or(0);
-                assert_eq!(transaction.parts_waiting, found, "parts that wait are known");
+                assert_eq!(transaction.parts_waiting(), found, "parts that wait are known");
                 let awaits = commits.remove(&(slot, *id));
-                assert_eq!(transaction.awaits_parts, awaits, "who waits for parts is known");
+                assert_eq!(transaction.awaits_parts(), awaits, "who waits for parts is known");
             }
         }
         assert!(parts.is_empty(), "parts that wait are of open transactions");

@@ -19,7 +19,7 @@ use crate::sessions::Sessions;
 use crate::store::MessageStore;
 use crate::store::queue::Queue;
 use crate::store::timers::Timer;
-use crate::transactions::Transactions;
+use crate::transactions::{Observing, Transactions};
 
 impl Queue {
     /// True if an earlier send than this one waits for a place.
@@ -50,7 +50,7 @@ impl Transactions {
         };
         let most = bodies.uncommitted_max();
         let own = stores.part_of().map_or(0, |id| sessions.transaction_bytes(by, id));
-        own + bytes <= most && self.uncommitted_bytes + bytes > most
+        own + bytes <= most && self.uncommitted_bytes() + bytes > most
     }
 }
 
@@ -192,8 +192,8 @@ impl Sessions {
     /// True if it brings something that memory is to keep. False if that is refused anyway, or if a
     /// key that its session observes has changed.
     pub(crate) fn brings(&self, by: SessionSlot, command: &Command) -> bool {
-        let observing = self.at(by).transactions.observing.as_ref();
-        let is_stale = || observing.is_some_and(|observing| observing.stale);
+        let observing = self.at(by).transactions().observing();
+        let is_stale = || observing.is_some_and(Observing::stale);
         match Demand::of(command).stores {
             Stores::Batch(_) if is_stale() => false,
             stores => {

@@ -15,12 +15,13 @@ impl Transactions {
         let mut observed: BTreeMap<&QueueName, BTreeSet<SessionSlot>> = BTreeMap::new();
         for (slot, session) in sessions.iter() {
             store.check_popping(slot, session);
-            for name in session.transactions.observing.iter().flat_map(|observing| &observing.names)
-            {
+            for name in session.transactions().observing().iter().flat_map(|it| it.names()) {
                 observed.entry(name).or_default().insert(slot);
             }
         }
-        assert!(observed.into_iter().eq(self.observed.iter().map(|(name, by)| (name, by.clone()))));
+        assert!(
+            observed.into_iter().eq(self.observed().iter().map(|(name, by)| (name, by.clone())))
+        );
     }
 }
 
@@ -39,7 +40,7 @@ impl MessageStore {
         let is_closing = session.closing().is_some();
         assert!(!is_closing || session.popped().is_empty(), "what is popped returns at the end");
         assert!(
-            !is_closing || session.transactions.observing.is_none(),
+            !is_closing || session.transactions().observing().is_none(),
             "who is gone observes nothing"
         );
     }

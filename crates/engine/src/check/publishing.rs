@@ -98,7 +98,7 @@ impl Directory {
             for target in session.producers().values() {
                 *producers.entry(*target).or_default() += 1;
             }
-            let transactions = session.transactions.open.values();
+            let transactions = session.transactions().open().values();
             for target in transactions.flat_map(|transaction| transaction.targets()) {
                 *uncommitted.entry(target).or_default() += 1;
             }

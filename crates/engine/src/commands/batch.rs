@@ -66,14 +66,14 @@ impl Engine {
         let is_stale = self
             .transactions
             .stop_observing(by, &mut self.sessions, &mut self.store)
-            .is_some_and(|observing| observing.stale);
+            .is_some_and(|observing| observing.stale());
         is_stale.then(|| Outcome::reply(self.log.after_all(), Reply::Stale))
     }
 
     /// Expired keys that a session observes go before its batch, as a change.
     pub(crate) fn notice_observed(&mut self, by: SessionSlot, effects: &mut Effects) {
-        let observing = self.sessions.at(by).transactions.observing.as_ref();
-        let names: Vec<_> = observing.iter().flat_map(|it| it.names.iter().cloned()).collect();
+        let observing = self.sessions.at(by).transactions().observing();
+        let names: Vec<_> = observing.iter().flat_map(|it| it.names().iter().cloned()).collect();
         for name in names {
             self.notice_end(&name, effects);
         }
@@ -86,7 +86,7 @@ impl Engine {
         if self.admission.depends_on_lists() {
             self.admission.source_changed(slot, &mut self.store);
         }
-        if !self.transactions.observed.is_empty() {
+        if !self.transactions.observed().is_empty() {
             self.transactions.touched_name_of(slot, &mut self.sessions, &mut self.store);
         }
     }

@@ -38,7 +38,7 @@ impl Engine {
     /// Bytes that open transactions hold.
     #[must_use]
     pub fn uncommitted_bytes(&self) -> usize {
-        self.transactions.uncommitted_bytes
+        self.transactions.uncommitted_bytes()
     }
 
     /// Bytes that open transactions may hold together, and one by itself.
@@ -116,7 +116,7 @@ impl Engine {
             + messages
             + places
             + beside
-            + self.transactions.uncommitted_bytes as u64
+            + self.transactions.uncommitted_bytes() as u64
     }
 
     /// Lets bodies leave until the rest fits, as far as they can be read back: more than came, and

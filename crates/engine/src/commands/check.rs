@@ -16,6 +16,7 @@ use crate::sessions::Session;
 use crate::store::message::{Message, State};
 use crate::store::queue::{Counts, ListLifetime, Queue, Role};
 use crate::store::timers::Timer;
+use crate::transactions::Transaction;
 
 impl Engine {
     /// Verifies every invariant; takes time that grows with the number of messages.
@@ -56,23 +57,26 @@ impl Engine {
 
     fn check_transactions(&self) {
         let sessions = self.sessions.iter().map(|(_, session)| session);
-        let all = sessions.flat_map(|session| session.transactions.open.values());
+        let all = sessions.flat_map(|session| session.transactions().open().values());
         let (mut bytes, mut waiting) = (0, 0);
         for transaction in all {
-            bytes += transaction.bytes;
-            waiting += usize::from(transaction.waits);
+            bytes += transaction.bytes();
+            waiting += usize::from(transaction.waits());
         }
-        assert_eq!(bytes, self.transactions.uncommitted_bytes, "what is open is counted");
+        assert_eq!(bytes, self.transactions.uncommitted_bytes(), "what is open is counted");
         let blocked = self.admission.commits_without_place();
         assert_eq!(
             waiting,
-            self.transactions.awaiting.len() + blocked,
+            self.transactions.awaiting().len() + blocked,
             "who waits for room is known"
         );
         self.admission.check_waiting_parts(&self.sessions);
-        for (session, id) in &self.transactions.awaiting {
-            let transaction = self.sessions.at(*session).transactions.open.get(id);
-            assert!(transaction.is_some_and(|it| it.waits), "who waits for room has committed");
+        for (session, id) in self.transactions.awaiting() {
+            let transaction = self.sessions.at(*session).transactions().open().get(id);
+            assert!(
+                transaction.is_some_and(Transaction::waits),
+                "who waits for room has committed"
+            );
         }
         let sessions = self.sessions.iter().map(|(_, session)| session);
         let mut settling = BTreeMap::new();
@@ -421,7 +425,7 @@ impl Engine {
 
     fn check_session_parts(&self, slot: SessionSlot, session: &Session) {
         let settled =
-            session.transactions.open.values().flat_map(|transaction| transaction.settled());
+            session.transactions().open().values().flat_map(|transaction| transaction.settled());
         let settled: BTreeSet<MessageId> = settled.collect();
         assert_eq!(settled, *session.settling(), "what is settled is known");
         for id in session.settling() {

@@ -115,7 +115,7 @@ impl Engine {
     }
 
     fn add_transaction(&self, by: SessionSlot, id: TransactionId, demand: &mut PlaceDemand<'_>) {
-        let Some(transaction) = self.sessions.at(by).transactions.open.get(&id) else { return };
+        let Some(transaction) = self.sessions.at(by).transactions().open().get(&id) else { return };
         for (target, message) in transaction.puts() {
             self.add_put(by, *target, message, demand);
         }

@@ -32,8 +32,8 @@ impl Engine {
         let Some(transaction) = self.sessions.open_transaction(by, id) else {
             return Outcome::refused(Refusal::NoSuchTransaction);
         };
-        let records = self.directory.records_of(&transaction.tally);
-        if transaction.rollback_only {
+        let records = self.directory.records_of(transaction.tally());
+        if transaction.rollback_only() {
             return self.refuse_commit(by, id, Refusal::TransactionFailed, effects);
         }
         if records.bytes > limits::TRANSACTION_BYTES_MAX
@@ -101,7 +101,7 @@ impl Engine {
         }
         self.end_transaction(by, &transaction);
         let has_gone = transaction.settled().any(|id| self.store.went_with_subscription(id));
-        for (id, settlement) in transaction.settled {
+        for (id, settlement) in transaction.into_settlements() {
             woken.extend(self.apply_settlement(by, id, settlement, effects));
             let is_told = !matches!(settlement, Settlement::Release | Settlement::Return);
             let is_changed = span == Span::Chain && (is_told || self.store.is_hidden(id));
@@ -150,7 +150,7 @@ impl Engine {
     /// held, and return with all else that the session holds.
     pub(crate) fn drop_transactions(&mut self, by: SessionSlot) {
         self.transactions.stop_awaiting(by);
-        let transactions = core::mem::take(&mut self.sessions.at_mut(by).transactions.open);
+        let transactions = self.sessions.at_mut(by).transactions_mut().take_open();
         for transaction in transactions.values() {
             self.end_transaction(by, transaction);
         }
@@ -168,19 +168,13 @@ impl Engine {
         new: NewMessage,
     ) -> Outcome {
         let put = self.measure(target, &new);
-        let is_named = new.send_id.is_some();
-        let part = Part { bytes: put.bytes(), records: 1 + usize::from(is_named) };
+        let part = Part::of_put(put.bytes(), new.send_id.is_some());
         if let Err(refusal) = self.transactions.grow(by, id, part, &self.bodies, &mut self.sessions)
         {
             return Outcome::refused(refusal);
         }
         *self.directory.uncommitted_of(target, &mut self.store) += 1;
-        let transactions = &mut self.sessions.at_mut(by).transactions.open;
-        if let Some(transaction) = transactions.get_mut(&id) {
-            transaction.tally.add_put(target, &put);
-            transaction.puts.push((target, new));
-            transaction.named += usize::from(is_named);
-        }
+        self.sessions.at_mut(by).transactions_mut().growing(id).add_put(target, new, &put);
         Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
 
@@ -196,13 +190,9 @@ impl Engine {
             return self.log.not_found();
         };
         let bytes = self.directory.settled_bytes_max(queue, &settlement, &self.store);
-        if let Err(refusal) = self.transactions.grow(
-            by,
-            id,
-            Part { bytes, records: 1 },
-            &self.bodies,
-            &mut self.sessions,
-        ) {
+        let part = Part::of_settlement(bytes);
+        if let Err(refusal) = self.transactions.grow(by, id, part, &self.bodies, &mut self.sessions)
+        {
             return Outcome::refused(refusal);
         }
         let is_journalled = self.store.message(message).is_journalled();
@@ -210,10 +200,8 @@ impl Engine {
         self.admission.began_settling(queue, &mut self.store);
         let session = self.sessions.at_mut(by);
         session.begin_settling(message);
-        if let Some(transaction) = session.transactions.open.get_mut(&id) {
-            transaction.tally.add_settled(if is_journalled { bytes } else { 0 });
-            transaction.settled.push((message, settlement));
-        }
+        let recorded = if is_journalled { bytes } else { 0 };
+        session.transactions_mut().growing(id).add_settled(message, settlement, recorded);
         Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
 
@@ -235,7 +223,7 @@ impl Engine {
         span: Span,
         effects: &mut Effects,
     ) -> Result<Drafts, (Refusal, DependsOn)> {
-        let settled_bytes = transaction.tally.settled_bytes();
+        let settled_bytes = transaction.tally().settled_bytes();
         let draft = match span {
             Span::Frame if !self.log.surely_takes(settled_bytes) => {
                 return Err((Refusal::StoreFull, DependsOn::NOTHING));
@@ -243,14 +231,14 @@ impl Engine {
             Span::Frame => self.log.begin_transaction(settled_bytes, effects),
             Span::Chain => {
                 // Grown by and by it would be copied as often as it doubles.
-                effects.records.reserve(self.directory.records_of(&transaction.tally).bytes);
+                effects.records.reserve(self.directory.records_of(transaction.tally()).bytes);
                 self.log.begin_chain(effects)
             }
         };
         let next = self.store.next.message;
         let mut drafts = Drafts::new(transaction);
         let mut names = BTreeMap::new();
-        for (target, new) in &transaction.puts {
+        for (target, new) in transaction.puts() {
             // A destination that was deleted meanwhile would have taken the message with it, too.
             if self.directory.is_gone(*target, &self.store) {
                 continue;
@@ -324,7 +312,7 @@ impl Engine {
         self.end_transaction(by, transaction);
         let mut woken = Woken::NONE;
         // On a full device nothing is counted rather than no room found: a release is no record.
-        let counts = self.log.surely_takes(transaction.settled.len() * CHANGED_BYTES_MAX);
+        let counts = self.log.surely_takes(transaction.settlements().len() * CHANGED_BYTES_MAX);
         let settlement = if counts { Settlement::Fail } else { Settlement::Release };
         for id in transaction.settled() {
             self.log.make_way(CHANGED_BYTES_MAX, effects);
@@ -335,12 +323,7 @@ impl Engine {
 
     /// Its destinations and the messages that it settled know it no more.
     fn end_transaction(&mut self, by: SessionSlot, transaction: &Transaction) {
-        assert!(
-            self.transactions.uncommitted_bytes >= transaction.bytes,
-            "what is open is counted"
-        );
-        assert!(transaction.parts_waiting == 0, "nothing is to be a part of what has ended");
-        self.transactions.uncommitted_bytes -= transaction.bytes;
+        self.transactions.end(transaction);
         self.admission.may_go_on(WaitListId::Transactions, &mut self.store);
         for target in transaction.targets() {
             let uncommitted = self.directory.uncommitted_of(target, &mut self.store);
@@ -360,7 +343,7 @@ impl Engine {
     /// [`Engine::commit_awaiting`].
     #[must_use]
     pub fn awaited_room(&self) -> Option<ChainRoom> {
-        let &(by, id) = self.transactions.awaiting.front()?;
+        let &(by, id) = self.transactions.awaiting().front()?;
         let records = self.directory.records_of_transaction(by, id, &self.sessions);
         let cut_at = self.log.chain_frame_bytes();
         // Of any two neighbours the first ended since it and a record of the second are more.
@@ -384,8 +367,9 @@ impl Engine {
         effects: &mut Effects,
     ) {
         self.begin_call(now, capacity);
-        let Some((by, id)) = self.transactions.awaiting.pop_front() else { return };
-        let ticket = self.sessions.at(by).transactions.open.get(&id).and_then(|it| it.ticket);
+        let Some((by, id)) = self.transactions.take_awaiting() else { return };
+        let ticket =
+            self.sessions.at(by).transactions().open().get(&id).and_then(Transaction::ticket);
         let session = self.sessions.at(by).id();
         let outcome = if has_room {
             self.commit_now(by, id, Span::Chain, effects)
@@ -411,8 +395,8 @@ struct Drafts {
 
 impl Drafts {
     fn new(transaction: &Transaction) -> Self {
-        let drafted = Vec::with_capacity(transaction.puts.len());
-        let sent = Vec::with_capacity(transaction.named);
+        let drafted = Vec::with_capacity(transaction.puts().len());
+        let sent = Vec::with_capacity(transaction.named());
         Self { drafted, sent, repeated: DependsOn::NOTHING }
     }
 }

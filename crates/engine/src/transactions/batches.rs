@@ -23,7 +23,7 @@ impl Transactions {
         sessions: &mut Sessions,
         store: &mut MessageStore,
     ) -> Outcome {
-        let observing = sessions.at_mut(by).transactions.observing.get_or_insert_default();
+        let observing = sessions.at_mut(by).transactions_mut().observing.get_or_insert_default();
         if observing.stale {
             return Outcome::reply(DependsOn::NOTHING, Reply::Done);
         }
@@ -33,7 +33,8 @@ impl Transactions {
             return Outcome::refused(Refusal::TooManyObserved);
         }
         for name in &new {
-            self.observed.entry(name.clone()).or_default().insert(by);
+            let is_new = self.observed.entry(name.clone()).or_default().insert(by);
+            assert!(is_new, "a session observes a key once");
         }
         store.totals.steps += new.len() as u64;
         observing.names.extend(new);
@@ -57,11 +58,13 @@ impl Transactions {
         sessions: &mut Sessions,
         store: &mut MessageStore,
     ) -> Option<Box<Observing>> {
-        let observing = sessions.at_mut(by).transactions.observing.take()?;
+        let observing = sessions.at_mut(by).transactions_mut().observing.take()?;
         store.took_steps(observing.names.len());
         for name in &observing.names {
-            let Some(observers) = self.observed.get_mut(name) else { continue };
-            observers.remove(&by);
+            let observers = self.observed.get_mut(name);
+            let observers = observers.expect("invariant: a session is among the key's observers");
+            let was_known = observers.remove(&by);
+            assert!(was_known, "a session is among the observers of its keys");
             if observers.is_empty() {
                 self.observed.remove(name);
             }
@@ -80,7 +83,7 @@ impl Transactions {
             let by = *by;
             self.stop_observing(by, sessions, store);
             let stale = Observing { stale: true, ..Observing::default() };
-            sessions.at_mut(by).transactions.observing = Some(Box::new(stale));
+            sessions.at_mut(by).transactions_mut().observing = Some(Box::new(stale));
         }
     }
 

@@ -20,8 +20,10 @@ impl Transactions {
         id: TransactionId,
         sessions: &mut Sessions,
     ) -> Outcome {
-        let transaction = sessions.at_mut(by).transactions.open.get_mut(&id);
-        transaction.expect("invariant: it was just found").waits = true;
+        let transaction = sessions.at_mut(by).transactions_mut().open.get_mut(&id);
+        let transaction = transaction.expect("invariant: it was just found");
+        assert!(!transaction.waits, "a transaction is committed once");
+        transaction.waits = true;
         self.awaiting.push_back((by, id));
         Outcome::NOTHING
     }

@@ -16,7 +16,7 @@ use crate::transactions::{Part, Transaction, Transactions};
 
 impl Sessions {
     pub(crate) fn begin(&mut self, by: SessionSlot, id: TransactionId) -> Outcome {
-        let transactions = &mut self.at_mut(by).transactions.open;
+        let transactions = &mut self.at_mut(by).transactions_mut().open;
         if transactions.len() >= limits::SESSION_TRANSACTIONS_MAX || transactions.contains_key(&id)
         {
             return Outcome::refused(Refusal::TooManyTransactions);
@@ -27,7 +27,7 @@ impl Sessions {
 
     /// Notes if its commit waits for a place.
     pub(crate) fn set_waits(&mut self, by: SessionSlot, id: TransactionId, waits: bool) {
-        if let Some(transaction) = self.at_mut(by).transactions.open.get_mut(&id) {
+        if let Some(transaction) = self.at_mut(by).transactions_mut().open.get_mut(&id) {
             transaction.waits = waits;
         }
     }
@@ -39,16 +39,17 @@ impl Sessions {
         id: Option<TransactionId>,
         waits: bool,
     ) {
-        let transactions = &mut self.at_mut(by).transactions.open;
+        let transactions = &mut self.at_mut(by).transactions_mut().open;
         if let Some(transaction) = id.and_then(|id| transactions.get_mut(&id)) {
             let count = &mut transaction.parts_waiting;
+            assert!(waits || *count > 0, "a part waits before it goes on");
             *count = if waits { *count + 1 } else { *count - 1 };
         }
     }
 
     /// Notes if its commit waits for its parts.
     pub(crate) fn set_awaits_parts(&mut self, by: SessionSlot, id: TransactionId, awaits: bool) {
-        if let Some(transaction) = self.at_mut(by).transactions.open.get_mut(&id) {
+        if let Some(transaction) = self.at_mut(by).transactions_mut().open.get_mut(&id) {
             transaction.awaits_parts = awaits;
         }
     }
@@ -56,14 +57,14 @@ impl Sessions {
     /// True if a command comes too late for its transaction. The commit came before it and waits
     /// for its parts: those go on, but this command does not.
     pub(crate) fn comes_too_late(&self, by: SessionSlot, command: &Command) -> bool {
-        let transactions = &self.at(by).transactions.open;
+        let transactions = &self.at(by).transactions().open;
         let about = command.transaction().and_then(|id| transactions.get(&id));
         about.is_some_and(|transaction| transaction.awaits_parts)
     }
 
     /// True if something that is to be a part of it waits.
     pub(crate) fn has_parts_waiting(&self, by: SessionSlot, id: TransactionId) -> bool {
-        let transaction = self.at(by).transactions.open.get(&id);
+        let transaction = self.at(by).transactions().open.get(&id);
         transaction.is_some_and(|transaction| transaction.parts_waiting > 0)
     }
 
@@ -74,7 +75,8 @@ impl Sessions {
 
     /// If a commit that waited for a place waits for room now, it is answered as that.
     pub(crate) fn answer_late(&mut self, by: SessionSlot, id: TransactionId, ticket: u64) {
-        if let Some(transaction) = self.at_mut(by).transactions.open.get_mut(&id) {
+        if let Some(transaction) = self.at_mut(by).transactions_mut().open.get_mut(&id) {
+            assert!(transaction.waits, "a commit that waited for a place waits for room now");
             transaction.ticket = Some(ticket);
         }
     }
@@ -96,7 +98,7 @@ impl Sessions {
         by: SessionSlot,
         transaction: Option<TransactionId>,
     ) {
-        let transactions = &mut self.at_mut(by).transactions.open;
+        let transactions = &mut self.at_mut(by).transactions_mut().open;
         let open = transaction.and_then(|id| transactions.get_mut(&id));
         if let Some(transaction) = open.filter(|transaction| !transaction.waits) {
             transaction.rollback_only = true;
@@ -105,7 +107,7 @@ impl Sessions {
 
     /// Bytes that a transaction holds.
     pub(crate) fn transaction_bytes(&self, by: SessionSlot, id: TransactionId) -> usize {
-        self.at(by).transactions.open.get(&id).map_or(0, |transaction| transaction.bytes)
+        self.at(by).transactions().open.get(&id).map_or(0, |transaction| transaction.bytes)
     }
 
     /// A transaction to which something can still be added.
@@ -114,7 +116,7 @@ impl Sessions {
         by: SessionSlot,
         id: TransactionId,
     ) -> Option<&Transaction> {
-        self.at(by).transactions.open.get(&id).filter(|transaction| !transaction.waits)
+        self.at(by).transactions().open.get(&id).filter(|transaction| !transaction.waits)
     }
 
     pub(crate) fn take_transaction(
@@ -123,7 +125,7 @@ impl Sessions {
         id: TransactionId,
         store: &mut MessageStore,
     ) -> Transaction {
-        let transaction = self.at_mut(by).transactions.open.remove(&id);
+        let transaction = self.at_mut(by).transactions_mut().open.remove(&id);
         let transaction = transaction.expect("invariant: it was just found");
         store.took_steps(transaction.puts.len() + transaction.settled.len());
         transaction
@@ -160,7 +162,7 @@ impl Transactions {
         bodies: &Bodies,
         sessions: &mut Sessions,
     ) -> Result<(), Refusal> {
-        let transaction = sessions.at_mut(by).transactions.open.get_mut(&id);
+        let transaction = sessions.at_mut(by).transactions_mut().open.get_mut(&id);
         let transaction = transaction.filter(|transaction| !transaction.waits);
         let transaction = transaction.ok_or(Refusal::NoSuchTransaction)?;
         if transaction.rollback_only {
@@ -185,7 +187,7 @@ impl Directory {
         id: TransactionId,
         sessions: &Sessions,
     ) -> Records {
-        let transaction = sessions.at(by).transactions.open.get(&id);
+        let transaction = sessions.at(by).transactions().open.get(&id);
         transaction.map_or_else(Records::default, |it| self.records_of(&it.tally))
     }
 }
