@@ -20,19 +20,19 @@ use selector::Selector;
 use crate::collections::pattern_tree::PatternTree;
 use crate::directory::topics::{TopicSlot, Topics};
 use crate::ids::{QueueSlot, SessionSlot};
-use crate::{DeadLettersMax, QueuePolicies};
+use crate::{DeadLettersMax, EngineOptions, QueuePolicies};
 
 /// Topics, subscriptions and the policies of queues, by name.
 #[derive(Debug)]
 pub(crate) struct Directory {
-    pub(crate) topics: Topics,
-    pub(crate) subscriptions: Subscriptions,
-    pub(crate) queue_policies: QueuePolicies,
-    pub(crate) own_policies: OwnPolicies,
-    pub(crate) dead_letter_queue: QueueName,
-    pub(crate) dead_letters_max: DeadLettersMax,
+    topics: Topics,
+    subscriptions: Subscriptions,
+    queue_policies: QueuePolicies,
+    own_policies: OwnPolicies,
+    dead_letter_queue: QueueName,
+    dead_letters_max: DeadLettersMax,
     /// Queues and topics that go with their sessions.
-    pub(crate) temporaries: usize,
+    temporaries: usize,
 }
 
 /// All subscriptions, by number and by name.
@@ -52,25 +52,25 @@ pub(crate) struct Subscriptions {
     /// Bytes that all their selectors take of memory.
     selectors_bytes: u64,
     /// The number of the next one.
-    pub(crate) next: u64,
+    next: u64,
 }
 
 /// A subscription that is there.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub(crate) asks: Box<Subscription>,
-    pub(crate) selector: Option<Selector>,
-    pub(crate) source: Source,
+    asks: Box<Subscription>,
+    selector: Option<Selector>,
+    source: Source,
     /// The queue that holds its messages.
-    pub(crate) queue: QueueSlot,
+    queue: QueueSlot,
     /// The size of its record; zero where it has none.
-    pub(crate) record_bytes: u64,
+    record_bytes: u64,
     /// The session that keeps it.
-    pub(crate) owner: Option<SessionSlot>,
+    owner: Option<SessionSlot>,
     /// When it ends, since nothing keeps it.
-    pub(crate) ends_at: Option<Nanos>,
+    ends_at: Option<Nanos>,
     /// Its time begins when a clock is known: it was found in the log.
-    pub(crate) is_recovered: bool,
+    is_recovered: bool,
 }
 
 /// The topics that a subscription takes messages of.
@@ -85,13 +85,13 @@ pub(crate) enum Source {
 
 /// All of them, by name.
 #[derive(Debug, Default)]
-pub(crate) struct OwnPolicies(pub(crate) BTreeMap<QueueName, Own>);
+pub(crate) struct OwnPolicies(BTreeMap<QueueName, Own>);
 
 #[derive(Debug)]
 pub(crate) struct Own {
-    pub(crate) policy: OwnPolicy,
+    policy: OwnPolicy,
     /// The size of its record; zero where it has none.
-    pub(crate) record_bytes: u64,
+    record_bytes: u64,
 }
 
 /// How far a snapshot has come with them.
@@ -106,4 +106,85 @@ pub(crate) struct PolicyCursor {
 pub(crate) enum Target {
     Queue(QueueSlot),
     Topic(TopicSlot),
+}
+
+impl Directory {
+    /// Without topics and subscriptions, with the policies of these options.
+    pub(crate) fn new(options: EngineOptions) -> Self {
+        Self {
+            topics: Topics::new(),
+            subscriptions: Subscriptions::new(),
+            queue_policies: options.queue_policies,
+            own_policies: OwnPolicies::default(),
+            dead_letter_queue: options.dead_letter_queue,
+            dead_letters_max: options.dead_letters_max,
+            temporaries: 0,
+        }
+    }
+
+    pub(crate) const fn topics(&self) -> &Topics {
+        &self.topics
+    }
+
+    pub(crate) const fn topics_mut(&mut self) -> &mut Topics {
+        &mut self.topics
+    }
+
+    pub(crate) const fn subscriptions(&self) -> &Subscriptions {
+        &self.subscriptions
+    }
+
+    pub(crate) const fn subscriptions_mut(&mut self) -> &mut Subscriptions {
+        &mut self.subscriptions
+    }
+
+    pub(crate) const fn queue_policies(&self) -> &QueuePolicies {
+        &self.queue_policies
+    }
+
+    pub(crate) const fn own_policies(&self) -> &OwnPolicies {
+        &self.own_policies
+    }
+
+    pub(crate) const fn dead_letters_name(&self) -> &QueueName {
+        &self.dead_letter_queue
+    }
+
+    pub(crate) const fn dead_letters_max(&self) -> DeadLettersMax {
+        self.dead_letters_max
+    }
+
+    pub(crate) const fn temporaries(&self) -> usize {
+        self.temporaries
+    }
+}
+
+impl Entry {
+    pub(crate) const fn asks(&self) -> &Subscription {
+        &self.asks
+    }
+
+    pub(crate) const fn selector(&self) -> Option<&Selector> {
+        self.selector.as_ref()
+    }
+
+    pub(crate) const fn source(&self) -> Source {
+        self.source
+    }
+
+    pub(crate) const fn queue(&self) -> QueueSlot {
+        self.queue
+    }
+
+    pub(crate) const fn record_bytes(&self) -> u64 {
+        self.record_bytes
+    }
+
+    pub(crate) const fn owner(&self) -> Option<SessionSlot> {
+        self.owner
+    }
+
+    pub(crate) const fn ends_at(&self) -> Option<Nanos> {
+        self.ends_at
+    }
 }

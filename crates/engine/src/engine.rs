@@ -21,8 +21,7 @@ use crate::delivery::Allowance;
 use crate::delivery::receiving::Wanted;
 use crate::delivery::woken::Woken;
 use crate::demand::{About, Demand};
-use crate::directory::topics::Topics;
-use crate::directory::{Directory, OwnPolicies, Subscriptions};
+use crate::directory::Directory;
 use crate::ids::{LIST_LINK, SessionSlot};
 use crate::keyspace::Keyspace;
 use crate::log::FrameWriter;
@@ -78,15 +77,6 @@ impl Engine {
             },
             bodies,
             admission: Admission::new(options.queue_policies.are_bounded(), options.block_timeout),
-            directory: Directory {
-                topics: Topics::new(),
-                subscriptions: Subscriptions::new(),
-                queue_policies: options.queue_policies,
-                own_policies: OwnPolicies::default(),
-                dead_letter_queue: options.dead_letter_queue,
-                dead_letters_max: options.dead_letters_max,
-                temporaries: 0,
-            },
             sessions: Sessions::new(),
             transactions: Transactions::default(),
             keyspace: Keyspace::default(),
@@ -97,6 +87,7 @@ impl Engine {
             ),
             replies: ReplyBudget::new(options.reply_bytes_max),
             recovery: Recovery::default(),
+            directory: Directory::new(options),
         }
     }
 
@@ -376,17 +367,17 @@ impl Engine {
         effects: &mut Effects,
     ) -> Outcome {
         self.store.took_steps(limits::COMMAND_STEPS);
-        match self.denial(by, &command) {
-            Some(denial) => denial,
-            None => self.dispatch(by, command, effects),
+        if self.directory.hides(by, &command, &self.sessions, &self.store) {
+            return self.log.not_found();
         }
+        self.dispatch(by, command, effects)
     }
 
     fn dispatch(&mut self, by: SessionSlot, command: Command, effects: &mut Effects) -> Outcome {
         let Self { directory, sessions, store, log, transactions, .. } = self;
         match command {
             Command::OpenProducer { link, to } => self.open_producer(by, link, to),
-            Command::Identify { client } => self.identify(by, client),
+            Command::Identify { client } => sessions.identify(by, client),
             Command::CloseProducer { link } => self.close_producer(by, link),
             Command::Put { link, message, transaction } => {
                 self.put(by, link, message, transaction, effects)
@@ -394,10 +385,10 @@ impl Engine {
             Command::PutTo { to, message, transaction } => {
                 self.put_to(by, to, message, transaction, effects)
             }
-            Command::CreateTemporary { topic, secret } => self.create_temporary(by, topic, secret),
-            Command::DeleteTemporary { destination } => {
-                self.delete_temporary(by, &destination, effects)
+            Command::CreateTemporary { topic, secret } => {
+                directory.create_temporary(by, topic, secret, sessions, store)
             }
+            Command::DeleteTemporary { destination: to } => self.delete_temporary(by, &to, effects),
             Command::Subscribe { link, subscription } => {
                 self.subscribe(by, link, subscription, effects)
             }

@@ -5,13 +5,17 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use core::cell::Cell;
 
-use model::{ClientName, Destination, LinkId, MessageId, Nanos, SessionId, Settlement, limits};
+use model::{
+    ClientName, DependsOn, Destination, LinkId, MessageId, Nanos, Refusal, Reply, SessionId,
+    Settlement, limits,
+};
 
 use crate::collections::slab::Slab;
 use crate::delivery::CreditConsumer;
 use crate::directory::Target;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
 use crate::keyspace::Popping;
+use crate::outcome::Outcome;
 use crate::transactions::SessionTransactions;
 
 #[derive(Debug)]
@@ -503,17 +507,18 @@ impl Sessions {
         self.ids.insert(id, SessionSlot(slot));
     }
 
-    /// Makes it a client's, and no other's; false when another session is that client's.
-    pub(crate) fn identify(&mut self, slot: SessionSlot, client: ClientName) -> bool {
+    /// Makes it a client's, and no other's; refused when another session is that client's.
+    pub(crate) fn identify(&mut self, slot: SessionSlot, client: ClientName) -> Outcome {
         if self.clients.get(&client).is_some_and(|other| *other != slot) {
-            return false;
+            return Outcome::refused(Refusal::ClientInUse);
         }
         let before = self.at_mut(slot).identity.client.replace(client.clone());
         if let Some(before) = before {
-            self.clients.remove(&before);
+            let was_known = self.clients.remove(&before);
+            assert_eq!(was_known, Some(slot), "a client has one session");
         }
         self.clients.insert(client, slot);
-        true
+        Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
 
     pub(crate) fn find_client(&self, client: &ClientName) -> Option<SessionSlot> {
@@ -534,10 +539,12 @@ impl Sessions {
         assert!(session.closing.is_none(), "a session closes once");
         session.closing = Some(held);
         let (id, client) = (session.id(), session.identity.client.take());
-        self.ids.remove(&id);
+        let was_open = self.ids.remove(&id);
+        assert_eq!(was_open, Some(slot), "a session is found by its id until it closes");
         self.found.set(None);
         if let Some(client) = client {
-            self.clients.remove(&client);
+            let was_known = self.clients.remove(&client);
+            assert_eq!(was_known, Some(slot), "a client has one session");
         }
     }
 

@@ -269,12 +269,12 @@ impl Directory {
     }
 
     fn add_published(&self, name: &QueueName, message: &NewMessage, load: &mut Load<'_>) {
-        let topic = self.topics.find(name.as_str()).map(|slot| self.topics.at(slot));
+        let topic = self.topics().find(name.as_str()).map(|slot| self.topics().at(slot));
         let words = self.matching_words(name);
-        let takers = topic.map_or(0, |topic| topic.subscriptions.len());
+        let takers = topic.map_or(0, |topic| topic.subscriptions().len());
         let takers = takers + words.subscriptions.len();
         let envelopes = takers.saturating_mul(RECORD_BYTES_MAX);
-        load.scan(takers.saturating_add(self.subscriptions.patterns_count()) as u64);
+        load.scan(takers.saturating_add(self.subscriptions().patterns_count()) as u64);
         load.store(name, message.body.len().saturating_add(envelopes));
         load.name(name, message);
     }

@@ -289,7 +289,7 @@ impl Directory {
         let Command::Put { link, message, transaction } = command else { return command };
         let to = match sessions.at(by).producers().get(&link) {
             Some(Target::Queue(slot)) => Destination::Queue(store.queues.at(*slot).name.clone()),
-            Some(Target::Topic(slot)) => Destination::Topic(self.topics.at(*slot).name.clone()),
+            Some(Target::Topic(slot)) => Destination::Topic(self.topics().at(*slot).name().clone()),
             None => return Command::Put { link, message, transaction },
         };
         Command::PutTo { to, message, transaction }

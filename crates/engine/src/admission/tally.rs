@@ -90,7 +90,7 @@ impl Directory {
         store: &MessageStore,
     ) -> usize {
         let names =
-            store.queues.at(from).name.as_str().len() + self.dead_letter_queue.as_str().len();
+            store.queues.at(from).name.as_str().len() + self.dead_letters_name().as_str().len();
         match settlement {
             Settlement::Accept => DELETED_BYTES_MAX,
             Settlement::Release
@@ -111,13 +111,13 @@ impl Directory {
             messages: 0,
         };
         let published = tally.topics.iter().map(|(slot, puts)| {
-            let topic = self.topics.at(*slot);
-            let words = self.matching_words(&topic.name).subscriptions;
-            let numbers = topic.subscriptions.iter().chain(&words);
+            let topic = self.topics().at(*slot);
+            let words = self.matching_words(topic.name()).subscriptions;
+            let numbers = topic.subscriptions().iter().chain(&words);
             let durable =
-                numbers.filter(|number| self.subscriptions.at(**number).asks.is_durable());
-            let patterns = self.subscriptions.patterns_count();
-            puts.records(durable.count(), topic.subscriptions.len() + patterns)
+                numbers.filter(|number| self.subscriptions().at(**number).asks().is_durable());
+            let patterns = self.subscriptions().patterns_count();
+            puts.records(durable.count(), topic.subscriptions().len() + patterns)
         });
         published.fold(settled.and(tally.queues.records(1, 1)), Records::and)
     }

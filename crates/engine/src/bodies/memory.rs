@@ -522,7 +522,7 @@ impl SendIds {
     pub(crate) fn beside_messages_bytes(&self, keyspace: &Keyspace, directory: &Directory) -> u64 {
         let all = keyspace.values.memory_bytes()
             + self.memory_bytes()
-            + directory.subscriptions.selectors_bytes();
+            + directory.subscriptions().selectors_bytes();
         all.saturating_sub(BESIDE_MESSAGES_FREE)
     }
 }

@@ -41,53 +41,57 @@ impl Bodies {
 
 impl Directory {
     pub(crate) fn check_topics(&self) {
-        for (slot, topic) in self.topics.iter() {
-            let name = &topic.name;
-            let found = self.topics.find(name.as_str()) == Some(slot);
-            assert_eq!(found, !topic.leaving, "topic {name} is found by its name until it goes");
+        for (slot, topic) in self.topics().iter() {
+            let name = topic.name();
+            let found = self.topics().find(name.as_str()) == Some(slot);
+            assert_eq!(found, !topic.leaving(), "topic {name} is found by its name until it goes");
             assert!(!topic.is_idle(), "topic {name} is there for something");
-            let numbers = topic.subscriptions.iter();
-            let selectors = numbers.filter_map(|it| self.subscriptions.at(*it).selector.as_ref());
+            let numbers = topic.subscriptions().iter();
+            let selectors = numbers.filter_map(|it| self.subscriptions().at(*it).selector());
             let weight: usize = selectors.map(Selector::weight).sum();
-            assert_eq!(weight, topic.selectors_weight, "what selectors of {name} weigh");
-            for number in &topic.subscriptions {
-                let source = self.subscriptions.at(*number).source;
+            assert_eq!(weight, topic.selectors_weight(), "what selectors of {name} weigh");
+            for number in topic.subscriptions() {
+                let source = self.subscriptions().at(*number).source();
                 assert_eq!(source, Source::Topic(slot), "a subscription of {name}");
             }
         }
-        let subscribed = self.topics.iter().map(|(_, topic)| topic.subscriptions.len());
-        let entries = self.subscriptions.iter_from(0).map(|(_, entry)| entry);
-        let patterns = entries.filter(|entry| !matches!(entry.source, Source::Topic(_))).count();
-        assert_eq!(patterns, self.subscriptions.patterns_count(), "subscriptions of patterns");
+        let subscribed = self.topics().iter().map(|(_, topic)| topic.subscriptions().len());
+        let entries = self.subscriptions().iter_from(0).map(|(_, entry)| entry);
+        let patterns = entries.filter(|entry| !matches!(entry.source(), Source::Topic(_))).count();
+        assert_eq!(patterns, self.subscriptions().patterns_count(), "subscriptions of patterns");
         let all = subscribed.sum::<usize>() + patterns;
-        assert_eq!(all, self.subscriptions.len(), "subscriptions by topic");
+        assert_eq!(all, self.subscriptions().len(), "subscriptions by topic");
     }
 
     pub(crate) fn check_subscriptions(&self, sessions: &Sessions, store: &MessageStore) {
-        for (number, entry) in self.subscriptions.iter_from(0) {
-            assert!(number < self.subscriptions.next, "subscription {number} was given out");
-            let durable = entry.asks.is_durable();
-            let queue = store.queues.at(entry.queue);
+        for (number, entry) in self.subscriptions().iter_from(0) {
+            assert!(number < self.subscriptions().next(), "subscription {number} was given out");
+            let durable = entry.asks().is_durable();
+            let queue = store.queues.at(entry.queue());
             let role = Role::Subscription { number, durable };
             assert_eq!(queue.role, role, "subscription {number} has a queue of its own");
-            let owner = entry.owner.map(|slot| sessions.at(slot));
+            let owner = entry.owner().map(|slot| sessions.at(slot));
             let is_kept = owner.is_some_and(|session| session.keeps().contains(&number));
-            assert_eq!(is_kept, entry.owner.is_some(), "who keeps {number} knows it");
+            assert_eq!(is_kept, entry.owner().is_some(), "who keeps {number} knows it");
             let is_used = is_kept || !queue.delivery.consumers.is_empty();
-            let ends = entry.asks.ends();
-            let is_ending = entry.ends_at.is_some();
+            let ends = entry.asks().ends();
+            let is_ending = entry.ends_at().is_some();
             assert!(!is_ending || !is_used, "{number} ends only once it is unused");
             let may_be_alone = ends.is_none() || is_ending;
             assert!(is_used || may_be_alone, "somebody uses {number}");
-            let is_pattern = !matches!(entry.source, Source::Topic(_));
-            assert_eq!(is_pattern, entry.asks.matching != Matching::Name, "the source of {number}");
-            assert!(durable || entry.record_bytes == 0, "only what lasts has a record");
-            let named = entry.asks.name.as_ref().map(|name| self.subscriptions.find(name));
+            let is_pattern = !matches!(entry.source(), Source::Topic(_));
+            assert_eq!(
+                is_pattern,
+                entry.asks().matching != Matching::Name,
+                "the source of {number}"
+            );
+            assert!(durable || entry.record_bytes() == 0, "only what lasts has a record");
+            let named = entry.asks().name.as_ref().map(|name| self.subscriptions().find(name));
             assert!(named.is_none_or(|found| found == Some(number)), "{number} has its name");
         }
         let roles = store.queues.iter().map(|(_, queue)| queue.role);
         let of_subscriptions = roles.filter(|role| matches!(role, Role::Subscription { .. }));
-        assert_eq!(of_subscriptions.count(), self.subscriptions.len(), "each has a queue");
+        assert_eq!(of_subscriptions.count(), self.subscriptions().len(), "each has a queue");
     }
 
     /// Producers and transactions point to destinations, which count them.
@@ -107,9 +111,9 @@ impl Directory {
             (Target::Queue(slot), queue.usage.producers, queue.usage.uncommitted)
         });
         let topics = self
-            .topics
+            .topics()
             .iter()
-            .map(|(slot, topic)| (Target::Topic(slot), topic.producers, topic.uncommitted));
+            .map(|(slot, topic)| (Target::Topic(slot), topic.producers(), topic.uncommitted()));
         for (target, opened, held) in queues.chain(topics) {
             assert_eq!(producers.remove(&target).unwrap_or(0), opened, "producers of {target:?}");
             assert_eq!(uncommitted.remove(&target).unwrap_or(0), held, "parts for {target:?}");

@@ -31,7 +31,7 @@ impl Engine {
         for (slot, queue) in self.store.queues.iter() {
             self.check_queue(slot, queue);
         }
-        for (name, _) in self.directory.queue_policies.kept() {
+        for (name, _) in self.directory.queue_policies().kept() {
             assert!(self.store.queues.find(name.as_str()).is_some(), "queue {name} is kept");
         }
         let mut timers = self
@@ -311,11 +311,11 @@ impl Engine {
             }
             reordered += usize::from(message.order(id) != place_of(id));
         }
-        for (_, entry) in self.directory.subscriptions.iter_from(0) {
-            picture += snapshot_bytes_of_record(entry.record_bytes);
+        for (_, entry) in self.directory.subscriptions().iter_from(0) {
+            picture += snapshot_bytes_of_record(entry.record_bytes());
         }
-        picture +=
-            self.store.snapshot_bytes_of_lifetimes() + self.directory.own_policies.snapshot_bytes();
+        picture += self.store.snapshot_bytes_of_lifetimes()
+            + self.directory.own_policies().snapshot_bytes();
         for (_, seen) in self.dedup.iter_from((Nanos::ZERO, 0)) {
             picture += snapshot_bytes_of_record(seen.record_bytes);
         }
@@ -406,13 +406,13 @@ impl Engine {
             self.check_session_parts(slot, session);
         }
         let temporaries = self.sessions.iter().map(|(_, session)| session.temporary().len());
-        assert_eq!(temporaries.sum::<usize>(), self.directory.temporaries, "what is private");
+        assert_eq!(temporaries.sum::<usize>(), self.directory.temporaries(), "what is private");
     }
 
     /// How many end by time, each by its timer.
     pub(crate) fn check_subscription_timers(&self) -> usize {
-        let entries = self.directory.subscriptions.iter_from(0);
-        let ending = entries.filter_map(|(number, entry)| Some((number, entry.ends_at?)));
+        let entries = self.directory.subscriptions().iter_from(0);
+        let ending = entries.filter_map(|(number, entry)| Some((number, entry.ends_at()?)));
         ending
             .inspect(|(number, at)| {
                 assert!(
@@ -446,10 +446,10 @@ impl Engine {
                 Destination::Topic(name) => {
                     let topic = self
                         .directory
-                        .topics
+                        .topics()
                         .find(name.as_str())
-                        .map(|topic| self.directory.topics.at(topic));
-                    topic.is_some_and(|topic| topic.temporary == Some(slot))
+                        .map(|topic| self.directory.topics().at(topic));
+                    topic.is_some_and(|topic| topic.temporary() == Some(slot))
                 }
             };
             assert!(is_its, "{} goes with its session", destination.name());

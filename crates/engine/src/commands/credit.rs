@@ -167,7 +167,8 @@ impl Engine {
             return;
         }
         let Some(full) = self.store.queues.get(slot).and_then(Queue::cuts_off) else { return };
-        self.dismiss_consumers_for(slot, Some(&full), effects);
+        let Self { admission, sessions, store, .. } = self;
+        admission.dismiss_consumers(slot, Some(&full), sessions, store, effects);
         self.part_queue(slot, effects);
     }
 }

@@ -70,7 +70,7 @@ impl Engine {
     /// A step has made too many dead letters: the oldest go, before any consumer is served.
     pub(crate) fn evict_if_needed(&mut self, effects: &mut Effects) {
         if self.admission.take_has_to_evict()
-            && let Some(slot) = self.store.queues.find(self.directory.dead_letter_queue.as_str())
+            && let Some(slot) = self.store.queues.find(self.directory.dead_letters_name().as_str())
         {
             self.evict_dead_letters(slot, effects);
         }

@@ -142,7 +142,7 @@ impl Engine {
             // It is refused otherwise, or passed over in a transaction.
             _ if self.directory.is_gone(target, &self.store) => {}
             Target::Topic(slot) => {
-                self.add_copies(by, &self.directory.topics.at(slot).name, message, demand);
+                self.add_copies(by, self.directory.topics().at(slot).name(), message, demand);
             }
             Target::Queue(slot) => {
                 let key = self.dedup.send_key(target, message, &self.directory, &self.store);
@@ -309,7 +309,7 @@ impl Engine {
         let envelope = self.store.envelope_of_new(id, level.max(Durability::Written), new);
         let name_bytes = match target {
             Target::Queue(slot) => self.store.queues.at(slot).name.as_str().len(),
-            Target::Topic(slot) => self.directory.topics.at(slot).name.as_str().len(),
+            Target::Topic(slot) => self.directory.topics().at(slot).name().as_str().len(),
         };
         let record = RecordView::Message {
             envelope: crate::StoredEnvelope { place, ..envelope },

@@ -1,30 +1,24 @@
 //! Commands of operators: policies, moving messages, deleting queues, looking into sessions.
 
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use model::{
-    AdminCommand, BrowsedMessage, Durability, Holder, Lsn, MessageId, MessageState, OwnPolicy,
-    PolicyChange, QueueFull, QueueName, Refusal, Reply, limits,
+    AdminCommand, BrowsedMessage, Holder, MessageId, MessageState, PolicyChange, QueueName,
+    Refusal, Reply, limits,
 };
-use records::{OwnPolicyView, RecordError, queue_name};
 use selector::Selector;
 
 use crate::Effects;
-use crate::bodies::Stored;
 use crate::delivery::matching::{parse_selector, reading_steps};
 use crate::delivery::move_messages::{MoveTarget, RELOCATION_BYTES_MAX, Transfer};
 use crate::delivery::paging::{PageQuery, PageRange};
 use crate::delivery::woken::Woken;
-use crate::directory::Own;
 use crate::directory::targets::is_reserved;
 use crate::engine::Engine;
 use crate::ids::QueueSlot;
-use crate::log::Placed;
 use crate::outcome::Outcome;
-use crate::recovery::snapshot::snapshot_bytes_of_record;
 use crate::store::message::State;
 use crate::store::timers::Timer;
 
@@ -149,7 +143,7 @@ impl Engine {
         change: &PolicyChange,
         effects: &mut Effects,
     ) -> Outcome {
-        let before = self.directory.own_policies.of(name);
+        let before = self.directory.own_policies().of(name);
         let own = change.applied_to(before);
         if own == before {
             return self.directory.stated_policy(name, &self.store, &self.log);
@@ -158,39 +152,12 @@ impl Engine {
         let given = self.directory.may_give(name, own, is_new);
         match given.and_then(|()| self.log.store_policy(name, own, &self.context, effects)) {
             Ok(record_bytes) => {
-                self.give_policy(name, own, record_bytes);
+                let Self { admission, directory, store, .. } = self;
+                admission.adopt_own_policy(name, own, record_bytes, directory, store);
                 self.directory.stated_policy(name, &self.store, &self.log)
             }
             Err(refusal) => Outcome::refused(refusal),
         }
-    }
-
-    /// From now on a queue has these rules of its own.
-    fn give_policy(&mut self, name: &QueueName, policy: OwnPolicy, record_bytes: u64) {
-        let before = if policy.is_empty() {
-            self.directory.own_policies.0.remove(name)
-        } else {
-            self.directory.own_policies.0.insert(name.clone(), Own { policy, record_bytes })
-        };
-        let now = if policy.is_empty() { 0 } else { record_bytes };
-        let before = before.map_or(0, |own| own.record_bytes);
-        self.store.totals.snapshot_bytes += snapshot_bytes_of_record(now);
-        self.store.totals.snapshot_bytes -= snapshot_bytes_of_record(before);
-        let policy = self.directory.policy_for(name);
-        self.admission.take_bounds(&policy.bounds);
-        for slot in self.directory.queues_called(name, &mut self.store) {
-            self.admission.adopt(slot, policy, &mut self.store);
-        }
-    }
-
-    /// Takes in a record.
-    pub(crate) fn replay_policy(
-        &mut self,
-        view: &OwnPolicyView<'_>,
-        size: usize,
-    ) -> Result<(), RecordError> {
-        self.give_policy(&queue_name(view.name)?, view.own, size as u64);
-        Ok(())
     }
 }
 
@@ -304,36 +271,6 @@ impl Engine {
 }
 
 impl Engine {
-    /// A queue loses its consumers. Those that were opened for it hear of it.
-    pub(crate) fn dismiss_consumers(&mut self, slot: QueueSlot, effects: &mut Effects) {
-        self.dismiss_consumers_for(slot, None, effects);
-    }
-
-    /// The same, and says why if the messages that they left unread are the reason.
-    pub(crate) fn dismiss_consumers_for(
-        &mut self,
-        slot: QueueSlot,
-        full: Option<&QueueFull>,
-        effects: &mut Effects,
-    ) {
-        let consumers = self.store.queues.at(slot).delivery.consumers.clone();
-        self.store.took_steps(consumers.len());
-        for key in consumers {
-            self.admission.orphan_queue(
-                key,
-                slot,
-                full,
-                &mut self.sessions,
-                &mut self.store,
-                effects,
-            );
-        }
-        assert!(
-            self.store.queues.at(slot).delivery.consumers.is_empty(),
-            "nobody consumes from it any more"
-        );
-    }
-
     /// Begins the end of a queue that no consumer consumes from.
     pub(crate) fn begin_leaving(&mut self, slot: QueueSlot) {
         if self.store.queues.at(slot).is_list() {
@@ -365,28 +302,5 @@ impl Engine {
         let message = self.admission.take(id, &mut self.bodies, &mut self.store);
         self.bodies.groups.release(&message, effects);
         self.remove_if_idle(slot);
-    }
-
-    /// A message that is about to be forgotten lets go of its place in the log.
-    pub(crate) fn forget_record(&mut self, id: MessageId, effects: &mut Effects) {
-        let bytes = self.store.snapshot_bytes_of(self.store.message(id));
-        self.store.totals.snapshot_bytes -= bytes;
-        let Some(mut message) = self.store.messages.remove(id.0) else { return };
-        assert!(self.store.queues.at(message.queue).is_leaving(), "what stays keeps its record");
-        self.bodies.groups.release(&message, effects);
-        self.bodies.unaccount(id, &message, &mut self.store);
-        let shared = message.shared();
-        message.set_placed(0, Placed { lsn: Lsn::ZERO, bytes: 0 });
-        message.durability = Durability::None;
-        if message.body.here().is_none() {
-            // No consumer will be given it.
-            self.store.queues.at_mut(message.queue).bodies.body_bytes -= message.body_bytes();
-            message.body = Stored::Here(Arc::default());
-        }
-        match shared {
-            Some(name) => self.bodies.separate(name, &mut message, Arc::default(), &mut self.store),
-            None => self.bodies.account(id, &message, &mut self.store),
-        }
-        self.store.messages.insert(id.0, message);
     }
 }

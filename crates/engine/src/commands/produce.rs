@@ -36,7 +36,7 @@ impl Engine {
             Ok(target) => target,
             Err(refusal) => return Outcome::refused(refusal),
         };
-        *self.directory.producers_of(target, &mut self.store) += 1;
+        self.directory.begin_producer(target, &mut self.store);
         if let Some(before) = self.sessions.at_mut(by).open_producer(link, target) {
             self.end_producer(before);
         }
@@ -83,9 +83,7 @@ impl Engine {
 
     /// A producer points there no more.
     pub(crate) fn end_producer(&mut self, target: Target) {
-        let producers = self.directory.producers_of(target, &mut self.store);
-        assert!(*producers > 0, "a destination knows its producers");
-        *producers -= 1;
+        self.directory.end_producer(target, &mut self.store);
         self.remove_target_if_idle(target);
     }
 
@@ -164,7 +162,7 @@ impl Engine {
         effects: &mut Effects,
     ) -> Outcome {
         let mut drafted = Vec::new();
-        let name = self.directory.topics.at(topic).name.clone();
+        let name = self.directory.topics().at(topic).name().clone();
         let Ok(sent) = self.draft_copies(by, &name, new, &mut drafted, effects) else {
             return Outcome::refused(Refusal::StoreFull);
         };
@@ -223,7 +221,7 @@ impl Engine {
                 Ok(sent)
             }
             Target::Topic(slot) => {
-                let name = self.directory.topics.at(slot).name.clone();
+                let name = self.directory.topics().at(slot).name().clone();
                 self.draft_copies(by, &name, new, drafted, effects)
             }
         }
@@ -354,33 +352,36 @@ impl Engine {
 
     /// The subscriptions that take it but for those of globs, and the steps it took to find them.
     fn find_takers(&self, by: SessionSlot, name: &QueueName, new: &NewMessage) -> (Takers, usize) {
-        let topic =
-            self.directory.topics.find(name.as_str()).map(|slot| self.directory.topics.at(slot));
+        let topic = self
+            .directory
+            .topics()
+            .find(name.as_str())
+            .map(|slot| self.directory.topics().at(slot));
         let client = self.sessions.at(by).client();
         let mut takers = Takers::default();
         let seen = Seen::of_new(new, self.store.latest, &self.context.formats);
         let mut steps = 0;
         let words = self.directory.matching_words(name);
         steps += words.steps;
-        let of_topic = topic.iter().flat_map(|topic| &topic.subscriptions);
+        let of_topic = topic.iter().flat_map(|topic| topic.subscriptions());
         for number in of_topic.chain(&words.subscriptions) {
-            let entry = self.directory.subscriptions.at(*number);
+            let entry = self.directory.subscriptions().at(*number);
             steps += 1;
-            if entry.asks.without.is_some() && entry.asks.without.as_ref() == client {
+            if entry.asks().without.is_some() && entry.asks().without.as_ref() == client {
                 continue;
             }
-            if let Some(selector) = &entry.selector {
+            if let Some(selector) = entry.selector() {
                 steps += steps_of(selector);
                 if !seen.matches(selector) {
                     continue;
                 }
             }
-            let of_its_kind = match (entry.asks.is_durable(), entry.asks.matching) {
+            let of_its_kind = match (entry.asks().is_durable(), entry.asks().matching) {
                 (true, _) => &mut takers.durable,
                 (false, Matching::Name) => &mut takers.others,
                 (false, Matching::Words | Matching::Glob) => &mut takers.of_patterns,
             };
-            of_its_kind.push(entry.queue);
+            of_its_kind.push(entry.queue());
         }
         (takers, steps)
     }
@@ -451,7 +452,7 @@ impl Engine {
     pub(crate) fn remove_target_if_idle(&mut self, target: Target) {
         match target {
             Target::Queue(slot) => self.remove_if_idle(slot),
-            Target::Topic(slot) => self.directory.topics.remove_if_idle(slot),
+            Target::Topic(slot) => self.directory.topics_mut().remove_if_idle(slot),
         }
     }
 }

@@ -13,7 +13,7 @@ use records::{
 use selector::Selector;
 
 use crate::bodies::Stored;
-use crate::directory::Source;
+use crate::directory::{Entry, Source};
 use crate::engine::Engine;
 use crate::keyspace::Value;
 use crate::keyspace::recovery::KeyCursor;
@@ -38,11 +38,14 @@ impl Engine {
                     self.store.latest = self.store.latest.max(latest);
                 }
                 RecordView::Subscriptions { next } => {
-                    self.directory.subscriptions.next = self.directory.subscriptions.next.max(next);
+                    self.directory.subscriptions_mut().skip_to(next);
                 }
                 RecordView::Subscribed(view) => self.replay_subscribed(&view, size)?,
                 RecordView::SendId(view) => self.replay_send_id(&view, size)?,
-                RecordView::OwnPolicy(view) => self.replay_policy(&view, size)?,
+                RecordView::OwnPolicy(view) => {
+                    let Self { admission, directory, store, .. } = self;
+                    admission.replay_policy(&view, size, directory, store)?;
+                }
                 RecordView::ValueSet(view) => self.replay_value(&view)?,
                 RecordView::KeyDeadline(view) if !view.of_value => self.replay_deadline(&view)?,
                 RecordView::Located { envelope, location, record_bytes } => {
@@ -84,7 +87,10 @@ impl Engine {
                 }
                 RecordView::Deleted { message } => self.replay_deletion(message),
                 RecordView::SendId(view) => self.replay_send_id(&view, size),
-                RecordView::OwnPolicy(view) => self.replay_policy(&view, size),
+                RecordView::OwnPolicy(view) => {
+                    let Self { admission, directory, store, .. } = self;
+                    admission.replay_policy(&view, size, directory, store)
+                }
                 RecordView::ValueSet(view) => self.replay_value(&view),
                 RecordView::ValueDeleted { name } => self.replay_value_deleted(name),
                 RecordView::KeyDeadline(view) => self.replay_deadline(&view),
@@ -292,12 +298,12 @@ impl Engine {
         size: usize,
     ) -> Result<(), RecordError> {
         let asks = view.subscription()?;
-        let known = asks.name.as_ref().and_then(|name| self.directory.subscriptions.find(name));
-        let there = self.directory.subscriptions.get(view.number).map(|entry| &entry.asks);
+        let known = asks.name.as_ref().and_then(|name| self.directory.subscriptions().find(name));
+        let there = self.directory.subscriptions().get(view.number).map(Entry::asks);
         if let Some(there) = there
-            && **there == (Subscription { expiry: there.expiry, ..(*asks).clone() })
+            && *there == (Subscription { expiry: there.expiry, ..(*asks).clone() })
         {
-            self.restate_subscription(view.number, asks, size as u64);
+            self.directory.restate(view.number, asks, size as u64, &mut self.store);
             return Ok(());
         }
         if known.is_some() || there.is_some() {
@@ -306,17 +312,20 @@ impl Engine {
         let selector = asks.selector.as_deref().map(Selector::parse_stored).transpose();
         let selector = selector.map_err(|_| RecordError::Invalid("selector"))?;
         let source = match asks.matching {
-            Matching::Name => Source::Topic(self.directory.topics.find_or_create(&asks.topic)),
+            Matching::Name => {
+                Source::Topic(self.directory.topics_mut().find_or_create(&asks.topic))
+            }
             matching => Source::of_pattern(matching),
         };
-        self.register(view.number, asks, selector, source, size as u64);
+        let Self { directory, store, .. } = self;
+        directory.register(view.number, asks, selector, source, size as u64, store);
         Ok(())
     }
 
     fn replay_unsubscribed(&mut self, number: u64) -> Result<(), RecordError> {
-        self.directory.subscriptions.next = self.directory.subscriptions.next.max(number + 1);
-        let slot = match self.directory.subscriptions.get(number) {
-            Some(entry) => entry.queue,
+        self.directory.subscriptions_mut().skip_to(number + 1);
+        let slot = match self.directory.subscriptions().get(number) {
+            Some(entry) => entry.queue(),
             None => {
                 let phantom = self.recovery.pending_unsubscribes.remove(&number);
                 phantom.ok_or(RecordError::UnknownSubscription(number))?
@@ -326,7 +335,7 @@ impl Engine {
         while let Some(id) = ids.pop() {
             self.forget(id);
         }
-        if self.directory.subscriptions.get(number).is_some() {
+        if self.directory.subscriptions().get(number).is_some() {
             self.withdraw(number);
         } else {
             self.begin_leaving(slot);

@@ -20,7 +20,7 @@ impl Engine {
             keys: KeyCursor::default(),
             policies: PolicyCursor::default(),
             next_subscription: 0,
-            end_subscription: self.directory.subscriptions.next,
+            end_subscription: self.directory.subscriptions().next(),
             next_send_id: (Nanos::ZERO, 0),
             end_send_id: self.dedup.next(),
             next: 0,
@@ -48,8 +48,11 @@ impl Engine {
         if !cursor.begun {
             cursor.begun = true;
             encode(&self.store.sequence(), out);
-            if self.directory.subscriptions.next > 1 {
-                encode(&RecordView::Subscriptions { next: self.directory.subscriptions.next }, out);
+            if self.directory.subscriptions().next() > 1 {
+                encode(
+                    &RecordView::Subscriptions { next: self.directory.subscriptions().next() },
+                    out,
+                );
             }
         }
         let chunk_max = cursor.chunk_messages_max.max(1);
@@ -65,7 +68,8 @@ impl Engine {
             cursor.next = number + 1;
             self.store.snapshot_message(MessageId(number), message, out);
         }
-        let subscription = self.directory.subscriptions.iter_from(cursor.next_subscription).next();
+        let subscription =
+            self.directory.subscriptions().iter_from(cursor.next_subscription).next();
         let send_id = self.dedup.iter_from(cursor.next_send_id).next();
         let message = self.store.messages.iter_from(cursor.next).next();
         !cursor.keys.is_done()
@@ -162,7 +166,7 @@ impl Engine {
     fn must_restate(&mut self, id: MessageId, lsn: Lsn, effects: &mut Effects) -> bool {
         let Some(message) = self.store.lives_at(id, lsn) else { return false };
         if self.store.queues.at(message.queue).is_leaving() {
-            self.forget_record(id, effects);
+            self.bodies.forget_record(id, &mut self.store, effects);
             return false;
         }
         true

@@ -173,7 +173,7 @@ impl Engine {
         {
             return Outcome::refused(refusal);
         }
-        *self.directory.uncommitted_of(target, &mut self.store) += 1;
+        self.directory.begin_uncommitted(target, &mut self.store);
         self.sessions.at_mut(by).transactions_mut().growing(id).add_put(target, new, &put);
         Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
@@ -326,9 +326,7 @@ impl Engine {
         self.transactions.end(transaction);
         self.admission.may_go_on(WaitListId::Transactions, &mut self.store);
         for target in transaction.targets() {
-            let uncommitted = self.directory.uncommitted_of(target, &mut self.store);
-            assert!(*uncommitted > 0, "a destination knows its transactions");
-            *uncommitted -= 1;
+            self.directory.end_uncommitted(target, &mut self.store);
             self.remove_target_if_idle(target);
         }
         for id in transaction.settled() {

@@ -28,7 +28,7 @@ impl SendIds {
                 let name = store.queues.at(slot).name.clone();
                 Some((Destination::Queue(name), Arc::clone(id)))
             }
-            Target::Topic(slot) => self.topic_send_key(&directory.topics.at(slot).name, new),
+            Target::Topic(slot) => self.topic_send_key(directory.topics().at(slot).name(), new),
         }
     }
 

@@ -44,7 +44,7 @@ impl Context {
 impl Directory {
     /// True if a queue is that of dead letters, and holds more than it may.
     pub(crate) fn has_too_many_dead_letters(&self, slot: QueueSlot, store: &MessageStore) -> bool {
-        let queue = store.queues.get(slot).filter(|queue| queue.name == self.dead_letter_queue);
+        let queue = store.queues.get(slot).filter(|queue| queue.name == *self.dead_letters_name());
         queue.is_some_and(|queue| queue.held().exceeds(&self.dead_letter_bounds(queue)).is_some())
     }
 
@@ -54,7 +54,7 @@ impl Directory {
     /// # Panics
     /// When it holds more.
     pub(crate) fn check_dead_letters(&self, queue: &Queue, store: &MessageStore) {
-        let is_theirs = queue.name == self.dead_letter_queue;
+        let is_theirs = queue.name == *self.dead_letters_name();
         let is_theirs = is_theirs && queue.delivery.resumes.is_none() && !queue.admission.spares;
         let is_dead = |order: i64| store.message(store.message_of(order)).dead().is_some();
         if is_theirs && queue.delivery.dispatch.ready().iter().all(|(_, order)| is_dead(order)) {
@@ -82,7 +82,7 @@ impl Directory {
     /// The most dead letters that their queue may hold: by its own rules on messages and bytes, or
     /// by the engine's limits otherwise.
     fn dead_letter_bounds(&self, queue: &Queue) -> QueueBounds {
-        let DeadLettersMax { messages, bytes } = self.dead_letters_max;
+        let DeadLettersMax { messages, bytes } = self.dead_letters_max();
         let QueueBounds { messages_max, bytes_max, .. } = queue.policy.bounds;
         QueueBounds {
             messages_max: messages_max.or(Some(messages)),
@@ -93,18 +93,18 @@ impl Directory {
 
     /// As a consumer sees it.
     pub(crate) fn letter_of(&self, dead: &Dead) -> DeadLetter {
-        let of = dead.subscription.and_then(|number| self.subscriptions.get(number));
+        let of = dead.subscription.and_then(|number| self.subscriptions().get(number));
         DeadLetter {
             reason: dead.reason,
             from: dead.from.clone(),
-            subscription: of.and_then(|entry| entry.asks.name.clone()),
+            subscription: of.and_then(|entry| entry.asks().name.clone()),
             at: dead.at,
             attempts: dead.attempts,
         }
     }
 
     pub(crate) fn dead_letter_queue(&self, store: &mut MessageStore) -> QueueSlot {
-        let name = self.dead_letter_queue.clone();
+        let name = self.dead_letters_name().clone();
         let known = store.queues.find(name.as_str());
         known.unwrap_or_else(|| {
             let policy = self.policy_for(&name);

@@ -58,7 +58,26 @@ impl MessageStore {
 }
 
 impl Admission {
-    pub(crate) fn orphan_queue(
+    /// A queue loses its consumers. Those that were opened for it hear of it, and why if the
+    /// messages that they left unread are the reason.
+    pub(crate) fn dismiss_consumers(
+        &mut self,
+        slot: QueueSlot,
+        full: Option<&QueueFull>,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+        effects: &mut Effects,
+    ) {
+        let consumers = store.queues.at(slot).delivery.consumers.clone();
+        store.took_steps(consumers.len());
+        for key in consumers {
+            self.orphan_queue(key, slot, full, sessions, store, effects);
+        }
+        let is_orphan = store.queues.at(slot).delivery.consumers.is_empty();
+        assert!(is_orphan, "no consumer is left at a queue that was dismissed");
+    }
+
+    fn orphan_queue(
         &mut self,
         key: ConsumerKey,
         slot: QueueSlot,

@@ -40,7 +40,7 @@ impl Directory {
         let Some(number) = dead.subscription else {
             return (!is_reserved(&dead.from)).then(|| MoveTarget::Queue(dead.from.clone()));
         };
-        Some(MoveTarget::Subscription(self.subscriptions.get(number)?.queue))
+        Some(MoveTarget::Subscription(self.subscriptions().get(number)?.queue()))
     }
 }
 

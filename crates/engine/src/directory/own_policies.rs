@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::ops::Bound;
 
 use model::{Durability, OwnPolicy, QueueName, QueuePolicy, Refusal, Reply, StatedPolicy, limits};
-use records::{OwnPolicyView, RecordView, encode, encoded_bytes};
+use records::{OwnPolicyView, RecordError, RecordView, encode, encoded_bytes, queue_name};
 
 use crate::Effects;
 use crate::admission::{Admission, Drain};
@@ -37,6 +37,17 @@ impl OwnPolicies {
     fn after(&self, name: Option<&QueueName>) -> impl Iterator<Item = (&QueueName, &Own)> {
         let from = name.map_or(Bound::Unbounded, Bound::Excluded);
         self.0.range::<QueueName, _>((from, Bound::Unbounded))
+    }
+
+    /// These are the rules of that name from now on; if they are empty, it has none. Gives the size
+    /// of its record before.
+    fn change(&mut self, name: &QueueName, policy: OwnPolicy, record_bytes: u64) -> u64 {
+        let before = if policy.is_empty() {
+            self.0.remove(name)
+        } else {
+            self.0.insert(name.clone(), Own { policy, record_bytes })
+        };
+        before.map_or(0, |own| own.record_bytes)
     }
 
     /// The most bytes that they take in a snapshot.
@@ -110,7 +121,7 @@ impl Directory {
         let named = store.queues.find(name.as_str());
         let named = named.filter(|slot| store.queues.at(*slot).role == Role::Named);
         let topic = self.topics.find(name.as_str()).map(|slot| self.topics.at(slot));
-        let numbers = topic.iter().flat_map(|topic| &topic.subscriptions);
+        let numbers = topic.iter().flat_map(|topic| topic.subscriptions());
         let subscribed = numbers.map(|number| self.subscriptions.at(*number).queue);
         let patterns = self.subscriptions.patterns_called(name).map(|entry| entry.queue);
         let all: Vec<_> = named.into_iter().chain(subscribed).chain(patterns).collect();
@@ -184,6 +195,39 @@ impl FrameWriter {
 }
 
 impl Admission {
+    /// The queues of this name have these rules of their own from now on.
+    pub(crate) fn adopt_own_policy(
+        &mut self,
+        name: &QueueName,
+        policy: OwnPolicy,
+        record_bytes: u64,
+        directory: &mut Directory,
+        store: &mut MessageStore,
+    ) {
+        let before = directory.own_policies.change(name, policy, record_bytes);
+        let now = if policy.is_empty() { 0 } else { record_bytes };
+        store.totals.snapshot_bytes += snapshot_bytes_of_record(now);
+        store.totals.snapshot_bytes -= snapshot_bytes_of_record(before);
+        let policy = directory.policy_for(name);
+        self.take_bounds(&policy.bounds);
+        for slot in directory.queues_called(name, store) {
+            self.adopt(slot, policy, store);
+        }
+    }
+
+    /// Takes in a record.
+    pub(crate) fn replay_policy(
+        &mut self,
+        view: &OwnPolicyView<'_>,
+        size: usize,
+        directory: &mut Directory,
+        store: &mut MessageStore,
+    ) -> Result<(), RecordError> {
+        let name = queue_name(view.name)?;
+        self.adopt_own_policy(&name, view.own, size as u64, directory, store);
+        Ok(())
+    }
+
     /// A queue has these rules from now on, but for `kept`: it stays without messages, or not, as
     /// before.
     pub(crate) fn adopt(&mut self, slot: QueueSlot, policy: QueuePolicy, store: &mut MessageStore) {

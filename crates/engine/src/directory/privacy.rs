@@ -2,14 +2,46 @@
 //! only to the clients that are to answer it. Other clients send there, and see nothing of it, not
 //! even by the number of a message.
 
-use model::{MessageId, QueueName};
+use model::{Command, MessageId, QueueName};
 
+use crate::demand::{About, Demand};
 use crate::directory::{Directory, Source};
 use crate::ids::{QueueSlot, SessionSlot};
+use crate::sessions::Sessions;
 use crate::store::MessageStore;
 use crate::store::queue::Role;
 
 impl Directory {
+    /// True if a command is about a name that is private to another session. It is answered as if
+    /// the name were not there.
+    #[inline]
+    pub(crate) fn hides(
+        &self,
+        by: SessionSlot,
+        command: &Command,
+        sessions: &Sessions,
+        store: &MessageStore,
+    ) -> bool {
+        self.temporaries > 0 && self.hides_private(by, command, sessions, store)
+    }
+
+    fn hides_private(
+        &self,
+        by: SessionSlot,
+        command: &Command,
+        sessions: &Sessions,
+        store: &MessageStore,
+    ) -> bool {
+        match Demand::of(command).about {
+            About::Message(message) => self.hides_message(by, message, store),
+            About::Producer(link) => sessions
+                .producer_queue(by, link)
+                .is_some_and(|slot| self.is_of_another(by, slot, store)),
+            About::Queue(queue) => self.hides_queue(by, queue, store),
+            About::Nothing | About::Consumer(_) => false,
+        }
+    }
+
     /// True if a queue is private to another session.
     pub(crate) fn hides_queue(
         &self,
@@ -52,7 +84,7 @@ impl Directory {
     /// The session that a topic is private to.
     pub(crate) fn owner_of_source(&self, source: Source) -> Option<SessionSlot> {
         match source {
-            Source::Topic(slot) => self.topics.at(slot).temporary,
+            Source::Topic(slot) => self.topics.at(slot).temporary(),
             Source::Words | Source::Glob => None,
         }
     }

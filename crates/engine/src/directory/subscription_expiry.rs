@@ -43,8 +43,62 @@ impl Directory {
     }
 
     pub(crate) fn begin_to_end(&mut self, number: u64, ends_at: Nanos, store: &mut MessageStore) {
+        let entry = self.subscriptions.at_mut(number);
+        assert!(entry.owner.is_none(), "a subscription ends once nothing keeps it");
+        assert!(entry.ends_at.is_none(), "a subscription begins to end once");
+        entry.ends_at = Some(ends_at);
         store.timers.change(Timer::Unused(number), None, Some(ends_at));
-        self.subscriptions.at_mut(number).ends_at = Some(ends_at);
+    }
+
+    /// A consumer of a subscription says when the subscription ends. True if the log is to be told.
+    pub(crate) fn keep(
+        &mut self,
+        number: u64,
+        by: SessionSlot,
+        expiry: Option<Expiry>,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) -> bool {
+        let entry = self.subscriptions.at_mut(number);
+        let ends_at = entry.ends_at.take();
+        let before = entry.owner.take();
+        let is_changed = core::mem::replace(&mut entry.asks.expiry, expiry) != expiry;
+        let ends = entry.asks.ends();
+        let is_kept = ends.is_some_and(|expiry| expiry.with == SubscriptionOwner::Session);
+        entry.owner = is_kept.then_some(by);
+        entry.is_recovered = false;
+        store.timers.change(Timer::Unused(number), ends_at, None);
+        if let Some(before) = before {
+            sessions.at_mut(before).end_keeping(number);
+        }
+        if is_kept {
+            sessions.at_mut(by).keep(number);
+        }
+        is_changed
+    }
+
+    /// The session that kept a subscription has ended.
+    pub(crate) fn end_keeping(&mut self, number: u64) {
+        let before = self.subscriptions.at_mut(number).owner.take();
+        assert!(before.is_some(), "a subscription knows the session that keeps it");
+    }
+
+    /// How long a subscription lasts that nothing keeps any more; `None`: something keeps it, or it
+    /// is ending already.
+    pub(crate) fn lasts_unused(&self, number: u64, store: &MessageStore) -> Option<Nanos> {
+        let entry = self.subscriptions.at(number);
+        let Expiry { after, .. } = entry.asks.ends()?;
+        let is_kept = entry.owner.is_some() || self.has_consumers(number, store);
+        (!is_kept && entry.ends_at.is_none()).then_some(after)
+    }
+
+    /// The time of a subscription is over. True if it was found in the log: then its time begins.
+    pub(crate) fn end_time(&mut self, number: u64, store: &mut MessageStore) -> bool {
+        let entry = self.subscriptions.at_mut(number);
+        let ends_at = entry.ends_at.take();
+        assert!(ends_at.is_some(), "the timer is set while a subscription is ending");
+        store.timers.change(Timer::Unused(number), ends_at, None);
+        core::mem::take(&mut entry.is_recovered)
     }
 
     /// After a start there are no consumers: each subscription that expires begins its time when

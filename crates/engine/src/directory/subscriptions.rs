@@ -5,20 +5,27 @@
 //! lives until it is unsubscribed. Any other goes with its last consumer. Numbers are given once
 //! and never again, for records of messages name subscriptions by them.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Matching, QueueName, Refusal, Reply, Subscription, SubscriptionName, glob, limits, words,
+    DependsOn, Durability, Matching, QueueName, Refusal, Reply, Subscription, SubscriptionName,
+    glob, limits, words,
 };
+use records::{RecordView, SubscriptionView, encoded_bytes};
 use selector::Selector;
 
+use crate::Effects;
+use crate::QueuePolicy;
 use crate::collections::pattern_tree::{Found, PatternTree};
 use crate::directory::patterns::LOOKS_PER_STEP;
 use crate::directory::topics::TopicSlot;
 use crate::directory::{Directory, Entry, Source, Subscriptions};
 use crate::log::FrameWriter;
 use crate::outcome::Outcome;
+use crate::recovery::snapshot::snapshot_bytes_of_record;
 use crate::store::MessageStore;
+use crate::store::timers::Timer;
 
 /// The step that gives a consumer the subscription it asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +53,17 @@ impl Subscriptions {
         }
     }
 
-    pub(crate) fn insert(&mut self, number: u64, entry: Entry) {
+    /// The number of the next one.
+    pub(crate) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Numbers below this one were given.
+    pub(crate) fn skip_to(&mut self, next: u64) {
+        self.next = self.next.max(next);
+    }
+
+    fn insert(&mut self, number: u64, entry: Entry) {
         if let Some(name) = entry.asks.name.clone() {
             let before = self.names.insert(name, number);
             assert!(before.is_none(), "a name is of one subscription");
@@ -69,7 +86,7 @@ impl Subscriptions {
         self.next = self.next.max(number + 1);
     }
 
-    pub(crate) fn remove(&mut self, number: u64) -> Option<Entry> {
+    fn remove(&mut self, number: u64) -> Option<Entry> {
         let entry = self.numbers.remove(&number)?;
         self.patterns -= usize::from(!matches!(entry.source, Source::Topic(_)));
         match entry.source {
@@ -79,13 +96,15 @@ impl Subscriptions {
                 self.selectors_weight -= weight_of(entry.selector.as_ref());
             }
             Source::Glob => {
-                self.globs.remove(&number);
+                let was_glob = self.globs.remove(&number);
+                assert!(was_glob, "a subscription of a glob is among the globs");
                 self.globs_weight -= glob_weight(&entry.asks.topic);
             }
         }
         self.selectors_bytes -= selector_bytes(&entry.asks);
         if let Some(name) = &entry.asks.name {
-            self.names.remove(name);
+            let was_named = self.names.remove(name);
+            assert_eq!(was_named, Some(number), "a name is of one subscription");
         }
         Some(entry)
     }
@@ -98,7 +117,7 @@ impl Subscriptions {
         self.numbers.get(&number)
     }
 
-    pub(crate) fn at_mut(&mut self, number: u64) -> &mut Entry {
+    pub(super) fn at_mut(&mut self, number: u64) -> &mut Entry {
         let entry = self.numbers.get_mut(&number);
         entry.expect("invariant: who has a number of a subscription knows that it is there")
     }
@@ -194,6 +213,90 @@ impl Directory {
         Ok(if fits { Wanted::This(number) } else { Wanted::Instead(number) })
     }
 
+    /// Enters a subscription. `record_bytes` is the size of its record, zero where it has none.
+    pub(crate) fn register(
+        &mut self,
+        number: u64,
+        asks: Box<Subscription>,
+        selector: Option<Selector>,
+        source: Source,
+        record_bytes: u64,
+        store: &mut MessageStore,
+    ) {
+        let durable = asks.is_durable();
+        assert!(durable || record_bytes == 0, "only a durable subscription has a record");
+        let policy = QueuePolicy { kept: false, ..self.policy_for(&asks.topic) };
+        let queue = store.queues.create_subscription(asks.topic.clone(), number, durable, policy);
+        if let Source::Topic(topic) = source {
+            let weight = weight_of(selector.as_ref());
+            self.topics.at_mut(topic).add_subscription(number, weight);
+        }
+        store.totals.snapshot_bytes += snapshot_bytes_of_record(record_bytes);
+        let entry = Entry {
+            asks,
+            selector,
+            source,
+            queue,
+            record_bytes,
+            owner: None,
+            ends_at: None,
+            is_recovered: false,
+        };
+        self.subscriptions.insert(number, entry);
+    }
+
+    /// Takes a subscription without consumers out of its topic. The topic may go with it.
+    pub(crate) fn unregister(&mut self, number: u64, store: &mut MessageStore) -> Entry {
+        let entry = self.subscriptions.remove(number);
+        let entry = entry.expect("invariant: a subscription ends once");
+        store.totals.snapshot_bytes -= snapshot_bytes_of_record(entry.record_bytes);
+        if let Source::Topic(topic) = entry.source {
+            let weight = weight_of(entry.selector.as_ref());
+            self.topics.at_mut(topic).remove_subscription(number, weight);
+            self.topics.remove_if_idle(topic);
+        }
+        store.timers.change(Timer::Unused(number), entry.ends_at, None);
+        entry
+    }
+
+    /// A record states a subscription that is known: only when it ends may have changed.
+    pub(crate) fn restate(
+        &mut self,
+        number: u64,
+        asks: Box<Subscription>,
+        size: u64,
+        store: &mut MessageStore,
+    ) {
+        let entry = self.subscriptions.at_mut(number);
+        assert!(entry.is_as(&asks), "a record restates the subscription of its number");
+        let before = core::mem::replace(&mut entry.record_bytes, size);
+        entry.asks = asks;
+        store.totals.snapshot_bytes -= snapshot_bytes_of_record(before);
+        store.totals.snapshot_bytes += snapshot_bytes_of_record(size);
+    }
+
+    /// States in the log the present state of a subscription.
+    pub(crate) fn state(
+        &mut self,
+        number: u64,
+        level: Durability,
+        store: &mut MessageStore,
+        log: &mut FrameWriter,
+        effects: &mut Effects,
+    ) -> DependsOn {
+        let entry = self.subscriptions.at_mut(number);
+        let record = SubscriptionView::of(number, &entry.asks).map(RecordView::Subscribed);
+        let Some(record) = record.filter(|_| level != Durability::None) else {
+            return log.after_all();
+        };
+        let now = encoded_bytes(&record);
+        log.append(&record, level, effects);
+        let before = core::mem::replace(&mut entry.record_bytes, now);
+        store.totals.snapshot_bytes -= snapshot_bytes_of_record(before);
+        store.totals.snapshot_bytes += snapshot_bytes_of_record(now);
+        log.after_open()
+    }
+
     pub(crate) fn may_subscribe(
         &self,
         slot: Option<TopicSlot>,
@@ -206,7 +309,7 @@ impl Directory {
         let replaced = replaced.map(|number| self.subscriptions.at(number));
         let is_of_topic = |entry: &&Entry| matches!(entry.source, Source::Topic(_));
         let topic = slot.map(|slot| self.topics.at(slot));
-        if topic.is_some_and(|topic| topic.temporary.is_some()) && asked.is_durable() {
+        if topic.is_some_and(|topic| topic.temporary().is_some()) && asked.is_durable() {
             return Err(Refusal::NoSuchDestination);
         }
         let others = self.subscriptions.len() - usize::from(replaced.is_some());
@@ -214,7 +317,7 @@ impl Directory {
             Some(topic) => {
                 let is_same = |entry: &&Entry| slot.map(Source::Topic) == Some(entry.source);
                 let same = replaced.filter(is_same);
-                let beside = topic.subscriptions.len() - usize::from(same.is_some());
+                let beside = topic.subscriptions().len() - usize::from(same.is_some());
                 (beside, limits::TOPIC_SUBSCRIPTIONS_MAX)
             }
             None => {
@@ -250,7 +353,7 @@ impl Directory {
         };
         let same = replaced.filter(|entry| entry.source == Source::Topic(slot));
         let before = same.map_or(0, |entry| weight_of(entry.selector.as_ref()));
-        let all = self.topics.at(slot).selectors_weight - before + weight;
+        let all = self.topics.at(slot).selectors_weight() - before + weight;
         let is_too_much = weight > before && all > limits::SELECTORS_WEIGHT_MAX;
         if is_too_much { Err(Refusal::TooManySelectors) } else { Ok(()) }
     }

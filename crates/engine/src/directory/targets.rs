@@ -69,7 +69,7 @@ impl Directory {
     /// [`Directory::queue_to_consume`].
     pub(crate) fn may_consume_topic(&self, by: SessionSlot, topic: &QueueName) -> bool {
         let slot = self.topics.find(topic.as_str());
-        let owner = slot.and_then(|slot| self.topics.at(slot).temporary);
+        let owner = slot.and_then(|slot| self.topics.at(slot).temporary());
         owner.is_none_or(|owner| owner == by)
     }
 
@@ -78,31 +78,47 @@ impl Directory {
     pub(crate) fn is_gone(&self, target: Target, store: &MessageStore) -> bool {
         match target {
             Target::Queue(slot) => store.queues.at(slot).is_leaving(),
-            Target::Topic(slot) => self.topics.at(slot).leaving,
+            Target::Topic(slot) => self.topics.at(slot).leaving(),
         }
     }
 
-    /// How many producers point to it.
-    pub(crate) fn producers_of<'e>(
-        &'e mut self,
-        target: Target,
-        store: &'e mut MessageStore,
-    ) -> &'e mut u64 {
+    /// A producer points to it.
+    pub(crate) fn begin_producer(&mut self, target: Target, store: &mut MessageStore) {
         match target {
-            Target::Queue(slot) => &mut store.queues.at_mut(slot).usage.producers,
-            Target::Topic(slot) => &mut self.topics.at_mut(slot).producers,
+            Target::Queue(slot) => store.queues.at_mut(slot).usage.producers += 1,
+            Target::Topic(slot) => self.topics.at_mut(slot).begin_producer(),
         }
     }
 
-    /// How many messages open transactions hold for it.
-    pub(crate) fn uncommitted_of<'e>(
-        &'e mut self,
-        target: Target,
-        store: &'e mut MessageStore,
-    ) -> &'e mut u64 {
+    /// A producer points to it no more.
+    pub(crate) fn end_producer(&mut self, target: Target, store: &mut MessageStore) {
         match target {
-            Target::Queue(slot) => &mut store.queues.at_mut(slot).usage.uncommitted,
-            Target::Topic(slot) => &mut self.topics.at_mut(slot).uncommitted,
+            Target::Queue(slot) => {
+                let producers = &mut store.queues.at_mut(slot).usage.producers;
+                assert!(*producers > 0, "a destination knows its producers");
+                *producers -= 1;
+            }
+            Target::Topic(slot) => self.topics.at_mut(slot).end_producer(),
+        }
+    }
+
+    /// An open transaction holds a message for it.
+    pub(crate) fn begin_uncommitted(&mut self, target: Target, store: &mut MessageStore) {
+        match target {
+            Target::Queue(slot) => store.queues.at_mut(slot).usage.uncommitted += 1,
+            Target::Topic(slot) => self.topics.at_mut(slot).begin_uncommitted(),
+        }
+    }
+
+    /// A transaction that held a message for it has ended.
+    pub(crate) fn end_uncommitted(&mut self, target: Target, store: &mut MessageStore) {
+        match target {
+            Target::Queue(slot) => {
+                let uncommitted = &mut store.queues.at_mut(slot).usage.uncommitted;
+                assert!(*uncommitted > 0, "a destination knows its transactions");
+                *uncommitted -= 1;
+            }
+            Target::Topic(slot) => self.topics.at_mut(slot).end_uncommitted(),
         }
     }
 }

@@ -13,18 +13,18 @@ pub(crate) struct TopicSlot(pub(crate) u32);
 
 #[derive(Debug)]
 pub(crate) struct Topic {
-    pub(crate) name: QueueName,
+    name: QueueName,
     /// The session that it goes with, if it is a temporary one.
-    pub(crate) temporary: Option<SessionSlot>,
+    temporary: Option<SessionSlot>,
     /// It was deleted: no client finds it any more.
-    pub(crate) leaving: bool,
-    pub(crate) producers: u64,
+    leaving: bool,
+    producers: u64,
     /// Messages for it in transactions that are open.
-    pub(crate) uncommitted: u64,
+    uncommitted: u64,
     /// The numbers of its subscriptions, the oldest first.
-    pub(crate) subscriptions: BTreeSet<u64>,
+    subscriptions: BTreeSet<u64>,
     /// The weight of their selectors.
-    pub(crate) selectors_weight: usize,
+    selectors_weight: usize,
 }
 
 #[derive(Debug)]
@@ -34,6 +34,69 @@ pub(crate) struct Topics {
 }
 
 impl Topic {
+    pub(crate) const fn name(&self) -> &QueueName {
+        &self.name
+    }
+
+    pub(crate) const fn temporary(&self) -> Option<SessionSlot> {
+        self.temporary
+    }
+
+    pub(crate) const fn leaving(&self) -> bool {
+        self.leaving
+    }
+
+    pub(crate) const fn producers(&self) -> u64 {
+        self.producers
+    }
+
+    pub(crate) const fn uncommitted(&self) -> u64 {
+        self.uncommitted
+    }
+
+    pub(crate) const fn subscriptions(&self) -> &BTreeSet<u64> {
+        &self.subscriptions
+    }
+
+    pub(crate) const fn selectors_weight(&self) -> usize {
+        self.selectors_weight
+    }
+
+    pub(crate) fn begin_producer(&mut self) {
+        assert!(!self.leaving, "no producer opens a topic that was deleted");
+        self.producers += 1;
+    }
+
+    pub(crate) fn end_producer(&mut self) {
+        assert!(self.producers > 0, "a destination knows its producers");
+        self.producers -= 1;
+    }
+
+    /// An open transaction holds a message for it.
+    pub(crate) fn begin_uncommitted(&mut self) {
+        self.uncommitted += 1;
+    }
+
+    pub(crate) fn end_uncommitted(&mut self) {
+        assert!(self.uncommitted > 0, "a destination knows its transactions");
+        self.uncommitted -= 1;
+    }
+
+    /// A subscription, with a selector of this weight, takes its messages.
+    pub(crate) fn add_subscription(&mut self, number: u64, weight: usize) {
+        assert!(!self.leaving, "no client subscribes to a topic that was deleted");
+        self.selectors_weight += weight;
+        let is_new = self.subscriptions.insert(number);
+        assert!(is_new, "a number is of one subscription");
+    }
+
+    pub(crate) fn remove_subscription(&mut self, number: u64, weight: usize) {
+        let was_there = self.subscriptions.remove(&number);
+        assert!(was_there, "a topic knows its subscriptions");
+        assert!(self.selectors_weight >= weight, "a topic counts its selectors");
+        self.selectors_weight -= weight;
+    }
+
     /// Nothing points to it.
     pub(crate) fn is_idle(&self) -> bool {
         let pointed = self.producers + self.uncommitted + self.subscriptions.len() as u64;
@@ -72,7 +135,8 @@ impl Topics {
         assert!(!topic.leaving, "a topic leaves once");
         topic.leaving = true;
         let name = topic.name.clone();
-        self.names.remove(&name);
+        let was_named = self.names.remove(&name);
+        assert_eq!(was_named, Some(slot), "a name is of one topic");
     }
 
     /// Forgets a topic when nothing points to it.
@@ -80,7 +144,8 @@ impl Topics {
         let Some(topic) = self.slots.get(slot.0) else { return };
         if topic.is_idle() {
             if !topic.leaving {
-                self.names.remove(&topic.name);
+                let was_named = self.names.remove(&topic.name);
+                assert_eq!(was_named, Some(slot), "a name is of one topic");
             }
             self.slots.remove(slot.0);
         }

@@ -121,6 +121,39 @@ impl Bodies {
     }
 }
 
+impl Bodies {
+    /// A message that is about to be forgotten lets go of its place in the log.
+    pub(crate) fn forget_record(
+        &mut self,
+        id: MessageId,
+        store: &mut MessageStore,
+        effects: &mut Effects,
+    ) {
+        let bytes = store.snapshot_bytes_of(store.message(id));
+        store.totals.snapshot_bytes -= bytes;
+        let Some(mut message) = store.messages.remove(id.0) else { return };
+        assert!(
+            store.queues.at(message.queue).is_leaving(),
+            "a message that stays keeps its record"
+        );
+        self.groups.release(&message, effects);
+        self.unaccount(id, &message, store);
+        let shared = message.shared();
+        message.set_placed(0, Placed { lsn: Lsn::ZERO, bytes: 0 });
+        message.durability = Durability::None;
+        if message.body.here().is_none() {
+            // No consumer will be given it.
+            store.queues.at_mut(message.queue).bodies.body_bytes -= message.body_bytes();
+            message.body = Stored::Here(Arc::default());
+        }
+        match shared {
+            Some(name) => self.separate(name, &mut message, Arc::default(), store),
+            None => self.account(id, &message, store),
+        }
+        store.messages.insert(id.0, message);
+    }
+}
+
 impl MessageStore {
     pub(crate) fn lives_at(&self, id: MessageId, lsn: Lsn) -> Option<&Message> {
         let message = self.messages.get(id.0)?;

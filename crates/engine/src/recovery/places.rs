@@ -90,8 +90,8 @@ impl Recovery {
         directory: &Directory,
         store: &mut MessageStore,
     ) -> Result<QueueSlot, RecordError> {
-        if let Some(entry) = directory.subscriptions.get(number) {
-            return Ok(entry.queue);
+        if let Some(entry) = directory.subscriptions().get(number) {
+            return Ok(entry.queue());
         }
         if let Some(slot) = self.pending_unsubscribes.get(&number) {
             return Ok(*slot);

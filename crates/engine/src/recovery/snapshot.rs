@@ -90,16 +90,16 @@ impl Directory {
         out: &mut Vec<u8>,
     ) -> usize {
         let end = cursor.end_subscription;
-        let visited = self.subscriptions.iter_from(cursor.next_subscription);
+        let visited = self.subscriptions().iter_from(cursor.next_subscription);
         let visited = visited.take_while(|(number, _)| *number < end).take(chunk_max);
         let mut count = 0;
         for (number, entry) in visited {
             cursor.next_subscription = number + 1;
             count += 1;
-            if entry.record_bytes == 0 {
+            if entry.record_bytes() == 0 {
                 continue;
             }
-            if let Some(view) = SubscriptionView::of(number, &entry.asks) {
+            if let Some(view) = SubscriptionView::of(number, entry.asks()) {
                 encode(&RecordView::Subscribed(view), out);
             }
         }
