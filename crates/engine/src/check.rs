@@ -29,7 +29,7 @@ impl Bodies {
         let is_unsure = queue.is_expiring(store.latest) && queue.delivery.pause.is_none();
         for key in &queue.delivery.draining {
             let credit_consumer =
-                sessions.credit_consumer(*key).filter(|credit_consumer| credit_consumer.draining);
+                sessions.credit_consumer(*key).filter(|credit_consumer| credit_consumer.draining());
             let credit_consumer = credit_consumer.expect("who drains is to be told");
             let is_told_soon = goes_on || is_unsure || credit_consumer.is_held_back();
             assert!(is_told_soon, "a consumer of {} drains though it has had all", queue.name);
@@ -37,14 +37,15 @@ impl Bodies {
         for key in &queue.delivery.browsers {
             let credit_consumer = sessions.credit_consumer(*key);
             let credit_consumer = credit_consumer.expect("who looks on is there");
-            let Interest::Browse(browsing) = &credit_consumer.interest else {
+            let Interest::Browse(browsing) = credit_consumer.interest() else {
                 panic!("it does look on")
             };
             assert!(
-                credit_consumer.has_credit() && browsing.resumes.is_none(),
+                credit_consumer.has_credit() && browsing.resumes().is_none(),
                 "it waits for more"
             );
-            let next = queue.delivery.dispatch.ready().first_from(browsing.next.0, browsing.next.1);
+            let (priority, order) = browsing.next();
+            let next = queue.delivery.dispatch.ready().first_from(priority, order);
             assert_eq!(next, None, "who has seen all has nothing before it");
         }
     }

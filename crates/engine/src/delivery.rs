@@ -25,44 +25,44 @@ use crate::store::dispatch::DispatchList;
 /// How far a consumer has looked.
 #[derive(Debug)]
 pub(crate) struct Browsing {
-    pub(crate) selector: Option<Selector>,
+    selector: Option<Selector>,
     /// The next (priority, order) to look at.
-    pub(crate) next: (u32, i64),
+    next: (u32, i64),
     /// When it goes on with work that was too much for one step.
-    pub(crate) resumes: Option<Nanos>,
+    resumes: Option<Nanos>,
 }
 
 /// The messages of a queue that consumers of one selector see.
 #[derive(Debug)]
 pub(crate) struct View {
-    pub(crate) selector: Selector,
+    selector: Selector,
     /// Those that match, of all ready ones before `scan` and some behind it; and the consumers that
     /// wait for them.
-    pub(crate) dispatch: DispatchList,
+    dispatch: DispatchList,
     /// How many have this selector; the view goes with the last.
-    pub(crate) consumers: u64,
+    consumers: u64,
     /// The next place to look at; `None` when all have been looked at.
-    pub(crate) scan: Option<(u32, i64)>,
+    scan: Option<(u32, i64)>,
     /// Ready ones before `scan`, and some behind it, that could not be looked into: their bodies
     /// were away.
-    pub(crate) unseen: OrderSet,
+    unseen: OrderSet,
 }
 
 /// A consumer with a limit.
 #[derive(Debug)]
 pub(crate) struct CreditConsumer {
-    pub(crate) queue: QueueSlot,
-    pub(crate) interest: Interest,
+    queue: QueueSlot,
+    interest: Interest,
     /// How many messages it may have had since it was opened.
-    pub(crate) limit: u64,
+    limit: u64,
     /// How many it has had.
-    pub(crate) delivered: u64,
+    delivered: u64,
     /// How many bytes of bodies it may have had before it gets another one.
-    pub(crate) bytes_limit: u64,
+    bytes_limit: u64,
     /// How many it has had, unless it browses.
-    pub(crate) bytes: u64,
+    bytes: u64,
     /// It is to be told when nothing more is there for it.
-    pub(crate) draining: bool,
+    draining: bool,
 }
 
 /// The messages and bytes that a consumer may have had since it was opened.
@@ -86,7 +86,45 @@ pub(crate) enum Interest {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turn {
     /// Its place: given when it first waited, and anew whenever it is served.
-    pub(crate) place: Option<u64>,
+    place: Option<u64>,
     /// Its ticket in the line while it waits. Its place, or an earlier one while it waits alone.
-    pub(crate) ticket: Option<u64>,
+    ticket: Option<u64>,
+}
+
+impl Turn {
+    pub(crate) const fn place(&self) -> Option<u64> {
+        self.place
+    }
+
+    pub(crate) const fn ticket(&self) -> Option<u64> {
+        self.ticket
+    }
+}
+
+impl View {
+    pub(crate) const fn selector(&self) -> &Selector {
+        &self.selector
+    }
+
+    pub(crate) const fn dispatch(&self) -> &DispatchList {
+        &self.dispatch
+    }
+
+    pub(crate) const fn dispatch_mut(&mut self) -> &mut DispatchList {
+        &mut self.dispatch
+    }
+
+    pub(crate) const fn consumers(&self) -> u64 {
+        self.consumers
+    }
+
+    /// The first ready message that could not be looked into.
+    pub(crate) fn first_unseen(&self) -> Option<(u32, i64)> {
+        self.unseen.first()
+    }
+
+    /// True if the view has looked into the message at this place.
+    pub(crate) fn is_certain(&self, place: (u32, i64)) -> bool {
+        self.scan.is_none_or(|scan| place < scan) && !self.unseen.contains(place.0, place.1)
+    }
 }

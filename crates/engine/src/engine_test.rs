@@ -183,14 +183,18 @@ fn check_sees_what_is_wrong() {
         ("what expires in default", |engine| {
             engine.queue().index.expiring.insert((Nanos::MAX, MessageId(3)));
         }),
-        ("nobody gets more than it may", |engine| engine.credit_consumer(1).delivered = 10),
-        ("who may have more waits", |engine| engine.credit_consumer(1).limit = 0),
-        ("who drains is known", |engine| engine.credit_consumer(1).draining = true),
+        ("nobody gets more than it may", |engine| engine.credit_consumer(1).exceed_limit()),
+        ("who may have more waits", |engine| {
+            engine.credit_consumer(1).allow(Allowance { messages: 0, bytes: u64::MAX }, false);
+        }),
+        ("who drains is known", |engine| {
+            engine.credit_consumer(1).allow(Allowance { messages: 9, bytes: u64::MAX }, true);
+        }),
         ("shows all that matches", |engine| {
-            engine.view().dispatch.remove(entry(3));
+            engine.view().dispatch_mut().remove(entry(3));
         }),
         ("shows ready messages", |engine| {
-            engine.view().dispatch.insert(entry(4));
+            engine.view().dispatch_mut().insert(entry(4));
         }),
         ("who looks on is known", |engine| engine.queue().delivery.browsers.clear()),
         ("group 7 of default", |engine| {

@@ -204,7 +204,7 @@ impl Bodies {
         let goes_on = queue.delivery.resumes.is_some();
         let is_known = self.looks_soon(slot);
         for view in queue.delivery.views.values() {
-            let comes = view.unseen.first().is_none_or(|(_, order)| self.is_coming(order, store));
+            let comes = view.first_unseen().is_none_or(|(_, order)| self.is_coming(order, store));
             assert!(comes || goes_on || is_known, "a view of {} waits for what comes", queue.name);
         }
     }

@@ -8,7 +8,7 @@ use records::place_of;
 
 use crate::admission::WaitListId;
 use crate::delivery::matching::Seen;
-use crate::delivery::{CreditConsumer, Interest, Turn};
+use crate::delivery::{CreditConsumer, Interest};
 use crate::engine::Engine;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
 use crate::recovery::snapshot::snapshot_bytes_of_record;
@@ -188,25 +188,24 @@ impl Engine {
             queue.name
         );
         for (text, view) in &queue.delivery.views {
-            assert!(view.consumers > 0, "view {text} is there for somebody");
+            assert!(view.consumers() > 0, "view {text} is there for somebody");
             let mut next = queue.delivery.dispatch.ready().first();
             let mut found = 0;
             while let Some((priority, order)) = next {
                 let message = self.store.message(self.store.message_of(order));
-                let shown = view.dispatch.ready().contains(priority, order);
-                let certain = view.scan.is_none_or(|scan| (priority, order) < scan)
-                    && !view.unseen.contains(priority, order);
+                let shown = view.dispatch().ready().contains(priority, order);
+                let certain = view.is_certain((priority, order));
                 found += u64::from(shown);
                 if let Some(body) = self.bodies.sharing.here(message) {
                     let wanted =
-                        Seen::of(message, body, &self.context.formats).matches(&view.selector);
+                        Seen::of(message, body, &self.context.formats).matches(view.selector());
                     assert!(!shown || wanted, "view {text} shows what matches");
                     assert!(shown || !wanted || !certain, "view {text} shows all that matches");
                 }
                 next = queue.delivery.dispatch.ready().first_from(priority, order + 1);
             }
-            assert_eq!(view.dispatch.ready().count(), found, "view {text} shows ready messages");
-            for (ticket, key) in view.dispatch.waiting() {
+            assert_eq!(view.dispatch().ready().count(), found, "view {text} shows ready messages");
+            for (ticket, key) in view.dispatch().waiting() {
                 assert_eq!(
                     self.sessions.ticket_of(*key),
                     Some(*ticket),
@@ -252,20 +251,24 @@ impl Engine {
 
     fn check_credit_consumer(&self, key: ConsumerKey, credit_consumer: &CreditConsumer) -> usize {
         assert!(self.sessions.consumer(key).is_none(), "a link is a consumer of one kind");
-        assert!(credit_consumer.delivered <= credit_consumer.limit, "nobody gets more than it may");
-        let queue = self.store.queues.at(credit_consumer.queue);
+        assert!(
+            credit_consumer.delivered() <= credit_consumer.limit(),
+            "nobody gets more than it may"
+        );
+        let queue = self.store.queues.at(credit_consumer.queue());
         assert!(queue.delivery.consumers.contains(&key), "a queue knows its consumers");
-        match &credit_consumer.interest {
+        match credit_consumer.interest() {
             Interest::Browse(browsing) => {
                 let awaits = self.bodies.awaited.browsers.contains(&key);
-                let rests = browsing.resumes.is_none() && credit_consumer.has_credit();
+                let rests = browsing.resumes().is_none() && credit_consumer.has_credit();
                 let is_known = queue.delivery.browsers.contains(&key);
                 assert!(is_known == rests || awaits, "who looks on is known");
-                let goes_on = browsing.resumes.is_some() || awaits;
-                assert!(!credit_consumer.draining || goes_on, "who drains goes on");
-                self.store.check_timer(Timer::Browse(key), browsing.resumes)
+                let goes_on = browsing.resumes().is_some() || awaits;
+                assert!(!credit_consumer.draining() || goes_on, "who drains goes on");
+                self.store.check_timer(Timer::Browse(key), browsing.resumes())
             }
-            Interest::Take { view, turn: Turn { place, ticket } } => {
+            Interest::Take { view, turn } => {
+                let (place, ticket) = (turn.place(), turn.ticket());
                 let is_alone = queue.delivery.dispatch.waiting().len() == 1;
                 assert!(
                     is_alone || ticket.is_none() || place == ticket,
@@ -278,12 +281,12 @@ impl Engine {
                 );
                 assert_eq!(
                     queue.delivery.draining.contains(&key),
-                    credit_consumer.draining,
+                    credit_consumer.draining(),
                     "who drains is known"
                 );
                 let line = match view {
                     Some(text) => {
-                        queue.delivery.views.get(text).map(|view| view.dispatch.waiting())
+                        queue.delivery.views.get(text).map(|view| view.dispatch().waiting())
                     }
                     None => Some(queue.delivery.dispatch.waiting()),
                 };
@@ -357,7 +360,7 @@ impl Engine {
             .filter(|credit_consumer| credit_consumer.view().is_some())
             .count() as u64;
         let views = self.store.queues.iter().flat_map(|(_, queue)| queue.delivery.views.values());
-        let viewers: u64 = views.map(|view| view.consumers).sum();
+        let viewers: u64 = views.map(|view| view.consumers()).sum();
         assert_eq!(viewers, choosy, "consumers with a selector");
         let watched: usize = consumers().map(|consumer| consumer.watched().len()).sum();
         let watched = watched + credit_consumers().count();

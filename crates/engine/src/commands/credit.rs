@@ -57,16 +57,8 @@ impl Engine {
         queue.let_catch_up();
         queue.delivery.consumers.insert(key);
         self.bodies.scan_views(slot, &mut self.store, &self.context);
-        let credit_consumer = CreditConsumer {
-            queue: slot,
-            interest,
-            limit: 0,
-            delivered: 0,
-            bytes_limit: u64::MAX,
-            bytes: 0,
-            draining: false,
-        };
-        let takes = matches!(credit_consumer.interest, Interest::Take { .. });
+        let credit_consumer = CreditConsumer::new(slot, interest);
+        let takes = credit_consumer.takes();
         self.sessions.at_mut(key.session).open_credit_consumer(key.link, credit_consumer);
         if takes {
             self.sessions.inherit_groups(key, slot, &mut self.store);
@@ -123,12 +115,9 @@ impl Engine {
         let Some(credit_consumer) = self.sessions.credit_consumer_mut(key) else {
             return Outcome::NOTHING;
         };
-        credit_consumer.limit = allowance.messages.max(credit_consumer.delivered);
-        credit_consumer.bytes_limit = allowance.bytes;
-        credit_consumer.draining = drain;
-        let (slot, browses) =
-            (credit_consumer.queue, matches!(credit_consumer.interest, Interest::Browse(_)));
-        if browses {
+        credit_consumer.allow(allowance, drain);
+        let (slot, takes) = (credit_consumer.queue(), credit_consumer.takes());
+        if !takes {
             self.browse(key, effects);
             return Outcome::NOTHING;
         }

@@ -130,7 +130,7 @@ impl Engine {
     /// held it up.
     pub(crate) fn purge(&mut self, sought: &PageQuery<'_>, effects: &mut Effects) -> Outcome {
         assert!(!sought.held, "what somebody holds is not purged");
-        let page_range = self.seek(sought);
+        let page_range = self.bodies.seek(sought, &mut self.store, &self.context);
         let count = self.delete_found(&page_range, effects);
         let reply = page_range.reply(count);
         self.log.outcome_of(reply).waking(sought.queue)
@@ -146,7 +146,7 @@ impl Engine {
         let (selector, max) = (None, limits::FRAME_RECORDS_MAX);
         let sought =
             PageQuery { queue: slot, state: None, held: false, selector, after: None, max };
-        let page_range = self.seek(&sought);
+        let page_range = self.bodies.seek(&sought, &mut self.store, &self.context);
         let count = self.delete_found(&page_range, effects);
         let reply = match page_range.reply(count) {
             Reply::Count(_) => Reply::Done,
@@ -159,7 +159,7 @@ impl Engine {
     /// Deletes these as far as the frame takes it: so many.
     fn delete_found(&mut self, page_range: &PageRange, effects: &mut Effects) -> usize {
         let mut count = 0;
-        for (_, id) in &page_range.found {
+        for (_, id) in page_range.found() {
             if !self.log.takes_change() {
                 break;
             }

@@ -157,7 +157,7 @@ impl Engine {
             }
         }
         for view in queue.delivery.views.values_mut() {
-            view.dispatch.take_all();
+            view.dispatch_mut().take_all();
         }
         self.store.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
         let before = queue.index.lifetime.over.map_or(at, |over| over.at);

@@ -281,7 +281,8 @@ impl Engine {
             }
             None => self.store.queues.find(queue.as_str()).and_then(|queue| {
                 let selector = Some(&selector);
-                self.stopped_at_once(&PageQuery { queue, state, held, selector, after, max: 1 })
+                let sought = PageQuery { queue, state, held, selector, after, max: 1 };
+                self.bodies.stopped_at_once(&sought, &self.store, &self.context)
             }),
         };
         needed.ids.extend(lacked.map(|id| self.store.body_name(id)));

@@ -90,10 +90,11 @@ impl Engine {
 
     /// Expired messages are not shown, for no consumer may receive them any more.
     fn page(&mut self, sought: &PageQuery<'_>) -> Outcome {
-        let PageRange { found, mut next, .. } = self.seek(sought);
-        let mut messages = Vec::with_capacity(found.len());
+        let page_range = self.bodies.seek(sought, &mut self.store, &self.context);
+        let mut next = page_range.next();
+        let mut messages = Vec::with_capacity(page_range.found().len());
         let mut bytes = 0;
-        for (place, id) in found {
+        for &(place, id) in page_range.found() {
             if place.state != MessageState::Leased && self.store.is_over(id) {
                 continue;
             }
@@ -198,9 +199,9 @@ impl Engine {
         }
         let page_range = match transfer.message {
             Some(id) => self.bodies.page_range_of(sought, id, &self.store, &self.context),
-            None => self.seek(sought),
+            None => self.bodies.seek(sought, &mut self.store, &self.context),
         };
-        if transfer.message.is_some() && page_range.found.is_empty() {
+        if transfer.message.is_some() && page_range.found().is_empty() {
             return self.log.not_found();
         }
         let mut woken = Woken::of(sought.queue);
@@ -217,7 +218,7 @@ impl Engine {
     ) -> Reply {
         let mut count = 0;
         let mut last = None;
-        for (place, id) in &page_range.found {
+        for (place, id) in page_range.found() {
             if count == transfer.max {
                 break;
             }
@@ -233,7 +234,7 @@ impl Engine {
             }
             last = Some(*place);
         }
-        let next = page_range.next.filter(|_| count < transfer.max);
+        let next = page_range.next().filter(|_| count < transfer.max);
         next.map_or(Reply::Count(count), |next| Reply::CountUntil { count, next })
     }
 

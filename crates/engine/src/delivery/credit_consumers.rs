@@ -16,7 +16,7 @@ use model::{LinkId, Nanos, Reply};
 
 use crate::Effects;
 use crate::admission::Admission;
-use crate::delivery::{CreditConsumer, Interest, Turn};
+use crate::delivery::{Allowance, CreditConsumer, Interest, Turn};
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
 use crate::log::FrameWriter;
 use crate::sessions::Sessions;
@@ -26,6 +26,63 @@ use crate::store::queue::Queue;
 use crate::store::timers::Timer;
 
 impl CreditConsumer {
+    /// Of this queue, without credit.
+    pub(crate) const fn new(queue: QueueSlot, interest: Interest) -> Self {
+        Self {
+            queue,
+            interest,
+            limit: 0,
+            delivered: 0,
+            bytes_limit: u64::MAX,
+            bytes: 0,
+            draining: false,
+        }
+    }
+
+    pub(crate) const fn queue(&self) -> QueueSlot {
+        self.queue
+    }
+
+    pub(crate) const fn interest(&self) -> &Interest {
+        &self.interest
+    }
+
+    pub(crate) const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    pub(crate) const fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    pub(crate) const fn draining(&self) -> bool {
+        self.draining
+    }
+
+    /// True if it takes messages, and does not only look at them.
+    pub(crate) const fn takes(&self) -> bool {
+        matches!(self.interest, Interest::Take { .. })
+    }
+
+    /// It may have had so many messages and bytes. If it drains, it is told when there are no more.
+    pub(crate) fn allow(&mut self, allowance: Allowance, drain: bool) {
+        self.limit = allowance.messages.max(self.delivered);
+        self.bytes_limit = allowance.bytes;
+        self.draining = drain;
+    }
+
+    /// It has had all that it may.
+    fn end_credit(&mut self) {
+        self.draining = false;
+        self.limit = self.delivered;
+    }
+
+    /// It got more than it may, for a test of [`Engine::check`].
+    #[cfg(test)]
+    pub(crate) fn exceed_limit(&mut self) {
+        self.delivered = self.limit + 1;
+    }
+
     /// It may have more.
     pub(crate) fn has_credit(&self) -> bool {
         self.delivered < self.limit && self.bytes < self.bytes_limit
@@ -84,8 +141,7 @@ impl Sessions {
         for link in links {
             let key = ConsumerKey { session: by, link };
             let Some(credit_consumer) = self.credit_consumer_mut(key) else { continue };
-            credit_consumer.draining = false;
-            credit_consumer.limit = credit_consumer.delivered;
+            credit_consumer.end_credit();
             let slot = credit_consumer.queue;
             self.line_up(key, store);
             store.queues.at_mut(slot).delivery.draining.remove(&key);
@@ -102,7 +158,7 @@ impl Sessions {
         effects: &mut Effects,
     ) {
         let Some(credit_consumer) = self.credit_consumer_mut(key) else { return };
-        assert!(credit_consumer.has_credit(), "only who may have more is given more");
+        assert!(credit_consumer.has_credit(), "a consumer gets no more than it may");
         credit_consumer.delivered += 1;
         credit_consumer.bytes += charge;
         if let Some(turn) = credit_consumer.turn_mut() {
@@ -216,8 +272,7 @@ impl Sessions {
         if !credit_consumer.draining || credit_consumer.is_held_back() {
             return;
         }
-        credit_consumer.draining = false;
-        credit_consumer.limit = credit_consumer.delivered;
+        credit_consumer.end_credit();
         let (slot, delivered) = (credit_consumer.queue, credit_consumer.delivered);
         self.line_up(key, store);
         store.queues.at_mut(slot).delivery.draining.remove(&key);

@@ -147,6 +147,7 @@ impl Queue {
     pub(crate) fn part_view(&mut self, text: &str) {
         let view =
             self.delivery.views.get_mut(text).expect("invariant: a view stays with its consumers");
+        assert!(view.consumers > 0, "a view stays with its consumers");
         view.consumers -= 1;
         if view.consumers == 0 {
             assert!(

@@ -270,13 +270,13 @@ impl Queue {
     /// Its own, and those of its views.
     pub(crate) fn dispatch_lists(&self) -> impl Iterator<Item = &DispatchList> {
         core::iter::once(&self.delivery.dispatch)
-            .chain(self.delivery.views.values().map(|view| &view.dispatch))
+            .chain(self.delivery.views.values().map(View::dispatch))
     }
 
     /// See [`Queue::dispatch_lists`].
     pub(crate) fn dispatch_lists_mut(&mut self) -> impl Iterator<Item = &mut DispatchList> {
         core::iter::once(&mut self.delivery.dispatch)
-            .chain(self.delivery.views.values_mut().map(|view| &mut view.dispatch))
+            .chain(self.delivery.views.values_mut().map(View::dispatch_mut))
     }
 
     /// When the first delay ends.

@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 
 use model::MessageId;
 
-use crate::delivery::Interest;
 use crate::ids::{ConsumerKey, QueueSlot};
 use crate::sessions::Sessions;
 use crate::store::MessageStore;
@@ -94,7 +93,7 @@ impl Sessions {
                 if let Owner::Consumer(key) = group.owner {
                     let credit_consumer = self
                         .credit_consumer(key)
-                        .filter(|credit_consumer| credit_consumer.queue == slot);
+                        .filter(|credit_consumer| credit_consumer.queue() == slot);
                     assert!(credit_consumer.is_some(), "a consumer owns groups of its queue");
                 }
             }
@@ -141,9 +140,7 @@ impl Sessions {
     ) {
         let heir =
             self.at(key.session).credit_consumers().iter().find(|(link, credit_consumer)| {
-                **link != key.link
-                    && credit_consumer.queue == slot
-                    && matches!(credit_consumer.interest, Interest::Take { .. })
+                **link != key.link && credit_consumer.queue() == slot && credit_consumer.takes()
             });
         let heir = heir.map(|(link, _)| ConsumerKey { link: *link, ..key });
         let session = self.at(key.session).id();
