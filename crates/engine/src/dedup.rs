@@ -10,6 +10,7 @@
 //! mistake. Without the fingerprint it would be told that its message is stored. It is refused.
 
 mod lookup;
+pub(crate) mod remembering;
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;

@@ -4,6 +4,7 @@ pub(crate) mod browsing;
 pub(crate) mod credit_consumers;
 pub(crate) mod dead_letters;
 pub(crate) mod deleted_queues;
+pub(crate) mod delivered;
 pub(crate) mod matching;
 pub(crate) mod move_messages;
 pub(crate) mod paging;

@@ -7,6 +7,7 @@ pub(crate) mod policy;
 pub(crate) mod privacy;
 pub(crate) mod subscription_expiry;
 pub(crate) mod subscriptions;
+pub(crate) mod takers;
 pub(crate) mod targets;
 pub(crate) mod temporary;
 pub(crate) mod topics;

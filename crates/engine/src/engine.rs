@@ -169,7 +169,7 @@ impl Engine {
         let idle = self.close_links(slot);
         self.end_temporaries(slot, effects);
         self.stop_keeping(slot, effects);
-        self.begin_close(slot, held);
+        self.sessions.begin_return(slot, held, &mut self.store);
         // A consumer that waits for returning messages finds all of them, as if none had been
         // taken.
         let mut woken = Woken::NONE;
@@ -203,7 +203,7 @@ impl Engine {
         effects: &mut Effects,
     ) {
         self.begin_call(now, capacity);
-        self.forget_send_ids();
+        self.dedup.forget_send_ids(&mut self.store);
         // No protocol may use the link that commands on lists wait as.
         let is_for_list_link = Demand::of(&command).about == About::Consumer(LIST_LINK);
         let Some(slot) = self.sessions.slot(session).filter(|_| !is_for_list_link) else {
@@ -468,7 +468,9 @@ impl Engine {
             Timer::GiveUp(ticket) => return self.give_up_waiting(ticket, effects),
             Timer::Pause(queue) => self.store.end_pause(queue),
             Timer::Lease(holder) if self.sessions.at(holder).closing().is_some() => {
-                let Some(queue) = self.go_on_closing(holder, effects) else { return };
+                let returned = self.return_next(holder, effects);
+                self.sessions.end_close(holder);
+                let Some(queue) = returned else { return };
                 queue
             }
             Timer::Lease(holder) => self.expire_lease(holder, effects),
@@ -488,12 +490,13 @@ impl Engine {
 
     /// Sends the answer, serves waiting consumers, and ends the frame.
     pub(crate) fn conclude(&mut self, session: SessionId, outcome: Outcome, effects: &mut Effects) {
-        if let Some((after, reply)) = outcome.answer {
+        let (answer, woken) = outcome.into_parts();
+        if let Some((after, reply)) = answer {
             effects.reply(session, after, reply);
         }
         // A served consumer may need another frame; but a list and its deadline are one.
         self.state_lifetimes(effects);
-        self.serve_all(outcome.woken, effects);
+        self.serve_all(woken, effects);
         self.end_frame(effects);
     }
 

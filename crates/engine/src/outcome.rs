@@ -9,8 +9,8 @@ use crate::ids::QueueSlot;
 /// consumer that could take one. The caller hears first, then the waiting consumers are served.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    pub(crate) answer: Option<(DependsOn, Reply)>,
-    pub(crate) woken: Woken,
+    answer: Option<(DependsOn, Reply)>,
+    woken: Woken,
 }
 
 impl Outcome {
@@ -46,6 +46,11 @@ impl Outcome {
     /// The answer, if it answers now.
     pub(crate) fn into_answer(self) -> Option<(DependsOn, Reply)> {
         self.answer
+    }
+
+    /// The answer, if it answers now, and the queues to serve after it.
+    pub(crate) fn into_parts(self) -> (Option<(DependsOn, Reply)>, Woken) {
+        (self.answer, self.woken)
     }
 
     /// It wakes the queues that another wakes.

@@ -61,7 +61,13 @@ impl Engine {
 
     fn show(&mut self, key: ConsumerKey, id: MessageId, effects: &mut Effects) {
         self.sessions.record_shown(key);
-        let (after, reply) = self.delivered(Some(key.link), id);
+        let (after, reply) = self.directory.delivered(
+            Some(key.link),
+            id,
+            &self.bodies,
+            &self.store,
+            &self.context.formats,
+        );
         effects.reply(self.sessions.at(key.session).id(), after, reply);
     }
 }

@@ -1,13 +1,9 @@
 //! Commands of consumers that ask for one message: opening, watching, receiving, giving up.
 
-use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use model::{
-    Delivery, DependsOn, LinkId, MessageId, Nanos, Payload, QueueName, Refusal, Reply, Settlement,
-    limits,
-};
+use model::{DependsOn, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, limits};
 
 use crate::Effects;
 use crate::delivery::receiving::Wanted;
@@ -84,7 +80,14 @@ impl Engine {
             Some(State::Delayed { .. } | State::Buried { .. }) => {
                 self.move_to_lease(by, id, None);
                 self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
-                self.delivery(None, id)
+                let (after, reply) = self.directory.delivered(
+                    None,
+                    id,
+                    &self.bodies,
+                    &self.store,
+                    &self.context.formats,
+                );
+                Outcome::reply(after, reply)
             }
         }
     }
@@ -165,7 +168,13 @@ impl Engine {
             assert!(was_waiting, "only who waits is served");
             self.move_to_lease(key.session, id, wait.and_then(|wait| wait.lease()));
         }
-        let (after, reply) = self.delivered(Some(key.link), id);
+        let (after, reply) = self.directory.delivered(
+            Some(key.link),
+            id,
+            &self.bodies,
+            &self.store,
+            &self.context.formats,
+        );
         let charge = if let Reply::Delivered(delivery) = &reply { delivery.charge } else { 0 };
         effects.reply(self.sessions.at(key.session).id(), after, reply);
         if is_credit_consumer {
@@ -255,14 +264,6 @@ impl Engine {
         touched
     }
 
-    /// A session asks for nothing more, and its leases are due.
-    pub(crate) fn begin_close(&mut self, slot: SessionSlot, held: Settlement) {
-        let before = self.sessions.at(slot).first_lease();
-        self.sessions.begin_close(slot, held);
-        let now = self.sessions.at(slot).first_lease();
-        self.store.timers.change(Timer::Lease(slot), before, now);
-    }
-
     /// Returns the first message that a closing session holds: a leased one as if nothing had
     /// been, any other as its end says. Says which queue has it now.
     pub(crate) fn return_next(
@@ -275,17 +276,6 @@ impl Engine {
         self.apply_settlement(holder, id, settlement, effects)
     }
 
-    /// One more message is returned, by time. Says which queue has it now.
-    pub(crate) fn go_on_closing(
-        &mut self,
-        holder: SessionSlot,
-        effects: &mut Effects,
-    ) -> Option<QueueSlot> {
-        let woken = self.return_next(holder, effects);
-        self.sessions.end_close(holder);
-        woken
-    }
-
     fn deliver(
         &mut self,
         holder: SessionSlot,
@@ -294,7 +284,9 @@ impl Engine {
         lease: Option<Nanos>,
     ) -> Outcome {
         self.move_to_lease(holder, id, lease);
-        self.delivery(link, id)
+        let (after, reply) =
+            self.directory.delivered(link, id, &self.bodies, &self.store, &self.context.formats);
+        Outcome::reply(after, reply)
     }
 
     pub(crate) fn move_to_lease(
@@ -309,38 +301,6 @@ impl Engine {
         message.delivered = message.delivered.saturating_add(1);
         let until = now + lease.unwrap_or(message.lease);
         self.enter(id, State::Leased { holder, until });
-    }
-
-    fn delivery(&self, link: Option<LinkId>, id: MessageId) -> Outcome {
-        let (after, reply) = self.delivered(link, id);
-        Outcome::reply(after, reply)
-    }
-
-    pub(crate) fn delivered(&self, link: Option<LinkId>, id: MessageId) -> (DependsOn, Reply) {
-        let delivery = Box::new(self.delivery_of(link, id));
-        (self.store.message(id).after(), Reply::Delivered(delivery))
-    }
-
-    /// The message as a consumer sees it.
-    pub(crate) fn delivery_of(&self, link: Option<LinkId>, id: MessageId) -> Delivery {
-        let message = self.store.message(id);
-        let body = self.bodies.body_of(id, message, &self.store);
-        Delivery {
-            link,
-            message: id,
-            count: message.delivered,
-            failed: message.counters().failed,
-            priority: message.priority,
-            created: message.created,
-            expires: message.expires(),
-            durability: message.durability,
-            topic: message.topic().cloned(),
-            dead: message.dead().map(|dead| Box::new(self.directory.letter_of(dead))),
-            format: message.format,
-            payload: Payload::by(&self.context.formats),
-            charge: body.bytes_max() as u64,
-            body,
-        }
     }
 }
 

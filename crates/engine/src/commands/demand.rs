@@ -16,6 +16,7 @@ use crate::admission::bounds::{Amount, PlaceDemand, Site};
 use crate::admission::needed::Needed;
 use crate::admission::tally::BODY_LENGTH_BYTES;
 use crate::admission::{Put, Shortage, WaitListId};
+use crate::dedup::remembering::send_id_bytes_max;
 use crate::delivery::matching::parse_selector;
 use crate::delivery::paging::PageQuery;
 use crate::delivery::woken::Woken;
@@ -168,7 +169,10 @@ impl Engine {
         {
             return;
         }
-        let (takers, steps) = self.takers_of_topic(by, topic, message);
+        let Self { context, directory, sessions, store, .. } = self;
+        let formats = &context.formats;
+        let (takers, steps) =
+            directory.takers_of_topic(by, topic, message, formats, sessions, store);
         demand.steps += steps + self.admission.leaving_queues().len();
         // Nor does it overtake sends that wait in a subscription that has just ended. Nothing is
         // stored for that.
@@ -321,7 +325,7 @@ impl Engine {
         Put {
             envelope_bytes: bytes.len() + BODY_LENGTH_BYTES,
             body_bytes: new.body.len(),
-            name_bytes: Self::send_id_bytes_max(
+            name_bytes: send_id_bytes_max(
                 self.dedup.send_key(target, new, &self.directory, &self.store).as_ref(),
             ),
             snapshot_bytes: Self::snapshot_record_bytes_max(name_bytes),

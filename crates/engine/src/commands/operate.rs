@@ -132,7 +132,13 @@ impl Engine {
             state,
             time_left: until.since(self.store.latest),
             holder: message.state().holder().map(held),
-            delivery: Box::new(self.delivery_of(None, id)),
+            delivery: Box::new(self.directory.delivery_of(
+                None,
+                id,
+                &self.bodies,
+                &self.store,
+                &self.context.formats,
+            )),
         }
     }
 }

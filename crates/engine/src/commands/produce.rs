@@ -6,22 +6,22 @@ use alloc::vec::Vec;
 use core::slice;
 
 use model::{
-    DependsOn, Destination, Durability, LinkId, Matching, MessageId, Nanos, NewMessage, QueueName,
-    Refusal, Reply, TransactionId, limits,
+    DependsOn, Destination, Durability, LinkId, MessageId, NewMessage, QueueName, Refusal, Reply,
+    TransactionId, limits,
 };
-use records::{CopiesDraft, RecordError, RecordView, SendIdView, StoredEnvelope, place_of};
+use records::{CopiesDraft, RecordView, StoredEnvelope, place_of};
 
 use crate::Effects;
 use crate::bodies::Stored;
-use crate::dedup::{Age, DedupEntry, First, SendKey, Sent, SentBefore};
-use crate::delivery::matching::{Seen, steps_of};
+use crate::dedup::remembering::send_id_bytes_max;
+use crate::dedup::{Sent, SentBefore};
 use crate::directory::Target;
+use crate::directory::takers::Takers;
 use crate::directory::topics::TopicSlot;
 use crate::engine::Engine;
 use crate::ids::{QueueSlot, SessionSlot};
 use crate::log::NoRoom;
 use crate::outcome::Outcome;
-use crate::recovery::snapshot::snapshot_bytes_of_record;
 use crate::store::drafting::{Drafted, Placement};
 use crate::store::message::Message;
 
@@ -131,7 +131,7 @@ impl Engine {
 
     fn put_in_queue(&mut self, slot: QueueSlot, new: NewMessage, effects: &mut Effects) -> Outcome {
         let key = self.dedup.send_key(Target::Queue(slot), &new, &self.directory, &self.store);
-        let beside_bytes = Self::send_id_bytes_max(key.as_ref());
+        let beside_bytes = send_id_bytes_max(key.as_ref());
         let spot = Placement { order: None, beside_bytes };
         self.state_if_stale(slot, effects);
         let Ok(drafted) =
@@ -150,7 +150,7 @@ impl Engine {
         let (id, message) = drafted;
         let after = message.after();
         self.admit(id, message);
-        self.remember_all(sent, after);
+        self.dedup.remember_all(sent, after, &mut self.store);
         Outcome::reply(after, Reply::Stored { message: id }).waking(slot)
     }
 
@@ -178,7 +178,7 @@ impl Engine {
         reply: Reply,
     ) -> Outcome {
         let after = self.log.after_open();
-        self.remember_all(sent, after);
+        self.dedup.remember_all(sent, after, &mut self.store);
         let mut outcome = Outcome::reply(after, reply);
         for (id, message) in drafted {
             outcome = outcome.waking(message.queue);
@@ -199,7 +199,7 @@ impl Engine {
         match target {
             Target::Queue(slot) => {
                 let key = self.dedup.send_key(target, new, &self.directory, &self.store);
-                let beside_bytes = Self::send_id_bytes_max(key.as_ref());
+                let beside_bytes = send_id_bytes_max(key.as_ref());
                 let spot = Placement { order: None, beside_bytes };
                 let one = self.store.draft_alone(
                     slot,
@@ -253,8 +253,10 @@ impl Engine {
     ) -> Result<Option<Sent>, NoRoom> {
         let first = drafted.len();
         let key = self.dedup.topic_send_key(topic, new);
-        let beside_bytes = Self::send_id_bytes_max(key.as_ref());
-        let Takers { mut durable, mut others, of_patterns } = self.takers(by, topic, new);
+        let beside_bytes = send_id_bytes_max(key.as_ref());
+        let Self { context, store, directory, sessions, .. } = self;
+        let takers = directory.takers(by, topic, new, &context.formats, sessions, store);
+        let Takers { mut durable, mut others, of_patterns } = takers;
         let level = self.context.policy.durability(new.persistence);
         if level == Durability::None {
             durable.append(&mut others);
@@ -328,123 +330,6 @@ impl Engine {
         self.store.next.message += slots.len() as u64;
         Ok(())
     }
-
-    /// Queues that take a message published to that name, whether or not there is such a topic.
-    fn takers(&mut self, by: SessionSlot, name: &QueueName, new: &NewMessage) -> Takers {
-        let (mut takers, steps) = self.find_takers(by, name, new);
-        let (of_globs, looked) = self.directory.matching_globs(name);
-        takers.of_patterns.extend(of_globs);
-        self.store.took_steps(steps + looked);
-        takers
-    }
-
-    /// The queues of all subscriptions of a topic that take a message, and the steps that it took
-    /// to find them.
-    pub(crate) fn takers_of_topic(
-        &self,
-        by: SessionSlot,
-        name: &QueueName,
-        new: &NewMessage,
-    ) -> (impl Iterator<Item = QueueSlot> + use<>, usize) {
-        let (Takers { durable, others, of_patterns }, steps) = self.find_takers(by, name, new);
-        (durable.into_iter().chain(others).chain(of_patterns), steps)
-    }
-
-    /// The subscriptions that take it but for those of globs, and the steps it took to find them.
-    fn find_takers(&self, by: SessionSlot, name: &QueueName, new: &NewMessage) -> (Takers, usize) {
-        let topic = self
-            .directory
-            .topics()
-            .find(name.as_str())
-            .map(|slot| self.directory.topics().at(slot));
-        let client = self.sessions.at(by).client();
-        let mut takers = Takers::default();
-        let seen = Seen::of_new(new, self.store.latest, &self.context.formats);
-        let mut steps = 0;
-        let words = self.directory.matching_words(name);
-        steps += words.steps;
-        let of_topic = topic.iter().flat_map(|topic| topic.subscriptions());
-        for number in of_topic.chain(&words.subscriptions) {
-            let entry = self.directory.subscriptions().at(*number);
-            steps += 1;
-            if entry.asks().without.is_some() && entry.asks().without.as_ref() == client {
-                continue;
-            }
-            if let Some(selector) = entry.selector() {
-                steps += steps_of(selector);
-                if !seen.matches(selector) {
-                    continue;
-                }
-            }
-            let of_its_kind = match (entry.asks().is_durable(), entry.asks().matching) {
-                (true, _) => &mut takers.durable,
-                (false, Matching::Name) => &mut takers.others,
-                (false, Matching::Words | Matching::Glob) => &mut takers.of_patterns,
-            };
-            of_its_kind.push(entry.queue());
-        }
-        (takers, steps)
-    }
-}
-
-impl Engine {
-    /// Bytes that the record of a deduplication id may take beside the record of the message.
-    pub(crate) fn send_id_bytes_max(key: Option<&SendKey>) -> usize {
-        let texts = key.map(|(to, id)| to.name().as_str().len() + id.len());
-        texts.map_or(0, |bytes| bytes + SendIdView::FIXED_BYTES_MAX)
-    }
-
-    /// From now on these are not stored again.
-    pub(crate) fn remember_all(&mut self, sent: impl IntoIterator<Item = Sent>, after: DependsOn) {
-        for Sent { key, message, copies, fingerprint, record_bytes } in sent {
-            let first = First { message, copies, after, fingerprint: Some(fingerprint) };
-            self.remember_first(self.store.latest, DedupEntry { key, first, record_bytes });
-        }
-    }
-
-    /// A name as the log or a snapshot has it, maybe both.
-    pub(crate) fn replay_send_id(
-        &mut self,
-        view: &SendIdView<'_>,
-        size: usize,
-    ) -> Result<(), RecordError> {
-        self.store.latest = self.store.latest.max(view.at);
-        let key = (view.destination()?, Arc::from(view.id));
-        let SendIdView { message, copies, fingerprint, .. } = *view;
-        let first =
-            First { message: Some(message), copies, after: DependsOn::NOTHING, fingerprint };
-        if self.dedup.is_on() {
-            self.remember_first(view.at, DedupEntry { key, first, record_bytes: size as u64 });
-        }
-        Ok(())
-    }
-
-    /// Remembers the latest message of a name, and forgets the oldest names.
-    fn remember_first(&mut self, at: Nanos, seen: DedupEntry) {
-        let known = self.dedup.ages.get(&seen.key).copied();
-        if known.is_some_and(|(known_at, _)| known_at >= at) {
-            return;
-        }
-        if let Some(known) = known {
-            self.forget_send_id(known);
-        }
-        self.store.totals.snapshot_bytes += snapshot_bytes_of_record(seen.record_bytes);
-        self.dedup.insert(at, seen);
-        self.forget_send_ids();
-    }
-
-    /// Forgets the oldest names, while they are too many or too old.
-    pub(crate) fn forget_send_ids(&mut self) {
-        for _ in 0..FORGOTTEN_MAX {
-            let Some(age) = self.dedup.superfluous(self.store.latest) else { break };
-            self.forget_send_id(age);
-        }
-    }
-
-    fn forget_send_id(&mut self, age: Age) {
-        let Some(seen) = self.dedup.remove(age) else { return };
-        self.store.totals.snapshot_bytes -= snapshot_bytes_of_record(seen.record_bytes);
-    }
 }
 
 impl Engine {
@@ -456,15 +341,3 @@ impl Engine {
         }
     }
 }
-
-/// The subscriptions that take a message: first those that are durable.
-#[derive(Debug, Default)]
-struct Takers {
-    durable: Vec<QueueSlot>,
-    others: Vec<QueueSlot>,
-    /// Those of patterns that are not durable, which are told which topic it was.
-    of_patterns: Vec<QueueSlot>,
-}
-
-/// So many names are forgotten at once: more than one, so that old ones go though others come.
-const FORGOTTEN_MAX: usize = 8;

@@ -18,7 +18,7 @@ use crate::engine::Engine;
 use crate::keyspace::Value;
 use crate::keyspace::recovery::KeyCursor;
 use crate::log::Placed;
-use crate::recovery::{Recovery, placed};
+use crate::recovery::placed;
 use crate::store::message::{Message, State};
 use crate::store::queue::ListLifetime;
 
@@ -41,7 +41,9 @@ impl Engine {
                     self.directory.subscriptions_mut().skip_to(next);
                 }
                 RecordView::Subscribed(view) => self.replay_subscribed(&view, size)?,
-                RecordView::SendId(view) => self.replay_send_id(&view, size)?,
+                RecordView::SendId(view) => {
+                    self.dedup.replay_send_id(&view, size, &mut self.store)?
+                }
                 RecordView::OwnPolicy(view) => {
                     let Self { admission, directory, store, .. } = self;
                     admission.replay_policy(&view, size, directory, store)?;
@@ -86,7 +88,7 @@ impl Engine {
                     self.replay_change(message, &standing, moved, placed(lsn, size)?.bytes, fuzzy)
                 }
                 RecordView::Deleted { message } => self.replay_deletion(message),
-                RecordView::SendId(view) => self.replay_send_id(&view, size),
+                RecordView::SendId(view) => self.dedup.replay_send_id(&view, size, &mut self.store),
                 RecordView::OwnPolicy(view) => {
                     let Self { admission, directory, store, .. } = self;
                     admission.replay_policy(&view, size, directory, store)
@@ -148,7 +150,7 @@ impl Engine {
         let message_group = (self.context.formats.group)(message.format, body);
         let body = shared.get_or_insert_with(|| self.recovered_body(body)).clone();
         let now = body.len() as u64;
-        self.recovery.bodies_missing -= 1;
+        self.recovery.end_missing(true);
         let message = self.store.message_mut(id);
         message.body_missing = false;
         let here = match body {
@@ -178,20 +180,20 @@ impl Engine {
     /// # Errors
     /// When a message has no body or no subscription, or a frame after `last` was replayed.
     pub fn finish_recovery(&mut self, last: Lsn) -> Result<(), RecordError> {
-        if self.recovery.bodies_missing > 0 {
+        if self.recovery.bodies_missing() > 0 {
             let missing =
                 self.store.messages.iter_from(0).find(|(_, message)| message.body_missing);
             let (number, _) = missing.expect("invariant: missing bodies are counted");
             return Err(RecordError::MissingBody(MessageId(number)));
         }
-        if last < self.recovery.replayed {
+        if last < self.recovery.replayed() {
             return Err(RecordError::OutOfOrder(last));
         }
         self.recovery.drop_chain();
         if !self.bodies.groups_are_whole(&self.store) {
             return Err(RecordError::Invalid("group"));
         }
-        if let Some(number) = self.recovery.pending_unsubscribes.keys().next() {
+        if let Some(number) = self.recovery.pending_unsubscribes().keys().next() {
             return Err(RecordError::UnknownSubscription(*number));
         }
         self.keyspace.recover_lifetimes(&mut self.store);
@@ -204,7 +206,7 @@ impl Engine {
         }
         self.log.last = last;
         self.bodies.memory.written = last;
-        self.recovery = Recovery { chains_cut: self.recovery.chains_cut, ..Recovery::default() };
+        self.recovery.finish();
         Ok(())
     }
 
@@ -252,7 +254,7 @@ impl Engine {
         message.set_placed(envelope.group, placed);
         message.set_message_group(message_group);
         message.body_missing = body_missing;
-        self.recovery.bodies_missing += u64::from(body_missing);
+        self.recovery.add_message(body_missing);
         if envelope.group != 0 {
             self.bodies.groups.join(envelope.group, placed);
         }
@@ -327,7 +329,7 @@ impl Engine {
         let slot = match self.directory.subscriptions().get(number) {
             Some(entry) => entry.queue(),
             None => {
-                let phantom = self.recovery.pending_unsubscribes.remove(&number);
+                let phantom = self.recovery.end_pending(number);
                 phantom.ok_or(RecordError::UnknownSubscription(number))?
             }
         };
@@ -387,7 +389,7 @@ impl Engine {
         if message.group() != 0 {
             self.bodies.groups.part(message.group());
         }
-        self.recovery.bodies_missing -= u64::from(message.body_missing);
+        self.recovery.end_missing(message.body_missing);
     }
 
     /// Enters a message into its indexes and moves the numbers past those it uses.
@@ -420,10 +422,10 @@ impl Engine {
     /// When the frame is damaged, not after the one before it, part of a chain without its
     /// beginning, or about an unknown message or subscription.
     pub fn replay(&mut self, lsn: Lsn, payload: &[u8], fuzzy: bool) -> Result<(), RecordError> {
-        if lsn <= self.recovery.replayed {
+        if lsn <= self.recovery.replayed() {
             return Err(RecordError::OutOfOrder(lsn));
         }
-        self.recovery.replayed = lsn;
+        self.recovery.advance(lsn);
         self.bodies.memory.written = Lsn(u64::MAX);
         if lsn.0.is_multiple_of(FRAMES_PER_TRIM) {
             self.trim();
@@ -432,13 +434,12 @@ impl Engine {
             self.recovery.drop_chain();
             return self.replay_records(lsn, payload, fuzzy);
         };
-        let mut chain = self.recovery.chain_of(lsn, first)?;
+        let chain = self.recovery.chain_of(lsn, first)?;
         if more {
-            chain.frames.push((lsn, records.to_vec()));
-            self.recovery.chain = Some(chain);
+            self.recovery.hold_chain(chain, lsn, records);
             return Ok(());
         }
-        for (lsn, records) in &chain.frames {
+        for (lsn, records) in chain.frames() {
             self.replay_records(*lsn, records, fuzzy)?;
         }
         self.replay_records(lsn, records, fuzzy)
@@ -447,7 +448,7 @@ impl Engine {
     /// Chains that the log ended or went on without: commits that were cut off.
     #[must_use]
     pub fn chains_cut(&self) -> u64 {
-        self.recovery.chains_cut
+        self.recovery.chains_cut()
     }
 }
 

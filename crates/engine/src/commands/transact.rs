@@ -114,7 +114,7 @@ impl Engine {
             (self.log.after_open(), self.log.after_settling(has_gone))
         };
         self.store.bind(&ids, whole);
-        self.remember_all(sent, whole);
+        self.dedup.remember_all(sent, whole, &mut self.store);
         Outcome::reply(after.and(repeated), Reply::Done).waking_just(woken)
     }
 

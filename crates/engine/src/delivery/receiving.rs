@@ -6,7 +6,7 @@
 //! A receive looks at each watched queue's first message, and one that waits is entered in each:
 //! the cost grows with the queues that the one consumer watches, with nothing else.
 
-use model::{DependsOn, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, limits};
+use model::{DependsOn, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, Settlement, limits};
 
 use crate::Effects;
 use crate::admission::Admission;
@@ -92,6 +92,18 @@ impl Sessions {
         let was_waiting = self.end_wait(key, store);
         assert!(was_waiting, "only who waits gives up");
         effects.reply(self.at(key.session).id(), log.after_all(), reply);
+    }
+
+    /// A session asks for nothing more, and its leases are due.
+    pub(crate) fn begin_return(
+        &mut self,
+        slot: SessionSlot,
+        held: Settlement,
+        store: &mut MessageStore,
+    ) {
+        let before = self.at(slot).first_lease();
+        self.begin_close(slot, held);
+        store.timers.change(Timer::Lease(slot), before, self.at(slot).first_lease());
     }
 
     /// Forgets a closing session that holds nothing any more.

@@ -1,0 +1,53 @@
+//! Messages as consumers see them.
+
+use alloc::boxed::Box;
+
+use model::{Delivery, DependsOn, Formats, LinkId, MessageId, Payload, Reply};
+
+use crate::bodies::Bodies;
+use crate::directory::Directory;
+use crate::store::MessageStore;
+
+impl Directory {
+    /// The answer that delivers a message, and the position that it waits for.
+    pub(crate) fn delivered(
+        &self,
+        link: Option<LinkId>,
+        id: MessageId,
+        bodies: &Bodies,
+        store: &MessageStore,
+        formats: &Formats,
+    ) -> (DependsOn, Reply) {
+        let delivery = Box::new(self.delivery_of(link, id, bodies, store, formats));
+        (store.message(id).after(), Reply::Delivered(delivery))
+    }
+
+    /// The message as a consumer sees it.
+    pub(crate) fn delivery_of(
+        &self,
+        link: Option<LinkId>,
+        id: MessageId,
+        bodies: &Bodies,
+        store: &MessageStore,
+        formats: &Formats,
+    ) -> Delivery {
+        let message = store.message(id);
+        let body = bodies.body_of(id, message, store);
+        Delivery {
+            link,
+            message: id,
+            count: message.delivered,
+            failed: message.counters().failed,
+            priority: message.priority,
+            created: message.created,
+            expires: message.expires(),
+            durability: message.durability,
+            topic: message.topic().cloned(),
+            dead: message.dead().map(|dead| Box::new(self.letter_of(dead))),
+            format: message.format,
+            payload: Payload::by(formats),
+            charge: body.bytes_max() as u64,
+            body,
+        }
+    }
+}
