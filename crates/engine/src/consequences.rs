@@ -1,8 +1,8 @@
 //! How a message moves: out of the index of the state it is in, into that of another.
 //!
 //! A message is in exactly one index, that of its state: its queue's ready, delayed or buried set
-//! or its holder's leases. Only [`Engine::leave`] and [`Engine::enter`] touch these, together with
-//! the counts and the timers that follow from them. Between the two the message is in none.
+//! or its holder's leases. Only [`Engine::unindex`] and [`Engine::index`] touch these, together
+//! with the counts and the timers that follow from them. Between the two the message is in none.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -25,7 +25,7 @@ use crate::store::timers::Timer;
 
 impl Engine {
     /// Takes a message out of the index of its state.
-    pub(crate) fn leave(&mut self, id: MessageId) -> State {
+    pub(crate) fn unindex(&mut self, id: MessageId) -> State {
         let message = self.store.message(id);
         let (state, priority, order) = (message.state(), message.priority, message.order(id));
         let (slot, expires, bytes) = (message.queue, message.expires(), message.body_bytes());
@@ -42,7 +42,7 @@ impl Engine {
             State::Ready => {
                 let entry = entry_of(queue, &self.store.messages, id, (priority, order));
                 if !queue.delivery.views.is_empty() {
-                    self.store.totals.steps += queue.leave_views(entry);
+                    self.store.totals.steps += queue.unindex_from_views(entry);
                 }
                 let was_there = queue.delivery.dispatch.remove(entry);
                 self.touched_list(slot);
@@ -88,7 +88,7 @@ impl Engine {
     }
 
     /// Puts a message that is in no index into that of its new state.
-    pub(crate) fn enter(&mut self, id: MessageId, state: State) {
+    pub(crate) fn index(&mut self, id: MessageId, state: State) {
         self.store.took_steps(1);
         if state == State::Ready {
             // It is not of a list that is over.
@@ -138,7 +138,7 @@ impl Engine {
         }
         if state == State::Ready {
             self.touched_list(slot);
-            self.bodies.enter_views(slot, id, &mut self.store, &self.context);
+            self.bodies.index_in_views(slot, id, &mut self.store, &self.context);
             let queue = self.store.queues.at(slot);
             if queue.index.counts.ready == 1 && queue.role == Role::Named {
                 self.keyspace.list_began(slot, &self.store);
@@ -151,7 +151,7 @@ impl Engine {
     pub(crate) fn hide(&mut self, id: MessageId, until: Nanos) {
         assert!(until > self.store.latest, "what is hidden comes back later");
         self.store.message_mut(id).set_aside(true);
-        self.enter(id, State::Delayed { until });
+        self.index(id, State::Delayed { until });
         let message = self.store.message(id);
         let slot = message.queue;
         if let Some(at) = message.expires()

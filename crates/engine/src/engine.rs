@@ -1,4 +1,4 @@
-//! The state machine: its parts, and the dispatch of commands and timers.
+//! The state machine: its parts, and the execution of commands and timers.
 //!
 //! The commands are in `commands`, by family. The code that moves a message between states and
 //! tells the parts is in `consequences`.
@@ -370,10 +370,10 @@ impl Engine {
         if self.directory.hides(by, &command, &self.sessions, &self.store) {
             return self.log.not_found();
         }
-        self.dispatch(by, command, effects)
+        self.execute(by, command, effects)
     }
 
-    fn dispatch(&mut self, by: SessionSlot, command: Command, effects: &mut Effects) -> Outcome {
+    fn execute(&mut self, by: SessionSlot, command: Command, effects: &mut Effects) -> Outcome {
         let Self { directory, sessions, store, log, transactions, .. } = self;
         match command {
             Command::OpenProducer { link, to } => self.open_producer(by, link, to),

@@ -5,7 +5,7 @@ use super::words::{code_of, words_of};
 use crate::repository::Repository;
 
 /// The old name, and the present one.
-const RETIRED: [(&str, &str); 61] = [
+const RETIRED: [(&str, &str); 63] = [
     ("Apart", "NotBatchable"),
     ("Away", "PagedOut"),
     ("Commons", "ProtocolState"),
@@ -40,6 +40,7 @@ const RETIRED: [(&str, &str); 61] = [
     ("by_hand", "test_harness"),
     ("doomed", "rollback_only or expired_members"),
     ("dooms", "makes_rollback_only"),
+    ("enter_views", "index_in_views"),
     ("errand", "follow_up"),
     ("errands", "follow_ups"),
     ("forsake_record", "abandon_record"),
@@ -51,6 +52,7 @@ const RETIRED: [(&str, &str); 61] = [
     ("lacks_place_for", "shortage_of_place_for"),
     ("lacks_room_for", "shortage_of_room_for"),
     ("lacks_room_to_park", "shortage_of_room_to_park"),
+    ("leave_views", "unindex_from_views"),
     ("lose_queue", "orphan_queue"),
     ("move_out", "unaccount"),
     ("pace_max", "block_timeout"),

@@ -141,7 +141,7 @@ impl Engine {
                 }
                 woken.extend(self.give_elements(key, slot, effects));
             } else {
-                self.give(key, id, effects);
+                self.deliver_to(key, id, effects);
             }
             let steps = (self.store.totals.steps - before) as usize;
             *left = left.saturating_sub(1 + steps / STEPS_PER_DELIVERY);
@@ -157,7 +157,7 @@ impl Engine {
         self.show_to_browsers(slot, effects);
     }
 
-    fn give(&mut self, key: ConsumerKey, id: MessageId, effects: &mut Effects) {
+    fn deliver_to(&mut self, key: ConsumerKey, id: MessageId, effects: &mut Effects) {
         let is_credit_consumer = self.sessions.credit_consumer(key).is_some();
         if is_credit_consumer {
             self.move_to_hold(key, id);
@@ -208,7 +208,7 @@ impl Engine {
         let first = self.sessions.at(holder).leases().first().copied();
         let (_, id) = first.expect("invariant: the timer is set while there are leases");
         let queue = self.store.message(id).queue;
-        self.leave(id);
+        self.unindex(id);
         if self.sessions.at_mut(holder).end_popped(id) {
             self.finish(id, effects);
             return queue;
@@ -295,12 +295,12 @@ impl Engine {
         id: MessageId,
         lease: Option<Nanos>,
     ) {
-        self.leave(id);
+        self.unindex(id);
         let now = self.store.latest;
         let message = self.store.message_mut(id);
         message.delivered = message.delivered.saturating_add(1);
         let until = now + lease.unwrap_or(message.lease);
-        self.enter(id, State::Leased { holder, until });
+        self.index(id, State::Leased { holder, until });
     }
 }
 

@@ -133,10 +133,10 @@ impl Engine {
 
     /// A consumer takes a message.
     pub(crate) fn move_to_hold(&mut self, key: ConsumerKey, id: MessageId) {
-        self.leave(id);
+        self.unindex(id);
         let message = self.store.message_mut(id);
         message.delivered = message.delivered.saturating_add(1);
-        self.enter(id, State::Held { holder: key.session, since: self.store.latest });
+        self.index(id, State::Held { holder: key.session, since: self.store.latest });
     }
 
     /// The queue goes on with the work that was too much for one step.

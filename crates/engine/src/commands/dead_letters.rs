@@ -21,7 +21,7 @@ impl Engine {
     /// On a full device it stays in its queue, hidden for a while and unchanged as far as the log
     /// knows: as a dead letter it would take more room than it does. When it comes back it is over
     /// again, or delivered and rejected again.
-    pub(crate) fn park(
+    pub(crate) fn dead_letter(
         &mut self,
         id: MessageId,
         reason: DeadReason,
@@ -34,7 +34,7 @@ impl Engine {
             return self.return_ready(id, effects);
         }
         if queue.is_memory_only()
-            || !self.context.is_parked(message, reason, queue.policy.dead_letters)
+            || !self.context.becomes_dead_letter(message, reason, queue.policy.dead_letters)
         {
             self.store.totals.dead_letters.dropped_total += 1;
             self.finish(id, effects);
@@ -90,7 +90,7 @@ impl Engine {
             }
             let Some(id) = self.store.oldest_dead_letter(slot) else { return };
             self.store.count_evicted(id);
-            self.leave(id);
+            self.unindex(id);
             self.finish(id, effects);
         }
         if self.directory.has_too_many_dead_letters(slot, &self.store) {
@@ -108,12 +108,12 @@ impl Engine {
         let (at, id) = first.expect("invariant: the timer is set while messages expire");
         assert!(at <= self.store.latest, "a message expires when its time is over");
         let is_expired = self.store.is_expired_member(id);
-        self.leave(id);
+        self.unindex(id);
         if is_expired {
             self.finish(id, effects);
             return None;
         }
-        self.park(id, DeadReason::Expired, effects)
+        self.dead_letter(id, DeadReason::Expired, effects)
     }
 
     /// A dead letter keeps its place. But while an expired list is still being deleted there, that
@@ -163,7 +163,7 @@ impl Engine {
             if !self.log.takes_change() {
                 break;
             }
-            self.leave(*id);
+            self.unindex(*id);
             self.finish(*id, effects);
             count += 1;
         }

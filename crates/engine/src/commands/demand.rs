@@ -218,9 +218,9 @@ impl Engine {
                 self.admission.stays_overfull(slot);
                 return;
             }
-            self.leave(id);
+            self.unindex(id);
             if parks && self.store.message(id).dead().is_none() {
-                woken.extend(self.park(id, DeadReason::Overflow, effects));
+                woken.extend(self.dead_letter(id, DeadReason::Overflow, effects));
             } else {
                 self.finish(id, effects);
             }

@@ -310,7 +310,7 @@ impl Engine {
             self.store.queues.get(from).and_then(|queue| queue.delivery.dispatch.ready().first())
         {
             let id = self.store.message_of(order);
-            self.leave(id);
+            self.unindex(id);
             let order = self.store.last_place();
             self.relocate(id, to, order, effects);
         }
@@ -393,7 +393,7 @@ impl Engine {
             self.store.queues.get(slot).and_then(|queue| queue.delivery.dispatch.ready().first());
         let Some((_, order)) = first else { return false };
         let id = self.store.message_of(order);
-        self.leave(id);
+        self.unindex(id);
         self.finish(id, effects);
         true
     }

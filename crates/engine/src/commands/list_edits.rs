@@ -43,7 +43,7 @@ impl Engine {
         let draft = self.log.draft(effects);
         let old = self.store.message_of(order);
         let deadline = self.store.queues.at(slot).index.lifetime.at;
-        self.leave(old);
+        self.unindex(old);
         // In this order: in recovery no two are ever at one place.
         let message = self.store.message(old);
         if message.is_journalled() {
@@ -61,7 +61,7 @@ impl Engine {
         ) {
             Err(refusal) => {
                 self.log.take_back(&draft, effects);
-                self.enter(old, State::Ready);
+                self.index(old, State::Ready);
                 self.keyspace.keep_deadline(slot, deadline, &mut self.store);
                 Err(refusal)
             }
@@ -162,7 +162,7 @@ impl Engine {
         }
         self.store.took_steps(ids.len());
         for id in ids {
-            self.leave(*id);
+            self.unindex(*id);
             self.finish(*id, effects);
         }
         Ok(self.log.counted(ids.len() as u64))
@@ -219,9 +219,9 @@ impl Engine {
         )?;
         for id in moving {
             let place = self.store.place_at(end);
-            self.leave(id);
+            self.unindex(id);
             self.store.reorder(id, place);
-            self.enter(id, State::Ready);
+            self.index(id, State::Ready);
             self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
         }
         self.admit(id, message);

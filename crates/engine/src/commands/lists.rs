@@ -226,7 +226,7 @@ impl Engine {
         self.store.took_steps(1);
         let element = self.bodies.element_of(id, &self.store, &self.context);
         let deadline = self.store.queues.at(from).index.lifetime.at;
-        self.leave(id);
+        self.unindex(id);
         if self.store.queues.at(to).is_memory_only() {
             self.bodies.abandon_record(id, &mut self.store, &mut self.log, effects);
         }
@@ -288,7 +288,7 @@ impl Engine {
         let popped = self.sessions.at_mut(by).take_popped();
         self.store.took_steps(popped.len());
         for id in popped {
-            self.leave(id);
+            self.unindex(id);
             self.finish(id, effects);
         }
         let after = self.log.after_open();
@@ -306,7 +306,7 @@ impl Engine {
             self.sessions.at_mut(by).note_popped(id);
             return seen;
         }
-        self.leave(id);
+        self.unindex(id);
         seen.and(self.finish(id, effects))
     }
 }

@@ -183,7 +183,7 @@ impl Engine {
         self.bodies.change_queue(id, to, &mut self.store);
         self.store.amend(id, |message| message.history_mut().moved = true);
         self.store.queues.at_mut(to).came_one();
-        self.enter(id, State::Ready);
+        self.index(id, State::Ready);
         self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
         if self.store.message(id).is_journalled() {
             self.log.room = self.log.room.saturating_sub(RELOCATION_BYTES_MAX);
@@ -270,7 +270,7 @@ impl Engine {
             MoveTarget::Subscription(slot) => slot,
         };
         let order = self.store.last_place();
-        self.leave(id);
+        self.unindex(id);
         self.store.amend(id, |message| message.revive());
         self.relocate(id, slot, order, effects);
         Ok(Some(slot))
@@ -295,7 +295,7 @@ impl Engine {
         let queue = self.store.queues.at(slot);
         if let Some((_, order)) = queue.index.expired_members.first() {
             let id = self.store.message_of(order);
-            self.leave(id);
+            self.unindex(id);
             self.finish(id, effects);
             return;
         }
@@ -305,7 +305,7 @@ impl Engine {
         let buried = || queue.index.buried.first_key_value().map(|(_, id)| *id);
         let id = ready.or_else(delayed).or_else(buried);
         let id = id.expect("invariant: the timer is set while there is something to forget");
-        self.leave(id);
+        self.unindex(id);
         let message = self.admission.take(id, &mut self.bodies, &mut self.store);
         self.bodies.groups.release(&message, effects);
         self.remove_if_idle(slot);

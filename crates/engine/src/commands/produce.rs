@@ -237,7 +237,7 @@ impl Engine {
         if order != place_of(id) {
             self.store.reordered.insert(order as u64, id);
         }
-        self.enter(id, state);
+        self.index(id, state);
         self.store.queues.at_mut(slot).came_one();
         self.store.totals.messages += 1;
     }

@@ -168,9 +168,9 @@ impl Engine {
             self.trim();
         }
         if message_group.is_some() {
-            let state = self.leave(id);
+            let state = self.unindex(id);
             self.store.message_mut(id).set_message_group(message_group);
-            self.enter(id, state);
+            self.index(id, state);
         }
         Ok(())
     }
@@ -360,7 +360,7 @@ impl Engine {
         let slot = moved.map_or(Ok(before), |place| {
             self.recovery.recovered_place(place, fuzzy, &self.directory, &mut self.store)
         })?;
-        self.leave(id);
+        self.unindex(id);
         self.store.reorder(id, place_of(id));
         self.store.check_places(id, slot, standing)?;
         self.bodies.change_queue(id, slot, &mut self.store);
@@ -384,7 +384,7 @@ impl Engine {
     }
 
     fn forget(&mut self, id: MessageId) {
-        self.leave(id);
+        self.unindex(id);
         let message = self.admission.take(id, &mut self.bodies, &mut self.store);
         if message.group() != 0 {
             self.bodies.groups.part(message.group());
@@ -409,7 +409,7 @@ impl Engine {
                 State::Buried { order }
             }
         };
-        self.enter(id, state);
+        self.index(id, state);
     }
 }
 

@@ -27,7 +27,7 @@ impl Engine {
         // An expired message holds up its queue, where a consumer may wait for the message behind
         // it.
         let held_up = self.store.is_over(id).then(|| self.store.message(id).queue);
-        self.leave(id);
+        self.unindex(id);
         let after = self.finish(id, effects);
         Outcome::reply(after, Reply::Done).waking_all(held_up)
     }
@@ -64,7 +64,7 @@ impl Engine {
         settlement: Settlement,
         effects: &mut Effects,
     ) -> Option<QueueSlot> {
-        let before = self.leave(id);
+        let before = self.unindex(id);
         assert_eq!(before.holder(), Some(by), "who settles a message holds it");
         match settlement {
             Settlement::Accept => {
@@ -78,7 +78,7 @@ impl Engine {
             }
             Settlement::Fail => self.fail(id, None, effects),
             Settlement::GiveBack { failed: true, delay } => self.fail(id, Some(delay), effects),
-            Settlement::Park(reason) => self.park(id, reason, effects),
+            Settlement::Park(reason) => self.dead_letter(id, reason, effects),
         }
     }
 
@@ -103,7 +103,7 @@ impl Engine {
         if is_told {
             self.spare(id);
         }
-        self.enter(id, State::Delayed { until });
+        self.index(id, State::Delayed { until });
         if is_told {
             self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
         }
@@ -117,7 +117,7 @@ impl Engine {
         effects: &mut Effects,
     ) -> Option<QueueSlot> {
         let is_spared = self.log.may_say_where() && self.spare(id);
-        self.enter(id, State::Ready);
+        self.index(id, State::Ready);
         if is_spared {
             self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
         }
@@ -145,7 +145,7 @@ impl Engine {
             return self.log.not_found();
         };
         let by_rule = self.store.redelivery_delay(id).unwrap_or_default();
-        self.leave(id);
+        self.unindex(id);
         if self.store.queues.at(queue).policy.release_order == ReleaseOrder::Back {
             let order = self.store.last_place();
             self.store.reorder(id, order);
@@ -172,7 +172,7 @@ impl Engine {
         if self.sessions.held_queue(by, id, &self.store).is_none() {
             return self.log.not_found();
         }
-        self.leave(id);
+        self.unindex(id);
         let message = self.store.message_mut(id);
         message.priority = priority;
         let history = message.history_mut();
@@ -197,8 +197,8 @@ impl Engine {
         if let State::Held { .. } = message.state() {
             return Outcome::reply(after, Reply::Done);
         }
-        self.leave(id);
-        self.enter(id, State::Leased { holder: by, until: self.store.latest + lease });
+        self.unindex(id);
+        self.index(id, State::Leased { holder: by, until: self.store.latest + lease });
         Outcome::reply(after, Reply::Done)
     }
 
@@ -241,7 +241,7 @@ impl Engine {
     pub(crate) fn end_delay(&mut self, slot: QueueSlot, effects: &mut Effects) -> QueueSlot {
         let first = self.store.queues.at(slot).index.delayed.first().copied();
         let (_, id) = first.expect("invariant: the timer is set while there are delayed messages");
-        self.leave(id);
+        self.unindex(id);
         self.return_ready(id, effects);
         slot
     }
@@ -267,7 +267,7 @@ impl Engine {
         }
         let max_delivery_attempts = self.store.queues.at(slot).policy.max_delivery_attempts;
         if max_delivery_attempts != 0 && failed >= max_delivery_attempts && !is_dead {
-            return self.park(id, DeadReason::Attempts, effects);
+            return self.dead_letter(id, DeadReason::Attempts, effects);
         }
         let delay = delay.or_else(|| self.store.redelivery_delay(id));
         if let Some(delay) = delay.filter(|delay| *delay > Nanos::ZERO) {
@@ -275,14 +275,14 @@ impl Engine {
             return None;
         }
         self.spare(id);
-        self.enter(id, State::Ready);
+        self.index(id, State::Ready);
         self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
         Some(slot)
     }
 
     /// Kicks a buried or delayed message.
     fn make_ready(&mut self, id: MessageId, effects: &mut Effects) -> Outcome {
-        self.leave(id);
+        self.unindex(id);
         let history = self.store.message_mut(id).history_mut();
         history.kicked = history.kicked.saturating_add(1);
         self.settle_into(id, State::Ready, effects)
@@ -291,7 +291,7 @@ impl Engine {
     /// Puts a message into a state for good: journalled and confirmed.
     fn settle_into(&mut self, id: MessageId, state: State, effects: &mut Effects) -> Outcome {
         self.spare(id);
-        self.enter(id, state);
+        self.index(id, state);
         self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
         Outcome::reply(self.store.message_mut(id).after(), Reply::Done)
     }

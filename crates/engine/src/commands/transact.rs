@@ -208,8 +208,8 @@ impl Engine {
     /// No other session gets the message until the transaction ends, however long that takes.
     fn hold_for_transaction(&mut self, by: SessionSlot, id: MessageId) {
         if let State::Leased { .. } = self.store.message(id).state() {
-            self.leave(id);
-            self.enter(id, State::Held { holder: by, since: self.store.latest });
+            self.unindex(id);
+            self.index(id, State::Held { holder: by, since: self.store.latest });
         }
     }
 

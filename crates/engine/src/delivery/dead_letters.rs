@@ -24,7 +24,7 @@ impl Context {
     /// True if such a message becomes a dead letter. A store that journals nothing has only
     /// messages that memory alone keeps, so it parks them. A message that finds no place becomes a
     /// dead letter by a rule of its queue.
-    pub(crate) fn is_parked(
+    pub(crate) fn becomes_dead_letter(
         &self,
         message: &Message,
         reason: DeadReason,

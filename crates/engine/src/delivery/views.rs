@@ -97,7 +97,7 @@ impl<'e> BodyReader<'e> {
 
 impl Queue {
     /// A ready message goes; how many views were told.
-    pub(crate) fn leave_views(&mut self, entry: Entry) -> u64 {
+    pub(crate) fn unindex_from_views(&mut self, entry: Entry) -> u64 {
         let (priority, order) = entry.place;
         for view in self.delivery.views.values_mut() {
             view.dispatch.remove(entry);
@@ -161,7 +161,7 @@ impl Queue {
 
 impl Bodies {
     /// A message became ready.
-    pub(crate) fn enter_views(
+    pub(crate) fn index_in_views(
         &self,
         slot: QueueSlot,
         id: MessageId,
