@@ -13,7 +13,7 @@ use model::{
     Command, Destination, Nanos, NewMessage, Persistence, QueueName, SessionId, StorePolicy,
 };
 use support::open_disk;
-use testkit::Directory;
+use testkit::{Directory, resident_bytes};
 
 const NOW: Nanos = Nanos::from_secs(2_000_000_000);
 const MESSAGES: u64 = 4_000;
@@ -69,11 +69,4 @@ fn settle(broker: &mut Broker<disk::File>, disk: &RealDisk) {
             break;
         }
     }
-}
-
-fn resident_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    let kibibytes: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
-    kibibytes * 1024
 }

@@ -3,13 +3,11 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
-mod support;
-
 use engine::{Effects, Engine, EngineOptions, QueuePolicies};
 use model::{
     Capacity, Command, Destination, LinkId, Nanos, NewMessage, QueueName, SessionId, StorePolicy,
 };
-use support::resident_bytes;
+use testkit::resident_bytes;
 
 const MESSAGES: u64 = 1_000_000;
 /// The most bytes of memory for each message. Of these, 8 are for the line of bodies that may

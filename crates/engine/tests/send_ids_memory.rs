@@ -3,13 +3,11 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
-mod support;
-
 use engine::{Effects, Engine, EngineOptions};
 use model::{
     Capacity, Command, Destination, MessageId, Nanos, NewMessage, QueueName, SessionId, StorePolicy,
 };
-use support::resident_bytes;
+use testkit::resident_bytes;
 
 const NAMES: u64 = 300_000;
 const BYTES_EACH_MAX: u64 = 436;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use common::patience::until_some;
 use common::{Client, connect, memory, start};
 use server::{Config, Limits, Running, Server, StartError};
+use testkit::resident_bytes;
 
 fn limited(limits: impl FnOnce(&mut Limits)) -> Config {
     let mut config = memory();
@@ -149,9 +150,4 @@ fn impossible_settings_do_not_start() {
     assert!(text.contains(&format!("--max-message-bytes {most} at most")), "{text}");
     assert!(text.contains(&format!("--memory-limit {least} at least")), "{text}");
     with(most).unwrap();
-}
-
-fn resident_bytes() -> usize {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
 }
