@@ -1,5 +1,4 @@
 //! Which commands have to wait while the log is behind: those that add something durable.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{

@@ -1,9 +1,5 @@
 //! Limits of operators' commands: of the messages that one call looks at, shows or changes.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
-
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! The size of one frame with many parts: in batches, in transactions, and by lists that end.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 use engine::{Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy, RecordView, describe};
 use model::{

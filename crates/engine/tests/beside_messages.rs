@@ -1,6 +1,5 @@
 //! Memory beside messages: small values, the names that senders give messages, and selectors of
 //! subscriptions. All of it counts, and none of it is without bound.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{

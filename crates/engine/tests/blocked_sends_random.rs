@@ -1,9 +1,6 @@
 //! Random senders to narrow queues that block them. No queue ever holds too much, no send
 //! overtakes, none is forgotten, and none waits if there is a place. In half of the worlds bodies
 //! leave memory at once, and a sender that inserts behind an element has to have it back.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
-
-mod support;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -14,9 +11,10 @@ use model::{
     PRIORITY_DEFAULT, Persistence, QueueName, Refusal, Reply, SessionId, StorePolicy,
     TransactionId,
 };
-use support::log::Log;
-use support::paging;
 use testkit::{Rng, Seen, seeds};
+
+use crate::support::log::Log;
+use crate::support::paging;
 
 const QUEUES: [&str; 3] = ["a", "b", "c"];
 const SESSIONS: u64 = 4;

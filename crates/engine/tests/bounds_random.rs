@@ -1,9 +1,6 @@
 //! Random sends to bounded queues, and a model of them that fits on a page. It tells the refused
 //! sends, the messages that go, and those that are left, in order. In half of the worlds bodies
 //! leave memory at once.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
-
-mod support;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,9 +11,10 @@ use model::{
     MessageId, MessageState, Nanos, NewMessage, PRIORITY_DEFAULT, Persistence, QueueName, Refusal,
     Reply, SessionId, Settlement, StorePolicy, TransactionId,
 };
-use support::log::Log;
-use support::paging;
 use testkit::{Rng, Seen};
+
+use crate::support::log::Log;
+use crate::support::paging;
 
 const BY: SessionId = SessionId(1);
 const QUEUES: [&str; 3] = ["a", "b", "c"];

@@ -1,6 +1,5 @@
 //! The bytes that one call may append to a log that is nearly full: no more than it was told, in
 //! however many frames. The rest waits for the next calls.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 use engine::{Effects, Engine, EngineOptions, QueueBounds, QueuePolicies, QueuePolicy};
 use model::{

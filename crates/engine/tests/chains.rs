@@ -2,9 +2,6 @@
 //! crash leaves bring back the state between two commands, so of each commit all or nothing. Then
 //! the test goes on from there, behind the frames that were cut off. Snapshots are taken all the
 //! while.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
-
-mod support;
 
 use std::collections::BTreeMap;
 
@@ -14,8 +11,9 @@ use model::{
     Persistence, QueueName, Reply, SessionId, Settlement, StorePolicy, Subscription,
     SubscriptionName, TransactionId,
 };
-use support::log::{Durable, Log, Snapshot, durable};
 use testkit::{Rng, Seen, seeds};
+
+use crate::support::log::{Durable, Log, Snapshot, durable};
 
 const SESSION: SessionId = SessionId(1);
 const SEEDS: u64 = 60;

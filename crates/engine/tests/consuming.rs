@@ -1,6 +1,5 @@
 //! Consumers with a limit and large numbers: no client has to wait long for one command, and work
 //! that is left undone is done by time.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{

@@ -4,9 +4,6 @@
 //! time, selectors hold, and failures are counted to the letter. A consumer that is told that it
 //! has had all has had all. In the end the log brings the same messages back, and any part of it is
 //! sound.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
-
-mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,9 +13,10 @@ use model::{
     Formats, Found, LinkId, MessageId, Nanos, NewMessage, Output, Persistence, PropertyValue,
     QueueName, Reply, SessionId, Settlement, StorePolicy, Subject,
 };
-use support::log::{Durable, Log, Snapshot, durable};
-use support::paging;
 use testkit::{Rng, Seen, seeds};
+
+use crate::support::log::{Durable, Log, Snapshot, durable};
+use crate::support::paging;
 
 const QUEUES: [&str; 3] = ["q", "r", "DLQ"];
 /// Its dead letters are dropped.

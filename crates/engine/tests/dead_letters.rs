@@ -1,5 +1,4 @@
 //! Dead letters block no sends: however many there are, senders find memory and log.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 use engine::{DeadLettersMax, Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy};
 use model::{

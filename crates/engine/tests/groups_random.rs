@@ -1,9 +1,6 @@
 //! Random consumers of a queue with messages of groups, beside a list of all messages. No two
 //! sessions hold messages of one group at once. No message is delivered before an earlier one of
 //! its group. No consumer waits for a message that it may take. A restart finds the groups again.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
-
-mod support;
 
 use std::collections::BTreeMap;
 
@@ -12,9 +9,10 @@ use model::{
     Capacity, Command, ConsumerMode, Destination, Format, Formats, LinkId, MessageId, Nanos,
     NewMessage, Persistence, QueueName, Reply, SessionId, Settlement, StorePolicy,
 };
-use support::log::{Log, Snapshot};
-use support::script::group;
 use testkit::{Rng, Seen, seeds};
+
+use crate::support::log::{Log, Snapshot};
+use crate::support::script::group;
 
 const GROUPS: [Option<&str>; 4] = [None, Some("a"), Some("b"), Some("c")];
 const SENDER: SessionId = SessionId(1);

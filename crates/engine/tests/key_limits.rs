@@ -1,6 +1,5 @@
 //! How much keys may be, and how much one command does to them. A command beyond that is refused
 //! and leaves all as it was, or goes on when it is asked again.
-#![allow(clippy::unwrap_used, reason = "a broken test may panic")]
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{

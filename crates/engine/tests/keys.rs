@@ -1,9 +1,6 @@
 //! Random commands about keys, to the engine and to a naive model, which must agree on every reply.
 //! Other sessions meanwhile fill lists, lease from them and give back. All the while snapshots are
 //! taken in small steps, and now and then the log ends somewhere and all else is lost.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
-
-mod support;
 
 use std::collections::BTreeMap;
 
@@ -13,9 +10,10 @@ use model::{
     Lifetime, ListCommand, MessageId, MessageState, Nanos, NewMessage, Output, Persistence,
     QueueName, Reply, SessionId, SetRule, StorePolicy, ValueDeadline,
 };
-use support::log::{Log, Snapshot};
-use support::naive_keys::{NaiveKeys, NaiveValue};
 use testkit::{Rng, Seen, seeds};
+
+use crate::support::log::{Log, Snapshot};
+use crate::support::naive_keys::{NaiveKeys, NaiveValue};
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 const RULES: [DeadlineRule; 6] = [

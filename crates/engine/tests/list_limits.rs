@@ -1,5 +1,4 @@
 //! The limits of lists and batches: a command beyond them is refused whole, or done in parts.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 use std::sync::Arc;
 

@@ -3,9 +3,6 @@
 //! batches, and on leased elements that come back. All the while snapshots are taken in small
 //! steps, and frames are stated anew. Now and then everything but the snapshot and the log, or the
 //! first frames of it, is lost.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
-
-mod support;
 
 use std::collections::BTreeMap;
 
@@ -14,10 +11,11 @@ use model::{
     Capacity, Command, Destination, End, KeyCommand, ListCommand, Lsn, Nanos, NewMessage, Output,
     Persistence, QueueName, Reply, SessionId, StorePolicy,
 };
-use support::lists::{Answer, Lists};
-use support::log::{Log, Snapshot};
-use support::paging;
 use testkit::{Rng, Seen, seeds};
+
+use crate::support::lists::{Answer, Lists};
+use crate::support::log::{Log, Snapshot};
+use crate::support::paging;
 
 const QUEUES: [&str; 4] = ["a", "b", "c", "d"];
 const BODIES: [&[u8]; 4] = [b"w", b"x", b"y", b"z"];

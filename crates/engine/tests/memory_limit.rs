@@ -1,6 +1,5 @@
 //! Commands that memory is refused to, and others: as long as bodies may leave, no send is held
 //! off.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
 //! Commands that look into bodies that left memory. Each comes to an end, whichever others go on.
 //! All together keep no more in memory than one may.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -3,9 +3,6 @@
 //! place. The log moves records about, and subscriptions and dead letters share bodies. The engine
 //! checks at each step that no command waits for a body that will not come. In the end every
 //! command has had an answer.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
-
-mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
@@ -20,6 +17,8 @@ use model::{
     QueueName, Reply, SessionId, Settlement, StorePolicy, Subject, Subscription, SubscriptionName,
 };
 use testkit::{Rng, Seen, seeds};
+
+use crate::support::paging;
 
 const QUEUES: [&str; 3] = ["a", "b", "narrow"];
 const BODIES: [&[u8]; 3] = [b"x", b"y", b"zz"];
@@ -160,7 +159,7 @@ impl World {
             24 if self.rng.one_in(3) => self.close(),
             25 if self.rng.one_in(3) => self.close_consumer(),
             26 | 27 => self.restate(),
-            28..32 => support::paging::before(&mut self.engine),
+            28..32 => paging::before(&mut self.engine),
             32..35 => drop(self.fetch()),
             40 | 41 => self.begin_to_spill(),
             42 => self.spill(),

@@ -1,9 +1,6 @@
 //! Rules that are given and taken away at random, with senders in between, against a plain map. A
 //! crash leaves any number of frames, with a snapshot from any time before or without one. Then the
 //! rules are those of these frames, and the queues obey them.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
-
-mod support;
 
 use std::collections::BTreeMap;
 
@@ -13,8 +10,9 @@ use model::{
     QueueName, QueueRule, Refusal, ReleaseOrder, Reply, RuleKey, SessionId, StatedPolicy,
     StorePolicy, Thousandths,
 };
-use support::log::{Log, Snapshot};
 use testkit::{Rng, Seen, seeds};
+
+use crate::support::log::{Log, Snapshot};
 
 const BY: SessionId = SessionId(1);
 const QUEUES: [&str; 4] = ["a", "b", "named", "unused"];

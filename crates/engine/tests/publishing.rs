@@ -2,9 +2,6 @@
 //! subscriptions that come and go, compaction and fuzzy snapshots. Then every place at which the
 //! log may end is tried. Recovery must bring back the state between two commands, so a transaction
 //! is there whole or not at all.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
-
-mod support;
 
 use std::collections::BTreeMap;
 
@@ -16,8 +13,9 @@ use model::{
     Nanos, NewMessage, Peek, Persistence, PropertyValue, QueueName, Reply, SessionId, Settlement,
     StorePolicy, Subject, Subscription, SubscriptionName, TransactionId,
 };
-use support::log::{Durable, Log, Snapshot, durable};
 use testkit::{Rng, Seen, seeds};
+
+use crate::support::log::{Durable, Log, Snapshot, durable};
 
 const SESSIONS: u64 = 2;
 const OBSERVER: SessionId = SessionId(99);

@@ -1,9 +1,6 @@
 //! Random commands to the engine and to a naive model, which must agree on every word: replies, the
 //! positions they wait for, timers, statistics. All the while snapshots are taken in small steps,
 //! and frames are stated anew. Now and then everything but the log and the snapshot is lost.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
-
-mod support;
 
 use std::collections::BTreeMap;
 
@@ -13,10 +10,11 @@ use model::{
     Nanos, NewMessage, PageEnd, Peek, Persistence, QueueName, Refusal, Reply, SessionId,
     StorePolicy,
 };
-use support::log::{Durable, Log, Snapshot, durable};
-use support::naive::{Naive, State};
-use support::paging;
 use testkit::{Rng, Seen, seeds};
+
+use crate::support::log::{Durable, Log, Snapshot, durable};
+use crate::support::naive::{Naive, State};
+use crate::support::paging;
 
 const SESSIONS: u64 = 4;
 const LINKS: u64 = 2;

@@ -1,16 +1,13 @@
 //! Behaviour as scripts: each block of `testdata/*.txt` is some commands, a line `----` and their
-//! results. `UPDATE=1 cargo test -p dunlin-engine --test scripts` writes the latter anew.
+//! results. `UPDATE=1 cargo test -p dunlin-engine scripts` writes the latter anew.
 //!
 //! The words are in `support/script.rs`.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
-
-mod support;
-
 use std::path::Path;
 
-use support::script::Script;
 use testkit::scripts;
+
+use crate::support::script::Script;
 
 #[test]
 fn scripts_come_out_as_written() {

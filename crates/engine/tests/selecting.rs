@@ -1,5 +1,4 @@
 //! The cost of selectors: the work for one message is bounded, and long work is done in steps.
-#![allow(clippy::unwrap_used, reason = "a broken test may panic")]
 
 use std::cell::Cell;
 

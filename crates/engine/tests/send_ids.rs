@@ -2,10 +2,6 @@
 //! against a plain list of the messages sent. It has crashes that take everything behind some
 //! frame, snapshots while traffic goes on, and transactions of one frame and of several.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
-
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{Effects, Engine, EngineOptions};
@@ -14,8 +10,9 @@ use model::{
     NewMessage, Persistence, QueueName, Refusal, Reply, SessionId, StorePolicy, Subscription,
     SubscriptionName, TransactionId,
 };
-use support::log::{Log, Snapshot};
 use testkit::{Rng, Seen, seeds};
+
+use crate::support::log::{Log, Snapshot};
 
 const SEEDS: u64 = 60;
 const STEPS: usize = 600;

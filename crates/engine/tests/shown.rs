@@ -1,5 +1,4 @@
 //! How much one reply shows: a command beyond it is refused, and the elements stay.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{

@@ -1,15 +1,13 @@
 //! A list with elements in memory only is gone after a crash, and the log still knows its deadline.
 //! The next list of the name has none, whichever frames another crash leaves.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
-
-mod support;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
     Capacity, Command, Deadline, DeadlineRule, Destination, End, KeyCommand, Lifetime, ListCommand,
     Nanos, NewMessage, Persistence, QueueName, Reply, SessionId, StorePolicy, TransactionId,
 };
-use support::log::Log;
+
+use crate::support::log::Log;
 
 const BY: SessionId = SessionId(1);
 const NOW: Nanos = Nanos::SECOND;

@@ -1,6 +1,5 @@
 //! How much one transaction may hold, and all of them. Beyond it a part is refused, the transaction
 //! can only be rolled back, and then its share is free again.
-#![allow(clippy::unwrap_used, reason = "a broken test may panic")]
 
 use std::sync::Arc;
 

@@ -1,9 +1,6 @@
 //! Random senders in a small memory. It never holds more than it may. Sends go on in their order,
 //! none is forgotten, and none waits while there is memory. A transaction is whole or not at all.
 //! Parts of transactions wait apart; one that fits overtakes one that does not.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
-
-mod support;
 
 use std::collections::BTreeMap;
 

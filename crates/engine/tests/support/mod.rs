@@ -1,5 +1,4 @@
 //! Helpers that the engine's integration tests share.
-#![allow(dead_code, reason = "each test uses its part of it")]
 
 pub(crate) mod keying;
 pub(crate) mod listing;

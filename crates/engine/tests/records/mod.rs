@@ -1,12 +1,9 @@
 //! Recovery from records that no engine wrote: see `hostile.rs`.
 //!
-//! `SEEDS=FOLDER cargo test -p dunlin-engine --test records` writes the inputs that the fuzzer
-//! begins with.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
+//! `SEEDS=FOLDER cargo test -p dunlin-engine --test integration records` writes the inputs that the
+//! fuzzer begins with.
 
 mod hostile;
-#[path = "../support/mod.rs"]
-mod support;
 
 use engine::{Effects, Engine, EngineOptions};
 use hostile::{FUZZY, LOAD, LSN_SHIFT, REPLAY, RESTORE};
@@ -16,8 +13,9 @@ use model::{
     PolicyChange, QueueName, QueueRule, SessionId, SetRule, Settlement, StorePolicy, Subscription,
     SubscriptionName, TransactionId, ValueDeadline, WhenFull,
 };
-use support::log::{Log, Snapshot};
 use testkit::Rng;
+
+use crate::support::log::{Log, Snapshot};
 
 const SESSION: SessionId = SessionId(1);
 const ROUNDS: usize = 20_000;
