@@ -5,8 +5,6 @@
 //! While a process runs its clock is monotonic (`server/clock.rs`). A start takes the wall's time,
 //! but none before the latest in the log; these processes do the same.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-
 use broker::{Broker, BrokerOptions};
 use engine::EngineOptions;
 use journal::JournalOptions;

@@ -1,8 +1,6 @@
 //! A full disk below consumers that fail, reject and wait for too long. The process goes on,
 //! nothing is lost, and all can be taken out.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-
 use std::collections::BTreeSet;
 
 use broker::{Broker, BrokerOptions};

@@ -2,7 +2,6 @@
 //! or a failure of that call. The recovered state holds all of it or nothing, and all if it was
 //! confirmed. Then the log goes on behind the part that was cut off, with another such commit, and
 //! is recovered again.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken test may panic")]
 
 use broker::{Broker, BrokerOptions, Write};
 use engine::EngineOptions;

@@ -2,8 +2,6 @@
 //! frames stay within twice the live bytes and two segments. Copies by compaction stay within the
 //! bytes that clients wrote.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-
 use broker::{Broker, BrokerOptions};
 use engine::EngineOptions;
 use journal::{BLOCK_BYTES, FRAME_HEADER_BYTES, JournalOptions, KeptFor};

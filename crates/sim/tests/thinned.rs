@@ -1,8 +1,6 @@
 //! A full log of randomly deleted messages stores again by itself, long before it is empty: with
 //! any bound, any order of deletions, and over crashes.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use broker::{Broker, BrokerOptions};
 use engine::EngineOptions;
 use journal::JournalOptions;

@@ -8,7 +8,7 @@ use engine::RecordView;
 use journal::{Disk as _, DumpEntry, FRAME_HEADER_BYTES, inspect};
 use sim::FaultyDisk;
 
-use crate::{BLOCK_BYTES, Lsn, MARK_BYTES, Nanos, Shelf, recover, store};
+use super::{BLOCK_BYTES, Lsn, MARK_BYTES, Nanos, Shelf, recover, store};
 
 /// A copy of the readable parts, as a reader finds it.
 fn copy_of(shelf: &Shelf) -> (Salvaged, Shelf) {

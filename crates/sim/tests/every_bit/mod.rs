@@ -3,7 +3,6 @@
 //! told from a torn one. Never a wrong byte, never a panic.
 //!
 //! By default one bit of each third byte; all of them with `DUNLIN_EVERY_BIT=1`.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
 mod salvage;
 
