@@ -1,13 +1,5 @@
 //! Files that do not belong together: short, missing, older than the others, from elsewhere, twice.
 //! Each is refused by name, or does no harm; and nothing is changed by refusing.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "a test may panic"
-)]
-
-mod store;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,7 +7,8 @@ use std::rc::Rc;
 
 use journal::{FileFault, JournalOptions, OpenError};
 use model::StorePolicy;
-use store::{MemoryDisk, Store, tiny, value};
+
+use crate::store::{MemoryDisk, Store, tiny, value};
 
 type Contents = BTreeMap<u64, Vec<u8>>;
 

@@ -1,17 +1,9 @@
 //! Room for chains of frames: all of it before the first, while others go on.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "a test may panic"
-)]
-
-mod store;
-
 use journal::{ChainReadiness, JournalOptions};
 use model::{ChainRoom, StorePolicy};
-use store::{MemoryDisk, Store, tiny, value};
+
+use crate::store::{MemoryDisk, Store, tiny, value};
 
 const VALUE_BYTES: usize = 4_000;
 

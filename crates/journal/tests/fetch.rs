@@ -1,21 +1,13 @@
 //! Frames read back while the log goes on.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "a test may panic"
-)]
-
-mod store;
-
 use std::collections::BTreeMap;
 
 use journal::JournalOptions;
 use model::{Lsn, StorePolicy};
-use store::faulty::{Fault, FaultyDisk};
-use store::{MemoryDisk, Store, tiny, value};
 use testkit::Rng;
+
+use crate::store::faulty::{Fault, FaultyDisk};
+use crate::store::{MemoryDisk, Store, tiny, value};
 
 fn always() -> JournalOptions {
     tiny(StorePolicy::Always)

@@ -1,18 +1,10 @@
 //! Clients choose the bytes of bodies, and bodies stay in files that are used again: any bytes in
 //! them must never be taken for the journal's own.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "a test may panic"
-)]
-
-mod store;
-
 use journal::{JournalOptions, OpenError};
 use model::StorePolicy;
-use store::{MemoryDisk, Store, tiny};
+
+use crate::store::{MemoryDisk, Store, tiny};
 
 const BLOCK: usize = 4096;
 const MARK_BYTES: usize = 64;

@@ -1,17 +1,9 @@
 //! The journal over a memory disk: group commit, recovery, reclaiming, refusals.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "a test may panic"
-)]
-
-mod store;
-
 use journal::{FileFault, JournalOptions, OpenError};
 use model::{Durability, Lsn, Nanos, StorePolicy};
-use store::{MemoryDisk, Store, tiny, value};
+
+use crate::store::{MemoryDisk, Store, tiny, value};
 
 fn always() -> JournalOptions {
     tiny(StorePolicy::Always)

@@ -1,10 +1,8 @@
 //! How parts of files are cut into pieces.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-
-mod store;
 
 use journal::{Cut, Disk as _, FilePart, PIECE_BYTES, PieceReader, WriteMode};
-use store::{MemoryDisk, MemoryFile};
+
+use crate::store::{MemoryDisk, MemoryFile};
 
 const MIB: usize = 1024 * 1024;
 

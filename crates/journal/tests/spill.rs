@@ -1,23 +1,15 @@
 //! Bodies that leave memory and come back without having been in the log.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "a test may panic"
-)]
-
-mod store;
-
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use journal::{Disk, DiskError, DiskErrorKind, Spill, SpillPlace, SpillWrite};
 use model::{Nanos, StorePolicy};
-use store::faulty::{Fault, FaultyDisk};
-use store::{MemoryDisk, MemoryFile, Store, tiny, value};
 use testkit::Rng;
+
+use crate::store::faulty::{Fault, FaultyDisk};
+use crate::store::{MemoryDisk, MemoryFile, Store, tiny, value};
 
 const SEGMENT_BYTES: u64 = 64 * 1024;
 
@@ -403,7 +395,7 @@ fn recovery_removes_leftover_spill_files() {
     }
     assert!(names(&disk).len() > before.len() + 5);
     let image = disk.image();
-    let mut values = store::Values::default();
+    let mut values = crate::store::Values::default();
     journal::verify(&image, &mut values).unwrap();
     assert_eq!(names(&image), names(&disk), "who only looks removes nothing");
     let again = Store::open(&disk, tiny(StorePolicy::Always)).unwrap();

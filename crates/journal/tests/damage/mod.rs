@@ -1,14 +1,6 @@
 //! Journals with damaged files: see `hostile.rs`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "a test may panic"
-)]
 
 mod hostile;
-#[path = "../store/mod.rs"]
-mod store;
 
 use hostile::{CHANGE_BYTES, MENDED};
 use testkit::Rng;
