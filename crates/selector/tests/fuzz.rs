@@ -1,10 +1,8 @@
 //! The fuzzer's body over bytes that are the same each time.
 
-#[path = "fuzz_body/mod.rs"]
-mod body;
-mod support;
-
 use testkit::Rng;
+
+use crate::fuzz_body;
 
 const PIECES: [&str; 54] = [
     "a",
@@ -75,13 +73,13 @@ fn check(seed: u64, text: &[u8]) {
     for variant in 0..2 {
         let mut bytes = vec![seed as u8, variant];
         bytes.extend_from_slice(text);
-        body::run(&bytes);
+        fuzz_body::run(&bytes);
     }
 }
 
 #[test]
 fn fuzz_corpus_breaks_nothing() {
-    testkit::replay("selector", body::run);
+    testkit::replay("selector", fuzz_body::run);
 }
 
 #[test]

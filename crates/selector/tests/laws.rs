@@ -2,11 +2,10 @@
 
 #![allow(clippy::indexing_slicing, reason = "a broken test may panic")]
 
-mod support;
-
-use support::oracle::{self, Printer, Tree};
-use support::{Owned, truth};
 use testkit::Rng;
+
+use crate::support::oracle::{self, Printer, Tree};
+use crate::support::{Owned, truth};
 
 #[test]
 fn selectors_match_their_trees() {

@@ -1,9 +1,8 @@
 //! The table of selectors and their results for messages.
 
-mod support;
-
 use selector::Selector;
-use support::{Message, Owned, truth};
+
+use crate::support::{Message, Owned, truth};
 
 const TABLE: &str = include_str!("matching.txt");
 

@@ -1,5 +1,4 @@
 //! Messages for tests, and the three values of a selector over one.
-#![allow(dead_code, reason = "each test uses its part of it")]
 #![allow(clippy::indexing_slicing, reason = "a broken test may panic")]
 
 pub(crate) mod oracle;
