@@ -1,16 +1,7 @@
 //! Data directories that released versions wrote stay loadable, message by message.
 //!
 //! `golden/vN` is a directory of format version N, `golden/vN.txt` its content. A new format adds a
-//! directory: `GOLDEN=v2 cargo test -p dunlin-broker --test golden` writes it.
-
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "a test may panic"
-)]
-
-mod support;
+//! directory: `GOLDEN=v2 cargo test -p dunlin-broker golden` writes it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -28,7 +19,8 @@ use model::{
     ReleaseOrder, Reply, SessionId, SetRule, Settlement, StorePolicy, Subscription,
     SubscriptionName, SubscriptionOwner, Thousandths, TransactionId, ValueDeadline, WhenFull,
 };
-use support::{open_disk, small_log, work_once};
+
+use crate::support::{open_disk, small_log, work_once};
 
 const SESSION: SessionId = SessionId(1);
 const LINK: LinkId = LinkId(0);

@@ -1,10 +1,6 @@
 //! The room of the log, and the waits for it. If the log does not stall, it takes the next put.
 //! While it stalls nothing is appended, even if it is due.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-
-mod support;
-
 use broker::{Broker, BrokerOptions};
 use disk::{File, RealDisk};
 use engine::{EngineOptions, QueueBounds, QueuePolicy};
@@ -13,8 +9,9 @@ use model::{
     Command, ConsumerMode, Destination, End, LinkId, ListCommand, Nanos, NewMessage, QueueName,
     Reply, SessionId, StorePolicy,
 };
-use support::{open_disk, small_log, work_once};
 use testkit::Directory;
+
+use crate::support::{open_disk, small_log, work_once};
 
 const SESSION: SessionId = SessionId(1);
 const LINK: LinkId = LinkId(0);

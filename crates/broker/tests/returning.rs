@@ -1,10 +1,6 @@
 //! Replies with bodies that left memory: they wait until these are read back, through all changes
 //! of the messages, the log and the sessions meanwhile.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod support;
-
 use broker::{Broker, BrokerOptions};
 use disk::{File, RealDisk};
 use engine::{EngineOptions, QueueBounds, QueuePolicies, QueuePolicy};
@@ -12,8 +8,9 @@ use model::{
     Command, Destination, End, ListCommand, MessageId, Nanos, NewMessage, Output, Persistence,
     QueueName, Reply, SessionId, StorePolicy,
 };
-use support::{open_disk, small_log, work_once};
 use testkit::Directory;
+
+use crate::support::{open_disk, small_log, work_once};
 
 const ONE: SessionId = SessionId(1);
 const OTHER: SessionId = SessionId(2);

@@ -1,10 +1,6 @@
 //! Bodies that no log has, in files beside it. They are there as long as a message or a reply needs
 //! them, and damaged bytes reach no client.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod support;
-
 use std::path::PathBuf;
 
 use broker::{Broker, BrokerOptions};
@@ -15,8 +11,9 @@ use model::{
     Command, Destination, End, LinkId, ListCommand, Nanos, NewMessage, Output, Persistence,
     QueueName, Refusal, Reply, SessionId, Settlement, StorePolicy, Subscription, SubscriptionName,
 };
-use support::{open_disk, work_once};
 use testkit::Directory;
+
+use crate::support::{open_disk, work_once};
 
 const ONE: SessionId = SessionId(1);
 const OTHER: SessionId = SessionId(2);

@@ -1,10 +1,6 @@
 //! Transactions of all sizes go through journal, compaction and recovery whole: those that fit into
 //! a frame as one, larger ones as a chain of frames.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod support;
-
 use broker::{Broker, BrokerOptions};
 use disk::{File, RealDisk};
 use engine::EngineOptions;
@@ -13,8 +9,9 @@ use model::{
     Command, Destination, LinkId, Nanos, NewMessage, Output, Persistence, QueueName, Reply,
     SessionId, Settlement, StorePolicy, TransactionId,
 };
-use support::{open_disk, small_log, work_once};
 use testkit::Directory;
+
+use crate::support::{open_disk, small_log, work_once};
 
 const SESSION: SessionId = SessionId(1);
 const LINK: LinkId = LinkId(0);
