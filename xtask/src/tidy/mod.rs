@@ -4,6 +4,7 @@ mod counts;
 mod edges;
 mod layout;
 mod links;
+mod modules;
 mod pages;
 mod parts;
 mod retired;
@@ -27,7 +28,7 @@ pub(crate) struct Finding {
 /// A rule: its name and its check.
 type Rule = (&'static str, fn(&Repository) -> Vec<Finding>);
 
-const RULES: [Rule; 15] = [
+const RULES: [Rule; 16] = [
     ("crates import only whom they may", edges::check),
     ("engine, journal and broker use no protocol's words", words::protocol_words),
     ("the journal uses no words of queues", words::queue_words),
@@ -41,6 +42,7 @@ const RULES: [Rule; 15] = [
     ("lines of pages are at most 120 columns", pages::columns),
     ("lines end without spaces, files with a line end", layout::line_ends),
     ("files and functions stay short", layout::lengths),
+    ("files of tests are compiled", modules::check),
     ("pages tell the counts of tests", counts::check),
     ("links lead somewhere", links::check),
 ];

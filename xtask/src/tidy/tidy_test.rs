@@ -147,6 +147,23 @@ fn long_files_and_functions_are_found() {
 }
 
 #[test]
+fn uncompiled_test_files_are_found() {
+    let manifest = "autotests = false\n[[test]]\nname = \"alone\"\n";
+    let texts = [("Cargo.toml", manifest), ("tests/main.rs", "mod a;\nmod folder;\n")];
+    let empty = ["a", "alone", "b", "folder/inner", "folder/mod", "other/mod"];
+    let mut files: Vec<_> = texts.map(|(path, text)| (path.to_owned(), text)).into();
+    files.extend(empty.map(|name| (format!("tests/{name}.rs"), "")));
+    let file = |(path, text): (String, &str)| TextFile {
+        path: format!("crates/x/{path}"),
+        text: text.to_owned(),
+    };
+    let files = files.into_iter().map(file).collect();
+    let findings = modules::check(&Repository { root: std::env::temp_dir(), files });
+    let paths: Vec<_> = findings.iter().map(|finding| finding.path.as_str()).collect();
+    assert_eq!(paths, ["crates/x/tests/b.rs", "crates/x/tests/other/mod.rs"]);
+}
+
+#[test]
 fn links_to_nothing_are_found() {
     let there = std::env::temp_dir().join("dunlin-tidy-link");
     fs::write(&there, "").expect("a temporary file");
