@@ -1,5 +1,6 @@
 //! Bodies of messages: in memory, shared, in the log or in the spill, and the waits for them.
 
+pub(crate) mod eviction;
 pub(crate) mod groups;
 pub(crate) mod memory;
 pub(crate) mod sharing;
@@ -20,10 +21,10 @@ use crate::log::Placed;
 /// Bodies of messages: in memory, shared, in the log or in the spill, and the waits for them.
 #[derive(Debug)]
 pub(crate) struct Bodies {
-    pub(crate) memory: Memory,
-    pub(crate) sharing: Sharing,
-    pub(crate) groups: Groups,
-    pub(crate) awaited: Awaited,
+    memory: Memory,
+    sharing: Sharing,
+    groups: Groups,
+    awaited: Awaited,
 }
 
 /// The groups that live, by the number of the first message that their record stored.
@@ -36,12 +37,12 @@ pub(crate) struct Groups {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
     /// How many of them live.
-    pub(crate) copies: u32,
+    copies: u32,
     /// Their record.
-    pub(crate) placed: Placed,
+    placed: Placed,
     /// Bytes by which the record may grow when it is stored anew, beyond the growth that one
     /// message may add.
-    pub(crate) more_bytes: u64,
+    more_bytes: u64,
 }
 
 /// The body of a message.
@@ -92,22 +93,22 @@ pub(crate) struct Spilling {
     /// There is one.
     is_there: bool,
     /// It takes nothing for now.
-    pub(crate) is_full: bool,
+    is_full: bool,
     /// Bytes of bodies that are here, may leave, and are in no log.
     bytes: u64,
     /// The part of these bytes that is to leave now.
-    pub(crate) leaving_bytes: u64,
+    leaving_bytes: u64,
     /// The messages of these bodies. Some may be gone.
-    pub(crate) leaving: BTreeSet<MessageId>,
+    leaving: BTreeSet<MessageId>,
     /// Of these, those that the caller has not taken yet, the oldest first: so they lie in the
     /// order in which they are asked for, though the last to come are the first to leave.
-    pub(crate) queued: BTreeSet<MessageId>,
+    queued: BTreeSet<MessageId>,
     /// Messages that had to stay at their turn: the spill took nothing.
-    pub(crate) kept_back: BTreeSet<MessageId>,
+    kept_back: BTreeSet<MessageId>,
     /// The message of each place in the spill.
-    pub(crate) places: BTreeMap<NonZeroU64, MessageId>,
+    places: BTreeMap<NonZeroU64, MessageId>,
     /// Places that are not needed any more.
-    pub(crate) vacated: Vec<Spilled>,
+    vacated: Vec<Spilled>,
 }
 
 /// The bodies that are shared, and which of them are here.
@@ -143,52 +144,52 @@ pub(crate) enum Looker {
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     /// Those of them that are still away, by their places.
-    pub(crate) missing: BTreeSet<(BodyPlace, MessageId)>,
+    missing: BTreeSet<(BodyPlace, MessageId)>,
     /// All that was away at one time or another: it stays when it has come.
-    pub(crate) needed: BTreeSet<MessageId>,
+    needed: BTreeSet<MessageId>,
 }
 
 /// The commands and browsers that wait for bodies, and the bodies.
 #[derive(Debug, Default)]
 pub(crate) struct Awaited {
-    pub(crate) lookers: VecDeque<Looker>,
+    lookers: VecDeque<Looker>,
     /// Bytes that these take.
-    pub(crate) bytes: u64,
-    pub(crate) turn: Turn,
-    pub(crate) browsers: BTreeSet<ConsumerKey>,
+    bytes: u64,
+    turn: Turn,
+    browsers: BTreeSet<ConsumerKey>,
     /// Queues with views that have not seen all.
-    pub(crate) queues: BTreeSet<QueueSlot>,
+    queues: BTreeSet<QueueSlot>,
     /// Bodies that browsers and views have not seen, by their places.
-    pub(crate) unseen: BTreeSet<(BodyPlace, MessageId)>,
+    unseen: BTreeSet<(BodyPlace, MessageId)>,
     /// The same, with those that have come since all looked: they stay until then.
-    pub(crate) coming: BTreeSet<MessageId>,
+    coming: BTreeSet<MessageId>,
     /// Something that was waited for will not come where it was: they look again.
-    pub(crate) is_disturbed: bool,
+    is_disturbed: bool,
 }
 
 /// The memory limits, and the bodies that may leave.
 #[derive(Debug)]
 pub(crate) struct Memory {
     /// Bytes that everything together may take.
-    pub(crate) limit: u64,
+    limit: u64,
     /// And of these, bodies that may leave.
     movable_max: u64,
     /// The part of those that may always be in memory, however much else there is.
-    pub(crate) always: u64,
+    always: u64,
     /// A queue with less than this is not asked to let bodies leave.
     fat_bytes: u64,
     /// Frames up to this one can be read back.
-    pub(crate) written: Lsn,
+    written: Lsn,
     /// Bytes of bodies that may leave.
-    pub(crate) movable: u64,
+    movable: u64,
     /// Bytes of bodies that only memory has, and that do not leave.
-    pub(crate) fixed: u64,
+    fixed: u64,
     /// Messages with a paged-out body.
-    pub(crate) paged_out: u64,
+    paged_out: u64,
     /// How many bodies have been paged out so far.
-    pub(crate) paged_out_total: u64,
+    paged_out_total: u64,
     /// Those with bodies in line, by the magnitude of the bytes of all that may leave.
-    pub(crate) large_owners: BTreeSet<(u32, BodyOwner)>,
+    large_owners: BTreeSet<(u32, BodyOwner)>,
     /// Messages with frames that could not be read back at the last look, about in the order of
     /// these. Some may be gone, or here twice.
     unwritten: VecDeque<MessageId>,
@@ -196,8 +197,8 @@ pub(crate) struct Memory {
     /// more.
     passed_over: Vec<MessageId>,
     /// Bodies that came since some were last let go.
-    pub(crate) came: usize,
-    pub(crate) spilling: Spilling,
+    came: usize,
+    spilling: Spilling,
 }
 
 /// The owner of the line that a body is in.
@@ -212,12 +213,12 @@ pub(crate) enum BodyOwner {
 /// A body: a message's own, under its number, or a shared one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BodyRef<'b> {
-    pub(crate) stored: &'b Stored,
-    pub(crate) owner: BodyOwner,
+    stored: &'b Stored,
+    owner: BodyOwner,
     /// The frame of the log that has it, or will.
-    pub(crate) frame: Option<Lsn>,
+    frame: Option<Lsn>,
     /// The place of the body in the spill.
-    pub(crate) spilled: Option<NonZeroU64>,
+    spilled: Option<NonZeroU64>,
 }
 
 /// The bodies of one owner that are here and may leave.

@@ -267,10 +267,7 @@ impl Admission {
         let message = store.messages.remove(id.0).expect("invariant: only a living message goes");
         store.snapshot_changed(&message, false);
         bodies.unaccount(id, &message, store);
-        match (message.shared(), message.kept()) {
-            (Some(name), _) => bodies.part_from_body(name, store),
-            (None, kept) => bodies.memory.spilling.forget(id, kept.and_then(|kept| kept.lies())),
-        }
+        bodies.forget_body(id, &message, store);
         let order = message.order(id);
         if order != place_of(id) {
             store.reordered.remove(order as u64);
@@ -324,7 +321,7 @@ impl Bodies {
         if !message.is_journalled() {
             return DependsOn::NOTHING;
         }
-        self.groups.release(message, effects);
+        self.release_record(message, effects);
         if store.queues.at(message.queue).is_leaving() {
             return log.after_all();
         }

@@ -12,8 +12,8 @@ use model::{
 };
 
 use crate::admission::Admission;
+use crate::bodies::Bodies;
 use crate::bodies::memory::beside_messages_max;
-use crate::bodies::{Awaited, Bodies, Groups, Memory, Sharing};
 use crate::collections::pages::Pages;
 use crate::context::Context;
 use crate::dedup::SendIds;
@@ -57,12 +57,7 @@ impl Engine {
     #[must_use]
     pub fn new(options: EngineOptions) -> Self {
         let bound = options.memory_limit;
-        let bodies = Bodies {
-            memory: Memory::new(&options),
-            sharing: Sharing::default(),
-            groups: Groups::default(),
-            awaited: Awaited::default(),
-        };
+        let bodies = Bodies::new(&options);
         Self {
             context: Context { policy: options.policy, formats: options.formats },
             log: FrameWriter::new(options.policy, options.frame_bytes_max),
@@ -212,7 +207,7 @@ impl Engine {
         let is_from_client = Demand::of(&command).is_from_client;
         let floor =
             if is_from_client { self.settle_popped(slot, effects) } else { DependsOn::NOTHING };
-        let command = if self.bodies.memory.has_paged_out() {
+        let command = if self.bodies.has_paged_out() {
             self.unless_awaiting(slot, command, floor, effects)
         } else {
             Some(command)
@@ -253,7 +248,7 @@ impl Engine {
     /// When [`Engine::handle_timeout`] is due next.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Nanos> {
-        let goes_on = self.bodies.awaited.is_disturbed() || self.is_memory_to_be_had();
+        let goes_on = self.bodies.is_disturbed() || self.is_memory_to_be_had();
         goes_on.then_some(self.store.latest).or_else(|| self.store.timers.first().map(|(at, _)| at))
     }
 
@@ -263,7 +258,7 @@ impl Engine {
     pub fn handle_timeout(&mut self, now: Nanos, capacity: Capacity, effects: &mut Effects) {
         self.begin_call(now, capacity);
         let last_step = self.store.totals.steps + limits::STEPS_PER_TURN_MAX as u64;
-        if self.bodies.awaited.is_disturbed() {
+        if self.bodies.is_disturbed() {
             self.go_on_looking(effects);
         }
         self.notice_memory();

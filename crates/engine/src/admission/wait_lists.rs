@@ -1,7 +1,7 @@
 //! The lists in which sends wait: one a queue, for a place in it, and two for memory.
 //!
 //! A part of a transaction waits apart from other sends. It may lack a resource that they do not
-//! need: the share of memory of open transactions ([`Memory::uncommitted_max`]). One that fits
+//! need: the share of memory of open transactions ([`Bodies::uncommitted_max`]). One that fits
 //! overtakes one that does not. A part that waits holds up its commit, which waits behind it, so
 //! that a transaction is whole when it commits. A send that waits takes memory as well; the sends
 //! that wait for memory take a part that nothing else may use, so that they never wait for each
@@ -70,7 +70,7 @@ impl Admission {
         }
         let bytes = self.blocked_sends.for_memory_bytes + demand.waiting_bytes();
         let is_first = self.line(at, store).tickets.is_empty();
-        !at.is_for_memory() || is_first || bytes <= bodies.memory.awaiting_bytes_max()
+        !at.is_for_memory() || is_first || bytes <= bodies.awaiting_bytes_max()
     }
 
     /// The first send in a line may find the place or memory that it waits for.

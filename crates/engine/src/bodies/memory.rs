@@ -20,16 +20,29 @@ use core::num::NonZeroU64;
 use model::{Body, BodyPlace, Lsn, MessageId, PagedOut, limits};
 
 use crate::bodies::{
-    Bodies, BodyOwner, BodyRef, Memory, Push, ResidentBodies, SharedBody, Spilled, Spilling, Stored,
+    Awaited, Bodies, BodyOwner, BodyRef, Groups, Memory, Push, ResidentBodies, SharedBody, Sharing,
+    Spilled, Spilling, Stored,
 };
 use crate::dedup::SendIds;
 use crate::directory::Directory;
 use crate::directory::policy::EngineOptions;
+use crate::ids::QueueSlot;
 use crate::keyspace::Keyspace;
 use crate::store::MessageStore;
 use crate::store::message::Message;
 
-impl BodyRef<'_> {
+impl<'b> BodyRef<'b> {
+    /// The own body of a message of this queue.
+    pub(crate) const fn own(
+        stored: &'b Stored,
+        queue: QueueSlot,
+        frame: Option<Lsn>,
+        spilled: Option<NonZeroU64>,
+    ) -> Self {
+        assert!(frame.is_none() || spilled.is_none(), "the spill has only what no log has");
+        Self { stored, owner: BodyOwner::Queue(queue), frame, spilled }
+    }
+
     /// The place of the body outside memory, even if it is in memory too. `None`: it has none.
     pub(crate) fn place(&self) -> Option<BodyPlace> {
         self.frame.map(BodyPlace::Frame).or_else(|| self.spilled.map(BodyPlace::Spill))
@@ -48,6 +61,15 @@ impl BodyRef<'_> {
 }
 
 impl ResidentBodies {
+    /// A body of so many bytes leaves memory, or goes.
+    fn leave(&mut self, id: MessageId, bytes: u64) {
+        assert!(self.count > 0 && bytes <= self.bytes, "body {id} was counted at its owner");
+        self.bytes -= bytes;
+        self.count -= 1;
+        assert!(self.count > 0 || self.bytes == 0, "an owner without bodies has no bytes");
+        self.leave_line(id);
+    }
+
     /// One of the bodies left memory. If it was at an end of the queue, it is mostly at an end of
     /// the line too. A body in between stays in the line until much of the line is gone.
     fn leave_line(&mut self, id: MessageId) {
@@ -70,7 +92,7 @@ impl ResidentBodies {
 }
 
 impl Memory {
-    pub(crate) fn new(options: &EngineOptions) -> Self {
+    fn new(options: &EngineOptions) -> Self {
         let (limit, movable_max) = (options.memory_limit, options.log_bodies_max);
         Self {
             limit,
@@ -90,33 +112,6 @@ impl Memory {
         }
     }
 
-    /// Bytes that small values may take; names of messages may take as many.
-    pub(crate) fn beside_messages_max(&self) -> u64 {
-        beside_messages_max(self.limit)
-    }
-
-    /// Bytes that commands waiting for memory may take, beside the share of everything else.
-    pub(crate) const fn awaiting_bytes_max(&self) -> u64 {
-        self.limit / 16
-    }
-
-    /// Bytes that all open transactions may hold together, so that no number of them fills memory
-    /// and stops every other send. One transaction may hold as much.
-    pub(crate) fn uncommitted_max(&self) -> usize {
-        let share = usize::try_from(self.limit / 2).unwrap_or(usize::MAX);
-        share.min(limits::UNCOMMITTED_BYTES_MAX)
-    }
-
-    /// Bytes of bodies that may be here beside so many that do not leave.
-    pub(crate) fn movable_beside(&self, resting: u64) -> u64 {
-        self.limit.saturating_sub(resting).max(self.limit / 8).min(self.movable_max)
-    }
-
-    /// True if any body has left.
-    pub(crate) const fn has_paged_out(&self) -> bool {
-        self.paged_out > 0
-    }
-
     /// Zero where nothing is in line, or too little to look for: queues come and go with a few
     /// messages all the time.
     fn magnitude(&self, residents: &ResidentBodies) -> u32 {
@@ -129,9 +124,11 @@ impl Memory {
         let magnitude = self.magnitude(residents);
         let before = core::mem::replace(&mut residents.magnitude, magnitude);
         if before != magnitude {
-            self.large_owners.remove(&(before, owner));
+            let was_known = self.large_owners.remove(&(before, owner));
+            assert_eq!(was_known, before > 0, "{owner:?} is known by its weight");
             if magnitude > 0 {
-                self.large_owners.insert((magnitude, owner));
+                let is_new = self.large_owners.insert((magnitude, owner));
+                assert!(is_new, "{owner:?} has one weight");
             }
         }
     }
@@ -149,10 +146,18 @@ pub(crate) const fn charge(bytes: usize) -> u64 {
 }
 
 impl Bodies {
-    /// Bytes that open transactions may hold together, and one by itself.
-    #[must_use]
-    pub(crate) fn uncommitted_max(&self) -> usize {
-        self.memory.uncommitted_max()
+    pub(crate) fn new(options: &EngineOptions) -> Self {
+        Self {
+            memory: Memory::new(options),
+            sharing: Sharing::default(),
+            groups: Groups::default(),
+            awaited: Awaited::default(),
+        }
+    }
+
+    /// The body of a message, if it is here.
+    pub(crate) fn here<'b>(&'b self, message: &'b Message) -> Option<&'b Arc<[u8]>> {
+        self.sharing.here(message)
     }
 
     /// A message comes into its queue.
@@ -174,6 +179,7 @@ impl Bodies {
             self.memory.spilling.lies(place, id);
         }
         let Stored::Here(body) = kept.stored else {
+            assert!(kept.place().is_some(), "body {id} is away only where it can be read back");
             self.memory.paged_out += 1;
             self.memory.paged_out_total += 1;
             return;
@@ -242,31 +248,26 @@ impl Bodies {
         store: &mut MessageStore,
     ) {
         if let Some(place) = kept.spilled {
-            self.memory.spilling.lies_no_more(place);
+            self.memory.spilling.lies_no_more(place, id);
         }
         let Stored::Here(body) = kept.stored else {
+            assert!(self.memory.paged_out > 0, "body {id} was counted when it left");
             self.memory.paged_out -= 1;
             self.awaited.has_left(paged_out_of(id, kept));
             return;
         };
         let bytes = charge(body.len());
         if !self.may_leave(kept) {
+            assert!(bytes <= self.memory.fixed, "body {id} was counted among those that stay");
             self.memory.fixed -= bytes;
             return;
         }
+        assert!(bytes <= self.memory.movable, "body {id} was counted among those that may leave");
         if kept.is_only_here() {
             self.memory.spilling.unaccount(id, bytes);
         }
         self.memory.movable -= bytes;
-        self.change_residents(
-            kept.owner,
-            |residents| {
-                residents.bytes -= bytes;
-                residents.count -= 1;
-                residents.leave_line(id);
-            },
-            store,
-        );
+        self.change_residents(kept.owner, |residents| residents.leave(id, bytes), store);
     }
 
     fn change_residents(
@@ -403,6 +404,7 @@ impl Bodies {
         } else if kept.is_only_here() {
             self.memory.spilling.begin(id, charge(bytes));
         } else {
+            assert!(kept.place().is_some(), "body {id} leaves only if it can be read back");
             let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
             self.with_body(id, VecDeque::push_back, Stored::paged_out(bytes), spilled, store);
         }

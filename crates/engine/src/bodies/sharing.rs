@@ -62,6 +62,13 @@ impl Bodies {
     ) {
         let own = message.share(name);
         if let Some(shared) = self.sharing.bodies.get_mut(&name) {
+            debug_assert_eq!(
+                shared.stored.len(),
+                own.len(),
+                "what shares body {name} has its bytes"
+            );
+            let frame = message.is_journalled().then_some(message.location);
+            debug_assert_eq!(shared.frame, frame, "what shares body {name} is in its frame");
             shared.copies += 1;
             return;
         }
@@ -75,6 +82,7 @@ impl Bodies {
     pub(crate) fn part_from_body(&mut self, name: MessageId, store: &mut MessageStore) {
         let shared = self.sharing.bodies.get_mut(&name);
         let shared = shared.expect("invariant: a body stays with its copies");
+        assert!(shared.copies > 0, "body {name} goes with the last of its copies");
         shared.copies -= 1;
         if shared.copies == 0
             && let Some(shared) = self.sharing.bodies.remove(&name)
@@ -103,7 +111,7 @@ impl Bodies {
 
     /// After recovery, in which the copies of a group may be of several frames for a time.
     pub(crate) fn share_recovered(&mut self, store: &mut MessageStore) {
-        if self.groups.iter().next().is_none() {
+        if self.groups.groups.is_empty() {
             return;
         }
         let all = store.messages.iter_from(0).filter(|(_, message)| message.group() != 0);
@@ -136,6 +144,7 @@ impl Bodies {
         store: &mut MessageStore,
     ) {
         let Some(mut shared) = self.sharing.bodies.remove(&name) else { return };
+        debug_assert_eq!(shared.stored.len(), stored.len(), "body {name} stays the same");
         self.move_body_out(name, &shared.kept(), store);
         (shared.stored, shared.spilled) = (stored, spilled);
         self.settle_body(name, &shared.kept(), push, store);

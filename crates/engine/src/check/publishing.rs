@@ -5,39 +5,10 @@ use alloc::collections::BTreeMap;
 use model::Matching;
 use selector::Selector;
 
-use crate::bodies::{Bodies, Group};
 use crate::directory::{Directory, Source, Target};
-use crate::log::unrecorded_bytes_max;
 use crate::sessions::Sessions;
 use crate::store::MessageStore;
 use crate::store::queue::Role;
-
-impl Bodies {
-    pub(crate) fn check_groups(&self, store: &MessageStore) {
-        let mut groups: BTreeMap<u64, Group> = BTreeMap::new();
-        let messages = store.messages.iter_from(0).map(|(_, message)| &**message);
-        for message in messages.filter(|message| message.group() != 0) {
-            assert!(message.is_journalled(), "only what is in the log is in a group");
-            let placed = message.placed();
-            let first = Group { copies: 0, placed, more_bytes: 0 };
-            let group = groups.entry(message.group()).or_insert(first);
-            assert_eq!(group.placed, placed, "a group is in one record");
-            group.copies += 1;
-            group.more_bytes += message.live_bytes() - u64::from(placed.bytes);
-        }
-        assert_eq!(groups.len(), self.groups.iter().count(), "groups are there for messages");
-        for (number, group) in self.groups.iter() {
-            let found = groups.get(&number).expect("a group is there for its messages");
-            assert_eq!(
-                (found.copies, found.placed),
-                (group.copies, group.placed),
-                "groups count their messages"
-            );
-            let unrecorded = unrecorded_bytes_max(found.copies);
-            assert!(found.more_bytes + unrecorded <= group.more_bytes, "all growth is counted");
-        }
-    }
-}
 
 impl Directory {
     pub(crate) fn check_topics(&self) {

@@ -271,7 +271,7 @@ impl Engine {
     /// True if a send that waits for memory may find some, though nothing is due.
     pub(crate) fn is_memory_to_be_had(&self) -> bool {
         let waits = MEMORY_LINES.iter().any(|of| self.rests(*of));
-        waits && (!self.is_memory_short() || self.may_trim())
+        waits && (!self.is_memory_short() || self.bodies.may_trim(self.resting_bytes()))
     }
 
     /// True if the next in a line for memory waits for nothing else than that. A part that exceeds

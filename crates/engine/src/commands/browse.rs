@@ -33,9 +33,7 @@ impl Engine {
             }
             Stop::Tired => {}
             Stop::Awaits(id) => {
-                let is_paged_out = self.bodies.want(id, &self.store);
-                assert!(is_paged_out, "it could not be looked into");
-                self.bodies.awaited.browsers.insert(key);
+                self.bodies.await_for(key, id, &self.store);
             }
         }
         self.sessions.rest(key, stop, &mut self.store);

@@ -52,7 +52,7 @@ impl Engine {
         self.check_transactions();
         self.transactions.check_lists(&self.sessions, &self.store);
         self.bodies.check_memory(&self.store);
-        self.check_awaited();
+        self.bodies.check_awaited(&self.admission, &self.store);
     }
 
     fn check_transactions(&self) {
@@ -196,7 +196,7 @@ impl Engine {
                 let shown = view.dispatch().ready().contains(priority, order);
                 let certain = view.is_certain((priority, order));
                 found += u64::from(shown);
-                if let Some(body) = self.bodies.sharing.here(message) {
+                if let Some(body) = self.bodies.here(message) {
                     let wanted =
                         Seen::of(message, body, &self.context.formats).matches(view.selector());
                     assert!(!shown || wanted, "view {text} shows what matches");
@@ -259,7 +259,7 @@ impl Engine {
         assert!(queue.delivery.consumers.contains(&key), "a queue knows its consumers");
         match credit_consumer.interest() {
             Interest::Browse(browsing) => {
-                let awaits = self.bodies.awaited.browsers.contains(&key);
+                let awaits = self.bodies.has_browser(key);
                 let rests = browsing.resumes().is_none() && credit_consumer.has_credit();
                 let is_known = queue.delivery.browsers.contains(&key);
                 assert!(is_known == rests || awaits, "who looks on is known");

@@ -233,7 +233,7 @@ impl Engine {
     /// The bodies that a command lacks before it can be done.
     pub(crate) fn needed_by(&self, command: &Command) -> Needed {
         let mut needed = Needed::default();
-        if self.bodies.memory.has_paged_out() {
+        if self.bodies.has_paged_out() {
             match Demand::of(command) {
                 Demand { stores: Stores::Batch(commands), .. } => {
                     self.add_needed_by_batch(commands, &mut needed);
@@ -280,9 +280,7 @@ impl Engine {
         let Page { queue, state, held, selector, message, after } = page;
         let Ok(selector) = parse_selector(selector) else { return };
         let lacked = match message {
-            Some(id) => {
-                self.store.find(id).filter(|it| self.bodies.sharing.here(it).is_none()).map(|_| id)
-            }
+            Some(id) => self.store.find(id).filter(|it| self.bodies.here(it).is_none()).map(|_| id),
             None => self.store.queues.find(queue.as_str()).and_then(|queue| {
                 let selector = Some(&selector);
                 let sought = PageQuery { queue, state, held, selector, after, max: 1 };

@@ -180,11 +180,7 @@ impl Engine {
         if !self.log.surely_takes(count * DELETED_BYTES_MAX + DEADLINE_BYTES_MAX) {
             return Err(Refusal::StoreFull);
         }
-        self.keyspace.values.takes(
-            name,
-            value.bytes.len(),
-            self.bodies.memory.beside_messages_max(),
-        )?;
+        self.keyspace.values.takes(name, value.bytes.len(), self.bodies.beside_messages_max())?;
         self.log.store_value(name, &value, &self.context, effects)?;
         if let Some(slot) = list {
             self.delete_list(slot, effects);

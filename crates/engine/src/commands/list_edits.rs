@@ -67,7 +67,7 @@ impl Engine {
             }
             Ok((id, message)) => {
                 let gone = self.admission.take(old, &mut self.bodies, &mut self.store);
-                self.bodies.groups.release(&gone, effects);
+                self.bodies.release_record(&gone, effects);
                 self.store.queues.at_mut(slot).usage.deleted_total += 1;
                 self.admit(id, message);
                 self.keyspace.keep_deadline(slot, deadline, &mut self.store);

@@ -215,8 +215,7 @@ impl Engine {
             return Err(Refusal::StoreFull);
         }
         let to = self.directory.find_or_create(way.to, &mut self.store)?;
-        let is_only_logged =
-            |it: &Message| it.is_journalled() && self.bodies.sharing.here(it).is_none();
+        let is_only_logged = |it: &Message| it.is_journalled() && self.bodies.here(it).is_none();
         if self.store.queues.at(to).is_memory_only() && is_only_logged(self.store.message(id)) {
             // Seldom: a move that waited, to a queue that stores nothing, of an element that came
             // back from a lease. A command that need not wait is done when the body is here.

@@ -307,7 +307,7 @@ impl Engine {
         let id = id.expect("invariant: the timer is set while there is something to forget");
         self.unindex(id);
         let message = self.admission.take(id, &mut self.bodies, &mut self.store);
-        self.bodies.groups.release(&message, effects);
+        self.bodies.release_record(&message, effects);
         self.remove_if_idle(slot);
     }
 }

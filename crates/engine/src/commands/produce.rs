@@ -323,7 +323,7 @@ impl Engine {
             let mut message = Message::new(&envelope, slot, Stored::Here(Arc::clone(&new.body)));
             message.set_message_group(new.group);
             message.set_stored(first, placed);
-            self.bodies.groups.join(first, placed);
+            self.bodies.join_group(first, placed);
             self.bodies.share_body(&mut message, MessageId(first), &mut self.store);
             drafted.push((id, Box::new(message)));
         }

@@ -28,7 +28,7 @@ impl Engine {
     /// # Errors
     /// When the chunk is damaged or holds a message that is there already.
     pub fn load(&mut self, chunk: &[u8]) -> Result<(), RecordError> {
-        self.bodies.memory.written = Lsn(u64::MAX);
+        self.bodies.begin_recovery();
         for record in Records::new(chunk) {
             let (record, size) = record?;
             match record {
@@ -205,7 +205,7 @@ impl Engine {
             self.remove_if_idle(slot);
         }
         self.log.last = last;
-        self.bodies.memory.written = last;
+        self.bodies.end_recovery(last);
         self.recovery.finish();
         Ok(())
     }
@@ -216,8 +216,7 @@ impl Engine {
         let alone = self.store.messages.iter_from(0).map(|(_, message)| message);
         let alone = alone.filter(|message| message.is_journalled() && message.group() == 0);
         let alone = alone.map(|message| (message.location, message.live_bytes()));
-        let groups = self.bodies.groups.iter();
-        alone.chain(groups.map(|(_, group)| (group.placed.lsn, group.live_bytes())))
+        alone.chain(self.bodies.live_groups())
     }
 
     /// Takes in a message, or anew one that is known: compaction states messages again.
@@ -256,7 +255,7 @@ impl Engine {
         message.body_missing = body_missing;
         self.recovery.add_message(body_missing);
         if envelope.group != 0 {
-            self.bodies.groups.join(envelope.group, placed);
+            self.bodies.join_group(envelope.group, placed);
         }
         self.store.latest = self.store.latest.max(envelope.created);
         self.store.snapshot_changed(&message, true);
@@ -269,14 +268,8 @@ impl Engine {
         Ok(())
     }
 
-    /// A body that the log has: it comes into memory as long as there are few, so that a start
-    /// takes no longer than the log is read.
     fn recovered_body(&self, body: &[u8]) -> Stored {
-        let most = self.movable_max().min(RECOVERED_BYTES_MAX);
-        if self.bodies.memory.movable + crate::bodies::memory::charge(body.len()) <= most {
-            return Stored::Here(Arc::from(body));
-        }
-        Stored::paged_out(u32::try_from(body.len()).unwrap_or(u32::MAX))
+        self.bodies.recovered(body, self.resting_bytes())
     }
 
     fn replay_copies(
@@ -386,9 +379,7 @@ impl Engine {
     fn forget(&mut self, id: MessageId) {
         self.unindex(id);
         let message = self.admission.take(id, &mut self.bodies, &mut self.store);
-        if message.group() != 0 {
-            self.bodies.groups.part(message.group());
-        }
+        self.bodies.part_from_group(&message);
         self.recovery.end_missing(message.body_missing);
     }
 
@@ -426,7 +417,7 @@ impl Engine {
             return Err(RecordError::OutOfOrder(lsn));
         }
         self.recovery.advance(lsn);
-        self.bodies.memory.written = Lsn(u64::MAX);
+        self.bodies.begin_recovery();
         if lsn.0.is_multiple_of(FRAMES_PER_TRIM) {
             self.trim();
         }
@@ -531,9 +522,6 @@ impl Engine {
         encode(&RecordView::ValueSet(view), out);
     }
 }
-
-/// Bodies that a start brings into memory. Others come ahead of their readers.
-const RECOVERED_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// Messages themselves take memory, for which bodies have to leave: a little for each frame.
 const FRAMES_PER_TRIM: u64 = 64;

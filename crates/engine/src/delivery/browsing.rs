@@ -67,7 +67,7 @@ impl Bodies {
         let (priority, order) = found.ok_or(Stop::End)?;
         let id = whose_place(&store.reordered, order);
         let message = store.messages.get(id.0).ok_or(Stop::End)?;
-        let is_wanted = match (&browsing.selector, self.sharing.here(message)) {
+        let is_wanted = match (&browsing.selector, self.here(message)) {
             (None, _) => true,
             (Some(selector), Some(body)) => Seen::of(message, body, formats).matches(selector),
             (Some(_), None) => return Err(Stop::Awaits(id)),

@@ -116,7 +116,7 @@ impl Bodies {
                 }
                 let message = store.message(place.message);
                 let is_its = state != MessageState::Leased || is_held_in(sought.queue, message);
-                if is_its && sought.selector.is_some() && self.sharing.here(message).is_none() {
+                if is_its && sought.selector.is_some() && self.here(message).is_none() {
                     let is_first = page_range.next.is_none();
                     page_range.unseen = Some(Unseen { message: place.message, is_first });
                     return (page_range, cost);
@@ -153,7 +153,7 @@ impl Bodies {
         context: &Context,
     ) -> bool {
         selector.is_none_or(|selector| {
-            let body = self.sharing.here(message);
+            let body = self.here(message);
             let body = body.expect("invariant: who looks into a body awaits it");
             Seen::of(message, body, &context.formats).matches(selector)
         })

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use model::{Formats, MessageId, Refusal, limits};
 use selector::Selector;
 
-use crate::bodies::{Bodies, Sharing};
+use crate::bodies::Bodies;
 use crate::collections::order_set::OrderSet;
 use crate::collections::pages::Pages;
 use crate::context::Context;
@@ -28,7 +28,7 @@ use crate::store::queue::{Queue, QueueDelivery, whose_place};
 /// The bodies that are here, and how they are read.
 #[derive(Clone, Copy)]
 struct BodyReader<'e> {
-    sharing: &'e Sharing,
+    bodies: &'e Bodies,
     formats: &'e Formats,
 }
 
@@ -90,7 +90,7 @@ impl View {
 impl<'e> BodyReader<'e> {
     /// A message as selectors see it, unless its body is away.
     fn of(self, message: &'e Message) -> Option<Seen<'e>> {
-        let body = self.sharing.here(message)?;
+        let body = self.bodies.here(message)?;
         Some(Seen::of(message, body, self.formats))
     }
 }
@@ -169,14 +169,13 @@ impl Bodies {
         context: &Context,
     ) {
         let MessageStore { queues, messages, .. } = store;
-        let (sharing, formats) = (&self.sharing, &context.formats);
         let queue = queues.at_mut(slot);
         if queue.delivery.views.is_empty() {
             return;
         }
         let Some(message) = messages.get(id.0) else { return };
         let entry = queue.entry_of(id, message);
-        let seen = BodyReader { sharing, formats }.of(message);
+        let seen = BodyReader { bodies: self, formats: &context.formats }.of(message);
         let mut steps = 0;
         for view in queue.delivery.views.values_mut() {
             view.look_into(seen.as_ref(), entry);
@@ -188,8 +187,7 @@ impl Bodies {
     /// Looks at the next messages for the views that are being made. No effect where none is.
     pub(crate) fn scan_views(&self, slot: QueueSlot, store: &mut MessageStore, context: &Context) {
         let MessageStore { queues, messages, reordered, .. } = store;
-        let (sharing, formats) = (&self.sharing, &context.formats);
-        let bodies = BodyReader { sharing, formats };
+        let bodies = BodyReader { bodies: self, formats: &context.formats };
         let QueueDelivery { views, dispatch, groups, .. } = &mut queues.at_mut(slot).delivery;
         let (ready, groups) = (dispatch.ready(), groups.as_deref());
         let (mut looked, mut steps) = (0, 0);
@@ -225,6 +223,6 @@ impl Bodies {
                 store.resume_later(slot);
             }
         }
-        self.awaited.queues.insert(slot);
+        self.await_for_views(slot);
     }
 }

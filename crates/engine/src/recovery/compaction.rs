@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use model::{Durability, Lsn, MessageId};
 use records::{CopiesDraft, RecordView, StoredEnvelope};
 
-use crate::bodies::{Bodies, Group, Stored};
+use crate::bodies::{Bodies, Stored};
 use crate::log::{FrameWriter, Placed};
 use crate::store::MessageStore;
 use crate::store::message::Message;
@@ -25,14 +25,14 @@ impl Bodies {
         let bytes = message.grow(changed_bytes);
         let (lsn, group) = (message.location, message.group());
         if group != 0 {
-            self.groups.grow(group, bytes);
+            self.grow_group(group, bytes);
         }
         (bytes > 0).then_some(Grown { lsn, bytes })
     }
 
     /// The new record cannot be read back yet: its body is here until then.
     pub(crate) fn bring_restated(&mut self, id: MessageId, body: &[u8], store: &mut MessageStore) {
-        if self.sharing.here(store.message(id)).is_none() {
+        if self.here(store.message(id)).is_none() {
             self.bring(store.body_name(id), Arc::from(body), store);
         }
     }
@@ -77,12 +77,6 @@ impl Bodies {
         placed
     }
 
-    /// The bytes that are counted for the record that has stored it.
-    pub(crate) fn live_bytes_of(&self, message: &Message) -> u64 {
-        let group = self.groups.get(message.group());
-        group.map_or_else(|| message.live_bytes(), Group::live_bytes)
-    }
-
     /// These messages are in another record now, which stores them as this group; their body is
     /// here.
     fn move_records(
@@ -94,11 +88,11 @@ impl Bodies {
         effects: &mut Effects,
     ) {
         let first = ids.first().map(|id| store.message(*id));
-        let body = first.and_then(|first| self.sharing.here(first)).map(Arc::clone);
+        let body = first.and_then(|first| self.here(first)).map(Arc::clone);
         let body = body.expect("invariant: what is stored anew is here");
         for id in ids {
             let Some(message) = store.messages.get(id.0) else { continue };
-            self.groups.release(message, effects);
+            self.release_record(message, effects);
             if let Some(name) = message.shared() {
                 self.part_from_body(name, store);
             }
@@ -111,7 +105,7 @@ impl Bodies {
                 message.body = Stored::Here(Arc::clone(&body));
             }
             if group != 0 {
-                self.groups.join(group, to);
+                self.join_group(group, to);
                 self.share_body(&mut message, MessageId(group), store);
             } else if shared {
                 self.account(*id, &message, store);
@@ -136,7 +130,7 @@ impl Bodies {
             store.queues.at(message.queue).is_leaving(),
             "a message that stays keeps its record"
         );
-        self.groups.release(&message, effects);
+        self.release_record(&message, effects);
         self.unaccount(id, &message, store);
         let shared = message.shared();
         message.set_placed(0, Placed { lsn: Lsn::ZERO, bytes: 0 });

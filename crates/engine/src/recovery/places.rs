@@ -27,20 +27,6 @@ impl Bodies {
             self.note_growth(id, u32::try_from(change.len()).unwrap_or(u32::MAX), store);
         }
     }
-
-    /// All messages of one group are in one record.
-    pub(crate) fn groups_are_whole(&self, store: &MessageStore) -> bool {
-        // Mostly there are none, and ten million messages need not be looked at.
-        let none = self.groups.iter().next().is_none();
-        none || store.messages.iter_from(0).all(|(_, message)| {
-            let group = self.groups.get(message.group());
-            group.is_none_or(|group| group.placed == message.placed())
-                && store
-                    .messages
-                    .get(message.group())
-                    .is_none_or(|first| first.group() == message.group())
-        })
-    }
 }
 
 impl MessageStore {

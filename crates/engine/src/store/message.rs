@@ -27,7 +27,7 @@ use model::{
 };
 use records::{DeadView, MessageCounters, Place, Standing, StoredEnvelope, StoredState, place_of};
 
-use crate::bodies::{BodyOwner, BodyRef, Stored};
+use crate::bodies::{BodyRef, Stored};
 use crate::ids::{QueueSlot, SessionSlot};
 use crate::log::Placed;
 use crate::store::dispatch::GroupNumber;
@@ -322,8 +322,7 @@ impl Message {
             lsn if self.is_journalled() => (Some(lsn), None),
             Lsn(place) => (None, NonZeroU64::new(place)),
         };
-        let kept =
-            BodyRef { stored: &self.body, owner: BodyOwner::Queue(self.queue), frame, spilled };
+        let kept = BodyRef::own(&self.body, self.queue, frame, spilled);
         self.shared().is_none().then_some(kept)
     }
 

@@ -169,7 +169,7 @@ impl Transactions {
             return Err(Refusal::TransactionFailed);
         }
         let all = self.uncommitted_bytes + part.bytes <= limits::UNCOMMITTED_BYTES_MAX;
-        let fits = all && transaction.bytes + part.bytes <= bodies.memory.uncommitted_max();
+        let fits = all && transaction.bytes + part.bytes <= bodies.uncommitted_max();
         let grown = if fits { transaction.grow(part) } else { Err(Refusal::TransactionTooLarge) };
         match grown {
             Ok(()) => self.uncommitted_bytes += part.bytes,
@@ -196,9 +196,7 @@ impl Bodies {
     /// Drafted messages are not stored after all: they leave their groups and shared bodies.
     pub(crate) fn leave_groups(&mut self, drafted: &[Drafted], store: &mut MessageStore) {
         for (_, message) in drafted {
-            if message.group() != 0 {
-                self.groups.part(message.group());
-            }
+            self.part_from_group(message);
             if let Some(name) = message.shared() {
                 self.part_from_body(name, store);
             }

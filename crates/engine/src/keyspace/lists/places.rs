@@ -144,7 +144,7 @@ impl Bodies {
         if message.body.len() < element.len() {
             return Some(false);
         }
-        let body = self.sharing.here(message)?;
+        let body = self.here(message)?;
         let payload = Payload::by(&context.formats).range(message.format, body);
         Some(body.get(payload) == Some(element))
     }

@@ -73,7 +73,7 @@ impl Bodies {
             store.totals.snapshot_bytes -= bytes;
             let after = self.journal_deletion(id, &message, store, log, effects);
             self.unaccount(id, &message, store);
-            let body = self.sharing.here(&message).map(Arc::clone);
+            let body = self.here(&message).map(Arc::clone);
             let body = body.expect("invariant: what nothing else will have is here");
             let shared = message.shared();
             message.keep_in_memory(after.lsn);
