@@ -56,20 +56,20 @@ impl MessageStore {
         let unheld = self
             .messages
             .iter_from(0)
-            .filter(|(_, message)| message.queue == slot && message.state().holder().is_none());
+            .filter(|(_, message)| message.queue() == slot && message.state().holder().is_none());
         let expiring = unheld.filter_map(|(number, message)| {
             Some((message.expires()?, MessageId(number), message.state()))
         });
         let mut found = 0;
         for (at, id, state) in expiring {
-            let known = queue.index.expiring.contains(&(at, id));
+            let known = queue.expires(at, id);
             found += usize::from(known);
             let hidden_until = self.latest + SCARCE_RETRY;
             let hidden = at <= self.latest
                 && matches!(state, State::Delayed { until } if until <= hidden_until);
             assert!(known || hidden, "what expires in {} is known, or hidden", queue.name);
         }
-        assert_eq!(found, queue.index.expiring.len(), "what expires in {} is in it", queue.name);
+        assert_eq!(found, queue.expiring_count(), "what expires in {} is in it", queue.name);
     }
 
     pub(crate) fn queue_timers(&self, slot: QueueSlot, queue: &Queue) -> usize {
@@ -78,7 +78,7 @@ impl MessageStore {
             + self.check_timer(Timer::Pause(slot), queue.pause_ends())
             + self.check_timer(Timer::Expire(slot), queue.first_expiry())
             + self.check_timer(Timer::Resume(slot), queue.delivery.resumes)
-            + self.check_timer(Timer::End(slot), queue.index.lifetime.at)
+            + self.check_timer(Timer::End(slot), queue.lifetime().at)
             + self.check_timer(Timer::Admit(WaitListId::Queue(slot)), queue.admission.line.due())
     }
 

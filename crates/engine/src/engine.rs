@@ -14,7 +14,6 @@ use model::{
 use crate::admission::Admission;
 use crate::bodies::Bodies;
 use crate::bodies::memory::beside_messages_max;
-use crate::collections::pages::Pages;
 use crate::context::Context;
 use crate::dedup::SendIds;
 use crate::delivery::Allowance;
@@ -29,9 +28,8 @@ use crate::outcome::Outcome;
 use crate::recovery::Recovery;
 use crate::replies::ReplyBudget;
 use crate::sessions::Sessions;
-use crate::store::queue::Queues;
-use crate::store::timers::{Timer, Timers};
-use crate::store::{MessageStore, Next, Totals};
+use crate::store::MessageStore;
+use crate::store::timers::Timer;
 use crate::transactions::Transactions;
 use crate::{Effects, EngineOptions};
 
@@ -61,15 +59,7 @@ impl Engine {
         Self {
             context: Context { policy: options.policy, formats: options.formats },
             log: FrameWriter::new(options.policy, options.frame_bytes_max),
-            store: MessageStore {
-                messages: Pages::new(),
-                reordered: Pages::new(),
-                queues: Queues::new(&options.queue_policies, bound),
-                timers: Timers::default(),
-                next: Next { message: 1, front: -1, buried: 1, ticket: 1 },
-                latest: Nanos::ZERO,
-                totals: Totals::default(),
-            },
+            store: MessageStore::new(&options.queue_policies, bound),
             bodies,
             admission: Admission::new(options.queue_policies.are_bounded(), options.block_timeout),
             sessions: Sessions::new(),
@@ -257,7 +247,7 @@ impl Engine {
     /// again while [`Engine::poll_timeout`] is not after `now`, and serve others in between.
     pub fn handle_timeout(&mut self, now: Nanos, capacity: Capacity, effects: &mut Effects) {
         self.begin_call(now, capacity);
-        let last_step = self.store.totals.steps + limits::STEPS_PER_TURN_MAX as u64;
+        let last_step = self.store.steps() + limits::STEPS_PER_TURN_MAX as u64;
         if self.bodies.is_disturbed() {
             self.go_on_looking(effects);
         }
@@ -266,7 +256,7 @@ impl Engine {
             match self.store.timers.first() {
                 Some((at, timer))
                     if at <= self.store.latest
-                        && self.store.totals.steps < last_step
+                        && self.store.steps() < last_step
                         && self.log.takes_change() =>
                 {
                     self.fire(timer, effects);
@@ -324,7 +314,7 @@ impl Engine {
     /// counts these.
     #[must_use]
     pub fn steps(&self) -> u64 {
-        self.store.totals.steps
+        self.store.steps()
     }
 
     /// All queues together.
@@ -336,7 +326,7 @@ impl Engine {
     /// Counts of the fates of dead messages.
     #[must_use]
     pub const fn dead_letters(&self) -> DeadLetterStatistics {
-        self.store.totals.dead_letters
+        self.store.dead_letter_statistics()
     }
 
     /// How many messages and keys end by `now`, for their time is over then.
@@ -344,11 +334,8 @@ impl Engine {
     pub fn ending_by(&self, now: Nanos) -> u64 {
         let ending = |timer| match timer {
             Timer::Values => self.keyspace.values.due(now).count() as u64,
-            Timer::End(slot) => self.store.queues.at(slot).index.counts.sum(),
-            Timer::Expire(slot) => {
-                let expiring = &self.store.queues.at(slot).index.expiring;
-                expiring.range(..=(now, MessageId(u64::MAX))).count() as u64
-            }
+            Timer::End(slot) => self.store.queues.at(slot).counts().sum(),
+            Timer::Expire(slot) => self.store.queues.at(slot).expiring_by(now).count() as u64,
             _ => 0,
         };
         self.store.timers.due(now).map(ending).sum()
@@ -503,31 +490,9 @@ impl Engine {
 }
 
 impl MessageStore {
-    /// All queues together.
-    #[must_use]
-    pub(crate) fn statistics(&self) -> BrokerStatistics {
-        let Totals { counts, expired, messages, waiting, dead_letters, .. } = self.totals;
-        BrokerStatistics {
-            urgent: counts.urgent,
-            ready: counts.ready,
-            leased: counts.leased,
-            delayed: counts.delayed,
-            buried: counts.buried,
-            expired_total: expired,
-            messages_total: messages,
-            queues: self.queues.count() as u64,
-            waiting,
-            dead_letters,
-        }
-    }
-
     /// Time passes; it never goes back.
     pub(crate) fn advance(&mut self, now: Nanos) {
         self.latest = self.latest.max(now);
-    }
-
-    pub(crate) fn took_steps(&mut self, count: usize) {
-        self.totals.steps += count as u64;
     }
 }
 

@@ -26,7 +26,7 @@ const LINK: LinkId = LinkId(0);
 #[test]
 fn queue_over_limit_is_refused() {
     let mut pair = Pair::new();
-    pair.engine.store.queues.count_max = 2;
+    pair.engine.store.queues.bound(2);
     assert_eq!(pair.watch("b"), Reply::Done);
     let refused = Reply::Refused(Refusal::TooManyQueues { max: 2 });
     assert_eq!(pair.watch("c"), refused);
@@ -40,7 +40,7 @@ fn queue_over_limit_is_refused() {
 #[test]
 fn dead_letter_queue_exceeds_queue_limit() {
     let mut pair = Pair::new();
-    pair.engine.store.queues.count_max = 1;
+    pair.engine.store.queues.bound(1);
     let message = NewMessage { expires: Some(Nanos(2)), ..new_message() };
     pair.run(Command::Put { link: LINK, message, transaction: None });
     assert_eq!(pair.produce("another"), Reply::Refused(Refusal::TooManyQueues { max: 1 }));
@@ -145,8 +145,8 @@ fn entry(order: i64) -> Entry {
 fn check_sees_what_is_wrong() {
     type Damage = fn(&mut Engine);
     let damages: [(&str, Damage); 24] = [
-        ("messages by state", |engine| engine.store.totals.counts.ready += 1),
-        ("ready in default", |engine| engine.queue().index.counts.ready += 1),
+        ("messages by state", |engine| engine.store.miscount_ready()),
+        ("ready in default", |engine| engine.queue().miscount_ready()),
         ("is in the index of its state", |engine| {
             engine.queue().delivery.dispatch.remove(entry(3));
         }),
@@ -154,12 +154,12 @@ fn check_sees_what_is_wrong() {
             let session = engine.sessions.at_mut(SessionSlot(0));
             session.lease(MessageId(3), Nanos::MAX);
         }),
-        ("lies in a frame that exists", |engine| engine.message(3).location = Lsn(99)),
-        ("is in the log as it should", |engine| engine.message(3).location = Lsn::ZERO),
-        ("has its body", |engine| engine.message(3).body_missing = true),
+        ("lies in a frame that exists", |engine| engine.message(3).misplace(Lsn(99))),
+        ("is in the log as it should", |engine| engine.message(3).misplace(Lsn::ZERO)),
+        ("has its body", |engine| engine.message(3).misplace_body()),
         ("bodies are counted", |engine| {
-            let bytes = engine.message(3).body.len() as u32;
-            engine.message(3).body = Stored::paged_out(bytes);
+            let bytes = engine.message(3).body_bytes() as u32;
+            engine.message(3).set_body(Stored::paged_out(bytes));
         }),
         ("bodies that may leave are counted", |engine| engine.bodies.miscount()),
         ("no timer is set for nothing", |engine| {
@@ -173,13 +173,13 @@ fn check_sees_what_is_wrong() {
             let key = ConsumerKey { session: SessionSlot(0), link: LINK };
             engine.queue().delivery.dispatch.wait(1, key);
         }),
-        ("consumers that wait", |engine| engine.store.totals.waiting += 1),
-        ("has a number given out", |engine| engine.store.next.message = 3),
+        ("consumers that wait", |engine| engine.store.miscount_waiting()),
+        ("has a number given out", |engine| engine.store.misnumber(3)),
         ("is held by who holds it", |engine| {
             engine.sessions.at_mut(SessionSlot(0)).hold(MessageId(3));
         }),
         ("what expires in default", |engine| {
-            engine.queue().index.expiring.insert((Nanos::MAX, MessageId(3)));
+            engine.queue().misexpire(Nanos::MAX, MessageId(3));
         }),
         ("nobody gets more than it may", |engine| engine.credit_consumer(1).exceed_limit()),
         ("who may have more waits", |engine| {

@@ -145,7 +145,7 @@ impl Keyspace {
                 let values = self.values.len();
                 let value_bytes = values.saturating_mul(limits::QUEUE_NAME_BYTES_MAX);
                 load.settled_bytes = load.settled_bytes.saturating_add(value_bytes);
-                let lists = store.totals.counts.ready.saturating_add(load.added);
+                let lists = store.counts().ready().saturating_add(load.added);
                 load.delete_whole(lists.saturating_add(values as u64))?;
             }
             Changes::Stated(name) => load.settle(name),
@@ -308,7 +308,7 @@ impl MessageStore {
     /// How many elements a list has.
     pub(crate) fn ready_of(&self, name: &QueueName) -> u64 {
         let slot = self.queues.find(name.as_str());
-        slot.map_or(0, |slot| self.queues.at(slot).index.counts.ready)
+        slot.map_or(0, |slot| self.queues.at(slot).counts().ready())
     }
 }
 

@@ -101,7 +101,7 @@ impl<'c> PlaceDemand<'c> {
 impl Queue {
     /// All that is stored in it.
     pub(crate) fn held(&self) -> Amount {
-        Amount { messages: self.index.counts.sum(), bytes: self.bodies.body_bytes }
+        Amount { messages: self.counts().sum(), bytes: self.body_bytes() }
     }
 }
 

@@ -65,8 +65,7 @@ impl Admission {
     /// A message is settled in a transaction, and waits only for the commit.
     pub(crate) fn began_settling(&mut self, slot: QueueSlot, store: &mut MessageStore) {
         let queue = store.queues.at_mut(slot);
-        queue.usage.settling += 1;
-        assert!(queue.usage.settling <= queue.index.counts.leased, "what is settled is held");
+        queue.began_settling();
         if queue.policy.bounds.target_age.is_some() {
             self.made_place(slot, store);
         }
@@ -76,9 +75,7 @@ impl Admission {
 impl MessageStore {
     /// The transaction ends, one way or the other.
     pub(crate) fn ended_settling(&mut self, slot: QueueSlot) {
-        let queue = self.queues.at_mut(slot);
-        assert!(queue.usage.settling > 0, "a queue knows what is being settled");
-        queue.usage.settling -= 1;
+        self.queues.at_mut(slot).ended_settling();
     }
 
     /// True if a message that came now would wait longer than it should. Without consumers the wait
@@ -95,7 +92,7 @@ impl MessageStore {
         let drained = queue.admission.drain.count(self.latest, age);
         let is_consumed = drained > 0 || !queue.delivery.consumers.is_empty();
         // A consumer that commits many at once needs all of them before any of them can leave.
-        let there = queue.index.counts.ready + queue.index.counts.leased - queue.usage.settling;
+        let there = queue.counts().ready() + queue.counts().leased() - queue.settling();
         is_consumed && there >= drained.max(THERE_ALWAYS)
     }
 

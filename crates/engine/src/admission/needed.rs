@@ -65,7 +65,7 @@ impl Bodies {
         for id in store.elements(slot, end).take(count) {
             needed.looked += 1;
             let message = store.message(id);
-            if self.here(message).is_none() && message.body.len() >= bytes {
+            if self.here(message).is_none() && message.body().len() >= bytes {
                 needed.ids.insert(store.body_name(id));
             }
         }

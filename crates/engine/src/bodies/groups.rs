@@ -63,7 +63,7 @@ impl Groups {
     fn release(&mut self, message: &Message, effects: &mut Effects) {
         if message.is_journalled() {
             let group = message.group();
-            let alone = || Freed { lsn: message.location, bytes: message.live_bytes() };
+            let alone = || Freed { lsn: message.location(), bytes: message.live_bytes() };
             effects.freed.extend(if group == 0 { Some(alone()) } else { self.part(group) });
         }
     }
@@ -159,7 +159,7 @@ impl Bodies {
 impl Message {
     /// The place of its record in the log.
     pub(crate) fn placed(&self) -> Placed {
-        Placed { lsn: self.location, bytes: self.record_bytes }
+        Placed { lsn: self.location(), bytes: self.record_bytes() }
     }
 }
 

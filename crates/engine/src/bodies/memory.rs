@@ -292,7 +292,7 @@ impl Bodies {
         let Bodies { sharing, memory, .. } = self;
         let queues = &mut store.queues;
         let residents = match owner {
-            BodyOwner::Queue(slot) => &mut queues.at_mut(slot).bodies.residents,
+            BodyOwner::Queue(slot) => queues.at_mut(slot).residents_mut(),
             BodyOwner::Sharing => &mut sharing.residents,
         };
         (residents, memory)
@@ -354,7 +354,7 @@ impl Bodies {
             return Body::Here(Arc::clone(body));
         }
         let (place, name) = self.paged_out_of(id, message, store);
-        let bytes = u32::try_from(message.body.len()).unwrap_or(u32::MAX);
+        let bytes = u32::try_from(message.body().len()).unwrap_or(u32::MAX);
         Body::PagedOut(PagedOut { place, message: name, bytes })
     }
 
@@ -424,7 +424,7 @@ impl Bodies {
         }
         let Some(mut message) = store.messages.remove(name.0) else { return };
         self.unaccount(name, &message, store);
-        message.body = stored;
+        message.set_body(stored);
         if !message.is_journalled() {
             message.set_spilled(spilled);
         }
@@ -486,7 +486,7 @@ impl Bodies {
         let mut lined: BTreeSet<_> = self.memory.unwritten.iter().copied().collect();
         lined.extend(&self.memory.passed_over);
         let queues =
-            || store.queues.iter().map(|(slot, it)| (BodyOwner::Queue(slot), &it.bodies.residents));
+            || store.queues.iter().map(|(slot, it)| (BodyOwner::Queue(slot), it.residents()));
         let owners = || queues().chain([(BodyOwner::Sharing, &self.sharing.residents)]);
         lined.extend(owners().flat_map(|(_, residents)| &residents.line));
         for (name, kept) in self.all_kept(store) {

@@ -37,7 +37,7 @@ impl Sharing {
     pub(crate) fn here<'m>(&'m self, message: &'m Message) -> Option<&'m Arc<[u8]>> {
         match message.shared() {
             Some(body) => self.bodies.get(&body)?.stored.here(),
-            None => message.body.here(),
+            None => message.body().here(),
         }
     }
 
@@ -67,12 +67,12 @@ impl Bodies {
                 own.len(),
                 "what shares body {name} has its bytes"
             );
-            let frame = message.is_journalled().then_some(message.location);
+            let frame = message.is_journalled().then_some(message.location());
             debug_assert_eq!(shared.frame, frame, "what shares body {name} is in its frame");
             shared.copies += 1;
             return;
         }
-        let frame = message.is_journalled().then_some(message.location);
+        let frame = message.is_journalled().then_some(message.location());
         let shared = SharedBody { stored: own, frame, spilled: None, copies: 1 };
         self.settle_body(name, &shared.kept(), VecDeque::push_back, store);
         self.sharing.bodies.insert(name, shared);
@@ -103,7 +103,7 @@ impl Bodies {
         store: &mut MessageStore,
     ) {
         self.part_from_body(from, store);
-        message.body = Stored::Here(body);
+        message.set_body(Stored::Here(body));
         let name = MessageId(APART + self.sharing.separated);
         self.sharing.separated += 1;
         self.share_body(message, name, store);
@@ -164,8 +164,8 @@ impl Bodies {
             let Some(name) = shares else { continue };
             let shared = self.sharing.get(name);
             let shared = shared.unwrap_or_else(|| panic!("message {id} has a body"));
-            assert_eq!(shared.stored.len(), message.body.len(), "it knows how large that is");
-            let frame = message.is_journalled().then_some(message.location);
+            assert_eq!(shared.stored.len(), message.body().len(), "it knows how large that is");
+            let frame = message.is_journalled().then_some(message.location());
             assert_eq!(shared.frame, frame, "it knows where else that is");
             *copies.entry(name).or_default() += 1;
         }

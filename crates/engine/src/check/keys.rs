@@ -8,20 +8,15 @@ impl MessageStore {
     /// The bytes that the lifetimes of lists may take in a snapshot.
     pub(crate) fn snapshot_bytes_of_lifetimes(&self) -> u64 {
         let queues = self.queues.iter().map(|(_, queue)| queue);
-        queues.map(|queue| snapshot_bytes(&queue.name, queue.index.lifetime)).sum()
+        queues.map(|queue| snapshot_bytes(&queue.name, queue.lifetime())).sum()
     }
 }
 
 impl Keyspace {
     pub(crate) fn check_lifetime(&self, queue: &Queue) {
-        let (name, lifetime) = (&queue.name, queue.index.lifetime);
-        assert_eq!(
-            queue.index.counts.expired_members,
-            queue.index.expired_members.count(),
-            "expired members in {name}"
-        );
+        let (name, lifetime) = (&queue.name, queue.lifetime());
         assert!(lifetime.at.is_none() || queue.is_list(), "{name} is a list while it is to go");
-        let has_expired_members = queue.index.counts.expired_members > 0;
+        let has_expired_members = queue.counts().expired_members() > 0;
         assert_eq!(
             lifetime.over.is_some(),
             has_expired_members,

@@ -78,9 +78,10 @@ impl Directory {
                 *uncommitted.entry(target).or_default() += 1;
             }
         }
-        let queues = store.queues.iter().map(|(slot, queue)| {
-            (Target::Queue(slot), queue.usage.producers, queue.usage.uncommitted)
-        });
+        let queues = store
+            .queues
+            .iter()
+            .map(|(slot, queue)| (Target::Queue(slot), queue.producers(), queue.uncommitted()));
         let topics = self
             .topics()
             .iter()

@@ -47,9 +47,9 @@ impl Engine {
             return;
         }
         let browsers: Vec<_> = queue.delivery.browsers.iter().copied().collect();
-        let before = self.store.totals.steps;
+        let before = self.store.steps();
         for key in browsers {
-            if self.store.totals.steps - before < BROWSING_STEPS_MAX {
+            if self.store.steps() - before < BROWSING_STEPS_MAX {
                 self.browse(key, effects);
             } else {
                 self.sessions.rest(key, Stop::Tired, &mut self.store);
@@ -83,11 +83,9 @@ impl Engine {
                     .map(|(_, order)| self.store.message_of(order))
             }),
             Peek::Delayed(link) => {
-                self.peek_queue(by, link, |queue| queue.index.delayed.first().map(|(_, id)| *id))
+                self.peek_queue(by, link, |queue| queue.first_delayed().map(|(_, id)| id))
             }
-            Peek::Buried(link) => self.peek_queue(by, link, |queue| {
-                queue.index.buried.first_key_value().map(|(_, id)| *id)
-            }),
+            Peek::Buried(link) => self.peek_queue(by, link, Queue::first_buried),
         }
     }
 

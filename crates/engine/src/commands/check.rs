@@ -81,14 +81,10 @@ impl Engine {
         let sessions = self.sessions.iter().map(|(_, session)| session);
         let mut settling = BTreeMap::new();
         for id in sessions.flat_map(|session| session.settling()) {
-            *settling.entry(self.store.message(*id).queue).or_insert(0) += 1;
+            *settling.entry(self.store.message(*id).queue()).or_insert(0) += 1;
         }
         for (slot, queue) in self.store.queues.iter() {
-            assert_eq!(
-                queue.usage.settling,
-                settling.remove(&slot).unwrap_or(0),
-                "what is settled"
-            );
+            assert_eq!(queue.settling(), settling.remove(&slot).unwrap_or(0), "what is settled");
         }
         assert!(settling.is_empty(), "what is settled is in a queue that is there");
     }
@@ -112,20 +108,20 @@ impl Engine {
     }
 
     fn check_message(&self, id: MessageId, message: &Message) {
-        assert!(0 < id.0 && id.0 < self.store.next.message, "message {id} has a number given out");
-        assert!(!message.body_missing, "message {id} has its body");
+        assert!(0 < id.0 && id < self.store.next_message(), "message {id} has a number given out");
+        assert!(!message.body_missing(), "message {id} has its body");
         let last = self.log.last;
         let in_log = message.is_journalled();
-        assert!(!in_log || message.location <= last, "message {id} lies in a frame that exists");
-        assert!(message.changed <= last, "message {id} changed in a frame that exists");
-        let is_paged_out = message.body.here().is_none();
-        let has_place = message.location > Lsn::ZERO;
+        assert!(!in_log || message.location() <= last, "message {id} lies in a frame that exists");
+        assert!(message.changed() <= last, "message {id} changed in a frame that exists");
+        let is_paged_out = message.body().here().is_none();
+        let has_place = message.location() > Lsn::ZERO;
         assert_eq!(in_log || is_paged_out, has_place, "message {id} is in the log as it should");
-        assert_eq!(in_log, message.record_bytes > 0, "message {id} has a record of some size");
-        assert!(message.created <= self.store.latest, "message {id} is from the past");
+        assert_eq!(in_log, message.record_bytes() > 0, "message {id} has a record of some size");
+        assert!(message.created() <= self.store.latest, "message {id} is from the past");
         let order = message.order(id);
-        let given_out =
-            self.store.next.front < order && order < place_of(MessageId(self.store.next.message));
+        let (above, below) = self.store.places_given_out();
+        let given_out = above < order && order < place_of(MessageId(below));
         assert!(given_out && order != 0, "message {id} has an order given out");
         assert_eq!(self.store.message_of(order), id, "the order of message {id} leads back to it");
         self.check_index(id, message, order);
@@ -133,24 +129,20 @@ impl Engine {
 
     /// Checks that a message is in the index of its state. The counts show that it is in no other.
     fn check_index(&self, id: MessageId, message: &Message, order: i64) {
-        let queue = self.store.queues.get(message.queue);
+        let queue = self.store.queues.get(message.queue());
         let queue = queue.unwrap_or_else(|| panic!("the queue of message {id} exists"));
+        let place = (message.priority(), order);
         let indexed = match message.state() {
-            State::Ready if self.store.is_expired_member(id) => true,
-            State::Ready => queue.delivery.dispatch.ready().contains(message.priority, order),
-            State::Delayed { until } => queue.index.delayed.contains(&(until, id)),
-            State::Buried { order } => {
-                assert!(
-                    order < self.store.next.buried,
-                    "message {id} was buried in a place given out"
-                );
-                queue.index.buried.get(&order) == Some(&id)
-            }
             State::Leased { holder, until } => {
                 self.sessions.at(holder).leases().contains(&(until, id))
             }
             State::Held { holder, .. } => self.sessions.at(holder).held().contains(&id),
+            state => queue.has_indexed(id, state, place),
         };
+        if let State::Buried { order } = message.state() {
+            let is_given_out = self.store.has_buried_place(order);
+            assert!(is_given_out, "message {id} was buried in a place given out");
+        }
         assert!(indexed, "message {id} is in the index of its state");
     }
 
@@ -159,10 +151,7 @@ impl Engine {
         let found = self.store.queues.find(name.as_str()) == Some(slot);
         assert_eq!(found, queue.is_named(), "queue {name} is found by its name if it has one");
         assert!(!queue.is_idle(), "queue {name} is there for something");
-        let counts = &queue.index.counts;
-        assert_eq!(counts.ready, queue.delivery.dispatch.ready().count(), "ready in {name}");
-        assert_eq!(counts.delayed, queue.index.delayed.len() as u64, "delayed in {name}");
-        assert_eq!(counts.buried, queue.index.buried.len() as u64, "buried in {name}");
+        queue.check_counts();
         assert!(
             queue.delivery.resumes.is_some()
                 || self.bodies.looks_soon(slot)
@@ -171,7 +160,7 @@ impl Engine {
         );
         for (ticket, key) in queue.delivery.dispatch.waiting() {
             assert_eq!(self.sessions.ticket_of(*key), Some(*ticket), "who waits in {name} waits");
-            assert!(*ticket < self.store.next.ticket, "a ticket was given out");
+            assert!(self.store.has_ticket(*ticket), "a ticket was given out");
         }
         self.directory.check_policy(queue);
         self.directory.check_dead_letters(queue, &self.store);
@@ -304,13 +293,13 @@ impl Engine {
         let mut picture = 0;
         let mut bytes = BTreeMap::<_, u64>::new();
         for (number, message) in self.store.messages.iter_from(0) {
-            *bytes.entry(message.queue).or_default() += message.body_bytes();
+            *bytes.entry(message.queue()).or_default() += message.body_bytes();
             picture += self.store.snapshot_bytes_of(message);
             let id = MessageId(number);
             if self.store.is_expired_member(id) {
-                totals.expired_members += 1;
+                totals.add_expired_member();
             } else {
-                totals.add(message.state(), message.priority);
+                totals.add(message.state(), message.priority());
             }
             reordered += usize::from(message.order(id) != place_of(id));
         }
@@ -322,20 +311,20 @@ impl Engine {
         for (_, seen) in self.dedup.iter_from((Nanos::ZERO, 0)) {
             picture += snapshot_bytes_of_record(seen.record_bytes);
         }
-        assert_eq!(picture, self.store.totals.snapshot_bytes, "what a snapshot may take");
-        assert_eq!(totals, self.store.totals.counts, "messages by state");
+        assert_eq!(picture, self.store.snapshot_bytes(), "what a snapshot may take");
+        assert_eq!(totals, *self.store.counts(), "messages by state");
         assert_eq!(totals.sum(), self.store.messages.len() as u64, "messages in all");
         assert_eq!(reordered, self.store.reordered.len(), "messages out of their order");
         for (slot, queue) in self.store.queues.iter() {
             let bytes = bytes.get(&slot).copied().unwrap_or(0);
-            assert_eq!(queue.bodies.body_bytes, bytes, "bytes of bodies in {}", queue.name);
+            assert_eq!(queue.body_bytes(), bytes, "bytes of bodies in {}", queue.name);
         }
-        let by_queue = self.store.queues.iter().map(|(_, queue)| queue.index.counts);
+        let by_queue = self.store.queues.iter().map(|(_, queue)| *queue.counts());
         let by_queue = by_queue.fold(Counts::default(), |sum, counts| sum.plus(&counts));
         assert_eq!(by_queue, totals, "messages by state, summed over queues");
         let held = self.sessions.iter();
         let held = held.map(|(_, session)| session.leases().len() + session.held().len());
-        assert_eq!(held.sum::<usize>() as u64, totals.leased, "what all sessions hold");
+        assert_eq!(held.sum::<usize>() as u64, totals.leased(), "what all sessions hold");
         let named = self.store.queues.iter().filter(|(_, queue)| queue.is_named());
         assert_eq!(named.count(), self.store.queues.count(), "queues by name");
         let open = self.sessions.iter().filter(|(_, session)| session.closing().is_none());
@@ -353,7 +342,7 @@ impl Engine {
             credit_consumers().filter(|credit_consumer| credit_consumer.ticket().is_some()).count();
         assert_eq!(
             (waiting.count() + waiting_credit_consumers) as u64,
-            self.store.totals.waiting,
+            self.store.waiting(),
             "consumers that wait"
         );
         let choosy = credit_consumers()
@@ -389,7 +378,7 @@ impl Engine {
         let shown =
             queues().filter(|queue| queue.is_list() && !self.keyspace.values.holds(&queue.name));
         assert_eq!(shown.count() as u64, self.keyspace.lists, "lists that no value hides");
-        let limited = queues().filter(|queue| queue.index.lifetime != ListLifetime::default());
+        let limited = queues().filter(|queue| queue.lifetime() != ListLifetime::default());
         assert_eq!(limited.count(), self.keyspace.limited_count(), "lists with a lifetime");
         let first = self.keyspace.values.first_deadline();
         if let Some((at, _)) = first {

@@ -134,7 +134,7 @@ impl Engine {
                 is_done = true;
                 break;
             };
-            let before = self.store.totals.steps;
+            let before = self.store.steps();
             if self.sessions.is_popping(key) {
                 if !self.makes_way_for(key, slot, id, effects) {
                     break;
@@ -143,7 +143,7 @@ impl Engine {
             } else {
                 self.deliver_to(key, id, effects);
             }
-            let steps = (self.store.totals.steps - before) as usize;
+            let steps = (self.store.steps() - before) as usize;
             *left = left.saturating_sub(1 + steps / STEPS_PER_DELIVERY);
         }
         let Some(queue) = self.store.queues.get(slot) else { return };
@@ -207,15 +207,14 @@ impl Engine {
     pub(crate) fn expire_lease(&mut self, holder: SessionSlot, effects: &mut Effects) -> QueueSlot {
         let first = self.sessions.at(holder).leases().first().copied();
         let (_, id) = first.expect("invariant: the timer is set while there are leases");
-        let queue = self.store.message(id).queue;
+        let queue = self.store.message(id).queue();
         self.unindex(id);
         if self.sessions.at_mut(holder).end_popped(id) {
             self.finish(id, effects);
             return queue;
         }
-        let history = self.store.message_mut(id).history_mut();
-        history.expired = history.expired.saturating_add(1);
-        self.store.totals.expired += 1;
+        self.store.message_mut(id).count_expiry();
+        self.store.count_expired_lease();
         self.return_ready(id, effects);
         queue
     }
@@ -298,8 +297,8 @@ impl Engine {
         self.unindex(id);
         let now = self.store.latest;
         let message = self.store.message_mut(id);
-        message.delivered = message.delivered.saturating_add(1);
-        let until = now + lease.unwrap_or(message.lease);
+        message.count_delivery();
+        let until = now + lease.unwrap_or(message.lease());
         self.index(id, State::Leased { holder, until });
     }
 }

@@ -134,8 +134,7 @@ impl Engine {
     /// A consumer takes a message.
     pub(crate) fn move_to_hold(&mut self, key: ConsumerKey, id: MessageId) {
         self.unindex(id);
-        let message = self.store.message_mut(id);
-        message.delivered = message.delivered.saturating_add(1);
+        self.store.message_mut(id).count_delivery();
         self.index(id, State::Held { holder: key.session, since: self.store.latest });
     }
 

@@ -1,7 +1,5 @@
 //! Messages that expire or fail too often, and messages that are purged.
 
-use alloc::boxed::Box;
-
 use model::{DeadReason, MessageId, Nanos, QueueName, Refusal, Reply, limits};
 
 use crate::Effects;
@@ -10,7 +8,6 @@ use crate::delivery::paging::{PageQuery, PageRange};
 use crate::engine::Engine;
 use crate::ids::QueueSlot;
 use crate::outcome::Outcome;
-use crate::store::message::Dead;
 use crate::store::queue::Role;
 
 impl Engine {
@@ -28,7 +25,7 @@ impl Engine {
         effects: &mut Effects,
     ) -> Option<QueueSlot> {
         let message = self.store.message(id);
-        let slot = message.queue;
+        let slot = message.queue();
         let queue = self.store.queues.at(slot);
         if message.dead().is_some() {
             return self.return_ready(id, effects);
@@ -36,7 +33,7 @@ impl Engine {
         if queue.is_memory_only()
             || !self.context.becomes_dead_letter(message, reason, queue.policy.dead_letters)
         {
-            self.store.totals.dead_letters.dropped_total += 1;
+            self.store.count_dropped();
             self.finish(id, effects);
             return None;
         }
@@ -44,9 +41,7 @@ impl Engine {
             self.hide(id, self.store.latest + SCARCE_RETRY);
             return None;
         }
-        let (from, attempts) = (queue.name.clone(), message.counters().failed);
-        let subscription = queue.subscription();
-        let dead = Dead { reason, from, subscription, at: self.store.latest, attempts };
+        let (from, of, at) = (queue.name.clone(), queue.subscription(), self.store.latest);
         let to = self.directory.dead_letter_queue(&mut self.store);
         if self.directory.is_too_large_for(to, id, &self.store) {
             self.store.count_evicted(id);
@@ -55,14 +50,9 @@ impl Engine {
             return None;
         }
         let order = self.place_among_dead(to, id);
-        self.store.amend(id, |message| {
-            message.set_expiry(None);
-            let history = message.history_mut();
-            history.failed = 0;
-            history.dead = Some(Box::new(dead));
-        });
+        self.store.amend(id, |message| message.die(reason, from, of, at));
         self.relocate(id, to, order, effects);
-        self.store.totals.dead_letters.parked_total += 1;
+        self.store.count_parked();
         self.admission.note_dead_letters(self.directory.has_too_many_dead_letters(to, &self.store));
         Some(to)
     }
@@ -104,7 +94,7 @@ impl Engine {
         slot: QueueSlot,
         effects: &mut Effects,
     ) -> Option<QueueSlot> {
-        let first = self.store.queues.at(slot).index.expiring.first().copied();
+        let first = self.store.queues.at(slot).first_expiring();
         let (at, id) = first.expect("invariant: the timer is set while messages expire");
         assert!(at <= self.store.latest, "a message expires when its time is over");
         let is_expired = self.store.is_expired_member(id);
@@ -120,7 +110,7 @@ impl Engine {
     /// place may be among the deleted ones, as far as the log knows.
     fn place_among_dead(&mut self, to: QueueSlot, id: MessageId) -> i64 {
         self.end_list_if_over(to);
-        let is_being_deleted = self.store.queues.at(to).index.lifetime.over.is_some();
+        let is_being_deleted = self.store.queues.at(to).lifetime().over.is_some();
         if is_being_deleted { self.store.last_place() } else { self.store.message(id).order(id) }
     }
 }
@@ -139,7 +129,7 @@ impl Engine {
     pub(crate) fn delete_queue(&mut self, name: &QueueName, effects: &mut Effects) -> Outcome {
         let Some(slot) = self.store.queues.find(name.as_str()) else { return self.log.not_found() };
         let queue = self.store.queues.at(slot);
-        let in_use = !queue.delivery.consumers.is_empty() || queue.index.counts.leased > 0;
+        let in_use = !queue.delivery.consumers.is_empty() || queue.counts().leased() > 0;
         if in_use || queue.role != Role::Named {
             return Outcome::refused(Refusal::QueueInUse);
         }

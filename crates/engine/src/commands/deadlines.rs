@@ -16,7 +16,6 @@ use crate::keyspace::{Key, Value};
 use crate::log::DELETED_BYTES_MAX;
 use crate::outcome::Outcome;
 use crate::store::queue::ListLifetime;
-use crate::store::timers::Timer;
 
 impl Engine {
     pub(crate) fn set_deadline(
@@ -101,7 +100,7 @@ impl Engine {
         at: Option<Nanos>,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
-        let over = self.store.queues.at(slot).index.lifetime.over;
+        let over = self.store.queues.at(slot).lifetime().over;
         self.log.store_deadline(
             DeadlineView { name: name.as_str(), of_value: false, at, over },
             &self.context,
@@ -142,27 +141,14 @@ impl Engine {
 
     /// The time of a list is over: its ready messages become expired members.
     pub(crate) fn end_list(&mut self, slot: QueueSlot) {
-        let (above, below) = (self.store.next.front, self.store.next.message);
-        let queue = self.store.queues.at_mut(slot);
-        let at = queue.index.lifetime.at.expect("invariant: a list ends that has a deadline");
+        let (above, below) = self.store.places_given_out();
+        let queue = self.store.queues.at(slot);
+        let ListLifetime { at, over } = queue.lifetime();
+        let at = at.expect("invariant: a list ends that has a deadline");
         assert!(queue.is_list(), "a deadline is that of a list");
-        let forgets_at = queue.forgets_at();
-        let expired = queue.index.counts.expire_ready();
-        let ready = queue.delivery.dispatch.take_all();
-        if queue.index.expired_members.first().is_none() {
-            queue.index.expired_members = ready;
-        } else {
-            for (priority, order) in ready.iter() {
-                queue.index.expired_members.insert(priority, order);
-            }
-        }
-        for view in queue.delivery.views.values_mut() {
-            view.dispatch_mut().take_all();
-        }
-        self.store.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
-        let before = queue.index.lifetime.over.map_or(at, |over| over.at);
+        self.store.expire_ready(slot);
+        let before = over.map_or(at, |over| over.at);
         let over = ExpiredList { at: at.max(before), above, below };
-        self.store.totals.counts.expire_some(&expired);
         self.keyspace.list_ended(slot, &mut self.store);
         self.keyspace.change_lifetime(
             slot,
@@ -184,8 +170,7 @@ impl Engine {
     fn state_changed_lifetimes(&mut self, effects: &mut Effects) {
         while let Some(name) = self.keyspace.unstated.pop_first() {
             let slot = self.store.queues.find(name.as_str());
-            let is_empty =
-                slot.is_none_or(|slot| self.store.queues.at(slot).index.counts.sum() == 0);
+            let is_empty = slot.is_none_or(|slot| self.store.queues.at(slot).counts().sum() == 0);
             if is_empty && !self.log.takes_change() {
                 self.keyspace.stale.insert(name);
                 continue;
@@ -202,16 +187,13 @@ impl Engine {
     /// hears of new places for held messages before it hears that the list is over.
     fn spare_held(&mut self, slot: QueueSlot, effects: &mut Effects) {
         let queue = self.store.queues.at(slot);
-        if queue.index.lifetime.over.is_none()
-            || queue.index.counts.leased == 0
-            || self.log.is_whole()
-        {
+        if queue.lifetime().over.is_none() || queue.counts().leased() == 0 || self.log.is_whole() {
             return;
         }
         let mut looks = 0;
         let held = self.sessions.iter().flat_map(|(_, session)| session.holds());
         let held = held.take(HELD_LOOKS_MAX).inspect(|_| looks += 1);
-        let mut held: Vec<_> = held.filter(|id| self.store.message(*id).queue == slot).collect();
+        let mut held: Vec<_> = held.filter(|id| self.store.message(*id).queue() == slot).collect();
         // The first of them goes in front last, and so stays the first.
         held.sort_unstable_by_key(|id| core::cmp::Reverse(self.store.message(*id).order(*id)));
         self.store.took_steps(looks);
@@ -260,11 +242,11 @@ impl Engine {
     /// far as the log knows. A restart would delete it too. So it gets a place in front of all, and
     /// the log is to be told. Returns whether it got one.
     pub(crate) fn spare(&mut self, id: MessageId) -> bool {
-        let slot = self.store.message(id).queue;
+        let slot = self.store.message(id).queue();
         self.end_list_if_over(slot);
-        let Some(over) = self.store.queues.at(slot).index.lifetime.over else { return false };
+        let Some(over) = self.store.queues.at(slot).lifetime().over else { return false };
         let message = self.store.message(id);
-        if !message.is_journalled() || !over.has(message.order(id), message.created) {
+        if !message.is_journalled() || !over.has(message.order(id), message.created()) {
             return false;
         }
         let order = self.store.first_place();

@@ -39,7 +39,7 @@ impl Engine {
             return None;
         }
         let demand = self.places_for(by, slice::from_ref(command));
-        self.store.totals.steps += demand.steps as u64;
+        self.store.took_steps(demand.steps);
         self.directory.shortage_of_place(&demand, u64::MAX, &self.store, &self.log)
     }
 
@@ -126,7 +126,7 @@ impl Engine {
         for (id, settlement) in transaction.settlements() {
             let Some(message) = self.store.messages.get(id.0) else { continue };
             if *settlement == Settlement::Accept {
-                let settled = demand.settled.entry(message.queue).or_default();
+                let settled = demand.settled.entry(message.queue()).or_default();
                 *settled = settled.and(Amount { messages: 1, bytes: message.body_bytes() });
             }
         }
@@ -388,12 +388,12 @@ impl Engine {
     ) -> Option<MessageId> {
         let mut messages = self.store.messages.iter_from(first.0);
         for (number, message) in messages.by_ref().take(count) {
-            let queue = self.store.queues.get(message.queue).filter(|_| message.is_journalled());
+            let queue = self.store.queues.get(message.queue()).filter(|_| message.is_journalled());
             let Some(queue) = queue else { continue };
             tell(Logged {
-                lsn: message.location,
+                lsn: message.location(),
                 message: MessageId(number),
-                created: message.created,
+                created: message.created(),
                 queue: &queue.name,
                 of_topic: matches!(queue.role, Role::Subscription { .. }),
             });

@@ -286,14 +286,14 @@ impl Engine {
             return Err(Refusal::NoSuchDestination);
         }
         // Or else it might go when it is empty.
-        self.store.queues.at_mut(to_slot).usage.uncommitted += 1;
+        self.store.queues.at_mut(to_slot).keep();
         self.delete_value(to, effects);
         self.delete_list(to_slot, effects);
-        let at = self.store.queues.at(from_slot).index.lifetime.at;
+        let at = self.store.queues.at(from_slot).lifetime().at;
         self.move_list(from_slot, to_slot, effects);
-        self.store.queues.at_mut(to_slot).usage.uncommitted -= 1;
+        self.store.queues.at_mut(to_slot).let_go();
         if at.is_some() {
-            let over = self.store.queues.at(to_slot).index.lifetime.over;
+            let over = self.store.queues.at(to_slot).lifetime().over;
             self.keyspace.change_lifetime(to_slot, ListLifetime { at, over }, &mut self.store);
             self.state_lifetime(from, effects);
             self.state_lifetime(to, effects);
@@ -370,8 +370,7 @@ impl Engine {
             Key::List(slot) => {
                 // A client that drains the list is to hear that nothing is left.
                 deletion.lists.push(slot);
-                while self.store.queues.get(slot).is_some_and(|queue| queue.index.counts.ready > 0)
-                {
+                while self.store.queues.get(slot).is_some_and(|queue| queue.counts().ready() > 0) {
                     if !deletion.takes_one() || !self.log.takes_change() {
                         return false;
                     }

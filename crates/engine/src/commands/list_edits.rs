@@ -42,12 +42,12 @@ impl Engine {
         let (priority, order) = rank.ok_or(Refusal::NoSuchPlace)?;
         let draft = self.log.draft(effects);
         let old = self.store.message_of(order);
-        let deadline = self.store.queues.at(slot).index.lifetime.at;
+        let deadline = self.store.queues.at(slot).lifetime().at;
         self.unindex(old);
         // In this order: in recovery no two are ever at one place.
         let message = self.store.message(old);
         if message.is_journalled() {
-            let (record, level) = (RecordView::Deleted { message: old }, message.durability);
+            let (record, level) = (RecordView::Deleted { message: old }, message.durability());
             self.log.append(&record, level, effects);
         }
         let new = element(body, priority, persistence);
@@ -68,7 +68,7 @@ impl Engine {
             Ok((id, message)) => {
                 let gone = self.admission.take(old, &mut self.bodies, &mut self.store);
                 self.bodies.release_record(&gone, effects);
-                self.store.queues.at_mut(slot).usage.deleted_total += 1;
+                self.store.queues.at_mut(slot).count_deleted();
                 self.admit(id, message);
                 self.keyspace.keep_deadline(slot, deadline, &mut self.store);
                 Ok(Outcome::reply(self.log.after_all(), Reply::Done).waking(slot))
@@ -278,7 +278,7 @@ impl Engine {
             }
             OneOrMany::Many(elements) => elements,
         };
-        let (draft, next) = (self.log.draft(effects), self.store.next.message);
+        let (draft, next) = (self.log.draft(effects), self.store.next_message());
         let mut drafted = Vec::with_capacity(elements.len());
         if elements.len() > 1 {
             self.log.widen();
@@ -288,7 +288,7 @@ impl Engine {
                 Ok(one) => drafted.push(one),
                 Err(refusal) => {
                     self.log.take_back(&draft, effects);
-                    self.store.next.message = next;
+                    self.store.take_back_numbers(next);
                     return Err(refusal);
                 }
             }

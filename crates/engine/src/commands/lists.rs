@@ -118,15 +118,15 @@ impl Engine {
     pub(crate) fn elements_count(&mut self, slot: QueueSlot) -> u64 {
         self.end_list_if_over(slot);
         let queue = self.store.queues.at(slot);
-        let ready = queue.index.counts.ready;
+        let ready = queue.counts().ready();
         if !queue.is_expiring(self.store.latest) {
             return ready;
         }
-        let over = queue.index.expiring.range(..=(self.store.latest, MessageId(u64::MAX)));
+        let over = queue.expiring_by(self.store.latest);
         let is_ready = |id| {
             self.store.message(id).state() == State::Ready && !self.store.is_expired_member(id)
         };
-        let ready_over = over.clone().filter(|(_, id)| is_ready(*id));
+        let ready_over = over.clone().filter(|id| is_ready(*id));
         let (looked, ready_over) = (over.count(), ready_over.count());
         self.store.took_steps(looked);
         ready - ready_over as u64
@@ -224,14 +224,14 @@ impl Engine {
         self.end_list_if_over(to);
         self.store.took_steps(1);
         let element = self.bodies.element_of(id, &self.store, &self.context);
-        let deadline = self.store.queues.at(from).index.lifetime.at;
+        let deadline = self.store.queues.at(from).lifetime().at;
         self.unindex(id);
         if self.store.queues.at(to).is_memory_only() {
             self.bodies.abandon_record(id, &mut self.store, &mut self.log, effects);
         }
         let priority = self.store.priority_at(to, way.to_end);
         self.store.amend(id, |message| {
-            message.priority = priority;
+            message.set_priority(priority);
             message.revive();
         });
         let place = self.store.place_at(way.to_end);
@@ -260,7 +260,7 @@ impl Engine {
             && let Some(place) = self.store.element_behind(last, slot, hand.end)
         {
             let id = self.store.message_of(place.1);
-            let its = limits::BESIDE_ELEMENT_BYTES + self.store.message(id).body.len();
+            let its = limits::BESIDE_ELEMENT_BYTES + self.store.message(id).body().len();
             bytes += its;
             let is_first = taken.elements.is_empty();
             if is_first && its > self.replies.left() {
@@ -299,7 +299,7 @@ impl Engine {
     /// is gone, or leased.
     fn take_element(&mut self, by: SessionSlot, id: MessageId, effects: &mut Effects) -> DependsOn {
         let message = self.store.message(id);
-        let (seen, queue) = (message.after(), message.queue);
+        let (seen, queue) = (message.after(), message.queue());
         if let Some(span) = self.store.queues.at(queue).policy.pop_lease {
             self.move_to_lease(by, id, Some(span));
             self.sessions.at_mut(by).note_popped(id);
@@ -358,7 +358,7 @@ impl Engine {
         let popping = self.sessions.consumer(key).and_then(|consumer| consumer.popping());
         match popping.map(|popping| &popping.asked) {
             Some(Asked::Elements(hand)) => {
-                let ready = self.store.queues.at(slot).index.counts.ready;
+                let ready = self.store.queues.at(slot).counts().ready();
                 let most = hand.max.min(ready).min(limits::FRAME_RECORDS_MAX as u64) as usize;
                 self.log.makes_way(most, most * DELETED_BYTES_MAX, effects)
             }

@@ -64,7 +64,7 @@ impl Engine {
                 self.directory.list_subscriptions(&mut self.store, &self.log)
             }
             AdminCommand::NextMessage => {
-                let message = MessageId(self.store.next.message);
+                let message = self.store.next_message();
                 Outcome::reply(self.log.after_all(), Reply::Stored { message })
             }
         }
@@ -99,7 +99,7 @@ impl Engine {
                 continue;
             }
             messages.push(self.shown(id));
-            bytes += self.store.message(id).body.len();
+            bytes += self.store.message(id).body().len();
             if bytes >= self.replies.bytes_max() {
                 next = Some(place);
                 break;
@@ -128,7 +128,7 @@ impl Engine {
             Box::new(Holder { session: session.id(), name, client, held })
         };
         BrowsedMessage {
-            queue: self.store.queues.at(message.queue).name.clone(),
+            queue: self.store.queues.at(message.queue()).name.clone(),
             state,
             time_left: until.since(self.store.latest),
             holder: message.state().holder().map(held),
@@ -178,10 +178,10 @@ impl Engine {
         order: i64,
         effects: &mut Effects,
     ) {
-        let from = self.store.message(id).queue;
+        let from = self.store.message(id).queue();
         self.store.reorder(id, order);
         self.bodies.change_queue(id, to, &mut self.store);
-        self.store.amend(id, |message| message.history_mut().moved = true);
+        self.store.amend(id, |message| message.mark_moved());
         self.store.queues.at_mut(to).came_one();
         self.index(id, State::Ready);
         self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
@@ -293,7 +293,7 @@ impl Engine {
     /// Forgets a message of a queue that is leaving, or of a list that is over, by time.
     pub(crate) fn forget_next(&mut self, slot: QueueSlot, effects: &mut Effects) {
         let queue = self.store.queues.at(slot);
-        if let Some((_, order)) = queue.index.expired_members.first() {
+        if let Some((_, order)) = queue.first_expired_member() {
             let id = self.store.message_of(order);
             self.unindex(id);
             self.finish(id, effects);
@@ -301,8 +301,8 @@ impl Engine {
         }
         let ready =
             queue.delivery.dispatch.ready().first().map(|(_, order)| self.store.message_of(order));
-        let delayed = || queue.index.delayed.first().map(|(_, id)| *id);
-        let buried = || queue.index.buried.first_key_value().map(|(_, id)| *id);
+        let delayed = || queue.first_delayed().map(|(_, id)| id);
+        let buried = || queue.first_buried();
         let id = ready.or_else(delayed).or_else(buried);
         let id = id.expect("invariant: the timer is set while there is something to forget");
         self.unindex(id);

@@ -9,7 +9,7 @@ use model::{
     DependsOn, Destination, Durability, LinkId, MessageId, NewMessage, QueueName, Refusal, Reply,
     TransactionId, limits,
 };
-use records::{CopiesDraft, RecordView, StoredEnvelope, place_of};
+use records::{CopiesDraft, RecordView, StoredEnvelope};
 
 use crate::Effects;
 use crate::bodies::Stored;
@@ -181,7 +181,7 @@ impl Engine {
         self.dedup.remember_all(sent, after, &mut self.store);
         let mut outcome = Outcome::reply(after, reply);
         for (id, message) in drafted {
-            outcome = outcome.waking(message.queue);
+            outcome = outcome.waking(message.queue());
             self.admit(id, message);
         }
         outcome
@@ -229,17 +229,13 @@ impl Engine {
 
     /// A message takes its place in its queue.
     pub(crate) fn admit(&mut self, id: MessageId, message: Box<Message>) {
-        let (state, slot) = (message.state(), message.queue);
-        let order = message.order(id);
+        let (state, slot) = (message.state(), message.queue());
         self.store.snapshot_changed(&message, true);
         self.bodies.account(id, &message, &mut self.store);
-        self.store.messages.insert(id.0, message);
-        if order != place_of(id) {
-            self.store.reordered.insert(order as u64, id);
-        }
+        self.store.insert(id, message);
         self.index(id, state);
         self.store.queues.at_mut(slot).came_one();
-        self.store.totals.messages += 1;
+        self.store.count_stored();
     }
 
     /// A message for each subscription of a topic that takes it, and its sender's name for it.
@@ -276,9 +272,9 @@ impl Engine {
             self.draft_shared(&durable, level, new, beside_bytes, drafted, effects)?;
         }
         let told = of_patterns.into_iter().map(|slot| (slot, Some(topic)));
-        let name = (others.len() + told.len() > 1).then_some(MessageId(self.store.next.message));
+        let name = (others.len() + told.len() > 1).then_some(self.store.next_message());
         for (slot, told) in others.into_iter().map(|slot| (slot, None)).chain(told) {
-            let id = MessageId(self.store.next.message);
+            let id = self.store.next_message();
             let envelope = self.store.envelope_of_new(id, Durability::None, new);
             let mut message = Message::new(&envelope, slot, Stored::Here(Arc::clone(&new.body)));
             message.set_message_group(new.group);
@@ -286,12 +282,12 @@ impl Engine {
                 self.bodies.share_body(&mut message, name, &mut self.store);
             }
             if let Some(topic) = told {
-                message.history_mut().topic = Some(topic.clone());
+                message.set_topic(topic.clone());
             }
             // A consumer sees it only once no crash can undo the message for queues that have a
             // record of it.
-            message.changed = self.log.after_open().lsn;
-            self.store.next.message += 1;
+            message.set_changed(self.log.after_open().lsn);
+            self.store.number_messages(1);
             drafted.push((id, Box::new(message)));
         }
         let drafted = drafted.get(first..).unwrap_or_default();
@@ -308,7 +304,7 @@ impl Engine {
         drafted: &mut Vec<Drafted>,
         effects: &mut Effects,
     ) -> Result<(), NoRoom> {
-        let first = self.store.next.message;
+        let MessageId(first) = self.store.next_message();
         let mut copies = CopiesDraft::default();
         for (&slot, number) in slots.iter().zip(first..) {
             let place = self.store.queues.at(slot).place();
@@ -327,7 +323,7 @@ impl Engine {
             self.bodies.share_body(&mut message, MessageId(first), &mut self.store);
             drafted.push((id, Box::new(message)));
         }
-        self.store.next.message += slots.len() as u64;
+        self.store.number_messages(slots.len() as u64);
         Ok(())
     }
 }

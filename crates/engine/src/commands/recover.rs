@@ -33,9 +33,7 @@ impl Engine {
             let (record, size) = record?;
             match record {
                 RecordView::Sequence { next_message, next_buried, latest } => {
-                    self.store.next.message = self.store.next.message.max(next_message);
-                    self.store.next.buried = self.store.next.buried.max(next_buried);
-                    self.store.latest = self.store.latest.max(latest);
+                    self.store.recover_numbers(next_message, next_buried, latest);
                 }
                 RecordView::Subscriptions { next } => {
                     self.directory.subscriptions_mut().skip_to(next);
@@ -140,30 +138,22 @@ impl Engine {
         shared: &mut Option<Stored>,
     ) -> Result<(), RecordError> {
         let Some(message) = self.store.messages.get(id.0) else { return Ok(()) };
-        if message.location != placed.lsn || !message.body_missing {
+        if message.location() != placed.lsn || !message.body_missing() {
             return Ok(());
         }
-        if (placed.bytes, group) != (message.record_bytes, message.group()) {
+        if (placed.bytes, group) != (message.record_bytes(), message.group()) {
             return Err(RecordError::WrongBody(id));
         }
-        let (slot, before) = (message.queue, message.body_bytes());
-        let message_group = (self.context.formats.group)(message.format, body);
+        let (slot, before) = (message.queue(), message.body_bytes());
+        let message_group = (self.context.formats.group)(message.format(), body);
         let body = shared.get_or_insert_with(|| self.recovered_body(body)).clone();
         let now = body.len() as u64;
         self.recovery.end_missing(true);
         let message = self.store.message_mut(id);
-        message.body_missing = false;
-        let here = match body {
-            Stored::Here(_) => Some(body),
-            // It is away as it was before: its size alone is news.
-            Stored::Elsewhere { .. } => {
-                message.body = body;
-                None
-            }
-        };
-        let queue = self.store.queues.at_mut(slot);
-        queue.bodies.body_bytes = queue.bodies.body_bytes + now - before;
-        if let Some(body) = here {
+        // It is away as it was before: its size alone is news.
+        message.find_body(body.len());
+        self.store.queues.at_mut(slot).change_body_bytes(before, now);
+        if body.here().is_some() {
             self.bodies.replace_body(id, body, &mut self.store);
             self.trim();
         }
@@ -182,7 +172,7 @@ impl Engine {
     pub fn finish_recovery(&mut self, last: Lsn) -> Result<(), RecordError> {
         if self.recovery.bodies_missing() > 0 {
             let missing =
-                self.store.messages.iter_from(0).find(|(_, message)| message.body_missing);
+                self.store.messages.iter_from(0).find(|(_, message)| message.body_missing());
             let (number, _) = missing.expect("invariant: missing bodies are counted");
             return Err(RecordError::MissingBody(MessageId(number)));
         }
@@ -215,7 +205,7 @@ impl Engine {
     pub fn live(&self) -> impl Iterator<Item = (Lsn, u64)> {
         let alone = self.store.messages.iter_from(0).map(|(_, message)| message);
         let alone = alone.filter(|message| message.is_journalled() && message.group() == 0);
-        let alone = alone.map(|message| (message.location, message.live_bytes()));
+        let alone = alone.map(|message| (message.location(), message.live_bytes()));
         alone.chain(self.bodies.live_groups())
     }
 
@@ -235,7 +225,7 @@ impl Engine {
         if let Some(known) = self.store.messages.get(id.0) {
             // Of two bodies in one frame a snapshot, which names the frame, could not say which
             // counts.
-            if body.is_some() && known.location == placed.lsn && !known.body_missing {
+            if body.is_some() && known.location() == placed.lsn && !known.body_missing() {
                 return Err(RecordError::Invalid("message (stated twice in one frame)"));
             }
             self.forget(id);
@@ -252,7 +242,9 @@ impl Engine {
         let mut message = Message::new(envelope, slot, body);
         message.set_placed(envelope.group, placed);
         message.set_message_group(message_group);
-        message.body_missing = body_missing;
+        if body_missing {
+            message.miss_body();
+        }
         self.recovery.add_message(body_missing);
         if envelope.group != 0 {
             self.bodies.join_group(envelope.group, placed);
@@ -349,7 +341,7 @@ impl Engine {
         let Some(message) = self.store.messages.get(id.0) else {
             return Err(RecordError::UnknownMessage(id));
         };
-        let before = message.queue;
+        let before = message.queue();
         let slot = moved.map_or(Ok(before), |place| {
             self.recovery.recovered_place(place, fuzzy, &self.directory, &mut self.store)
         })?;
@@ -360,7 +352,7 @@ impl Engine {
         self.store.amend(id, |message| {
             message.assume(id, standing);
             if moved.is_some() {
-                message.history_mut().moved = true;
+                message.mark_moved();
             }
         });
         self.bodies.note_growth(id, changed_bytes, &mut self.store);
@@ -380,23 +372,20 @@ impl Engine {
         self.unindex(id);
         let message = self.admission.take(id, &mut self.bodies, &mut self.store);
         self.bodies.part_from_group(&message);
-        self.recovery.end_missing(message.body_missing);
+        self.recovery.end_missing(message.body_missing());
     }
 
     /// Enters a message into its indexes and moves the numbers past those it uses.
     fn settle_recovered(&mut self, id: MessageId, standing: &Standing<'_>) {
         let order = standing.order;
-        if order != place_of(id) {
-            self.store.reordered.insert(order as u64, id);
-        }
+        self.store.enter_order(id, order);
         let largest = if order > 0 { id.0.max(order as u64) } else { id.0 };
-        self.store.next.message = self.store.next.message.max(largest + 1);
-        self.store.next.front = self.store.next.front.min(order - 1);
+        self.store.recover_places(order - 1, largest + 1);
         let state = match standing.state {
             StoredState::Ready => State::Ready,
             StoredState::Delayed { until } => State::Delayed { until },
             StoredState::Buried { order } => {
-                self.store.next.buried = self.store.next.buried.max(order + 1);
+                self.store.recover_buried_place(order);
                 State::Buried { order }
             }
         };
@@ -468,8 +457,7 @@ impl Engine {
         }
         if let Some(over) = view.over {
             // New elements there are told from the expired ones by their places.
-            self.store.next.front = self.store.next.front.min(over.above);
-            self.store.next.message = self.store.next.message.max(over.below);
+            self.store.recover_places(over.above, over.below);
         }
         let lifetime = ListLifetime { at: view.at, over: view.over };
         if lifetime == ListLifetime::default() {

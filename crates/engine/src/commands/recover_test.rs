@@ -71,7 +71,7 @@ fn messages_need_their_own_body() {
     assert_eq!(engine.restore_body(Lsn(12), &bytes(&[deleted(1), record])), Ok(()));
     assert_eq!(engine.finish_recovery(Lsn(20)), Ok(()));
     engine.check();
-    assert_eq!(**engine.store.message(MessageId(1)).body.here().unwrap(), *b"body");
+    assert_eq!(**engine.store.message(MessageId(1)).body().here().unwrap(), *b"body");
 }
 
 #[test]

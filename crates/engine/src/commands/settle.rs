@@ -26,7 +26,7 @@ impl Engine {
         }
         // An expired message holds up its queue, where a consumer may wait for the message behind
         // it.
-        let held_up = self.store.is_over(id).then(|| self.store.message(id).queue);
+        let held_up = self.store.is_over(id).then(|| self.store.message(id).queue());
         self.unindex(id);
         let after = self.finish(id, effects);
         Outcome::reply(after, Reply::Done).waking_all(held_up)
@@ -121,15 +121,15 @@ impl Engine {
         if is_spared {
             self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
         }
-        Some(self.store.message(id).queue)
+        Some(self.store.message(id).queue())
     }
 
     /// Deletes a message that is in no index.
     pub(crate) fn finish(&mut self, id: MessageId, effects: &mut Effects) -> DependsOn {
         let message = self.admission.take(id, &mut self.bodies, &mut self.store);
         let after = self.bodies.journal_deletion(id, &message, &self.store, &mut self.log, effects);
-        self.store.queues.at_mut(message.queue).usage.deleted_total += 1;
-        self.remove_if_idle(message.queue);
+        self.store.queues.at_mut(message.queue()).count_deleted();
+        self.remove_if_idle(message.queue());
         after
     }
 
@@ -151,11 +151,10 @@ impl Engine {
             self.store.reorder(id, order);
         }
         let message = self.store.message_mut(id);
-        message.priority = priority;
+        message.set_priority(priority);
         message.set_delay(delay.unwrap_or_default());
+        message.count_release();
         let delay = delay.unwrap_or(by_rule);
-        let history = message.history_mut();
-        history.released = history.released.saturating_add(1);
         if delay == Nanos::ZERO {
             return self.settle_into(id, State::Ready, effects).waking(queue);
         }
@@ -174,11 +173,9 @@ impl Engine {
         }
         self.unindex(id);
         let message = self.store.message_mut(id);
-        message.priority = priority;
-        let history = message.history_mut();
-        history.buried = history.buried.saturating_add(1);
-        let order = self.store.next.buried;
-        self.store.next.buried += 1;
+        message.set_priority(priority);
+        message.count_burial();
+        let order = self.store.buried_place();
         self.settle_into(id, State::Buried { order }, effects)
     }
 
@@ -193,7 +190,7 @@ impl Engine {
             return self.log.not_found();
         }
         let message = self.store.message(id);
-        let (lease, after) = (lease.unwrap_or(message.lease), message.after());
+        let (lease, after) = (lease.unwrap_or(message.lease()), message.after());
         if let State::Held { .. } = message.state() {
             return Outcome::reply(after, Reply::Done);
         }
@@ -212,7 +209,7 @@ impl Engine {
         let Some(slot) = self.sessions.producer_queue(by, link) else {
             return Outcome::refused(Refusal::NoSuchLink);
         };
-        let from_buried = !self.store.queues.at(slot).index.buried.is_empty();
+        let from_buried = self.store.queues.at(slot).first_buried().is_some();
         let at_once = max.min(limits::FRAME_RECORDS_MAX as u64);
         let mut count = 0;
         while count < at_once
@@ -228,7 +225,7 @@ impl Engine {
     }
 
     pub(crate) fn kick_message(&mut self, id: MessageId, effects: &mut Effects) -> Outcome {
-        match self.store.reach(id).map(|message| (message.state(), message.queue)) {
+        match self.store.reach(id).map(|message| (message.state(), message.queue())) {
             Some((State::Buried { .. } | State::Delayed { .. }, queue)) => {
                 self.make_ready(id, effects).waking(queue)
             }
@@ -239,7 +236,7 @@ impl Engine {
     /// The delay of the queue's first delayed message ends, by time. Not journalled for itself:
     /// when it is replayed, its time has come as well.
     pub(crate) fn end_delay(&mut self, slot: QueueSlot, effects: &mut Effects) -> QueueSlot {
-        let first = self.store.queues.at(slot).index.delayed.first().copied();
+        let first = self.store.queues.at(slot).first_delayed();
         let (_, id) = first.expect("invariant: the timer is set while there are delayed messages");
         self.unindex(id);
         self.return_ready(id, effects);
@@ -256,9 +253,8 @@ impl Engine {
     ) -> Option<QueueSlot> {
         let is_scarce = self.log.is_scarce();
         let message = self.store.message_mut(id);
-        let history = message.history_mut();
-        history.failed = history.failed.saturating_add(1);
-        let (failed, slot, is_dead) = (history.failed, message.queue, message.dead().is_some());
+        let failed = message.count_failure();
+        let (slot, is_dead) = (message.queue(), message.dead().is_some());
         if is_scarce && message.is_journalled() {
             // Counted in memory alone: a session that holds much and is lost must not use up the
             // room that is kept for settlements that give some back.
@@ -283,8 +279,7 @@ impl Engine {
     /// Kicks a buried or delayed message.
     fn make_ready(&mut self, id: MessageId, effects: &mut Effects) -> Outcome {
         self.unindex(id);
-        let history = self.store.message_mut(id).history_mut();
-        history.kicked = history.kicked.saturating_add(1);
+        self.store.message_mut(id).count_kick();
         self.settle_into(id, State::Ready, effects)
     }
 

@@ -24,7 +24,7 @@ impl Engine {
             next_send_id: (Nanos::ZERO, 0),
             end_send_id: self.dedup.next(),
             next: 0,
-            end: self.store.next.message,
+            end: self.store.next_message().0,
             begun: false,
             chunk_messages_max: CHUNK_MESSAGES_MAX,
         }
@@ -33,7 +33,7 @@ impl Engine {
     /// Bytes that a snapshot of now may take at most, with the cost of its chunks to the caller.
     #[must_use]
     pub fn snapshot_bytes_max(&self) -> u64 {
-        self.store.totals.snapshot_bytes + self.keyspace.values.snapshot_bytes() + FIXED_BYTES
+        self.store.snapshot_bytes() + self.keyspace.values.snapshot_bytes() + FIXED_BYTES
     }
 
     /// Bytes that a new message may take in a snapshot, in a queue with a name of so many bytes.
@@ -165,7 +165,7 @@ impl Engine {
     /// go of it instead.
     fn must_restate(&mut self, id: MessageId, lsn: Lsn, effects: &mut Effects) -> bool {
         let Some(message) = self.store.lives_at(id, lsn) else { return false };
-        if self.store.queues.at(message.queue).is_leaving() {
+        if self.store.queues.at(message.queue()).is_leaving() {
             self.bodies.forget_record(id, &mut self.store, effects);
             return false;
         }

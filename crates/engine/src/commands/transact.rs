@@ -93,7 +93,7 @@ impl Engine {
         let mut woken = Woken::NONE;
         let mut ids = Vec::with_capacity(drafted.len());
         for (id, message) in drafted {
-            woken.add(message.queue);
+            woken.add(message.queue());
             // A frame is as durable as the message asks; of a chain not even the last is there yet.
             let is_bound = span == Span::Frame && message.is_journalled();
             ids.extend((!is_bound).then_some(id));
@@ -235,7 +235,7 @@ impl Engine {
                 self.log.begin_chain(effects)
             }
         };
-        let next = self.store.next.message;
+        let next = self.store.next_message();
         let mut drafts = Drafts::new(transaction);
         let mut names = BTreeMap::new();
         for (target, new) in transaction.puts() {
@@ -246,7 +246,7 @@ impl Engine {
             let part = self.draft_part(by, *target, new, &mut names, &mut drafts, effects);
             if let Err(refused) = part {
                 self.log.take_back(&draft, effects);
-                self.store.next.message = next;
+                self.store.take_back_numbers(next);
                 self.bodies.leave_groups(&drafts.drafted, &mut self.store);
                 return Err(refused);
             }
@@ -331,7 +331,7 @@ impl Engine {
         }
         for id in transaction.settled() {
             self.sessions.at_mut(by).end_settling(id);
-            self.store.ended_settling(self.store.message(id).queue);
+            self.store.ended_settling(self.store.message(id).queue());
         }
     }
 }

@@ -81,7 +81,7 @@ impl MessageStore {
         let key = key?;
         let message = drafted.first().map(|(id, _)| *id);
         let copies = u32::try_from(drafted.len()).unwrap_or(u32::MAX);
-        let level = drafted.iter().map(|(_, message)| message.durability).max();
+        let level = drafted.iter().map(|(_, message)| message.durability()).max();
         let level = level.unwrap_or(Durability::None);
         let fingerprint = context.fingerprint(new);
         let mut sent = Sent { key, message, copies, fingerprint, record_bytes: 0 };

@@ -54,7 +54,7 @@ impl SendIds {
         if let Some(known) = known {
             self.forget_send_id(known, store);
         }
-        store.totals.snapshot_bytes += snapshot_bytes_of_record(seen.record_bytes);
+        store.change_snapshot_bytes(0, snapshot_bytes_of_record(seen.record_bytes));
         self.insert(at, seen);
         self.forget_send_ids(store);
     }
@@ -69,9 +69,7 @@ impl SendIds {
 
     fn forget_send_id(&mut self, age: Age, store: &mut MessageStore) {
         let Some(seen) = self.remove(age) else { return };
-        let bytes = snapshot_bytes_of_record(seen.record_bytes);
-        assert!(store.totals.snapshot_bytes >= bytes, "the records of a snapshot are counted");
-        store.totals.snapshot_bytes -= bytes;
+        store.change_snapshot_bytes(snapshot_bytes_of_record(seen.record_bytes), 0);
     }
 }
 

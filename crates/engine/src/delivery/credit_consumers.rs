@@ -162,8 +162,7 @@ impl Sessions {
         credit_consumer.delivered += 1;
         credit_consumer.bytes += charge;
         if let Some(turn) = credit_consumer.turn_mut() {
-            turn.place = Some(store.next.ticket);
-            store.next.ticket += 1;
+            turn.place = Some(store.ticket());
         }
         if credit_consumer.has_credit() {
             self.line_up_behind(key, store);
@@ -180,20 +179,19 @@ impl Sessions {
         let Interest::Take { view, turn } = &mut credit_consumer.interest else { return };
         match turn.ticket {
             None if has_credit => {
-                let place = *turn.place.get_or_insert(store.next.ticket);
-                store.next.ticket = store.next.ticket.max(place + 1);
+                let place = *turn.place.get_or_insert_with(|| store.ticket());
                 turn.ticket = turn.place;
                 let view = view.clone();
                 self.seat_lone(slot, store);
                 store.queues.at_mut(slot).dispatch_of(view.as_ref()).wait(place, key);
-                store.totals.waiting += 1;
+                store.count_waiting();
             }
             Some(ticket) if !has_credit => {
                 let dispatch = store.queues.at_mut(slot).dispatch_of(view.as_ref());
                 let was_in_list = dispatch.stop_waiting(ticket);
                 assert!(was_in_list, "a waiting consumer is in its list");
                 turn.ticket = None;
-                store.totals.waiting -= 1;
+                store.uncount_waiting();
             }
             _ => {}
         }

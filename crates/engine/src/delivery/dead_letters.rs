@@ -11,6 +11,8 @@
 
 use model::{DeadLetter, DeadReason, MessageId, Nanos, QueueBounds, StorePolicy, limits};
 
+use records::DeadView;
+
 use crate::admission::bounds::Amount;
 use crate::context::Context;
 use crate::directory::Directory;
@@ -61,7 +63,7 @@ impl Directory {
             let ready =
                 || queue.delivery.dispatch.ready().iter().map(|(_, order)| store.message_of(order));
             let bytes = || ready().map(|id| store.message(id).body_bytes()).sum();
-            let held = Amount { messages: queue.index.counts.ready, bytes: bytes() };
+            let held = Amount { messages: queue.counts().ready(), bytes: bytes() };
             let bound = held.exceeds(&self.dead_letter_bounds(queue));
             assert_eq!(bound, None, "dead letters are within their bounds");
         }
@@ -93,14 +95,10 @@ impl Directory {
 
     /// As a consumer sees it.
     pub(crate) fn letter_of(&self, dead: &Dead) -> DeadLetter {
-        let of = dead.subscription.and_then(|number| self.subscriptions().get(number));
-        DeadLetter {
-            reason: dead.reason,
-            from: dead.from.clone(),
-            subscription: of.and_then(|entry| entry.asks().name.clone()),
-            at: dead.at,
-            attempts: dead.attempts,
-        }
+        let DeadView { reason, subscription, at, attempts, .. } = dead.view();
+        let of = subscription.and_then(|number| self.subscriptions().get(number));
+        let subscription = of.and_then(|entry| entry.asks().name.clone());
+        DeadLetter { reason, from: dead.from().clone(), subscription, at, attempts }
     }
 
     pub(crate) fn dead_letter_queue(&self, store: &mut MessageStore) -> QueueSlot {
@@ -131,13 +129,6 @@ impl MessageStore {
         let found = found.map(|order| self.message_of(order));
         self.took_steps(looked);
         found
-    }
-
-    pub(crate) fn count_evicted(&mut self, id: MessageId) {
-        let is_durable = self.message(id).is_journalled();
-        let counts = &mut self.totals.dead_letters;
-        counts.evicted_total += 1;
-        counts.evicted_durable_total += u64::from(is_durable);
     }
 
     /// True if no consumer may receive it any more.

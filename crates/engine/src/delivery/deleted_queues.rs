@@ -21,21 +21,21 @@ impl MessageStore {
     /// Its deletion was journalled as the end of a subscription.
     pub(crate) fn went_with_subscription(&self, id: MessageId) -> bool {
         let message = self.message(id);
-        message.is_journalled() && self.queues.at(message.queue).is_leaving()
+        message.is_journalled() && self.queues.at(message.queue()).is_leaving()
     }
 
     /// True if it was in a list that is over, and is about to be deleted.
     pub(crate) fn is_expired_member(&self, id: MessageId) -> bool {
         let message = self.message(id);
-        let queue = self.queues.at(message.queue);
+        let queue = self.queues.at(message.queue());
         message.state() == State::Ready
-            && queue.is_expired_member(message.priority, message.order(id))
+            && queue.is_expired_member(message.priority(), message.order(id))
     }
 
     /// True if it was in a list that is over, be that noticed or not.
     pub(crate) fn is_of_list_over(&self, id: MessageId) -> bool {
         let message = self.message(id);
-        let is_ended = self.queues.at(message.queue).is_ended(self.latest);
+        let is_ended = self.queues.at(message.queue()).is_ended(self.latest);
         (is_ended && message.state() == State::Ready) || self.is_expired_member(id)
     }
 
@@ -43,14 +43,14 @@ impl MessageStore {
     pub(crate) fn find(&self, id: MessageId) -> Option<&Message> {
         let message = self.messages.get(id.0)?;
         let is_gone = self.is_of_list_over(id);
-        (!is_gone && !self.queues.at(message.queue).is_leaving()).then_some(message)
+        (!is_gone && !self.queues.at(message.queue()).is_leaving()).then_some(message)
     }
 
     /// Finds a message to change by its number, if its queue is not gone. Messages of subscriptions
     /// belong to their consumers alone, and are not found.
     pub(crate) fn reach(&self, id: MessageId) -> Option<&Message> {
         let message = self.messages.get(id.0)?;
-        match self.queues.at(message.queue).role {
+        match self.queues.at(message.queue()).role {
             Role::Named | Role::Temporary(_) => Some(message),
             Role::Subscription { .. } | Role::Leaving => None,
         }

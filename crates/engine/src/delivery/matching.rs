@@ -8,6 +8,7 @@ use model::{
     Death, Durability, Formats, Found, Nanos, NewMessage, Outline, Persistence, PropertyValue,
     Refusal, Subject, limits,
 };
+use records::DeadView;
 use selector::{PropertySource, Selector};
 
 use crate::store::message::Message;
@@ -61,18 +62,16 @@ const USUAL_WEIGHT: usize = 32;
 impl<'m> Seen<'m> {
     /// Of a message that is there, with this body.
     pub(crate) fn of(message: &'m Message, body: &'m [u8], formats: &'m Formats) -> Self {
-        let death = message.dead().map(|dead| Death {
-            reason: dead.reason,
-            from: &dead.from,
-            at: dead.at,
-            attempts: dead.attempts,
+        let death = message.dead().map(|dead| {
+            let DeadView { reason, at, attempts, .. } = dead.view();
+            Death { reason, from: dead.from(), at, attempts }
         });
         let subject = Subject {
-            format: message.format,
+            format: message.format(),
             body,
-            priority: message.priority,
-            is_persistent: message.durability != Durability::None,
-            created: message.created,
+            priority: message.priority(),
+            is_persistent: message.durability() != Durability::None,
+            created: message.created(),
             expires: message.expires(),
             failed: message.counters().failed,
             death,

@@ -37,8 +37,8 @@ impl Directory {
     /// The origin of a dead letter; `None`: it is no dead letter, or its subscription is gone.
     pub(crate) fn origin_of(&self, id: MessageId, store: &MessageStore) -> Option<MoveTarget> {
         let dead = store.message(id).dead()?;
-        let Some(number) = dead.subscription else {
-            return (!is_reserved(&dead.from)).then(|| MoveTarget::Queue(dead.from.clone()));
+        let Some(number) = dead.view().subscription else {
+            return (!is_reserved(dead.from())).then(|| MoveTarget::Queue(dead.from().clone()));
         };
         Some(MoveTarget::Subscription(self.subscriptions().get(number)?.queue()))
     }
@@ -54,12 +54,12 @@ impl Bodies {
         context: &Context,
     ) -> PageRange {
         let found = store.find(id).filter(|message| {
-            let is_there = message.queue == sought.queue && message.state().holder().is_none();
+            let is_there = message.queue() == sought.queue && message.state().holder().is_none();
             is_there && self.is_wanted(sought.selector, message, context)
         });
         let place = found.map(|message| PageEnd {
             state: message.state().shown().0,
-            priority: message.priority,
+            priority: message.priority(),
             place: message.order(id) as u64,
             message: id,
         });

@@ -171,7 +171,7 @@ impl MessageStore {
         let after = sought.after.filter(|after| after.state == state);
         match state {
             MessageState::Ready => Box::new(self.ready_places(queue, after)),
-            MessageState::Leased if !sought.held || queue.index.counts.leased == 0 => {
+            MessageState::Leased if !sought.held || queue.counts().leased() == 0 => {
                 Box::new(iter::empty())
             }
             MessageState::Leased => {
@@ -181,13 +181,13 @@ impl MessageStore {
             }
             MessageState::Delayed => {
                 let after = after.map(|after| (Nanos(after.place), after.message));
-                let delayed = queue.index.delayed.range((behind(after), Bound::Unbounded));
-                Box::new(delayed.map(move |(until, id)| place(state, until.0, *id)))
+                let delayed = queue.delayed_after(behind(after));
+                Box::new(delayed.map(move |(until, id)| place(state, until.0, id)))
             }
             MessageState::Buried => {
                 let after = after.map(|after| after.place);
-                let buried = queue.index.buried.range((behind(after), Bound::Unbounded));
-                Box::new(buried.map(move |(order, id)| place(state, *order, *id)))
+                let buried = queue.buried_after(behind(after));
+                Box::new(buried.map(move |(order, id)| place(state, order, id)))
             }
         }
     }
@@ -230,7 +230,7 @@ const COST_OF_SELECTOR: usize = 16;
 const _: () = assert!(limits::FRAME_RECORDS_MAX <= COST_MAX, "what fits a frame is found at once");
 
 fn is_held_in(queue: QueueSlot, message: &Message) -> bool {
-    message.queue == queue && message.state().holder().is_some()
+    message.queue() == queue && message.state().holder().is_some()
 }
 
 /// The rank of a state among all messages of a queue.

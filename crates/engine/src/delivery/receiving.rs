@@ -124,8 +124,7 @@ impl Sessions {
         store: &mut MessageStore,
     ) {
         let Wanted { wait, margin, lease } = wanted;
-        let ticket = store.next.ticket;
-        store.next.ticket += 1;
+        let ticket = store.ticket();
         let until = wait.map(|span| store.latest + span);
         let session = self.at_mut(key.session);
         session.begin_wait(key.link, Wait::new(ticket, until, margin, lease));
@@ -138,7 +137,7 @@ impl Sessions {
         self.at_mut(key.session).return_watched(key.link, watched);
         store.timers.change(Timer::Wait(key), None, until);
         store.timers.change(Timer::Margin(key), None, margin_begins);
-        store.totals.waiting += 1;
+        store.count_waiting();
     }
 
     fn wait_at(
@@ -168,7 +167,7 @@ impl Sessions {
         store.took_steps(watched.len());
         store.timers.change(Timer::Wait(key), wait.until(), None);
         store.timers.change(Timer::Margin(key), margin_begins, None);
-        store.totals.waiting -= 1;
+        store.uncount_waiting();
         true
     }
 

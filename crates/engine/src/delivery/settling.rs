@@ -14,7 +14,7 @@ impl MessageStore {
     /// How long a message is hidden before its next delivery, as the rules of its queue say.
     pub(crate) fn redelivery_delay(&self, id: MessageId) -> Option<Nanos> {
         let message = self.message(id);
-        let rules = &self.queues.at(message.queue).policy.redelivery;
+        let rules = &self.queues.at(message.queue()).policy.redelivery;
         // Most queues have none.
         rules.delay?;
         rules.delay_of(id, message.counters().failed)
@@ -22,11 +22,7 @@ impl MessageStore {
 
     pub(crate) fn next_to_kick(&self, slot: QueueSlot, from_buried: bool) -> Option<MessageId> {
         let queue = self.queues.at(slot);
-        if from_buried {
-            queue.index.buried.first_key_value().map(|(_, id)| *id)
-        } else {
-            queue.index.delayed.first().map(|(_, id)| *id)
-        }
+        if from_buried { queue.first_buried() } else { queue.first_delayed().map(|(_, id)| id) }
     }
 
     /// Not journalled: a restart ends all pauses.
@@ -42,7 +38,7 @@ impl MessageStore {
         let before = queue.pause_ends();
         let paused = duration != Nanos::ZERO;
         queue.delivery.pause = paused.then_some(Pause { asked: duration, until });
-        queue.usage.paused_total += 1;
+        queue.count_paused();
         self.timers.change(Timer::Pause(slot), before, queue.pause_ends());
         Outcome::reply(DependsOn::NOTHING, Reply::Done).waking(slot)
     }
@@ -75,6 +71,6 @@ impl Sessions {
         let message = store.messages.get(id.0)?;
         let is_held = message.state().holder() == Some(by);
         let is_settled = || self.at(by).settling().contains(&id);
-        (is_held && !is_settled()).then_some(message.queue)
+        (is_held && !is_settled()).then_some(message.queue())
     }
 }

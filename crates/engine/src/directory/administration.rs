@@ -39,8 +39,8 @@ impl Directory {
             SubscriptionStatistics {
                 subscription: entry.asks.clone(),
                 number,
-                ready: queue.index.counts.ready,
-                leased: queue.index.counts.leased,
+                ready: queue.counts().ready(),
+                leased: queue.counts().leased(),
                 consumers: queue.delivery.consumers.len() as u64,
             }
         });

@@ -206,8 +206,8 @@ impl Admission {
     ) {
         let before = directory.own_policies.change(name, policy, record_bytes);
         let now = if policy.is_empty() { 0 } else { record_bytes };
-        store.totals.snapshot_bytes += snapshot_bytes_of_record(now);
-        store.totals.snapshot_bytes -= snapshot_bytes_of_record(before);
+        let (before, now) = (snapshot_bytes_of_record(before), snapshot_bytes_of_record(now));
+        store.change_snapshot_bytes(before, now);
         let policy = directory.policy_for(name);
         self.take_bounds(&policy.bounds);
         for slot in directory.queues_called(name, store) {

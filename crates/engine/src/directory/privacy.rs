@@ -58,7 +58,7 @@ impl Directory {
         id: MessageId,
         store: &MessageStore,
     ) -> bool {
-        store.find(id).is_some_and(|message| self.is_of_another(by, message.queue, store))
+        store.find(id).is_some_and(|message| self.is_of_another(by, message.queue(), store))
     }
 
     pub(crate) fn is_of_another(

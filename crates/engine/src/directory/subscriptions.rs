@@ -231,7 +231,7 @@ impl Directory {
             let weight = weight_of(selector.as_ref());
             self.topics.at_mut(topic).add_subscription(number, weight);
         }
-        store.totals.snapshot_bytes += snapshot_bytes_of_record(record_bytes);
+        store.change_snapshot_bytes(0, snapshot_bytes_of_record(record_bytes));
         let entry = Entry {
             asks,
             selector,
@@ -249,7 +249,7 @@ impl Directory {
     pub(crate) fn unregister(&mut self, number: u64, store: &mut MessageStore) -> Entry {
         let entry = self.subscriptions.remove(number);
         let entry = entry.expect("invariant: a subscription ends once");
-        store.totals.snapshot_bytes -= snapshot_bytes_of_record(entry.record_bytes);
+        store.change_snapshot_bytes(snapshot_bytes_of_record(entry.record_bytes), 0);
         if let Source::Topic(topic) = entry.source {
             let weight = weight_of(entry.selector.as_ref());
             self.topics.at_mut(topic).remove_subscription(number, weight);
@@ -271,8 +271,8 @@ impl Directory {
         assert!(entry.is_as(&asks), "a record restates the subscription of its number");
         let before = core::mem::replace(&mut entry.record_bytes, size);
         entry.asks = asks;
-        store.totals.snapshot_bytes -= snapshot_bytes_of_record(before);
-        store.totals.snapshot_bytes += snapshot_bytes_of_record(size);
+        let (before, now) = (snapshot_bytes_of_record(before), snapshot_bytes_of_record(size));
+        store.change_snapshot_bytes(before, now);
     }
 
     /// States in the log the present state of a subscription.
@@ -292,8 +292,8 @@ impl Directory {
         let now = encoded_bytes(&record);
         log.append(&record, level, effects);
         let before = core::mem::replace(&mut entry.record_bytes, now);
-        store.totals.snapshot_bytes -= snapshot_bytes_of_record(before);
-        store.totals.snapshot_bytes += snapshot_bytes_of_record(now);
+        let (before, now) = (snapshot_bytes_of_record(before), snapshot_bytes_of_record(now));
+        store.change_snapshot_bytes(before, now);
         log.after_open()
     }
 

@@ -85,7 +85,7 @@ impl Directory {
     /// A producer points to it.
     pub(crate) fn begin_producer(&mut self, target: Target, store: &mut MessageStore) {
         match target {
-            Target::Queue(slot) => store.queues.at_mut(slot).usage.producers += 1,
+            Target::Queue(slot) => store.queues.at_mut(slot).begin_producer(),
             Target::Topic(slot) => self.topics.at_mut(slot).begin_producer(),
         }
     }
@@ -93,11 +93,7 @@ impl Directory {
     /// A producer points to it no more.
     pub(crate) fn end_producer(&mut self, target: Target, store: &mut MessageStore) {
         match target {
-            Target::Queue(slot) => {
-                let producers = &mut store.queues.at_mut(slot).usage.producers;
-                assert!(*producers > 0, "a destination knows its producers");
-                *producers -= 1;
-            }
+            Target::Queue(slot) => store.queues.at_mut(slot).end_producer(),
             Target::Topic(slot) => self.topics.at_mut(slot).end_producer(),
         }
     }
@@ -105,7 +101,7 @@ impl Directory {
     /// An open transaction holds a message for it.
     pub(crate) fn begin_uncommitted(&mut self, target: Target, store: &mut MessageStore) {
         match target {
-            Target::Queue(slot) => store.queues.at_mut(slot).usage.uncommitted += 1,
+            Target::Queue(slot) => store.queues.at_mut(slot).begin_uncommitted(),
             Target::Topic(slot) => self.topics.at_mut(slot).begin_uncommitted(),
         }
     }
@@ -113,11 +109,7 @@ impl Directory {
     /// A transaction that held a message for it has ended.
     pub(crate) fn end_uncommitted(&mut self, target: Target, store: &mut MessageStore) {
         match target {
-            Target::Queue(slot) => {
-                let uncommitted = &mut store.queues.at_mut(slot).usage.uncommitted;
-                assert!(*uncommitted > 0, "a destination knows its transactions");
-                *uncommitted -= 1;
-            }
+            Target::Queue(slot) => store.queues.at_mut(slot).end_uncommitted(),
             Target::Topic(slot) => self.topics.at_mut(slot).end_uncommitted(),
         }
     }

@@ -19,7 +19,7 @@ impl Keyspace {
         store: &MessageStore,
     ) -> Option<Nanos> {
         match key {
-            Key::List(slot) => store.queues.at(slot).index.lifetime.at,
+            Key::List(slot) => store.queues.at(slot).lifetime().at,
             Key::Value => self.values.get(name, store.latest)?.at,
         }
     }

@@ -23,7 +23,7 @@ pub(crate) struct Deletion {
 impl MessageStore {
     /// How many ready messages there are.
     pub(crate) fn ready_count(&self, slot: QueueSlot) -> usize {
-        usize::try_from(self.queues.at(slot).index.counts.ready).unwrap_or(usize::MAX)
+        usize::try_from(self.queues.at(slot).counts().ready()).unwrap_or(usize::MAX)
     }
 }
 

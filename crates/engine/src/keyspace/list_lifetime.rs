@@ -18,14 +18,12 @@ use crate::ids::QueueSlot;
 use crate::keyspace::Keyspace;
 use crate::log::FrameWriter;
 use crate::store::MessageStore;
-use crate::store::message::State;
-use crate::store::queue::{Counts, ListLifetime, Role};
-use crate::store::timers::Timer;
+use crate::store::queue::{ListLifetime, Role};
 
 impl Keyspace {
     /// The last expired member of a queue is gone.
     pub(crate) fn expiry_is_done(&mut self, slot: QueueSlot, store: &mut MessageStore) {
-        let at = store.queues.at(slot).index.lifetime.at;
+        let at = store.queues.at(slot).lifetime().at;
         self.change_lifetime(slot, ListLifetime { at, over: None }, store);
     }
 
@@ -37,8 +35,8 @@ impl Keyspace {
         store: &mut MessageStore,
     ) {
         let queue = store.queues.at(slot);
-        if queue.index.lifetime.at != at && queue.is_list() {
-            let over = queue.index.lifetime.over;
+        if queue.lifetime().at != at && queue.is_list() {
+            let over = queue.lifetime().over;
             self.change_lifetime(slot, ListLifetime { at, over }, store);
         }
     }
@@ -50,12 +48,10 @@ impl Keyspace {
         lifetime: ListLifetime,
         store: &mut MessageStore,
     ) {
-        let queue = store.queues.at_mut(slot);
-        let before = core::mem::replace(&mut queue.index.lifetime, lifetime);
-        let name = queue.name.clone();
+        let before = store.set_lifetime(slot, lifetime);
+        let name = store.queues.at(slot).name.clone();
         let bytes = |lifetime| snapshot_bytes(&name, lifetime);
-        store.totals.snapshot_bytes = store.totals.snapshot_bytes + bytes(lifetime) - bytes(before);
-        store.timers.change(Timer::End(slot), before.at, lifetime.at);
+        store.change_snapshot_bytes(bytes(before), bytes(lifetime));
         if lifetime == ListLifetime::default() {
             self.limited.remove(&name);
         } else {
@@ -84,34 +80,14 @@ impl Keyspace {
     ) {
         let queue = store.queues.at(slot);
         let is_over = |place: &(u32, i64)| {
-            over.has(place.1, store.message(store.message_of(place.1)).created)
+            over.has(place.1, store.message(store.message_of(place.1)).created())
         };
         let expired: Vec<_> = queue.delivery.dispatch.ready().iter().filter(is_over).collect();
-        for (priority, order) in expired {
-            self.expire_member(slot, priority, order, store);
-        }
-    }
-
-    fn expire_member(
-        &mut self,
-        slot: QueueSlot,
-        priority: u32,
-        order: i64,
-        store: &mut MessageStore,
-    ) {
-        let id = store.message_of(order);
-        let entry = store.queues.at(slot).entry_of(id, store.message(id));
-        let mut one = Counts::default();
-        one.add(State::Ready, priority);
-        let queue = store.queues.at_mut(slot);
-        let forgets_at = queue.forgets_at();
-        queue.delivery.dispatch.remove(entry);
-        queue.index.expired_members.insert(priority, order);
-        queue.index.counts.expire_some(&one);
-        store.totals.counts.expire_some(&one);
-        store.timers.change(Timer::Forget(slot), forgets_at, queue.forgets_at());
-        if queue.index.counts.ready == 0 {
-            self.list_ended(slot, store);
+        for place in expired {
+            store.expire_member(slot, place);
+            if store.queues.at(slot).counts().ready() == 0 {
+                self.list_ended(slot, store);
+            }
         }
     }
 }
@@ -121,7 +97,7 @@ impl MessageStore {
     pub(crate) fn lifetime_view<'a>(&self, name: &'a QueueName) -> DeadlineView<'a> {
         let slot = self.queues.find(name.as_str());
         let queue = slot.map(|slot| self.queues.at(slot)).filter(|queue| queue.role == Role::Named);
-        let ListLifetime { at, over } = queue.map(|queue| queue.index.lifetime).unwrap_or_default();
+        let ListLifetime { at, over } = queue.map(|queue| queue.lifetime()).unwrap_or_default();
         DeadlineView { name: name.as_str(), of_value: false, at, over }
     }
 }

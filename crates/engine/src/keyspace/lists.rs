@@ -67,7 +67,7 @@ impl Bodies {
         context: &Context,
     ) -> Element {
         let message = store.message(id);
-        let (format, payload) = (message.format, Payload::by(&context.formats));
+        let (format, payload) = (message.format(), Payload::by(&context.formats));
         Element { format, payload, body: self.body_of(id, message, store) }
     }
 }

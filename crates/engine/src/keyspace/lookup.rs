@@ -26,8 +26,8 @@ impl Keyspace {
     pub(crate) fn list_ended(&mut self, slot: QueueSlot, store: &mut MessageStore) {
         let queue = store.queues.at(slot);
         self.lists -= u64::from(!self.values.holds(&queue.name));
-        if queue.index.lifetime.at.is_some() {
-            let over = queue.index.lifetime.over;
+        if queue.lifetime().at.is_some() {
+            let over = queue.lifetime().over;
             self.change_lifetime(slot, ListLifetime { at: None, over }, store);
         }
     }

@@ -48,7 +48,7 @@ impl Keyspace {
             return ListLifetime::default();
         };
         let reached = stated.at.filter(|at| *at <= store.latest);
-        let (above, below) = (store.next.front, store.next.message);
+        let (above, below) = store.places_given_out();
         let reached = reached.map(|at| ExpiredList { at, above, below });
         for over in stated.over.into_iter().chain(reached) {
             self.expire_again(slot, over, store);
@@ -56,7 +56,7 @@ impl Keyspace {
         let over = stated.over.max(reached);
         let queue = store.queues.at(slot);
         let at = stated.at.filter(|_| reached.is_none() && queue.is_list());
-        let over = over.filter(|_| queue.index.counts.expired_members > 0);
+        let over = over.filter(|_| queue.counts().expired_members() > 0);
         self.change_lifetime(slot, ListLifetime { at, over }, store);
         ListLifetime { at, over }
     }

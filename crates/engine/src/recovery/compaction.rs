@@ -23,7 +23,7 @@ impl Bodies {
     ) -> Option<Grown> {
         let message = store.message_mut(id);
         let bytes = message.grow(changed_bytes);
-        let (lsn, group) = (message.location, message.group());
+        let (lsn, group) = (message.location(), message.group());
         if group != 0 {
             self.grow_group(group, bytes);
         }
@@ -49,7 +49,7 @@ impl Bodies {
         let message = store.messages.get(id.0).expect("invariant: what is restated lives");
         let envelope = StoredEnvelope { group: 0, ..store.queues.envelope_of(id, message) };
         let record = RecordView::Message { envelope, body };
-        let placed = log.append(&record, message.durability, effects);
+        let placed = log.append(&record, message.durability(), effects);
         self.move_records(&[id], 0, placed, store, effects);
         placed
     }
@@ -69,7 +69,7 @@ impl Bodies {
         for &id in message {
             let message = store.message(id);
             draft.push(&store.queues.envelope_of(id, message));
-            level = level.max(message.durability);
+            level = level.max(message.durability());
         }
         let record = RecordView::Shared { copies: draft.copies(), body };
         let placed = log.append(&record, level, effects);
@@ -102,7 +102,7 @@ impl Bodies {
             let shared = message.shared().is_some();
             message.set_placed(group, to);
             if shared {
-                message.body = Stored::Here(Arc::clone(&body));
+                message.set_body(Stored::Here(Arc::clone(&body)));
             }
             if group != 0 {
                 self.join_group(group, to);
@@ -124,22 +124,18 @@ impl Bodies {
         effects: &mut Effects,
     ) {
         let bytes = store.snapshot_bytes_of(store.message(id));
-        store.totals.snapshot_bytes -= bytes;
+        store.change_snapshot_bytes(bytes, 0);
         let Some(mut message) = store.messages.remove(id.0) else { return };
         assert!(
-            store.queues.at(message.queue).is_leaving(),
+            store.queues.at(message.queue()).is_leaving(),
             "a message that stays keeps its record"
         );
         self.release_record(&message, effects);
         self.unaccount(id, &message, store);
-        let shared = message.shared();
-        message.set_placed(0, Placed { lsn: Lsn::ZERO, bytes: 0 });
-        message.durability = Durability::None;
-        if message.body.here().is_none() {
-            // No consumer will be given it.
-            store.queues.at_mut(message.queue).bodies.body_bytes -= message.body_bytes();
-            message.body = Stored::Here(Arc::default());
-        }
+        let (shared, before) = (message.shared(), message.body_bytes());
+        message.drop_record();
+        let gone = before - message.body_bytes();
+        store.queues.at_mut(message.queue()).change_body_bytes(gone, 0);
         match shared {
             Some(name) => self.separate(name, &mut message, Arc::default(), store),
             None => self.account(id, &message, store),
@@ -151,6 +147,6 @@ impl Bodies {
 impl MessageStore {
     pub(crate) fn lives_at(&self, id: MessageId, lsn: Lsn) -> Option<&Message> {
         let message = self.messages.get(id.0)?;
-        (message.is_journalled() && message.location == lsn).then_some(message)
+        (message.is_journalled() && message.location() == lsn).then_some(message)
     }
 }

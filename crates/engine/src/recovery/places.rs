@@ -1,6 +1,7 @@
 //! The queues and places of messages that recovery restores.
 
 use alloc::vec::Vec;
+use core::ops::Bound;
 
 use model::MessageId;
 use records::{Place, RecordError, Standing, StoredState, encode, place_of, queue_name};
@@ -18,7 +19,7 @@ impl Bodies {
     pub(crate) fn grow_as_pictured(&mut self, id: MessageId, store: &mut MessageStore) {
         let message = store.message_mut(id);
         if message.order(id) != place_of(id) {
-            message.history_mut().moved = true;
+            message.mark_moved();
         }
         let message = store.message(id);
         if message.has_history() {
@@ -34,8 +35,9 @@ impl MessageStore {
     pub(crate) fn messages_of(&self, slot: QueueSlot) -> Vec<MessageId> {
         let queue = self.queues.at(slot);
         let ready = queue.delivery.dispatch.ready().iter().map(|(_, order)| self.message_of(order));
-        let delayed = queue.index.delayed.iter().map(|(_, id)| *id);
-        ready.chain(delayed).chain(queue.index.buried.values().copied()).collect()
+        let delayed = queue.delayed_after(Bound::Unbounded).map(|(_, id)| id);
+        let buried = queue.buried_after(Bound::Unbounded).map(|(_, id)| id);
+        ready.chain(delayed).chain(buried).collect()
     }
 
     /// A damaged record must not take a place that another message has.
@@ -47,17 +49,15 @@ impl MessageStore {
     ) -> Result<(), RecordError> {
         let order = standing.order;
         let of_another = order != place_of(id) && self.messages.get(order as u64).is_some();
-        if of_another || self.reordered.get(order as u64).is_some() {
+        if of_another || self.has_reordered(order) {
             return Err(RecordError::DuplicateOrder(order));
         }
         // Places and numbers come of one counter: its own is no other's, wherever it stands.
-        if self.reordered.get(id.0).is_some() {
+        if self.has_reordered(place_of(id)) {
             return Err(RecordError::DuplicateOrder(place_of(id)));
         }
         match standing.state {
-            StoredState::Buried { order }
-                if self.queues.at(slot).index.buried.contains_key(&order) =>
-            {
+            StoredState::Buried { order } if self.queues.at(slot).has_buried(order) => {
                 Err(RecordError::DuplicateOrder(order as i64))
             }
             _ => Ok(()),

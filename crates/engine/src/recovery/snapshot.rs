@@ -46,8 +46,8 @@ impl MessageStore {
     /// A message came or went.
     pub(crate) fn snapshot_changed(&mut self, message: &Message, came: bool) {
         let bytes = self.snapshot_bytes_of(message);
-        let sum = &mut self.totals.snapshot_bytes;
-        *sum = if came { *sum + bytes } else { *sum - bytes };
+        let (before, now) = if came { (0, bytes) } else { (bytes, 0) };
+        self.change_snapshot_bytes(before, now);
     }
 
     /// The most bytes that the message takes in a snapshot.
@@ -55,29 +55,21 @@ impl MessageStore {
         if !message.is_journalled() {
             return 0;
         }
-        let name = self.queues.at(message.queue).name.as_str().len() as u64;
-        let dead = message.dead().map(|dead| DEAD_BYTES_MAX + dead.from.as_str().len() as u64);
-        let extended = if message.format == Format::RAW { 0 } else { EXTENSION_BYTES_MAX };
+        let name = self.queues.at(message.queue()).name.as_str().len() as u64;
+        let dead = message.dead().map(|dead| DEAD_BYTES_MAX + dead.from().as_str().len() as u64);
+        let extended = if message.format() == Format::RAW { 0 } else { EXTENSION_BYTES_MAX };
         PICTURE_BYTES_MAX + name + dead.unwrap_or(0) + extended
     }
 
     /// Writes a message, unless it went with its subscription.
     pub(crate) fn snapshot_message(&self, id: MessageId, message: &Message, out: &mut Vec<u8>) {
-        if !message.is_journalled() || self.queues.at(message.queue).is_leaving() {
+        if !message.is_journalled() || self.queues.at(message.queue()).is_leaving() {
             return;
         }
-        assert!(message.location > Lsn::ZERO, "a journalled message is in the log");
+        assert!(message.location() > Lsn::ZERO, "a journalled message is in the log");
         let envelope = self.queues.envelope_of(id, message);
-        let (location, record_bytes) = (message.location, message.record_bytes);
+        let (location, record_bytes) = (message.location(), message.record_bytes());
         encode(&RecordView::Located { envelope, location, record_bytes }, out);
-    }
-
-    pub(crate) fn sequence(&self) -> RecordView<'static> {
-        RecordView::Sequence {
-            next_message: self.next.message,
-            next_buried: self.next.buried,
-            latest: self.latest,
-        }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::bodies::Stored;
 use crate::context::Context;
 use crate::directory::Target;
 use crate::ids::{QueueSlot, SessionSlot};
-use crate::log::{FrameWriter, NoRoom, Placed};
+use crate::log::{FrameWriter, NoRoom};
 use crate::sessions::Sessions;
 use crate::store::MessageStore;
 use crate::store::message::Message;
@@ -101,13 +101,5 @@ impl MessageStore {
                 dead: None,
             },
         }
-    }
-}
-
-impl Message {
-    /// Its record was just written.
-    pub(crate) fn set_stored(&mut self, group: u64, placed: Placed) {
-        self.set_placed(group, placed);
-        self.changed = placed.lsn;
     }
 }

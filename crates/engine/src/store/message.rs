@@ -19,6 +19,7 @@
 //! without a deadline: a consumer with a limit holds a message until it settles it or is gone.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::num::NonZeroU64;
 
 use model::{
@@ -35,30 +36,30 @@ use crate::store::dispatch::GroupNumber;
 /// A million of these lie in memory, each with a body of its own: see the size below.
 #[derive(Debug)]
 pub(crate) struct Message {
-    pub(crate) body: Stored,
-    pub(crate) created: Nanos,
-    pub(crate) lease: Nanos,
+    body: Stored,
+    created: Nanos,
+    lease: Nanos,
     /// The frame with its Message record. Without a record it is [`Lsn::ZERO`], or, as a number of
     /// the same size, one of two other things. It is the place of the body in the spill: see
     /// [`Message::kept`], or the name of the body that it shares: see [`Message::shared`].
-    pub(crate) location: Lsn,
+    location: Lsn,
     /// The last frame about it, or that it came with, since the process started.
-    pub(crate) changed: Lsn,
+    changed: Lsn,
     /// When its delay or lease ends, or its place among the buried.
     moment: u64,
     /// State that most messages never have.
     history: Option<Box<History>>,
-    pub(crate) queue: QueueSlot,
-    pub(crate) priority: u32,
-    pub(crate) delivered: u32,
+    queue: QueueSlot,
+    priority: u32,
+    delivered: u32,
     /// The size of the Message record at `location`.
-    pub(crate) record_bytes: u32,
+    record_bytes: u32,
     holder: SessionSlot,
     kind: Kind,
-    pub(crate) durability: Durability,
-    pub(crate) format: Format,
+    durability: Durability,
+    format: Format,
     /// In recovery: the body was not seen in the log yet.
-    pub(crate) body_missing: bool,
+    body_missing: bool,
 }
 
 /// The allocator rounds up to 16 here: 96 for this, 128 for a body of 100, 8 for the pointer in the
@@ -112,23 +113,23 @@ pub(crate) struct History {
     delay: Nanos,
     /// Zero: the message's id.
     order: i64,
-    pub(crate) expired: u32,
-    pub(crate) released: u32,
-    pub(crate) buried: u32,
-    pub(crate) kicked: u32,
-    pub(crate) failed: u32,
+    expired: u32,
+    released: u32,
+    buried: u32,
+    kicked: u32,
+    failed: u32,
     expires: Option<Nanos>,
-    pub(crate) dead: Option<Box<Dead>>,
+    dead: Option<Box<Dead>>,
     /// See [`StoredEnvelope::group`].
     group: u64,
     /// The topic that it was published to, where its subscription is of a pattern.
-    pub(crate) topic: Option<QueueName>,
+    topic: Option<QueueName>,
     /// The message group that its body names.
     message_group: Option<MessageGroup>,
     /// It is delayed only until there is room for it to become a dead letter.
     set_aside: bool,
     /// Its record at its location may name another queue.
-    pub(crate) moved: bool,
+    moved: bool,
     /// By how much its record at its location would be larger now.
     grown_bytes: u32,
     /// When it was taken out of its delay or from the buried last, since the process started.
@@ -138,15 +139,81 @@ pub(crate) struct History {
 /// How it came to be among the dead letters: see [`model::DeadLetter`].
 #[derive(Debug)]
 pub(crate) struct Dead {
-    pub(crate) reason: DeadReason,
-    pub(crate) from: QueueName,
+    reason: DeadReason,
+    from: QueueName,
     /// The number of the subscription that it was taken from, if it was one's.
-    pub(crate) subscription: Option<u64>,
-    pub(crate) at: Nanos,
-    pub(crate) attempts: u32,
+    subscription: Option<u64>,
+    at: Nanos,
+    attempts: u32,
+}
+
+impl Dead {
+    /// The queue that it is from; of a message of a subscription, its topic.
+    pub(crate) const fn from(&self) -> &QueueName {
+        &self.from
+    }
+
+    /// All of it, in the terms of records.
+    pub(crate) fn view(&self) -> DeadView<'_> {
+        let Self { reason, subscription, at, attempts, .. } = *self;
+        DeadView { reason, from: self.from.as_str(), subscription, at, attempts }
+    }
 }
 
 impl Message {
+    pub(crate) const fn body(&self) -> &Stored {
+        &self.body
+    }
+
+    pub(crate) const fn created(&self) -> Nanos {
+        self.created
+    }
+
+    /// The span of a lease that does not say how long it is.
+    pub(crate) const fn lease(&self) -> Nanos {
+        self.lease
+    }
+
+    /// The frame with its record, if it has one.
+    pub(crate) const fn location(&self) -> Lsn {
+        self.location
+    }
+
+    /// The last frame about it.
+    pub(crate) const fn changed(&self) -> Lsn {
+        self.changed
+    }
+
+    pub(crate) const fn queue(&self) -> QueueSlot {
+        self.queue
+    }
+
+    pub(crate) const fn priority(&self) -> u32 {
+        self.priority
+    }
+
+    /// How often it was delivered.
+    pub(crate) const fn delivered(&self) -> u32 {
+        self.delivered
+    }
+
+    pub(crate) const fn record_bytes(&self) -> u32 {
+        self.record_bytes
+    }
+
+    pub(crate) const fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    pub(crate) const fn format(&self) -> Format {
+        self.format
+    }
+
+    /// True in recovery until its body is found in the log.
+    pub(crate) const fn body_missing(&self) -> bool {
+        self.body_missing
+    }
+
     /// A message as a record describes it, not yet in the log.
     pub(crate) fn new(envelope: &StoredEnvelope<'_>, queue: QueueSlot, body: Stored) -> Self {
         let mut message = Self {
@@ -189,7 +256,7 @@ impl Message {
         });
     }
 
-    pub(crate) fn set_state(&mut self, state: State) {
+    fn set_state(&mut self, state: State) {
         (self.kind, self.moment) = match state {
             State::Ready => (Kind::Ready, 0),
             State::Delayed { until } => (Kind::Delayed, until.0),
@@ -207,6 +274,7 @@ impl Message {
 
     /// Changes its state in the course of things.
     pub(crate) fn move_to(&mut self, state: State, now: Nanos) {
+        assert!(!self.body_missing || state.holder().is_none(), "no session holds it in recovery");
         let available = match (self.state(), state) {
             (_, State::Delayed { .. } | State::Buried { .. }) => Nanos::ZERO,
             (State::Delayed { until }, _) => until.min(now),
@@ -267,6 +335,129 @@ impl Message {
         }
     }
 
+    /// Its record was just written.
+    pub(crate) fn set_stored(&mut self, group: u64, placed: Placed) {
+        self.set_placed(group, placed);
+        self.changed = placed.lsn;
+    }
+
+    /// A frame is about it, or came with it.
+    pub(crate) fn set_changed(&mut self, changed: Lsn) {
+        debug_assert!(changed >= self.changed, "frames about a message come in their order");
+        self.changed = changed;
+    }
+
+    /// Its body takes another form: here, or elsewhere.
+    pub(crate) fn set_body(&mut self, body: Stored) {
+        assert!(!self.body_missing, "a body is found before it changes");
+        self.body = body;
+    }
+
+    /// In recovery: its body is not known yet, but for its largest size.
+    pub(crate) fn miss_body(&mut self) {
+        assert!(!self.is_here(), "a body that is here is not missing");
+        self.body_missing = true;
+    }
+
+    /// Recovery has found its body, which has so many bytes; the log has it.
+    pub(crate) fn find_body(&mut self, bytes: usize) {
+        assert!(self.body_missing, "a body is found once");
+        assert!(bytes <= self.body.len(), "a record holds the whole body");
+        self.body_missing = false;
+        self.body = Stored::paged_out(u32::try_from(bytes).unwrap_or(u32::MAX));
+    }
+
+    /// It is in another queue now. It is in no index.
+    pub(crate) const fn set_queue(&mut self, queue: QueueSlot) {
+        self.queue = queue;
+    }
+
+    /// It has another priority. It is in no index.
+    pub(crate) const fn set_priority(&mut self, priority: u32) {
+        self.priority = priority;
+    }
+
+    /// It is delivered once more.
+    pub(crate) const fn count_delivery(&mut self) {
+        self.delivered = self.delivered.saturating_add(1);
+    }
+
+    /// A lease of it has ended by time.
+    pub(crate) fn count_expiry(&mut self) {
+        let history = self.history_mut();
+        history.expired = history.expired.saturating_add(1);
+    }
+
+    /// Its holder gave it back.
+    pub(crate) fn count_release(&mut self) {
+        let history = self.history_mut();
+        history.released = history.released.saturating_add(1);
+    }
+
+    /// It is set aside until it is kicked.
+    pub(crate) fn count_burial(&mut self) {
+        let history = self.history_mut();
+        history.buried = history.buried.saturating_add(1);
+    }
+
+    /// It was delayed or buried, and is made ready.
+    pub(crate) fn count_kick(&mut self) {
+        let history = self.history_mut();
+        history.kicked = history.kicked.saturating_add(1);
+    }
+
+    /// A delivery has failed. Gives how many have.
+    pub(crate) fn count_failure(&mut self) -> u32 {
+        let history = self.history_mut();
+        history.failed = history.failed.saturating_add(1);
+        history.failed
+    }
+
+    /// It came by a subscription of a pattern, from this topic.
+    pub(crate) fn set_topic(&mut self, topic: QueueName) {
+        self.history_mut().topic = Some(topic);
+    }
+
+    /// Its record may name another queue than it is in.
+    pub(crate) fn mark_moved(&mut self) {
+        self.history_mut().moved = true;
+    }
+
+    /// It becomes a dead letter: none of its deliveries counts as failed there, and it does not
+    /// expire.
+    pub(crate) fn die(&mut self, reason: DeadReason, from: QueueName, of: Option<u64>, at: Nanos) {
+        assert!(self.dead().is_none(), "a message dies once");
+        self.set_expiry(None);
+        let history = self.history_mut();
+        let attempts = core::mem::take(&mut history.failed);
+        history.dead = Some(Box::new(Dead { reason, from, subscription: of, at, attempts }));
+    }
+
+    /// It has no record any more, and no reader will ask for its body.
+    pub(crate) fn drop_record(&mut self) {
+        self.set_placed(0, Placed { lsn: Lsn::ZERO, bytes: 0 });
+        self.durability = Durability::None;
+        if !self.is_here() {
+            self.body = Stored::Here(Arc::default());
+        }
+    }
+
+    /// Breaks an invariant, to see that the check finds it.
+    #[cfg(test)]
+    pub(crate) fn misplace(&mut self, location: Lsn) {
+        self.location = location;
+    }
+
+    /// The same.
+    #[cfg(test)]
+    pub(crate) fn misplace_body(&mut self) {
+        self.body_missing = true;
+    }
+
+    fn is_here(&self) -> bool {
+        self.body.here().is_some()
+    }
+
     /// It is no dead letter any more, and no delivery of it has failed.
     pub(crate) fn revive(&mut self) {
         if let Some(history) = &mut self.history {
@@ -284,7 +475,7 @@ impl Message {
         self.history.is_some()
     }
 
-    pub(crate) fn history_mut(&mut self) -> &mut History {
+    fn history_mut(&mut self) -> &mut History {
         self.history.get_or_insert_default()
     }
 
@@ -464,13 +655,7 @@ impl Message {
             order: self.order(id),
             counters: self.counters(),
             expires: self.expires(),
-            dead: self.dead().map(|dead| DeadView {
-                reason: dead.reason,
-                from: dead.from.as_str(),
-                subscription: dead.subscription,
-                at: dead.at,
-                attempts: dead.attempts,
-            }),
+            dead: self.dead().map(Dead::view),
         }
     }
 

@@ -103,7 +103,7 @@ impl MessageGroups {
 
     /// A ready message with the access to its group; `None`: no message belongs to a group.
     pub(crate) fn entry(groups: Option<&Self>, id: MessageId, message: &Message) -> Entry {
-        let place = (message.priority, message.order(id));
+        let place = (message.priority(), message.order(id));
         let Some(groups) = groups else { return Entry::of_none(place) };
         let group = message.group_number();
         let known = group.and_then(|number| groups.groups.get(&number));

@@ -1,5 +1,7 @@
 //! Queues: the messages of each by state, the consumers that wait for them, and counts.
 
+pub(crate) mod index;
+
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
@@ -26,26 +28,26 @@ pub(crate) struct Queue {
     pub(crate) name: QueueName,
     pub(crate) role: Role,
     pub(crate) policy: QueuePolicy,
-    pub(crate) index: QueueIndex,
+    index: QueueIndex,
     pub(crate) delivery: QueueDelivery,
-    pub(crate) bodies: QueueBodies,
+    bodies: QueueBodies,
     pub(crate) admission: QueueAdmission,
-    pub(crate) usage: QueueUsage,
+    usage: QueueUsage,
 }
 
 /// The messages of a queue by state, but for the ready ones, which [`QueueDelivery`] orders.
 #[derive(Debug, Default)]
 pub(crate) struct QueueIndex {
-    pub(crate) counts: Counts,
+    counts: Counts,
     /// Members of an expired list: no consumer gets them, they are deleted in steps.
-    pub(crate) expired_members: OrderSet,
-    pub(crate) lifetime: ListLifetime,
+    expired_members: OrderSet,
+    lifetime: ListLifetime,
     /// By when the delay ends.
-    pub(crate) delayed: BTreeSet<(Nanos, MessageId)>,
+    delayed: BTreeSet<(Nanos, MessageId)>,
     /// By the place each took when it was buried.
-    pub(crate) buried: BTreeMap<u64, MessageId>,
+    buried: BTreeMap<u64, MessageId>,
     /// Messages that no session holds and that have a time to live, by its end.
-    pub(crate) expiring: BTreeSet<(Nanos, MessageId)>,
+    expiring: BTreeSet<(Nanos, MessageId)>,
 }
 
 /// The ready messages of a queue, and the consumers that wait for them.
@@ -70,9 +72,9 @@ pub(crate) struct QueueDelivery {
 /// The bytes of a queue's bodies.
 #[derive(Debug, Default)]
 pub(crate) struct QueueBodies {
-    pub(crate) residents: ResidentBodies,
+    residents: ResidentBodies,
     /// Bytes of the bodies of all its messages, resident or not.
-    pub(crate) body_bytes: u64,
+    body_bytes: u64,
 }
 
 /// Sends that wait for a place in a queue, and how far the queue is beyond its bounds.
@@ -93,14 +95,14 @@ pub(crate) struct QueueAdmission {
 /// Uses that keep a queue alive, and its totals.
 #[derive(Debug, Default)]
 pub(crate) struct QueueUsage {
-    pub(crate) producers: u64,
+    producers: u64,
     /// Messages for it in open transactions.
-    pub(crate) uncommitted: u64,
+    uncommitted: u64,
     /// Messages of it that open transactions settle.
-    pub(crate) settling: u64,
-    pub(crate) messages_total: u64,
-    pub(crate) deleted_total: u64,
-    pub(crate) paused_total: u64,
+    settling: u64,
+    messages_total: u64,
+    deleted_total: u64,
+    paused_total: u64,
 }
 
 /// The role of a queue among the rest.
@@ -127,13 +129,13 @@ pub(crate) struct Pause {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// Ready ones of a priority below [`URGENT_BELOW`].
-    pub(crate) urgent: u64,
-    pub(crate) ready: u64,
-    pub(crate) delayed: u64,
-    pub(crate) leased: u64,
-    pub(crate) buried: u64,
+    urgent: u64,
+    ready: u64,
+    delayed: u64,
+    leased: u64,
+    buried: u64,
     /// Those that were ready when the time of their list was over.
-    pub(crate) expired_members: u64,
+    expired_members: u64,
 }
 
 /// When the ready messages of a queue, as a list, go.
@@ -150,7 +152,7 @@ pub(crate) struct Queues {
     slots: Slab<Queue>,
     names: BTreeMap<QueueName, QueueSlot>,
     /// How many there may be.
-    pub(crate) count_max: usize,
+    count_max: usize,
     /// The same with those of subscriptions, which take as much memory.
     slots_max: u64,
 }
@@ -205,6 +207,94 @@ impl Queue {
 
     pub(crate) fn is_named(&self) -> bool {
         matches!(self.role, Role::Named | Role::Temporary(_))
+    }
+
+    /// So many producers point to it.
+    pub(crate) const fn producers(&self) -> u64 {
+        self.usage.producers
+    }
+
+    /// So many messages for it are in open transactions.
+    pub(crate) const fn uncommitted(&self) -> u64 {
+        self.usage.uncommitted
+    }
+
+    /// So many messages of it are settled by open transactions.
+    pub(crate) const fn settling(&self) -> u64 {
+        self.usage.settling
+    }
+
+    /// Uses that keep it alive.
+    pub(crate) const fn usage(&self) -> &QueueUsage {
+        &self.usage
+    }
+
+    /// A producer points to it.
+    pub(crate) const fn begin_producer(&mut self) {
+        self.usage.producers += 1;
+    }
+
+    /// A producer points to it no more.
+    pub(crate) fn end_producer(&mut self) {
+        assert!(self.usage.producers > 0, "a destination knows its producers");
+        self.usage.producers -= 1;
+    }
+
+    /// An open transaction holds a message for it.
+    pub(crate) const fn begin_uncommitted(&mut self) {
+        self.usage.uncommitted += 1;
+    }
+
+    /// A transaction that held a message for it has ended.
+    pub(crate) fn end_uncommitted(&mut self) {
+        assert!(self.usage.uncommitted > 0, "a destination knows its transactions");
+        self.usage.uncommitted -= 1;
+    }
+
+    /// An open transaction settles one of its messages.
+    pub(crate) fn began_settling(&mut self) {
+        self.usage.settling += 1;
+        debug_assert!(
+            self.usage.settling <= self.index.counts.leased,
+            "a session holds the messages that a transaction settles"
+        );
+    }
+
+    /// The transaction has ended.
+    pub(crate) fn ended_settling(&mut self) {
+        assert!(self.usage.settling > 0, "a queue knows what is being settled");
+        self.usage.settling -= 1;
+    }
+
+    /// A command goes on with it though it may be empty meanwhile.
+    pub(crate) const fn keep(&mut self) {
+        self.usage.uncommitted += 1;
+    }
+
+    /// See [`Queue::keep`].
+    pub(crate) fn let_go(&mut self) {
+        assert!(self.usage.uncommitted > 0, "a queue was kept before it is let go");
+        self.usage.uncommitted -= 1;
+    }
+
+    /// A message of it was deleted.
+    pub(crate) const fn count_deleted(&mut self) {
+        self.usage.deleted_total += 1;
+    }
+
+    /// It was paused, or its pause ended.
+    pub(crate) const fn count_paused(&mut self) {
+        self.usage.paused_total += 1;
+    }
+
+    /// The bodies of its messages that are in memory and may leave.
+    pub(crate) const fn residents(&self) -> &ResidentBodies {
+        &self.bodies.residents
+    }
+
+    /// See [`Queue::residents`].
+    pub(crate) const fn residents_mut(&mut self) -> &mut ResidentBodies {
+        &mut self.bodies.residents
     }
 
     /// A message comes into it.
@@ -304,7 +394,46 @@ impl Queue {
     }
 }
 
+impl QueueUsage {
+    /// Messages that came, that were deleted, and pauses.
+    pub(crate) const fn totals(&self) -> (u64, u64, u64) {
+        (self.messages_total, self.deleted_total, self.paused_total)
+    }
+}
+
 impl Counts {
+    /// Ready ones that count as urgent.
+    pub(crate) const fn urgent(&self) -> u64 {
+        self.urgent
+    }
+
+    pub(crate) const fn ready(&self) -> u64 {
+        self.ready
+    }
+
+    pub(crate) const fn delayed(&self) -> u64 {
+        self.delayed
+    }
+
+    /// Those that sessions hold.
+    pub(crate) const fn leased(&self) -> u64 {
+        self.leased
+    }
+
+    pub(crate) const fn buried(&self) -> u64 {
+        self.buried
+    }
+
+    pub(crate) const fn expired_members(&self) -> u64 {
+        self.expired_members
+    }
+
+    /// Breaks an invariant, to see that the check finds it.
+    #[cfg(test)]
+    pub(crate) const fn miscount(&mut self) {
+        self.ready += 1;
+    }
+
     pub(crate) fn add(&mut self, state: State, priority: u32) {
         *self.of(state) += 1;
         if state == State::Ready && priority < URGENT_BELOW {
@@ -317,6 +446,7 @@ impl Counts {
         assert!(*count > 0, "a message leaves a state that none is in");
         *count -= 1;
         if state == State::Ready && priority < URGENT_BELOW && !is_expired_member {
+            assert!(self.urgent > 0, "an urgent message was counted when it became ready");
             self.urgent -= 1;
         }
     }
@@ -336,9 +466,16 @@ impl Counts {
 
     /// So many are over in one of the queues that this sums.
     pub(crate) fn expire_some(&mut self, expired: &Self) {
+        assert!(expired.ready <= self.ready, "only ready messages expire with their list");
+        assert!(expired.urgent <= self.urgent, "urgent messages are counted among the ready");
         self.urgent -= expired.urgent;
         self.ready -= expired.ready;
         self.expired_members += expired.ready;
+    }
+
+    /// One more expired member is known.
+    pub(crate) fn add_expired_member(&mut self) {
+        self.expired_members += 1;
     }
 
     pub(crate) fn plus(&self, other: &Self) -> Self {
@@ -427,6 +564,7 @@ impl Queues {
             queue.delivery.views.is_empty() && queue.index.expiring.is_empty(),
             "an idle queue is empty"
         );
+        debug_assert!(queue.bodies.body_bytes == 0, "an idle queue has no bodies");
         if queue.role == Role::Named {
             self.names.remove(&queue.name);
         }
@@ -450,7 +588,7 @@ impl Queues {
 
     /// The record of a message that has changed.
     pub(crate) fn change_of<'a>(&'a self, id: MessageId, message: &'a Message) -> RecordView<'a> {
-        let moved = message.is_moved().then(|| self.at(message.queue).place());
+        let moved = message.is_moved().then(|| self.at(message.queue()).place());
         RecordView::Changed { message: id, standing: message.standing(id), moved }
     }
 
@@ -460,7 +598,7 @@ impl Queues {
         id: MessageId,
         message: &'a Message,
     ) -> StoredEnvelope<'a> {
-        message.envelope(id, self.at(message.queue).place())
+        message.envelope(id, self.at(message.queue()).place())
     }
 
     /// All by slot.
@@ -505,6 +643,12 @@ impl Queues {
     pub(crate) fn lists(&self) -> impl Iterator<Item = (QueueSlot, &QueueName)> {
         let all = self.names.iter().map(|(name, slot)| (*slot, name));
         all.filter(|(slot, _)| self.at(*slot).is_list())
+    }
+
+    /// Bounds how many there may be.
+    #[cfg(test)]
+    pub(crate) fn bound(&mut self, count_max: usize) {
+        self.count_max = count_max;
     }
 
     pub(crate) fn count(&self) -> usize {

@@ -20,12 +20,12 @@ impl MessageStore {
         let counters = message.counters();
         let statistics = MessageStatistics {
             message: id,
-            queue: self.queues.at(message.queue).name.clone(),
+            queue: self.queues.at(message.queue()).name.clone(),
             state,
-            priority: message.priority,
-            age: self.latest.since(message.created),
+            priority: message.priority(),
+            age: self.latest.since(message.created()),
             delay: message.delay(),
-            lease: message.lease,
+            lease: message.lease(),
             time_left: until.since(self.latest),
             delivered: counters.delivered,
             expired: counters.expired,
@@ -69,21 +69,22 @@ impl MessageStore {
 
     fn statistics_of(&self, slot: QueueSlot) -> QueueStatistics {
         let queue = self.queues.at(slot);
+        let (messages_total, deleted_total, paused_total) = queue.usage().totals();
         QueueStatistics {
             queue: queue.name.clone(),
-            urgent: queue.index.counts.urgent,
-            ready: queue.index.counts.ready,
-            leased: queue.index.counts.leased,
-            delayed: queue.index.counts.delayed,
-            buried: queue.index.counts.buried,
-            messages_total: queue.usage.messages_total,
-            producers: queue.usage.producers,
+            urgent: queue.counts().urgent(),
+            ready: queue.counts().ready(),
+            leased: queue.counts().leased(),
+            delayed: queue.counts().delayed(),
+            buried: queue.counts().buried(),
+            messages_total,
+            producers: queue.producers(),
             consumers: queue.delivery.consumers.len() as u64,
             waiting: queue.waiting_count(),
-            deleted_total: queue.usage.deleted_total,
-            paused_total: queue.usage.paused_total,
+            deleted_total,
+            paused_total,
             pause: queue.delivery.pause.map_or(Nanos::ZERO, |pause| pause.asked),
-            body_bytes: queue.bodies.body_bytes,
+            body_bytes: queue.body_bytes(),
             blocked_sends: queue.admission.line.len() as u64,
             pause_left: queue
                 .delivery

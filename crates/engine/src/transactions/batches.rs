@@ -36,7 +36,7 @@ impl Transactions {
             let is_new = self.observed.entry(name.clone()).or_default().insert(by);
             assert!(is_new, "a session observes a key once");
         }
-        store.totals.steps += new.len() as u64;
+        store.took_steps(new.len());
         observing.names.extend(new);
         Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }

@@ -147,7 +147,7 @@ impl MessageStore {
     pub(crate) fn bind(&mut self, ids: &[MessageId], after: DependsOn) {
         for id in ids {
             if let Some(message) = self.messages.get_mut(id.0) {
-                message.changed = after.lsn;
+                message.set_changed(after.lsn);
             }
         }
     }

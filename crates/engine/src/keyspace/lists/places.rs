@@ -141,11 +141,11 @@ impl Bodies {
         context: &Context,
     ) -> Option<bool> {
         let message = store.message(id);
-        if message.body.len() < element.len() {
+        if message.body().len() < element.len() {
             return Some(false);
         }
         let body = self.here(message)?;
-        let payload = Payload::by(&context.formats).range(message.format, body);
+        let payload = Payload::by(&context.formats).range(message.format(), body);
         Some(body.get(payload) == Some(element))
     }
 }
@@ -162,9 +162,9 @@ impl MessageStore {
         let (found, looked) = if queue.is_expiring(self.latest) {
             let id = self.elements(slot, origin).nth(place as usize);
             (id.map(|id| self.rank(id)), place as usize)
-        } else if place < queue.index.counts.ready / 2 {
+        } else if place < queue.counts().ready() / 2 {
             queue.delivery.dispatch.ready().nth(origin, place)
-        } else if let Some(other) = queue.index.counts.ready.checked_sub(place + 1) {
+        } else if let Some(other) = queue.counts().ready().checked_sub(place + 1) {
             queue.delivery.dispatch.ready().nth(origin.opposite(), other)
         } else {
             (None, 0)
@@ -176,7 +176,7 @@ impl MessageStore {
     /// The place of a ready message in its queue.
     pub(crate) fn rank(&self, id: MessageId) -> (u32, i64) {
         let message = self.message(id);
-        (message.priority, message.order(id))
+        (message.priority(), message.order(id))
     }
 }
 

@@ -28,7 +28,7 @@ impl MessageStore {
         let queue = self.queues.at(slot);
         let is_there = || match queue.is_expiring(self.latest) {
             true => self.elements(slot, End::Head).next().is_some(),
-            false => queue.index.counts.ready > 0,
+            false => queue.counts().ready() > 0,
         };
         queue.delivery.pause.is_none() && is_there()
     }
@@ -70,7 +70,7 @@ impl Bodies {
         let bytes = store.snapshot_bytes_of(store.message(id));
         let Some(mut message) = store.messages.remove(id.0) else { return };
         if message.is_journalled() {
-            store.totals.snapshot_bytes -= bytes;
+            store.change_snapshot_bytes(bytes, 0);
             let after = self.journal_deletion(id, &message, store, log, effects);
             self.unaccount(id, &message, store);
             let body = self.here(&message).map(Arc::clone);

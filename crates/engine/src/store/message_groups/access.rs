@@ -74,7 +74,7 @@ impl Sessions {
         let mut expected = BTreeMap::<(QueueSlot, u16), Group>::new();
         for (_, message) in store.messages.iter_from(0) {
             if let (Some(number), Some(kind)) = (message.group_number(), Kind::of(message)) {
-                expected.entry((message.queue, number)).or_default().count(kind, 1);
+                expected.entry((message.queue(), number)).or_default().count(kind, 1);
             }
         }
         for (slot, queue) in store.queues.iter() {
@@ -105,7 +105,7 @@ impl Sessions {
     pub(crate) fn own_group(&self, key: ConsumerKey, id: MessageId, store: &mut MessageStore) {
         let message = store.message(id);
         let Some(of_message) = message.message_group() else { return };
-        let slot = message.queue;
+        let slot = message.queue();
         let session = self.at(key.session).id();
         let may_serve = store.queues.at_mut(slot).change_group(of_message.number(), |group| {
             group.owner = Owner::Consumer(key);
@@ -164,7 +164,7 @@ impl MessageStore {
     pub(crate) fn enter_group(&mut self, id: MessageId) {
         let message = self.message(id);
         let Some(group) = message.message_group() else { return };
-        let (slot, kind) = (message.queue, Kind::of(message));
+        let (slot, kind) = (message.queue(), Kind::of(message));
         let queue = self.queues.at_mut(slot);
         queue.begin_groups();
         if let Some(kind) = kind {
@@ -178,7 +178,7 @@ impl MessageStore {
     pub(crate) fn leave_group(&mut self, id: MessageId) {
         let message = self.message(id);
         let Some(group) = message.message_group() else { return };
-        let (slot, kind) = (message.queue, Kind::of(message));
+        let (slot, kind) = (message.queue(), Kind::of(message));
         let queue = self.queues.at_mut(slot);
         let may_serve = kind
             .is_some_and(|kind| queue.change_group(group.number(), |group| group.count(kind, -1)));
