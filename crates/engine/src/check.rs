@@ -4,7 +4,8 @@ pub(crate) mod keys;
 pub(crate) mod lists;
 pub(crate) mod publishing;
 
-use model::{MessageId, Nanos};
+use model::{Lsn, MessageId, Nanos};
+use records::place_of;
 
 use crate::admission::WaitListId;
 use crate::bodies::Bodies;
@@ -13,7 +14,7 @@ use crate::delivery::dead_letters::SCARCE_RETRY;
 use crate::ids::{ConsumerKey, QueueSlot};
 use crate::sessions::{Consumer, Session, Sessions};
 use crate::store::MessageStore;
-use crate::store::message::State;
+use crate::store::message::{Message, State};
 use crate::store::queue::Queue;
 use crate::store::timers::Timer;
 
@@ -52,6 +53,28 @@ impl Bodies {
 }
 
 impl MessageStore {
+    /// Checks what a message says of itself; `last` is the last frame of the log.
+    ///
+    /// # Panics
+    /// When it contradicts itself.
+    pub(crate) fn check_message(&self, id: MessageId, message: &Message, last: Lsn) {
+        assert!(0 < id.0 && id < self.next_message(), "message {id} has a number given out");
+        assert!(!message.body_missing(), "message {id} has its body");
+        let in_log = message.is_journalled();
+        assert!(!in_log || message.location() <= last, "message {id} lies in a frame that exists");
+        assert!(message.changed() <= last, "message {id} changed in a frame that exists");
+        let is_paged_out = message.body().here().is_none();
+        let has_place = message.location() > Lsn::ZERO;
+        assert_eq!(in_log || is_paged_out, has_place, "message {id} is in the log as it should");
+        assert_eq!(in_log, message.record_bytes() > 0, "message {id} has a record of some size");
+        assert!(message.created() <= self.latest, "message {id} is from the past");
+        let order = message.order(id);
+        let (above, below) = self.places_given_out();
+        let given_out = above < order && order < place_of(MessageId(below));
+        assert!(given_out && order != 0, "message {id} has an order given out");
+        assert_eq!(self.message_of(order), id, "the order of message {id} leads back to it");
+    }
+
     pub(crate) fn check_expiring(&self, slot: QueueSlot, queue: &Queue) {
         let unheld = self
             .messages

@@ -33,7 +33,7 @@ pub(crate) struct SendIds {
     bytes_max: u64,
     /// The oldest first.
     seen: BTreeMap<Age, DedupEntry>,
-    pub(crate) ages: BTreeMap<SendKey, Age>,
+    ages: BTreeMap<SendKey, Age>,
     /// The number of the next one.
     next: u64,
 }
@@ -44,23 +44,23 @@ pub(crate) type Age = (Nanos, u64);
 /// A name and the message it stands for.
 #[derive(Debug)]
 pub(crate) struct DedupEntry {
-    pub(crate) key: SendKey,
-    pub(crate) first: First,
+    key: SendKey,
+    first: First,
     /// The size of its record; zero where it is in memory only.
-    pub(crate) record_bytes: u64,
+    record_bytes: u64,
 }
 
 /// The fate of the message that was sent first under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct First {
     /// The first that was stored; `None`: no queue took it.
-    pub(crate) message: Option<MessageId>,
+    message: Option<MessageId>,
     /// How many were stored.
-    pub(crate) copies: u32,
+    copies: u32,
     /// The position that its answer waited for.
-    pub(crate) after: DependsOn,
+    after: DependsOn,
     /// Tells it from another message; not known of those that older versions stored.
-    pub(crate) fingerprint: Option<u64>,
+    fingerprint: Option<u64>,
 }
 
 /// The result of a search for a message that was sent before.
@@ -75,14 +75,24 @@ pub(crate) enum SentBefore {
 /// A name of a message that is drafted.
 #[derive(Debug)]
 pub(crate) struct Sent {
-    pub(crate) key: SendKey,
-    pub(crate) message: Option<MessageId>,
-    pub(crate) copies: u32,
-    pub(crate) fingerprint: u64,
-    pub(crate) record_bytes: u64,
+    key: SendKey,
+    message: Option<MessageId>,
+    copies: u32,
+    fingerprint: u64,
+    record_bytes: u64,
 }
 
 impl First {
+    /// How many messages were stored.
+    pub(crate) const fn copies(&self) -> u32 {
+        self.copies
+    }
+
+    /// The position that its answer waited for.
+    pub(crate) const fn after(&self) -> DependsOn {
+        self.after
+    }
+
     /// The answer to it, and to all that are sent again.
     pub(crate) fn reply(&self) -> Reply {
         self.message.map_or(Reply::Done, |message| Reply::Stored { message })
@@ -132,17 +142,20 @@ impl SendIds {
         self.window > Nanos::ZERO && self.count_max > 0
     }
 
-    pub(crate) fn insert(&mut self, at: Nanos, seen: DedupEntry) {
+    fn insert(&mut self, at: Nanos, seen: DedupEntry) {
         let age = (at, self.next);
         self.next += 1;
         self.bytes += seen.memory_bytes();
         let before = self.ages.insert(seen.key.clone(), age);
         assert!(before.is_none(), "a name is entered once");
-        self.seen.insert(age, seen);
+        let before = self.seen.insert(age, seen);
+        assert!(before.is_none(), "an age is that of one name");
+        debug_assert_eq!(self.seen.len(), self.ages.len(), "each name has an age");
     }
 
-    pub(crate) fn remove(&mut self, age: Age) -> Option<DedupEntry> {
+    fn remove(&mut self, age: Age) -> Option<DedupEntry> {
         let seen = self.seen.remove(&age)?;
+        assert!(seen.memory_bytes() <= self.bytes, "the bytes of a name were counted");
         self.bytes -= seen.memory_bytes();
         let was_there = self.ages.remove(&seen.key);
         assert_eq!(was_there, Some(age), "a name is known by its age");
@@ -150,7 +163,7 @@ impl SendIds {
     }
 
     /// The oldest, if it is one too many or too old.
-    pub(crate) fn superfluous(&self, now: Nanos) -> Option<Age> {
+    fn superfluous(&self, now: Nanos) -> Option<Age> {
         let age = *self.seen.first_key_value()?.0;
         let is_full = self.seen.len() > self.count_max || self.bytes > self.bytes_max;
         (is_full || !self.is_remembered(age, now)).then_some(age)

@@ -292,13 +292,13 @@ impl Engine {
     /// The position that the next frame will have.
     #[must_use]
     pub fn next_lsn(&self) -> Lsn {
-        self.log.last.next()
+        self.log.last().next()
     }
 
     /// The position of the last frame.
     #[must_use]
     pub fn last_lsn(&self) -> Lsn {
-        self.log.last
+        self.log.last()
     }
 
     /// The latest moment the engine was told, or found in records: a server's clock must not start
@@ -333,7 +333,7 @@ impl Engine {
     #[must_use]
     pub fn ending_by(&self, now: Nanos) -> u64 {
         let ending = |timer| match timer {
-            Timer::Values => self.keyspace.values.due(now).count() as u64,
+            Timer::Values => self.keyspace.values().due(now).count() as u64,
             Timer::End(slot) => self.store.queues.at(slot).counts().sum(),
             Timer::Expire(slot) => self.store.queues.at(slot).expiring_by(now).count() as u64,
             _ => 0,

@@ -30,21 +30,42 @@ pub(crate) use setting::DEADLINE_BYTES_MAX;
 /// The state of keys beside the queues.
 #[derive(Debug, Default)]
 pub(crate) struct Keyspace {
-    pub(crate) values: Values,
+    values: Values,
     /// Queues of a name that hold ready messages, but for those that a value hides.
-    pub(crate) lists: u64,
+    lists: u64,
     /// Names of lists with a changed lifetime that the log is to be told.
-    pub(crate) unstated: BTreeSet<QueueName>,
+    unstated: BTreeSet<QueueName>,
     /// Names of lists that have another lifetime by the log than they have, because their messages
     /// did not outlive a crash. To be stated before it matters: before there is such a list again.
-    pub(crate) stale: BTreeSet<QueueName>,
+    stale: BTreeSet<QueueName>,
     /// Names of lists that have a lifetime.
-    pub(crate) limited: BTreeSet<QueueName>,
+    limited: BTreeSet<QueueName>,
     /// In recovery: the lifetimes of lists that the log states so far.
-    pub(crate) recovered: BTreeMap<QueueName, ListLifetime>,
+    recovered: BTreeMap<QueueName, ListLifetime>,
 }
 
 impl Keyspace {
+    /// All small values.
+    pub(crate) const fn values(&self) -> &Values {
+        &self.values
+    }
+
+    /// True if the log is to be told of lists.
+    pub(crate) fn has_unstated(&self) -> bool {
+        !self.unstated.is_empty()
+    }
+
+    /// The next list with a changed lifetime that the log is to be told.
+    pub(crate) fn next_unstated(&mut self) -> Option<QueueName> {
+        self.unstated.pop_first()
+    }
+
+    /// The log is told of a list only before there is one again.
+    pub(crate) fn put_off(&mut self, name: QueueName) {
+        assert!(!self.unstated.contains(&name), "a list is stated once");
+        self.stale.insert(name);
+    }
+
     /// Lists that have a lifetime.
     pub(crate) fn limited_count(&self) -> usize {
         self.limited.len()
@@ -72,6 +93,22 @@ impl Context {
     /// The durability of records about keys.
     pub(crate) fn key_level(&self) -> Durability {
         self.policy.durability(Persistence::Persistent)
+    }
+}
+
+impl Popping {
+    pub(crate) const fn asked(&self) -> &Asked {
+        &self.asked
+    }
+
+    /// Its answer waits for this position too.
+    pub(crate) const fn raise(&mut self, floor: DependsOn) {
+        self.floor = floor;
+    }
+
+    /// The command, and the position that its answer waits for.
+    pub(crate) fn into_parts(self) -> (Asked, DependsOn) {
+        (self.asked, self.floor)
     }
 }
 
@@ -125,9 +162,9 @@ const HEAD_BYTES: usize = 24;
 /// A command that waits.
 #[derive(Debug)]
 pub(crate) struct Popping {
-    pub(crate) asked: Asked,
+    asked: Asked,
     /// A position that its answer waits for, however it is answered.
-    pub(crate) floor: DependsOn,
+    floor: DependsOn,
 }
 
 /// The command that waits.

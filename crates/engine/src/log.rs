@@ -11,13 +11,13 @@ use crate::{Effects, FrameEnd};
 #[derive(Debug)]
 pub(crate) struct FrameWriter {
     /// The last whole frame.
-    pub(crate) last: Lsn,
+    last: Lsn,
     /// Bytes that puts may still use.
-    pub(crate) room: u64,
+    room: u64,
     /// Bytes that one call may append for messages that are stored already.
-    pub(crate) settling_room: usize,
+    settling_room: usize,
     /// The largest frame that the journal takes.
-    pub(crate) frame_bytes_max: usize,
+    frame_bytes_max: usize,
     /// The position that covers all frames that were appended here.
     after_last: DependsOn,
     open: OpenFrame,
@@ -102,6 +102,33 @@ impl FrameWriter {
             chain: None,
             spent: CallUsage::default(),
         }
+    }
+
+    /// The last whole frame.
+    pub(crate) const fn last(&self) -> Lsn {
+        self.last
+    }
+
+    /// Recovery has found this to be the last frame.
+    pub(crate) fn recover(&mut self, last: Lsn) {
+        assert!(self.is_sealed(), "recovery writes nothing");
+        assert!(last >= self.last, "frames are numbered once");
+        self.last = last;
+    }
+
+    /// Bytes that puts may still use, by the capacity that was set last.
+    pub(crate) const fn room(&self) -> u64 {
+        self.room
+    }
+
+    /// Something else than a put takes some of that.
+    pub(crate) const fn use_room(&mut self, bytes: u64) {
+        self.room = self.room.saturating_sub(bytes);
+    }
+
+    /// The largest frame that the journal takes.
+    pub(crate) const fn frame_bytes_max(&self) -> usize {
+        self.frame_bytes_max
     }
 
     /// Sets the room of the next call.

@@ -142,7 +142,7 @@ impl Keyspace {
                 load.delete_whole(all.saturating_add(names.len() as u64))?;
             }
             Changes::AllKeys => {
-                let values = self.values.len();
+                let values = self.values().len();
                 let value_bytes = values.saturating_mul(limits::QUEUE_NAME_BYTES_MAX);
                 load.settled_bytes = load.settled_bytes.saturating_add(value_bytes);
                 let lists = store.counts().ready().saturating_add(load.added);

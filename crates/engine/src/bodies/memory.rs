@@ -39,7 +39,6 @@ impl<'b> BodyRef<'b> {
         frame: Option<Lsn>,
         spilled: Option<NonZeroU64>,
     ) -> Self {
-        assert!(frame.is_none() || spilled.is_none(), "the spill has only what no log has");
         Self { stored, owner: BodyOwner::Queue(queue), frame, spilled }
     }
 
@@ -522,7 +521,7 @@ impl Bodies {
 impl SendIds {
     /// Small values, names of messages and selectors of subscriptions, beyond the usual.
     pub(crate) fn beside_messages_bytes(&self, keyspace: &Keyspace, directory: &Directory) -> u64 {
-        let all = keyspace.values.memory_bytes()
+        let all = keyspace.values().memory_bytes()
             + self.memory_bytes()
             + directory.subscriptions().selectors_bytes();
         all.saturating_sub(BESIDE_MESSAGES_FREE)

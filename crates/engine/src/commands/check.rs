@@ -3,7 +3,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::slice;
 
-use model::{Destination, Lsn, MessageId, Nanos};
+use model::{Destination, MessageId, Nanos};
 use records::place_of;
 
 use crate::admission::WaitListId;
@@ -14,7 +14,7 @@ use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
 use crate::recovery::snapshot::snapshot_bytes_of_record;
 use crate::sessions::Session;
 use crate::store::message::{Message, State};
-use crate::store::queue::{Counts, ListLifetime, Queue, Role};
+use crate::store::queue::{Counts, Queue, Role};
 use crate::store::timers::Timer;
 use crate::transactions::Transaction;
 
@@ -26,7 +26,9 @@ impl Engine {
     pub fn check(&self) {
         assert!(self.log.is_sealed(), "no frame is open between commands");
         for (number, message) in self.store.messages.iter_from(0) {
-            self.check_message(MessageId(number), message);
+            let id = MessageId(number);
+            self.store.check_message(id, message, self.log.last());
+            self.check_index(id, message);
         }
         for (slot, queue) in self.store.queues.iter() {
             self.check_queue(slot, queue);
@@ -44,7 +46,9 @@ impl Engine {
             timers += self.check_session(slot, session);
         }
         self.sessions.check_message_groups(&self.store);
-        timers += self.check_keys() + self.check_blocked_sends() + self.check_subscription_timers();
+        timers += self.keyspace.check(&self.store)
+            + self.check_blocked_sends()
+            + self.check_subscription_timers();
         assert_eq!(self.store.timers.len(), timers, "no timer is set for nothing");
         self.check_sums();
         self.check_publishing();
@@ -107,31 +111,11 @@ impl Engine {
         assert!(comes_soon || lacks(), "{ticket} waits for a place in {}", queue.name);
     }
 
-    fn check_message(&self, id: MessageId, message: &Message) {
-        assert!(0 < id.0 && id < self.store.next_message(), "message {id} has a number given out");
-        assert!(!message.body_missing(), "message {id} has its body");
-        let last = self.log.last;
-        let in_log = message.is_journalled();
-        assert!(!in_log || message.location() <= last, "message {id} lies in a frame that exists");
-        assert!(message.changed() <= last, "message {id} changed in a frame that exists");
-        let is_paged_out = message.body().here().is_none();
-        let has_place = message.location() > Lsn::ZERO;
-        assert_eq!(in_log || is_paged_out, has_place, "message {id} is in the log as it should");
-        assert_eq!(in_log, message.record_bytes() > 0, "message {id} has a record of some size");
-        assert!(message.created() <= self.store.latest, "message {id} is from the past");
-        let order = message.order(id);
-        let (above, below) = self.store.places_given_out();
-        let given_out = above < order && order < place_of(MessageId(below));
-        assert!(given_out && order != 0, "message {id} has an order given out");
-        assert_eq!(self.store.message_of(order), id, "the order of message {id} leads back to it");
-        self.check_index(id, message, order);
-    }
-
     /// Checks that a message is in the index of its state. The counts show that it is in no other.
-    fn check_index(&self, id: MessageId, message: &Message, order: i64) {
+    fn check_index(&self, id: MessageId, message: &Message) {
         let queue = self.store.queues.get(message.queue());
         let queue = queue.unwrap_or_else(|| panic!("the queue of message {id} exists"));
-        let place = (message.priority(), order);
+        let place = (message.priority(), message.order(id));
         let indexed = match message.state() {
             State::Leased { holder, until } => {
                 self.sessions.at(holder).leases().contains(&(until, id))
@@ -308,9 +292,7 @@ impl Engine {
         }
         picture += self.store.snapshot_bytes_of_lifetimes()
             + self.directory.own_policies().snapshot_bytes();
-        for (_, seen) in self.dedup.iter_from((Nanos::ZERO, 0)) {
-            picture += snapshot_bytes_of_record(seen.record_bytes);
-        }
+        picture += self.dedup.snapshot_bytes();
         assert_eq!(picture, self.store.snapshot_bytes(), "what a snapshot may take");
         assert_eq!(totals, *self.store.counts(), "messages by state");
         assert_eq!(totals.sum(), self.store.messages.len() as u64, "messages in all");
@@ -364,27 +346,6 @@ impl Engine {
             (entered + waiting_credit_consumers) as u64,
             "places of those who wait"
         );
-    }
-}
-
-impl Engine {
-    /// Gives the number of timers that keys have beside those of queues.
-    pub(crate) fn check_keys(&self) -> usize {
-        self.keyspace.values.check();
-        for (_, queue) in self.store.queues.iter() {
-            self.keyspace.check_lifetime(queue);
-        }
-        let queues = || self.store.queues.iter().map(|(_, queue)| queue);
-        let shown =
-            queues().filter(|queue| queue.is_list() && !self.keyspace.values.holds(&queue.name));
-        assert_eq!(shown.count() as u64, self.keyspace.lists, "lists that no value hides");
-        let limited = queues().filter(|queue| queue.lifetime() != ListLifetime::default());
-        assert_eq!(limited.count(), self.keyspace.limited_count(), "lists with a lifetime");
-        let first = self.keyspace.values.first_deadline();
-        if let Some((at, _)) = first {
-            assert!(self.store.timers.contains(*at, Timer::Values), "values go by time");
-        }
-        usize::from(first.is_some())
     }
 }
 

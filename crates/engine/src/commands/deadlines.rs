@@ -87,7 +87,7 @@ impl Engine {
             &self.context,
             effects,
         )?;
-        let value = self.keyspace.values.get(name, self.store.latest).cloned();
+        let value = self.keyspace.values().get(name, self.store.latest).cloned();
         let value = value.expect("invariant: it was just found");
         self.insert_value(name, Value { at, ..value });
         Ok(())
@@ -162,17 +162,17 @@ impl Engine {
     /// short, lists with empty queues are left out. The log hears of these when there are such
     /// lists again: until then it does not matter.
     pub(crate) fn state_lifetimes(&mut self, effects: &mut Effects) {
-        if !self.keyspace.unstated.is_empty() {
+        if self.keyspace.has_unstated() {
             self.state_changed_lifetimes(effects);
         }
     }
 
     fn state_changed_lifetimes(&mut self, effects: &mut Effects) {
-        while let Some(name) = self.keyspace.unstated.pop_first() {
+        while let Some(name) = self.keyspace.next_unstated() {
             let slot = self.store.queues.find(name.as_str());
             let is_empty = slot.is_none_or(|slot| self.store.queues.at(slot).counts().sum() == 0);
             if is_empty && !self.log.takes_change() {
-                self.keyspace.stale.insert(name);
+                self.keyspace.put_off(name);
                 continue;
             }
             if let Some(slot) = slot {

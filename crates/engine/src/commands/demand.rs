@@ -362,7 +362,7 @@ impl Engine {
         self.keyspace.add_lifetimes(&mut load);
         let bytes = load.stored_bytes.saturating_add(load.settled_bytes);
         if load.records > limits::TRANSACTION_RECORDS_MAX
-            || bytes > self.log.frame_bytes_max
+            || bytes > self.log.frame_bytes_max()
             || load.scanned > SCANNED_MAX
             // Leased messages are deleted by the session's next command, as one frame of its own.
             || load.leased > limits::FRAME_RECORDS_MAX as u64

@@ -72,7 +72,7 @@ impl Engine {
 
     /// A key past its time goes now rather than by time.
     pub(crate) fn notice_end(&mut self, name: &QueueName, effects: &mut Effects) {
-        if self.keyspace.values.holds(name) && !self.keyspace.is_value(name, &self.store) {
+        if self.keyspace.values().holds(name) && !self.keyspace.is_value(name, &self.store) {
             self.delete_value(name, effects);
         }
         self.find_list(name);
@@ -100,7 +100,7 @@ impl Engine {
         wish: Wish,
         effects: &mut Effects,
     ) -> Outcome {
-        let there = self.keyspace.values.get(name, self.store.latest);
+        let there = self.keyspace.values().get(name, self.store.latest);
         let before = there.map(|value| Arc::clone(&value.bytes));
         let list = if before.is_some() { None } else { self.find_list(name) };
         if wish.want_old && list.is_some() {
@@ -138,7 +138,7 @@ impl Engine {
         take: bool,
         effects: &mut Effects,
     ) -> Outcome {
-        let there = self.keyspace.values.get(name, self.store.latest);
+        let there = self.keyspace.values().get(name, self.store.latest);
         let bytes = match there.map(|value| Arc::clone(&value.bytes)) {
             Some(_) if take => self.delete_value(name, effects).map(|value| value.bytes),
             None if self.find_list(name).is_some() => return self.log.refuse(Refusal::WrongKind),
@@ -154,7 +154,7 @@ impl Engine {
             if bytes >= SHOWN_BYTES_MAX {
                 break;
             }
-            let there = self.keyspace.values.get(name, self.store.latest);
+            let there = self.keyspace.values().get(name, self.store.latest);
             let value = there.map(|value| Arc::clone(&value.bytes));
             bytes += value.as_ref().map_or(0, |value| value.len());
             let is_list = value.is_none() && self.find_list(name).is_some();
@@ -180,7 +180,7 @@ impl Engine {
         if !self.log.surely_takes(count * DELETED_BYTES_MAX + DEADLINE_BYTES_MAX) {
             return Err(Refusal::StoreFull);
         }
-        self.keyspace.values.takes(name, value.bytes.len(), self.bodies.beside_messages_max())?;
+        self.keyspace.values().takes(name, value.bytes.len(), self.bodies.beside_messages_max())?;
         self.log.store_value(name, &value, &self.context, effects)?;
         if let Some(slot) = list {
             self.delete_list(slot, effects);
@@ -206,7 +206,7 @@ impl Engine {
 
     /// The time of the first value is over.
     pub(crate) fn end_next_value(&mut self, effects: &mut Effects) {
-        let first = self.keyspace.values.first_deadline().cloned();
+        let first = self.keyspace.values().first_deadline().cloned();
         let (at, name) = first.expect("invariant: the timer is set while values have deadlines");
         assert!(at <= self.store.latest, "a value goes when its time is over");
         self.delete_value(&name, effects);
@@ -246,7 +246,7 @@ impl Engine {
         to: &QueueName,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
-        let value = self.keyspace.values.get(from, self.store.latest).cloned();
+        let value = self.keyspace.values().get(from, self.store.latest).cloned();
         let value = value.expect("invariant: it was just found");
         let list = match self.find_key(to) {
             Some(Key::List(slot)) => Some(slot),
@@ -274,7 +274,7 @@ impl Engine {
         }
         let record_bytes = CHANGED_BYTES_MAX - limits::QUEUE_NAME_BYTES_MAX + to.as_str().len();
         let bytes = moved * record_bytes + deleted * DELETED_BYTES_MAX + 2 * DEADLINE_BYTES_MAX;
-        if bytes > self.log.frame_bytes_max {
+        if bytes > self.log.frame_bytes_max() {
             return Err(Refusal::ListTooLong);
         }
         let room = moved as u64 * RELOCATION_BYTES_MAX;
@@ -321,18 +321,18 @@ impl Engine {
         for name in names {
             let Some(key) = self.find_key(name) else { continue };
             if !self.delete_key(name, key, &mut deletion, effects) {
-                return self.log.deleted(Reply::CountSoFar(deletion.keys), deletion);
+                return self.log.deleted(Reply::CountSoFar(deletion.keys()), deletion);
             }
         }
-        self.log.deleted(Reply::Count(deletion.keys), deletion)
+        self.log.deleted(Reply::Count(deletion.keys()), deletion)
     }
 
     pub(crate) fn delete_all_keys(&mut self, effects: &mut Effects) -> Outcome {
         self.store.took_steps(self.store.queues.count());
         let mut deletion = Deletion::begin();
         // One more than it may delete: then there is more.
-        let at_once = deletion.left + 1;
-        let values = self.keyspace.values.iter_after(None).take(at_once);
+        let at_once = deletion.left() + 1;
+        let values = self.keyspace.values().iter_after(None).take(at_once);
         let values: Vec<_> = values.map(|(name, _)| (name.clone(), Key::Value)).collect();
         // Those that are over are no keys any more, and go by themselves.
         let is_over = |slot| self.store.queues.at(slot).is_ended(self.store.latest);
@@ -340,7 +340,7 @@ impl Engine {
         let lists: Vec<_> = lists.map(|(slot, name)| (name.clone(), Key::List(slot))).collect();
         for (name, key) in values.into_iter().chain(lists) {
             if !self.delete_key(&name, key, &mut deletion, effects) {
-                return self.log.deleted(Reply::CountSoFar(deletion.keys), deletion);
+                return self.log.deleted(Reply::CountSoFar(deletion.keys()), deletion);
             }
         }
         self.log.deleted(Reply::Done, deletion)
@@ -368,8 +368,7 @@ impl Engine {
                 self.delete_value(name, effects);
             }
             Key::List(slot) => {
-                // A client that drains the list is to hear that nothing is left.
-                deletion.lists.push(slot);
+                deletion.touch(slot);
                 while self.store.queues.get(slot).is_some_and(|queue| queue.counts().ready() > 0) {
                     if !deletion.takes_one() || !self.log.takes_change() {
                         return false;
@@ -378,7 +377,7 @@ impl Engine {
                 }
             }
         }
-        deletion.keys += 1;
+        deletion.count_key();
         true
     }
 
@@ -397,20 +396,13 @@ impl Engine {
 impl Engine {
     /// A value is there from now on, in place of the key that was there.
     pub(crate) fn insert_value(&mut self, name: &QueueName, value: Value) {
-        let before =
-            self.keyspace.change_values(|values| values.insert(name, value), &mut self.store);
-        if before.is_none() && self.store.hidden_list(name) {
-            self.keyspace.lists -= 1;
-        }
+        self.keyspace.insert_value(name, value, &mut self.store);
         self.transactions.touched(name, &mut self.sessions, &mut self.store);
     }
 
     /// A value is gone.
     pub(crate) fn remove_value(&mut self, name: &QueueName) -> Option<Value> {
-        let removed = self.keyspace.change_values(|values| values.remove(name), &mut self.store)?;
-        if self.store.hidden_list(name) {
-            self.keyspace.lists += 1;
-        }
+        let removed = self.keyspace.remove_value(name, &mut self.store)?;
         self.transactions.touched(name, &mut self.sessions, &mut self.store);
         Some(removed)
     }

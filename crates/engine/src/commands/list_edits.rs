@@ -200,7 +200,7 @@ impl Engine {
             moving.iter().filter(|id| self.store.message(**id).is_journalled()).count();
         let bytes = journalled * CHANGED_BYTES_MAX;
         let frame_bytes = bytes + new.body.len() + CHANGED_BYTES_MAX;
-        if frame_bytes > self.log.frame_bytes_max {
+        if frame_bytes > self.log.frame_bytes_max() {
             return Err(Refusal::ListTooLong);
         }
         // The elements that move aside are in one frame with it. If none moves, the draft of the
@@ -399,7 +399,7 @@ impl Engine {
     fn has_room_for(&self, name: &QueueName, elements: &[Arc<[u8]>]) -> bool {
         let around = RECORD_BYTES_MAX + name.as_str().len();
         let bytes: usize = elements.iter().map(|element| around + element.len()).sum();
-        let has_room = !self.log.is_scarce() && bytes <= self.log.frame_bytes_max;
+        let has_room = !self.log.is_scarce() && bytes <= self.log.frame_bytes_max();
         has_room && self.surely_keeps(elements)
     }
 }

@@ -340,7 +340,8 @@ impl Engine {
     pub(crate) fn cancel_pop(&mut self, by: SessionSlot) -> Outcome {
         let key = ConsumerKey { session: by, link: LIST_LINK };
         let Some(popping) = self.end_popping(key) else { return Outcome::NOTHING };
-        let after = self.log.after_all().and(popping.floor);
+        let (_, floor) = popping.into_parts();
+        let after = self.log.after_all().and(floor);
         Outcome::reply(after, Reply::TimedOut { link: None })
     }
 
@@ -356,7 +357,7 @@ impl Engine {
         // The records that follow may need another frame; but a list and its deadline are one.
         self.state_lifetimes(effects);
         let popping = self.sessions.consumer(key).and_then(|consumer| consumer.popping());
-        match popping.map(|popping| &popping.asked) {
+        match popping.map(|popping| popping.asked()) {
             Some(Asked::Elements(hand)) => {
                 let ready = self.store.queues.at(slot).counts().ready();
                 let most = hand.max.min(ready).min(limits::FRAME_RECORDS_MAX as u64) as usize;
@@ -383,8 +384,8 @@ impl Engine {
         effects: &mut Effects,
     ) -> Option<QueueSlot> {
         let popping = self.end_popping(key).expect("invariant: it stands in the line");
-        let floor = popping.floor;
-        let (outcome, woken) = match popping.asked {
+        let (asked, floor) = popping.into_parts();
+        let (outcome, woken) = match asked {
             Asked::Elements(hand) => {
                 let queue = self.store.queues.at(slot).name.clone();
                 let taken = self.take_elements(key.session, slot, hand, effects);

@@ -186,7 +186,7 @@ impl Engine {
         self.index(id, State::Ready);
         self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
         if self.store.message(id).is_journalled() {
-            self.log.room = self.log.room.saturating_sub(RELOCATION_BYTES_MAX);
+            self.log.use_room(RELOCATION_BYTES_MAX);
         }
         self.admission.drained_one(from, &mut self.store);
         self.remove_if_idle(from);

@@ -118,7 +118,7 @@ impl Engine {
             )
         {
             return match before {
-                SentBefore::Same(first) => Outcome::reply(first.after, first.reply()),
+                SentBefore::Same(first) => Outcome::reply(first.after(), first.reply()),
                 SentBefore::Other(after) => Outcome::reused(after),
             };
         }

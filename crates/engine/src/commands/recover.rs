@@ -3,12 +3,11 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::ops::Bound;
 
-use model::{Durability, Lsn, Matching, MessageGroup, MessageId, QueueName, Subscription};
+use model::{Lsn, Matching, MessageGroup, MessageId, Subscription};
 use records::{
     Copies, DeadlineView, Link, Place, RecordError, RecordView, Records, Standing, StoredEnvelope,
-    StoredState, SubscriptionView, ValueView, encode, place_of, queue_name,
+    StoredState, SubscriptionView, ValueView, place_of, queue_name,
 };
 use selector::Selector;
 
@@ -16,7 +15,6 @@ use crate::bodies::Stored;
 use crate::directory::{Entry, Source};
 use crate::engine::Engine;
 use crate::keyspace::Value;
-use crate::keyspace::recovery::KeyCursor;
 use crate::log::Placed;
 use crate::recovery::placed;
 use crate::store::message::{Message, State};
@@ -194,7 +192,7 @@ impl Engine {
             self.store.queues.at_mut(slot).spare_what_is_there();
             self.remove_if_idle(slot);
         }
-        self.log.last = last;
+        self.log.recover(last);
         self.bodies.end_recovery(last);
         self.recovery.finish();
         Ok(())
@@ -451,7 +449,7 @@ impl Engine {
         let name = queue_name(view.name)?;
         if view.of_value {
             let value =
-                self.keyspace.values.stored(&name).cloned().ok_or(RecordError::UnknownValue)?;
+                self.keyspace.values().stored(&name).cloned().ok_or(RecordError::UnknownValue)?;
             self.insert_value(&name, Value { at: view.at, ..value });
             return Ok(());
         }
@@ -459,63 +457,13 @@ impl Engine {
             // New elements there are told from the expired ones by their places.
             self.store.recover_places(over.above, over.below);
         }
-        let lifetime = ListLifetime { at: view.at, over: view.over };
-        if lifetime == ListLifetime::default() {
-            self.keyspace.recovered.remove(&name);
-        } else {
-            self.keyspace.recovered.insert(name, lifetime);
-        }
+        self.keyspace.recover_stated(name, ListLifetime { at: view.at, over: view.over });
         Ok(())
-    }
-
-    /// Shows the next keys; says how many were visited. Few large values fill a chunk.
-    pub(crate) fn snapshot_keys(
-        &self,
-        cursor: &mut KeyCursor,
-        chunk_max: usize,
-        out: &mut Vec<u8>,
-    ) -> usize {
-        // Keys that memory alone keeps are in no snapshot.
-        cursor.done |= self.context.key_level() == Durability::None;
-        let bytes_end = out.len() + CHUNK_BYTES_MAX;
-        let mut count = 0;
-        while !cursor.done && count < chunk_max && out.len() < bytes_end {
-            self.snapshot_next_key(cursor, out);
-            count += 1;
-        }
-        count
-    }
-
-    fn snapshot_next_key(&self, cursor: &mut KeyCursor, out: &mut Vec<u8>) {
-        if !cursor.values_done {
-            let next = self.keyspace.values.iter_after(cursor.value.as_ref()).next();
-            cursor.values_done = next.is_none();
-            if let Some((name, value)) = next {
-                cursor.value = Some(name.clone());
-                self.snapshot_value(name, value, out);
-            }
-            return;
-        }
-        let from = cursor.list.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-        let next = self.keyspace.limited.range::<QueueName, _>((from, Bound::Unbounded)).next();
-        cursor.done = next.is_none();
-        if let Some(name) = next {
-            encode(&RecordView::KeyDeadline(self.store.lifetime_view(name)), out);
-            cursor.list = Some(name.clone());
-        }
-    }
-
-    fn snapshot_value(&self, name: &QueueName, value: &Value, out: &mut Vec<u8>) {
-        let view = ValueView { name: name.as_str(), bytes: &value.bytes, at: value.at };
-        encode(&RecordView::ValueSet(view), out);
     }
 }
 
 /// Messages themselves take memory, for which bodies have to leave: a little for each frame.
 const FRAMES_PER_TRIM: u64 = 64;
-
-/// Bytes after which a chunk of a snapshot takes no further key.
-const CHUNK_BYTES_MAX: usize = 256 * 1024;
 
 #[cfg(test)]
 #[path = "recover_test.rs"]

@@ -2,13 +2,11 @@
 
 use alloc::vec::Vec;
 
-use model::{LiveRecords, Lsn, MessageId, Nanos};
+use model::{LiveRecords, Lsn, MessageId};
 use records::{RecordError, RecordView, Records, encode};
 
 use crate::Effects;
-use crate::directory::PolicyCursor;
 use crate::engine::Engine;
-use crate::keyspace::KeyCursor;
 use crate::log::unrecorded_bytes_max;
 use crate::recovery::snapshot::{EXTENSION_BYTES_MAX, PICTURE_BYTES_MAX, SnapshotCursor};
 
@@ -16,24 +14,14 @@ impl Engine {
     /// Begins a snapshot: frames after [`Engine::last_lsn`] of now are to be replayed on it.
     #[must_use]
     pub fn snapshot_begin(&self) -> SnapshotCursor {
-        SnapshotCursor {
-            keys: KeyCursor::default(),
-            policies: PolicyCursor::default(),
-            next_subscription: 0,
-            end_subscription: self.directory.subscriptions().next(),
-            next_send_id: (Nanos::ZERO, 0),
-            end_send_id: self.dedup.next(),
-            next: 0,
-            end: self.store.next_message().0,
-            begun: false,
-            chunk_messages_max: CHUNK_MESSAGES_MAX,
-        }
+        let end_subscription = self.directory.subscriptions().next();
+        SnapshotCursor::new(end_subscription, self.dedup.next(), self.store.next_message())
     }
 
     /// Bytes that a snapshot of now may take at most, with the cost of its chunks to the caller.
     #[must_use]
     pub fn snapshot_bytes_max(&self) -> u64 {
-        self.store.snapshot_bytes() + self.keyspace.values.snapshot_bytes() + FIXED_BYTES
+        self.store.snapshot_bytes() + self.keyspace.values().snapshot_bytes() + FIXED_BYTES
     }
 
     /// Bytes that a new message may take in a snapshot, in a queue with a name of so many bytes.
@@ -45,8 +33,7 @@ impl Engine {
     /// between two chunks. Frames up to [`Engine::last_lsn`] of the last chunk's moment are to be
     /// durable before the snapshot counts, for it may show their changes.
     pub fn snapshot_chunk(&self, cursor: &mut SnapshotCursor, out: &mut Vec<u8>) -> bool {
-        if !cursor.begun {
-            cursor.begun = true;
+        if cursor.begins() {
             encode(&self.store.sequence(), out);
             if self.directory.subscriptions().next() > 1 {
                 encode(
@@ -55,28 +42,14 @@ impl Engine {
                 );
             }
         }
-        let chunk_max = cursor.chunk_messages_max.max(1);
-        let left = chunk_max - self.snapshot_keys(&mut cursor.keys, chunk_max, out);
-        let left =
-            left - self.directory.snapshot_policies(&mut cursor.policies, left, out, &self.context);
-        let left = left - self.directory.snapshot_subscriptions(cursor, left, out);
-        let left = left - self.dedup.snapshot_send_ids(cursor, left, out, &self.store);
-        let end = cursor.end;
-        let visited =
-            self.store.messages.iter_from(cursor.next).take_while(|(number, _)| *number < end);
-        for (number, message) in visited.take(left) {
-            cursor.next = number + 1;
-            self.store.snapshot_message(MessageId(number), message, out);
-        }
-        let subscription =
-            self.directory.subscriptions().iter_from(cursor.next_subscription).next();
-        let send_id = self.dedup.iter_from(cursor.next_send_id).next();
-        let message = self.store.messages.iter_from(cursor.next).next();
-        !cursor.keys.is_done()
-            || !cursor.policies.is_done()
-            || subscription.is_some_and(|(number, _)| number < cursor.end_subscription)
-            || send_id.is_some_and(|((_, number), _)| number < cursor.end_send_id)
-            || message.is_some_and(|(number, _)| number < end)
+        let Self { keyspace, directory, dedup, store, context, .. } = self;
+        let mut left = cursor.chunk_messages_max.max(1);
+        left -= keyspace.snapshot_keys(cursor.keys_mut(), left, out, store, context);
+        left -= directory.snapshot_policies(cursor.policies_mut(), left, out, context);
+        left -= directory.snapshot_subscriptions(cursor, left, out);
+        left -= dedup.snapshot_send_ids(cursor, left, out, store);
+        store.snapshot_messages(cursor, left, out);
+        !cursor.is_done(directory, dedup, store)
     }
 }
 
@@ -175,5 +148,3 @@ impl Engine {
 
 /// Bytes that a snapshot begins with: its header and the records of numbers.
 const FIXED_BYTES: u64 = 4096 + 64;
-
-const CHUNK_MESSAGES_MAX: usize = 1_000;

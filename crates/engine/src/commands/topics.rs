@@ -207,7 +207,7 @@ impl Engine {
         let key = self.dedup.topic_send_key(topic, message);
         match self.dedup.sent_before(key.as_ref(), message, &mut self.store, &self.context) {
             Some(SentBefore::Same(first)) => {
-                return Outcome::reply(first.after, Reply::Count(first.copies.into()));
+                return Outcome::reply(first.after(), Reply::Count(first.copies().into()));
             }
             Some(SentBefore::Other(after)) => return Outcome::reused(after),
             None => {}

@@ -44,7 +44,7 @@ impl Engine {
         if !self.state_stale_targets(by, id, effects) {
             return self.refuse_commit(by, id, Refusal::StoreFull, effects);
         }
-        if records.bytes > self.log.frame_bytes_max {
+        if records.bytes > self.log.frame_bytes_max() {
             return self.transactions.await_room(by, id, &mut self.sessions);
         }
         self.commit_now(by, id, Span::Frame, effects)
@@ -268,7 +268,7 @@ impl Engine {
         if let Some(name) = self.dedup.send_key(target, new, &self.directory, &self.store) {
             match self.dedup.sent_before(Some(&name), new, &mut self.store, &self.context) {
                 Some(SentBefore::Same(first)) => {
-                    drafts.repeated = drafts.repeated.and(first.after);
+                    drafts.repeated = drafts.repeated.and(first.after());
                     return Ok(());
                 }
                 Some(SentBefore::Other(after)) => return Err((Refusal::SendIdReused, after)),

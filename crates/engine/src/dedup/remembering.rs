@@ -71,6 +71,11 @@ impl SendIds {
         let Some(seen) = self.remove(age) else { return };
         store.change_snapshot_bytes(snapshot_bytes_of_record(seen.record_bytes), 0);
     }
+
+    /// The most bytes that all names take in a snapshot.
+    pub(crate) fn snapshot_bytes(&self) -> u64 {
+        self.seen.values().map(|seen| snapshot_bytes_of_record(seen.record_bytes)).sum()
+    }
 }
 
 /// Bytes that the record of a deduplication id may take beside the record of the message.

@@ -29,7 +29,7 @@ impl MessageStore {
     /// True if there is room to say that a message is in another queue: it is to be said again with
     /// the message when that is stored anew.
     pub(crate) fn may_relocate(&self, id: MessageId, log: &FrameWriter) -> bool {
-        !self.message(id).is_journalled() || log.room >= RELOCATION_BYTES_MAX
+        !self.message(id).is_journalled() || log.room() >= RELOCATION_BYTES_MAX
     }
 }
 

@@ -13,11 +13,11 @@ use crate::store::MessageStore;
 #[derive(Debug)]
 pub(crate) struct Deletion {
     /// How many messages and values it may still delete.
-    pub(crate) left: usize,
+    left: usize,
     /// Keys that are gone.
-    pub(crate) keys: u64,
+    keys: u64,
     /// Queues of which it deleted something.
-    pub(crate) lists: Vec<QueueSlot>,
+    lists: Vec<QueueSlot>,
 }
 
 impl MessageStore {
@@ -36,6 +36,28 @@ impl FrameWriter {
 impl Deletion {
     pub(crate) const fn begin() -> Self {
         Self { left: limits::FRAME_RECORDS_MAX, keys: 0, lists: Vec::new() }
+    }
+
+    /// How many messages and values it may still delete.
+    pub(crate) const fn left(&self) -> usize {
+        self.left
+    }
+
+    /// How many keys are gone.
+    pub(crate) const fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// A client that drains the list is to hear that nothing is left.
+    pub(crate) fn touch(&mut self, list: QueueSlot) {
+        self.lists.push(list);
+    }
+
+    /// All of a key is gone.
+    pub(crate) fn count_key(&mut self) {
+        self.keys += 1;
+        let deleted = (limits::FRAME_RECORDS_MAX - self.left) as u64;
+        assert!(self.keys <= deleted, "a key is a value, or a list with elements");
     }
 
     pub(crate) fn takes_one(&mut self) -> bool {

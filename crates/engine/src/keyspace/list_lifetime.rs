@@ -24,6 +24,7 @@ impl Keyspace {
     /// The last expired member of a queue is gone.
     pub(crate) fn expiry_is_done(&mut self, slot: QueueSlot, store: &mut MessageStore) {
         let at = store.queues.at(slot).lifetime().at;
+        assert!(store.queues.at(slot).first_expired_member().is_none(), "all of it is gone");
         self.change_lifetime(slot, ListLifetime { at, over: None }, store);
     }
 

@@ -3,9 +3,13 @@
 //! A snapshot shows each value, and the lifetime of each list that has one, as it is when its turn
 //! comes. Frames from after the snapshot's begin say the whole of each again, so the last holds.
 
-use model::QueueName;
-use records::ExpiredList;
+use alloc::vec::Vec;
+use core::ops::Bound;
 
+use model::{Durability, QueueName};
+use records::{ExpiredList, RecordView, ValueView, encode};
+
+use crate::context::Context;
 use crate::keyspace::Keyspace;
 use crate::store::MessageStore;
 use crate::store::queue::{ListLifetime, Role};
@@ -13,10 +17,10 @@ use crate::store::queue::{ListLifetime, Role};
 /// How far a snapshot has come with the keys.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeyCursor {
-    pub(crate) value: Option<QueueName>,
-    pub(crate) list: Option<QueueName>,
-    pub(crate) values_done: bool,
-    pub(crate) done: bool,
+    value: Option<QueueName>,
+    list: Option<QueueName>,
+    values_done: bool,
+    done: bool,
 }
 
 impl KeyCursor {
@@ -26,6 +30,55 @@ impl KeyCursor {
 }
 
 impl Keyspace {
+    /// The log states the lifetime of a list.
+    pub(crate) fn recover_stated(&mut self, name: QueueName, lifetime: ListLifetime) {
+        if lifetime == ListLifetime::default() {
+            self.recovered.remove(&name);
+        } else {
+            self.recovered.insert(name, lifetime);
+        }
+    }
+
+    /// Shows the next keys; says how many were visited. Few large values fill a chunk.
+    pub(crate) fn snapshot_keys(
+        &self,
+        cursor: &mut KeyCursor,
+        chunk_max: usize,
+        out: &mut Vec<u8>,
+        store: &MessageStore,
+        context: &Context,
+    ) -> usize {
+        // Keys that memory alone keeps are in no snapshot.
+        cursor.done |= context.key_level() == Durability::None;
+        let bytes_end = out.len() + CHUNK_BYTES_MAX;
+        let mut count = 0;
+        while !cursor.done && count < chunk_max && out.len() < bytes_end {
+            self.snapshot_next_key(cursor, out, store);
+            count += 1;
+        }
+        count
+    }
+
+    fn snapshot_next_key(&self, cursor: &mut KeyCursor, out: &mut Vec<u8>, store: &MessageStore) {
+        if !cursor.values_done {
+            let next = self.values.iter_after(cursor.value.as_ref()).next();
+            cursor.values_done = next.is_none();
+            if let Some((name, value)) = next {
+                cursor.value = Some(name.clone());
+                let view = ValueView { name: name.as_str(), bytes: &value.bytes, at: value.at };
+                encode(&RecordView::ValueSet(view), out);
+            }
+            return;
+        }
+        let from = cursor.list.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let next = self.limited.range::<QueueName, _>((from, Bound::Unbounded)).next();
+        cursor.done = next.is_none();
+        if let Some(name) = next {
+            encode(&RecordView::KeyDeadline(store.lifetime_view(name)), out);
+            cursor.list = Some(name.clone());
+        }
+    }
+
     /// Gives the lists that recovery found their lifetimes.
     pub(crate) fn recover_lifetimes(&mut self, store: &mut MessageStore) {
         for (name, stated) in core::mem::take(&mut self.recovered) {
@@ -61,3 +114,6 @@ impl Keyspace {
         ListLifetime { at, over }
     }
 }
+
+/// Bytes after which a chunk of a snapshot takes no further key.
+const CHUNK_BYTES_MAX: usize = 256 * 1024;

@@ -112,7 +112,11 @@ impl Values {
         let before = self.names.insert(Filed::of(name), value);
         before.iter().for_each(|before| self.discount(name, before));
         self.bytes += cost(name, bytes);
-        self.deadlines.extend(at.map(|at| (at, name.clone())));
+        if let Some(at) = at {
+            let is_new = self.deadlines.insert((at, name.clone()));
+            assert!(is_new, "a value goes once");
+        }
+        debug_assert!(self.deadlines.len() <= self.names.len(), "a value has one deadline");
         before
     }
 
@@ -124,7 +128,9 @@ impl Values {
 
     /// This was the value of that name.
     fn discount(&mut self, name: &QueueName, value: &Value) {
-        self.bytes -= cost(name, value.bytes.len());
+        let cost = cost(name, value.bytes.len());
+        assert!(cost <= self.bytes, "the bytes of {name} were counted");
+        self.bytes -= cost;
         if let Some(at) = value.at {
             let was_known = self.deadlines.remove(&(at, name.clone()));
             assert!(was_known, "a value's deadline is known");
@@ -153,7 +159,32 @@ impl MessageStore {
 }
 
 impl Keyspace {
-    pub(crate) fn change_values<T>(
+    /// A value is there from now on, and hides the list of its name.
+    pub(crate) fn insert_value(
+        &mut self,
+        name: &QueueName,
+        value: Value,
+        store: &mut MessageStore,
+    ) {
+        let before = self.change_values(|values| values.insert(name, value), store);
+        if before.is_none() && store.hidden_list(name) {
+            assert!(self.lists > 0, "a list was counted before it was hidden");
+            self.lists -= 1;
+        }
+    }
+
+    /// A value is gone, and hides no list any more.
+    pub(crate) fn remove_value(
+        &mut self,
+        name: &QueueName,
+        store: &mut MessageStore,
+    ) -> Option<Value> {
+        let removed = self.change_values(|values| values.remove(name), store)?;
+        self.lists += u64::from(store.hidden_list(name));
+        Some(removed)
+    }
+
+    fn change_values<T>(
         &mut self,
         change: impl FnOnce(&mut Values) -> T,
         store: &mut MessageStore,

@@ -8,7 +8,7 @@
 
 use alloc::vec::Vec;
 
-use model::{Format, Lsn, MessageId};
+use model::{Format, Lsn, MessageId, Nanos};
 use records::{RecordView, SubscriptionView, encode};
 
 use crate::dedup::{Age, SendIds};
@@ -20,29 +20,93 @@ use crate::store::message::Message;
 /// How far a snapshot has come.
 #[derive(Clone, Debug)]
 pub struct SnapshotCursor {
-    pub(crate) keys: KeyCursor,
-    pub(crate) policies: PolicyCursor,
+    keys: KeyCursor,
+    policies: PolicyCursor,
     /// The next subscription to visit.
-    pub(crate) next_subscription: u64,
+    next_subscription: u64,
     /// Subscriptions from here on were made after the snapshot began.
-    pub(crate) end_subscription: u64,
+    end_subscription: u64,
     /// The next deduplication id to visit.
-    pub(crate) next_send_id: Age,
+    next_send_id: Age,
     /// Deduplication ids from here on were seen after the snapshot began.
-    pub(crate) end_send_id: u64,
+    end_send_id: u64,
     /// The next message to visit.
-    pub(crate) next: u64,
+    next: u64,
     /// Messages from here on were stored after the snapshot began.
-    pub(crate) end: u64,
+    end: u64,
     /// The Sequence record is written.
-    pub(crate) begun: bool,
+    begun: bool,
     /// Messages, subscriptions and keys that one chunk visits at most; bounds how long it keeps
     /// others waiting (1,000 take about 100 µs). May be changed at any time; simulations like it
     /// small.
     pub chunk_messages_max: usize,
 }
 
+impl SnapshotCursor {
+    /// Before all that a snapshot shows: subscriptions, deduplication ids and messages below these
+    /// numbers.
+    pub(crate) fn new(end_subscription: u64, end_send_id: u64, end: MessageId) -> Self {
+        Self {
+            keys: KeyCursor::default(),
+            policies: PolicyCursor::default(),
+            next_subscription: 0,
+            end_subscription,
+            next_send_id: (Nanos::ZERO, 0),
+            end_send_id,
+            next: 0,
+            end: end.0,
+            begun: false,
+            chunk_messages_max: CHUNK_MESSAGES_MAX,
+        }
+    }
+
+    /// True once: the first chunk begins with the numbers.
+    pub(crate) const fn begins(&mut self) -> bool {
+        !core::mem::replace(&mut self.begun, true)
+    }
+
+    pub(crate) const fn keys_mut(&mut self) -> &mut KeyCursor {
+        &mut self.keys
+    }
+
+    pub(crate) const fn policies_mut(&mut self) -> &mut PolicyCursor {
+        &mut self.policies
+    }
+
+    /// True if it has shown all that was there when it began.
+    pub(crate) fn is_done(
+        &self,
+        directory: &Directory,
+        dedup: &SendIds,
+        store: &MessageStore,
+    ) -> bool {
+        let subscription = directory.subscriptions().iter_from(self.next_subscription).next();
+        let send_id = dedup.iter_from(self.next_send_id).next();
+        let message = store.messages.iter_from(self.next).next();
+        self.keys.is_done()
+            && self.policies.is_done()
+            && subscription.is_none_or(|(number, _)| number >= self.end_subscription)
+            && send_id.is_none_or(|((_, number), _)| number >= self.end_send_id)
+            && message.is_none_or(|(number, _)| number >= self.end)
+    }
+}
+
 impl MessageStore {
+    /// Shows the next messages, at most so many.
+    pub(crate) fn snapshot_messages(
+        &self,
+        cursor: &mut SnapshotCursor,
+        chunk_max: usize,
+        out: &mut Vec<u8>,
+    ) {
+        let end = cursor.end;
+        let visited = self.messages.iter_from(cursor.next).take_while(|(number, _)| *number < end);
+        for (number, message) in visited.take(chunk_max) {
+            cursor.next = number + 1;
+            self.snapshot_message(MessageId(number), message, out);
+        }
+    }
+
     /// A message came or went.
     pub(crate) fn snapshot_changed(&mut self, message: &Message, came: bool) {
         let bytes = self.snapshot_bytes_of(message);
@@ -62,7 +126,7 @@ impl MessageStore {
     }
 
     /// Writes a message, unless it went with its subscription.
-    pub(crate) fn snapshot_message(&self, id: MessageId, message: &Message, out: &mut Vec<u8>) {
+    fn snapshot_message(&self, id: MessageId, message: &Message, out: &mut Vec<u8>) {
         if !message.is_journalled() || self.queues.at(message.queue()).is_leaving() {
             return;
         }
@@ -124,6 +188,9 @@ impl SendIds {
         count
     }
 }
+
+/// Messages, subscriptions and keys of a chunk, unless another number is set.
+const CHUNK_MESSAGES_MAX: usize = 1_000;
 
 /// A Located record without its queue's name, with numbers as large as they come in practice, and
 /// its share of the cost of a chunk.

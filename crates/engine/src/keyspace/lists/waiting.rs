@@ -33,7 +33,7 @@ impl Sessions {
         }
         let key = ConsumerKey { session: by, link: LIST_LINK };
         if let Some(popping) = self.consumer_mut(key).and_then(|it| it.popping_mut()) {
-            popping.floor = floor;
+            popping.raise(floor);
         }
         let id = self.at(by).id();
         for output in effects.outputs.iter_mut().skip(first).filter(|it| it.session == id) {
