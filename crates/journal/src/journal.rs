@@ -363,6 +363,13 @@ impl<F: Clone> Journal<F> {
         here.map_or(segment.end, |(_, offset)| offset)
     }
 
+    /// The offset in a segment at which the bytes begin that no write has taken yet.
+    pub(crate) fn handed_out_end(&self, segment: &Segment<F>) -> u64 {
+        let waiting = self.full.front().or(self.open.as_ref());
+        let here = waiting.filter(|batch| batch.life.number == segment.life.number);
+        here.map_or(segment.end, |batch| batch.offset)
+    }
+
     /// A frame read back for compaction is not the one that the caller once appended.
     pub fn fail_rotten(&mut self, lsn: Lsn, cause: &str) -> JournalFailed {
         self.fail(DiskError {

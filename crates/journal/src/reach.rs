@@ -204,7 +204,7 @@ impl<F: Clone> Journal<F> {
         if let Some(segment) = self.segments.numbered(number) {
             assert!(bytes <= segment.initialised, "batches go where zeros were written");
             assert!(made <= segment.initialised, "a watermark tells of bytes that are there");
-            assert!(bytes >= self.written_end(segment), "no batch ends behind the reach");
+            assert!(bytes >= self.handed_out_end(segment), "no batch ends behind the reach");
         }
     }
 }
