@@ -16,7 +16,7 @@ use model::{
 use crate::bodies::memory::charge;
 use crate::keyspace::lists::places::Span;
 
-/// What a command asks of the parts.
+/// The demand of a command on the parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand<'c> {
     pub(crate) stores: Stores<'c>,
@@ -32,7 +32,7 @@ pub(crate) struct Demand<'c> {
     pub(crate) is_from_client: bool,
 }
 
-/// What a command stores anew.
+/// The things that a command stores anew.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stores<'c> {
     Nothing,
@@ -81,7 +81,7 @@ pub(crate) enum ElementRule {
     Instead,
 }
 
-/// What a command changes of the things that are there.
+/// The change that a command makes to things that are there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Changes<'c> {
     /// Nothing that a batch or a full queue has to know.
@@ -106,7 +106,7 @@ pub(crate) enum Changes<'c> {
     Limited { name: &'c QueueName, deadline: Deadline },
 }
 
-/// What a command looks at.
+/// The things that a command looks at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Looks<'c> {
     /// No more than one message or a few counts.

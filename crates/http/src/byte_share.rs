@@ -63,7 +63,7 @@ type Rank = (Reverse<u64>, u64);
 
 type Key = (Instant, u64);
 
-/// Where bytes are.
+/// The place of bytes: within the share, or beyond.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     /// So many within the share.
@@ -100,7 +100,7 @@ pub(crate) struct Permit {
     /// It may go beyond the share.
     is_beyond: bool,
     counted: MemoryGauge,
-    /// Who has to read the event that it is for.
+    /// The follower that is to read the event, and its silence.
     follower: Option<(Follower, Silence)>,
 }
 
@@ -236,7 +236,7 @@ impl State {
         self.moments
     }
 
-    /// Where so many more bytes are free.
+    /// The place for so many more bytes; `None` if there is none.
     const fn place(&self, bytes: usize, is_event: bool, bytes_max: usize) -> Option<Place> {
         let is_alone = is_event && self.bytes == 0;
         if is_alone || self.bytes + bytes <= bytes_max {

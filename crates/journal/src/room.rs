@@ -9,7 +9,7 @@ use crate::segments::RESERVED_SPARES;
 use crate::{BLOCK_BYTES, FRAME_HEADER_BYTES, Journal};
 
 impl<F: Clone> Journal<F> {
-    /// What the log takes now. It changes with the log, so ask before each call of the engine.
+    /// The capacity of the log now. It changes with the log, so ask before each call of the engine.
     #[must_use]
     pub fn capacity(&self) -> Capacity {
         let is_ample = self.is_ample();

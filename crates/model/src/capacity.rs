@@ -1,7 +1,7 @@
 use crate::{Lsn, limits};
 
-/// What the log takes in one call of the engine, and how far it has come. It changes with each
-/// frame, so each call is given its own.
+/// The bytes that the log takes in one call of the engine, and its last frame that can be read
+/// back. Each frame changes both, so each call is given its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
     /// Bytes of records that puts may use. A journalled put whose record is larger is refused. Less
