@@ -91,6 +91,7 @@ impl Engine {
 
 impl Keyspace {
     /// A message is no longer among the ready messages of a queue.
+    #[inline]
     fn left_ready(&mut self, slot: QueueSlot, store: &mut MessageStore) {
         let queue = store.queues.at(slot);
         if queue.role == Role::Named && queue.counts().ready() == 0 {
@@ -106,6 +107,7 @@ impl Keyspace {
     }
 
     /// A message has become ready in a queue.
+    #[inline]
     fn entered_ready(&mut self, slot: QueueSlot, store: &MessageStore) {
         let queue = store.queues.at(slot);
         if queue.counts().ready() == 1 && queue.role == Role::Named {
@@ -187,6 +189,7 @@ impl Bodies {
 
 impl Sessions {
     /// A message that a session held or leased leaves its index; no effect in other states.
+    #[inline]
     fn unindex(&mut self, id: MessageId, state: State, store: &mut MessageStore) {
         let Some(holder) = state.holder() else { return };
         let session = self.at_mut(holder);
@@ -201,6 +204,7 @@ impl Sessions {
 
     /// A message comes into the index of the session that holds or leases it; no effect in other
     /// states.
+    #[inline]
     fn index(&mut self, id: MessageId, state: State, store: &mut MessageStore) {
         let Some(holder) = state.holder() else { return };
         let session = self.at_mut(holder);

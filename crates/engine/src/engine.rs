@@ -190,11 +190,11 @@ impl Engine {
         self.begin_call(now, capacity);
         self.dedup.forget_send_ids(&mut self.store);
         // No protocol may use the link that commands on lists wait as.
-        let is_for_list_link = Demand::of(&command).about == About::Consumer(LIST_LINK);
+        let Demand { about, is_from_client, .. } = Demand::of(&command);
+        let is_for_list_link = about == About::Consumer(LIST_LINK);
         let Some(slot) = self.sessions.slot(session).filter(|_| !is_for_list_link) else {
             return self.conclude(session, Outcome::refused(Refusal::NoSuchLink), effects);
         };
-        let is_from_client = Demand::of(&command).is_from_client;
         let floor =
             if is_from_client { self.settle_popped(slot, effects) } else { DependsOn::NOTHING };
         let command = if self.bodies.has_paged_out() {

@@ -83,6 +83,7 @@ impl MessageStore {
     }
 
     /// Notes the message of a place that is not its number's.
+    #[inline]
     pub(crate) fn enter_order(&mut self, id: MessageId, order: i64) {
         if order != place_of(id) {
             debug_assert!(
@@ -94,6 +95,7 @@ impl MessageStore {
     }
 
     /// The message has that place no longer.
+    #[inline]
     pub(crate) fn leave_order(&mut self, id: MessageId, order: i64) {
         if order != place_of(id) {
             let was_there = self.reordered.remove(order as u64);

@@ -123,11 +123,15 @@ impl Admission {
 
     /// Sets whether the log is behind. While it is, sends that add to the log stop: those in a line
     /// and new ones. The room that is left then serves settlements.
+    #[inline]
     pub(crate) fn set_log_behind(&mut self, is_behind: bool, store: &mut MessageStore) {
         self.blocked_sends.is_log_behind = is_behind;
-        if is_behind {
-            return;
+        if !is_behind && self.waits_for_log() {
+            self.go_on_held_back(store);
         }
+    }
+
+    fn go_on_held_back(&mut self, store: &mut MessageStore) {
         for of in core::mem::take(&mut self.blocked_sends.held_back) {
             if self.find_line(of, store).is_some() {
                 self.may_go_on(of, store);

@@ -55,6 +55,7 @@ impl Admission {
 
     /// Messages of a queue may be younger or fewer now, or the consumer for which they would wait
     /// is gone.
+    #[inline]
     pub(crate) fn may_have_caught_up(&mut self, slot: QueueSlot, store: &mut MessageStore) {
         let is_timed = |queue: &Queue| queue.policy.bounds.target_age.is_some();
         if self.is_bounded && store.queues.get(slot).is_some_and(is_timed) {

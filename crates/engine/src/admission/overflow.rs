@@ -69,7 +69,14 @@ impl Admission {
     }
 
     /// There is room again: messages without a place that could not become dead letters do so now.
+    #[inline]
     pub(crate) fn shed_what_stayed(&mut self, store: &mut MessageStore) {
+        if !self.overfull.is_empty() {
+            self.shed_overfull(store);
+        }
+    }
+
+    fn shed_overfull(&mut self, store: &mut MessageStore) {
         for slot in core::mem::take(&mut self.overfull) {
             if store.queues.get(slot).is_some() {
                 store.resume_later(slot);

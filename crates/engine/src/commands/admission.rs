@@ -202,17 +202,18 @@ impl Engine {
         by: SessionSlot,
         command: &Command,
     ) -> Option<Shortage> {
+        // The cheapest questions first: nearly all commands end there.
+        let line = self.admission.line(WaitListId::Memory, &self.store);
+        let is_full = || !line.is_empty() || self.is_memory_full();
+        if command.transaction().is_none() && !is_full() {
+            return None;
+        }
         let lacks = match Demand::of(command).stores {
             Stores::Transaction(id) => self.sessions.has_parts_waiting(by, id),
             Stores::Message { part_of: Some(_), .. } => {
                 self.sessions.brings(by, command) && self.part_has_to_wait(by, command)
             }
-            stores => {
-                // Ask the cheapest question first: nearly all commands end there.
-                let line = self.admission.line(WaitListId::Memory, &self.store);
-                let is_full = || !line.is_empty() || self.is_memory_full();
-                stores.adds_to_memory() && is_full() && self.sessions.brings(by, command)
-            }
+            stores => stores.adds_to_memory() && is_full() && self.sessions.brings(by, command),
         };
         lacks.then(|| Shortage::of_memory(command))
     }

@@ -83,6 +83,12 @@ impl Engine {
     /// The ready messages of a queue have changed.
     #[inline]
     pub(crate) fn touched_list(&mut self, slot: QueueSlot) {
+        if self.admission.depends_on_lists() || !self.transactions.observed().is_empty() {
+            self.tell_touched_list(slot);
+        }
+    }
+
+    fn tell_touched_list(&mut self, slot: QueueSlot) {
         if self.admission.depends_on_lists() {
             self.admission.source_changed(slot, &mut self.store);
         }

@@ -132,6 +132,7 @@ impl Engine {
 
 impl Engine {
     /// Notices that the time of a list is over, if it is.
+    #[inline]
     pub(crate) fn end_list_if_over(&mut self, slot: QueueSlot) {
         if self.store.queues.at(slot).is_ended(self.store.latest) {
             self.end_list(slot);

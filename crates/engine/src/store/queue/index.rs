@@ -17,6 +17,7 @@ use crate::store::timers::Timer;
 impl MessageStore {
     /// Takes a message out of the index of its state, but for that of a session. Gives the index
     /// and the state that it was in. From now on it is in no index of its queue.
+    #[inline]
     pub(crate) fn unindex(&mut self, id: MessageId) -> (Left, State) {
         let message = self.message(id);
         let (state, priority, order) = (message.state(), message.priority(), message.order(id));
@@ -63,6 +64,7 @@ impl MessageStore {
 
     /// Puts a message that is in no index into that of its new state, but for that of a session.
     /// Gives its queue.
+    #[inline]
     pub(crate) fn index(&mut self, id: MessageId, state: State) -> QueueSlot {
         let now = self.latest;
         let message = self.message_mut(id);
