@@ -19,11 +19,12 @@ const HEADERS: &str = "import os, sysconfig; \
 /// Counts instructions; only `cargo xtask instructions` needs it.
 const VALGRIND: Need = Need { probe: &["valgrind", "--version"], package: "valgrind" };
 
-const NEEDS: [Need; 15] = [
+const NEEDS: [Need; 16] = [
     Need { probe: &["beanstalkd", "-v"], package: "beanstalkd" },
     Need { probe: &["redis-server", "--version"], package: "redis-server" },
     Need { probe: &["redis-cli", "--version"], package: "redis-tools" },
     Need { probe: &["curl", "--version"], package: "curl" },
+    Need { probe: &["openssl", "version"], package: "openssl" },
     Need { probe: &["python3", "-c", "import ensurepip, venv"], package: "python3-venv" },
     Need { probe: &["go", "version"], package: "golang-go" },
     Need { probe: &["node", "--version"], package: "nodejs" },

@@ -24,7 +24,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run the broker
     #[command(after_help = SERVE_HELP)]
-    Serve(Serve),
+    Serve(Box<Serve>),
     #[command(flatten)]
     Client(Client),
     /// Look into a journal
@@ -358,6 +358,35 @@ pub(crate) enum Journal {
     },
 }
 
+/// The files of TLS. They are read again on SIGHUP, and when they change.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Tls {
+    /// Certificates of TLS, PEM: the server's own, behind it those that lead to a root. Of several
+    /// files a client gets the one for the name that it asks for, else the first
+    #[arg(long, value_name = "FILE", env = "DUNLIN_TLS_CERT", value_delimiter = ',')]
+    pub(crate) tls_cert: Option<Vec<PathBuf>>,
+    /// Private keys of these certificates, PEM, in the same order
+    #[arg(long, value_name = "FILE", env = "DUNLIN_TLS_KEY", value_delimiter = ',')]
+    pub(crate) tls_key: Option<Vec<PathBuf>>,
+    /// Roots that sign the certificates of clients, PEM
+    #[arg(long, value_name = "FILE", env = "DUNLIN_TLS_CLIENT_CA")]
+    pub(crate) tls_client_ca: Option<PathBuf>,
+    /// Lists of revoked certificates of clients, PEM
+    #[arg(long, value_name = "FILE", env = "DUNLIN_TLS_CLIENT_CRL")]
+    pub(crate) tls_client_crl: Option<PathBuf>,
+    /// Certificates of clients: required, or optional [default: required if there is
+    /// --tls-client-ca]
+    #[arg(long, value_name = "WORD", env = "DUNLIN_TLS_CLIENTS", value_parser = parse::tls_clients)]
+    pub(crate) tls_clients: Option<TlsClients>,
+}
+
+/// What clients by TLS have to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TlsClients {
+    Optional,
+    Required,
+}
+
 /// Settings of `serve`. What is `None` was neither given as a flag nor as a variable.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Serve {
@@ -366,9 +395,9 @@ pub(crate) struct Serve {
     pub(crate) data: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) policy: Policy,
-    /// Serve PROTOCOL (amqp, beanstalkd, redis or http) at ADDRESS: HOST:PORT (port 0: a free one)
-    /// or unix:PATH with optional ,mode=0660 and ,group=NAME [default: all on their usual ports of
-    /// localhost: 127.0.0.1 and ::1]
+    /// Serve PROTOCOL (amqp, beanstalkd, redis or http; by TLS: amqps, beanstalkds, rediss or https)
+    /// at ADDRESS: HOST, HOST:PORT (port 0: a free one) or unix:PATH with optional ,mode=0660 and
+    /// ,group=NAME [default: all without TLS on their usual ports of localhost: 127.0.0.1 and ::1]
     #[arg(
         long,
         value_name = "PROTOCOL=ADDRESS",
@@ -396,6 +425,8 @@ pub(crate) struct Serve {
         value_parser = clap::builder::BoolishValueParser::new()
     )]
     pub(crate) insecure: Option<bool>,
+    #[command(flatten)]
+    pub(crate) tls: Tls,
     /// Start although the machine's clock is more than 7 days ahead of the journal and messages or
     /// keys would expire: the clock is right
     #[arg(

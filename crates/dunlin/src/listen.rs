@@ -29,21 +29,22 @@ pub(crate) fn listen(text: &str) -> Result<ListenItem, String> {
     match name {
         "mode" => mode(value).map(ListenItem::Mode),
         "group" => group(value).map(ListenItem::Group),
-        name => Ok(ListenItem::Listener(Listen {
-            protocol: protocol(name)?,
-            address: address(value)?,
-            insecure: false,
-        })),
+        name => {
+            let (protocol, by_tls) = protocol(name)?;
+            let address = address(value, protocol.usual_port(by_tls))?;
+            Ok(ListenItem::Listener(Listen { protocol, by_tls, address, insecure: false }))
+        }
     }
 }
 
 /// An item of `--insecure-listen`.
 pub(crate) fn insecure_listen(text: &str) -> Result<ListenItem, String> {
     let Some((name, value)) = text.split_once('=') else {
-        return Ok(ListenItem::At(socket_addresses(text)?));
+        return Ok(ListenItem::At(socket_addresses(text, None)?));
     };
-    let address = Address::Tcp(socket_addresses(value)?);
-    Ok(ListenItem::Listener(Listen { protocol: protocol(name)?, address, insecure: true }))
+    let (protocol, by_tls) = protocol(name)?;
+    let address = Address::Tcp(socket_addresses(value, Some(protocol.usual_port(by_tls)))?);
+    Ok(ListenItem::Listener(Listen { protocol, by_tls, address, insecure: true }))
 }
 
 /// The listeners of both lists; `None` where neither is given.
@@ -59,7 +60,7 @@ pub(crate) fn listeners(
         match item {
             ListenItem::Listener(exposed) => {
                 let is_same = |listen: &&mut Listen| {
-                    (listen.protocol, &listen.address) == (exposed.protocol, &exposed.address)
+                    listen.scheme() == exposed.scheme() && listen.address == exposed.address
                 };
                 match all.iter_mut().find(is_same) {
                     Some(listen) => listen.insecure = true,
@@ -108,14 +109,17 @@ fn expose(all: &mut [Listen], addresses: &[SocketAddr]) -> Result<(), String> {
     if found { Ok(()) } else { Err(missing()) }
 }
 
-fn protocol(name: &str) -> Result<Protocol, String> {
+/// The protocol of that name, and true if it is spoken by TLS.
+fn protocol(name: &str) -> Result<(Protocol, bool), String> {
     Protocol::named(name).ok_or_else(|| {
-        let known = Protocol::ALL.map(Protocol::name).join(", ");
+        let plain = Protocol::ALL.map(Protocol::name);
+        let by_tls = Protocol::ALL.map(Protocol::name_by_tls);
+        let known = [plain, by_tls].concat().join(", ");
         format!("`{name}` is no protocol; there is: {known}")
     })
 }
 
-fn address(text: &str) -> Result<Address, String> {
+fn address(text: &str, usual_port: u16) -> Result<Address, String> {
     match text.strip_prefix("unix:") {
         Some("") => Err(format!("`{text}` has no path, such as unix:/run/dunlin/redis.sock")),
         Some(path) => Ok(Address::Unix(UnixSocket {
@@ -123,15 +127,21 @@ fn address(text: &str) -> Result<Address, String> {
             mode: UnixSocket::MODE,
             group: None,
         })),
-        None => socket_addresses(text).map(Address::Tcp),
+        None => socket_addresses(text, Some(usual_port)).map(Address::Tcp),
     }
 }
 
-/// All addresses of a name, each once, or the one that is written out.
-fn socket_addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
+/// All addresses of a name, each once, or the one that is written out. A host without a port has
+/// the usual one, if there is one.
+fn socket_addresses(text: &str, usual_port: Option<u16>) -> Result<Vec<SocketAddr>, String> {
     let wrong = |cause: &str| format!("`{text}` is no address with a port: {cause}");
     if let Ok(address) = text.parse() {
         return Ok(vec![address]);
+    }
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    let has_port = is_number || text.contains(':') && !text.ends_with(']');
+    if let Some(port) = usual_port.filter(|_| !has_port) {
+        return socket_addresses(&format!("{text}:{port}"), None);
     }
     let (host, port) = text.rsplit_once(':').ok_or_else(|| wrong("say HOST:PORT"))?;
     if port.is_empty() || !port.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -212,11 +222,16 @@ mod tests {
     fn listeners_are_protocols_at_addresses() {
         assert_eq!(one("beanstalkd=127.0.0.1:0"), Ok(tcp(&["127.0.0.1:0"])));
         assert_eq!(one("redis=[::1]:65535"), Ok(tcp(&["[::1]:65535"])));
+        assert_eq!(one("redis=10.0.0.1"), Ok(tcp(&["10.0.0.1:6379"])));
+        assert_eq!(one("rediss=10.0.0.1"), Ok(tcp(&["10.0.0.1:6380"])));
+        assert_eq!(one("amqps=[::1]"), Ok(tcp(&["[::1]:5671"])));
+        assert_eq!(one("https=localhost"), Ok(tcp(&["127.0.0.1:8443", "[::1]:8443"])));
+        let listen = both(&["beanstalkds=127.0.0.1:1"], &[]).unwrap().remove(0);
+        assert_eq!((listen.protocol, listen.by_tls), (Protocol::Beanstalkd, true));
         assert_eq!(one("http=LOCALHOST:80"), Ok(tcp(&["127.0.0.1:80", "[::1]:80"])));
         for (wrong, named) in [
             ("11300", "PROTOCOL=ADDRESS"),
             ("smtp=127.0.0.1:25", "beanstalkd"),
-            ("redis=127.0.0.1", "HOST:PORT"),
             ("redis=6379", "HOST:PORT"),
             ("redis=:6379", "no host"),
             ("redis=127.0.0.1:", "no port"),
@@ -224,7 +239,7 @@ mod tests {
             ("redis=127.0.0.1:-1", "0 to 65535"),
             ("redis=127.0.0.1:redis", "0 to 65535"),
             ("redis=::1:6379", "brackets"),
-            ("redis=[::1]", "no port"),
+            ("redis=[::1]:", "no port"),
             ("redis=no host:1", "no address"),
             ("redis=", "HOST:PORT"),
         ] {

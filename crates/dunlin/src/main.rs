@@ -24,7 +24,7 @@ use crate::cli::{Command, Journal};
 
 fn main() -> ExitCode {
     let end = match variables::parse().command {
-        Command::Serve(serve) => serve::run(serve),
+        Command::Serve(serve) => serve::run(*serve),
         Command::Client(client) => client::run(client),
         Command::Journal { journal: Journal::Verify { dir } } => journal_verify::run(&dir),
         Command::Journal { journal: Journal::Dump { dir, json } } => journal_dump::run(&dir, json),

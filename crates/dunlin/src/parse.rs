@@ -7,6 +7,8 @@ use engine::{QueuePolicies, QueuePolicy};
 use model::{Nanos, QueueName, QueueRule, RuleKey, StorePolicy, limits};
 use server::{AllowedHost, Side};
 
+use crate::cli::TlsClients;
+
 /// `--sync`: when a persistent message counts as stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Sync {
@@ -169,6 +171,15 @@ pub(crate) fn list_head(text: &str) -> Result<Side, String> {
         "left" => Ok(Side::Left),
         "right" => Ok(Side::Right),
         _ => Err(format!("`{text}` is no side of a list: use left or right")),
+    }
+}
+
+/// `--tls-clients`: what clients by TLS have to show.
+pub(crate) fn tls_clients(text: &str) -> Result<TlsClients, String> {
+    match text {
+        "optional" => Ok(TlsClients::Optional),
+        "required" => Ok(TlsClients::Required),
+        _ => Err(format!("`{text}` says nothing of certificates: use optional or required")),
     }
 }
 

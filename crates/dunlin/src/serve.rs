@@ -86,7 +86,7 @@ fn announce(listeners: &[Listening]) {
     let mut stdout = std::io::stdout().lock();
     let lines = listeners
         .iter()
-        .try_for_each(|it| writeln!(stdout, "listening {} {}", it.protocol.name(), it.endpoint))
+        .try_for_each(|it| writeln!(stdout, "listening {} {}", it.scheme(), it.endpoint))
         .and_then(|()| writeln!(stdout, "ready"))
         .and_then(|()| stdout.flush());
     if let Err(error) = lines {

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 
 use model::RuleKey;
 use serde::Deserialize;
-use server::{Config, Limits, Logger, Protocol, threads_default};
+use server::{
+    ClientCertificates, Config, Identity, Limits, Logger, Protocol, TlsSettings, threads_default,
+};
 
-use crate::cli::{Limit, Policy, Serve, Tuning};
+use crate::cli::{Limit, Policy, Serve, Tls, TlsClients, Tuning};
 use crate::exit::Error;
 use crate::listen::{self, ListenItem};
 use crate::parse::{self, QueueSetting};
@@ -26,6 +28,7 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
         policy: policy(serve.policy),
         listen: listen.unwrap_or_else(|| Protocol::ALL.map(Protocol::standard).to_vec()),
         insecure: serve.insecure.unwrap_or(false),
+        tls: tls(serve.tls).map_err(Error::Settings)?,
         accept_clock: serve.accept_clock.unwrap_or(false),
         allowed_hosts: serve.allowed_hosts.unwrap_or_default(),
         threads: tuning.threads.unwrap_or_else(threads_default),
@@ -53,6 +56,35 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
     })
 }
 
+/// The files of TLS that belong together.
+fn tls(given: Tls) -> Result<TlsSettings, String> {
+    let (certificates, keys) =
+        (given.tls_cert.unwrap_or_default(), given.tls_key.unwrap_or_default());
+    if certificates.len() != keys.len() {
+        return Err(format!(
+            "there are {} files of --tls-cert and {} of --tls-key: give each certificate its key, \
+             in the same order",
+            certificates.len(),
+            keys.len()
+        ));
+    }
+    let pairs = certificates.into_iter().zip(keys);
+    let identities = pairs.map(|(certificates, key)| Identity { certificates, key }).collect();
+    let required = given.tls_clients != Some(TlsClients::Optional);
+    let clients = match given.tls_client_ca {
+        Some(roots) => Some(ClientCertificates { roots, revoked: given.tls_client_crl, required }),
+        None if given.tls_clients.is_some() || given.tls_client_crl.is_some() => {
+            return Err(
+                "--tls-clients and --tls-client-crl are about certificates of clients: name \
+                        their roots by --tls-client-ca"
+                    .into(),
+            );
+        }
+        None => None,
+    };
+    Ok(TlsSettings { identities, clients })
+}
+
 pub(crate) fn policy(policy: Policy) -> model::StorePolicy {
     parse::policy(policy.store.unwrap_or_default(), policy.sync.unwrap_or_default())
 }
@@ -70,6 +102,13 @@ fn overrule(upper: Serve, lower: Serve) -> Serve {
         listen: upper.listen.or(lower.listen),
         insecure_listen: upper.insecure_listen.or(lower.insecure_listen),
         insecure: upper.insecure.or(lower.insecure),
+        tls: Tls {
+            tls_cert: upper.tls.tls_cert.or(lower.tls.tls_cert),
+            tls_key: upper.tls.tls_key.or(lower.tls.tls_key),
+            tls_client_ca: upper.tls.tls_client_ca.or(lower.tls.tls_client_ca),
+            tls_client_crl: upper.tls.tls_client_crl.or(lower.tls.tls_client_crl),
+            tls_clients: upper.tls.tls_clients.or(lower.tls.tls_clients),
+        },
         accept_clock: upper.accept_clock.or(lower.accept_clock),
         allowed_hosts: upper.allowed_hosts.or(lower.allowed_hosts),
         config: upper.config,
@@ -106,6 +145,11 @@ struct File {
     listen: Option<Vec<String>>,
     insecure_listen: Option<Vec<String>>,
     insecure: Option<bool>,
+    tls_cert: Option<Vec<PathBuf>>,
+    tls_key: Option<Vec<PathBuf>>,
+    tls_client_ca: Option<PathBuf>,
+    tls_client_crl: Option<PathBuf>,
+    tls_clients: Option<String>,
     allowed_hosts: Option<Vec<String>>,
     max_message_bytes: Option<Bytes>,
     threads: Option<usize>,
@@ -221,6 +265,13 @@ fn parse(file: File) -> Result<Serve, String> {
         listen: items("listen", file.listen, listen::listen)?,
         insecure_listen: items("insecure-listen", file.insecure_listen, listen::insecure_listen)?,
         insecure: file.insecure,
+        tls: Tls {
+            tls_cert: file.tls_cert,
+            tls_key: file.tls_key,
+            tls_client_ca: file.tls_client_ca,
+            tls_client_crl: file.tls_client_crl,
+            tls_clients: word("tls-clients", file.tls_clients, parse::tls_clients)?,
+        },
         // For one start, not for all.
         accept_clock: None,
         allowed_hosts: file
@@ -330,6 +381,11 @@ mod tests {
             listen = ['beanstalkd=127.0.0.1:1', 'redis=unix:a,mode=0600']
             insecure-listen = ['amqp=0.0.0.0:2']
             insecure = true
+            tls-cert = ['a.pem', 'b.pem']
+ tls-key = ['a.key', 'b.key']
+            tls-client-ca = 'roots.pem'
+ tls-client-crl = 'revoked.pem'
+            tls-clients = 'optional'
  allowed-hosts = ['broker.example', '.lan']
             max-message-bytes = 7\n threads = 1\n journal-io = 'buffered'
             max-connections = 3\n max-output-bytes = 4
@@ -359,6 +415,14 @@ mod tests {
         assert_eq!(config.listen[1].address, Address::Unix(socket));
         assert_eq!((config.listen[2].protocol, config.listen[2].insecure), (Protocol::Amqp, true));
         assert!(config.insecure);
+        let identity = |name: &str| Identity {
+            certificates: format!("{name}.pem").into(),
+            key: format!("{name}.key").into(),
+        };
+        assert_eq!(config.tls.identities, [identity("a"), identity("b")]);
+        let (roots, revoked) = ("roots.pem".into(), Some("revoked.pem".into()));
+        let clients = ClientCertificates { roots, revoked, required: false };
+        assert_eq!(config.tls.clients, Some(clients));
         let hosts: Vec<_> = config.allowed_hosts.iter().map(ToString::to_string).collect();
         assert_eq!(hosts, ["broker.example", ".lan"]);
         assert_eq!((config.threads, config.limits.message_bytes), (1, Some(7)));
@@ -393,6 +457,24 @@ mod tests {
         assert_eq!(config.disk_limit, Some(2 << 30));
         assert_eq!(config.memory_limit, Some(256 << 20));
         assert_eq!(config.list_head, server::Side::Left);
+    }
+
+    #[test]
+    fn tls_files_belong_together() {
+        let refusal = |text| match config(file(text).unwrap()) {
+            Err(Error::Settings(text)) => text,
+            other => panic!("{other:?}"),
+        };
+        let error = refusal("tls-cert = ['a.pem']");
+        assert!(error.contains("1 files of --tls-cert and 0 of --tls-key"), "{error}");
+        for text in ["tls-clients = 'required'", "tls-client-crl = 'a.pem'"] {
+            let error = refusal(text);
+            assert!(error.contains("--tls-client-ca"), "{error}");
+        }
+        let required = config(file("tls-client-ca = 'a.pem'").unwrap()).unwrap();
+        assert!(required.tls.clients.unwrap().required);
+        let error = file("tls-clients = 'maybe'").unwrap_err();
+        assert!(error.starts_with("tls-clients: ") && error.contains("optional"), "{error}");
     }
 
     #[test]

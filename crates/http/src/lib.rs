@@ -61,5 +61,5 @@ pub use gateway::{
 };
 pub use origin::{AllowedHost, NotAHost};
 pub use serve::{Stage, serve, serve_stream};
-pub use socket::Listener;
+pub use socket::{Listener, ListenerSocket, TlsConfig};
 pub use token::{NotAToken, Token};

@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use tokio_rustls::server::TlsStream;
 
 use crate::activity::{Activity, Overdue, Timeouts};
 use crate::app::{App, Options, Peer};
@@ -24,7 +25,7 @@ use crate::guard::guarded;
 use crate::half_sent::WatchedStream;
 use crate::problem::Problem;
 use crate::send_timeout::Pieces;
-use crate::socket::Listener;
+use crate::socket::{Listener, TlsConfig};
 
 /// How far the life of a server has come. Ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,10 +105,36 @@ async fn accept<G: Gateway>(listener: Listener, app: App<G>, mut stage: watch::R
         let (socket, asker) = Socket::new(socket);
         let gone = socket.gone(asker.clone());
         let peer = Peer { over_loopback, hangup, asker };
-        connections.spawn(converse(socket, peer, Some(permit), gone, app, stage));
+        match listener.tls.clone() {
+            Some(tls) => {
+                connections.spawn(async move {
+                    let Some(stream) = greet(tls, socket, &peer, stage.clone()).await else {
+                        return;
+                    };
+                    converse(stream, peer, Some(permit), gone, app, stage).await;
+                });
+            }
+            None => {
+                connections.spawn(converse(socket, peer, Some(permit), gone, app, stage));
+            }
+        }
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
+}
+
+/// Agrees with a peer about the keys of TLS. `None`: the connection is over.
+async fn greet(
+    tls: TlsConfig,
+    socket: Socket,
+    peer: &Peer,
+    mut stage: watch::Receiver<Stage>,
+) -> Option<TlsStream<Socket>> {
+    tokio::select! {
+        stream = timeout(HANDSHAKE_SPAN_MAX, tls.accept(socket)) => stream.ok()?.ok(),
+        () = peer.hangup.notified() => None,
+        () = reach(&mut stage, Stage::Stopping) => None,
+    }
 }
 
 /// One connection, to its end; `gone` ends when the peer is, if that can be known.
@@ -209,6 +236,9 @@ async fn reach(stage: &mut watch::Receiver<Stage>, wanted: Stage) {
     // An error says that the server is gone, which is further than any stage.
     let _ = stage.wait_for(|stage| *stage >= wanted).await;
 }
+
+/// The time in which a peer and the server agree about keys, from the accepted connection on.
+const HANDSHAKE_SPAN_MAX: Duration = Duration::from_secs(10);
 
 /// How long accepting rests when the system has no room.
 const PAUSE: Duration = Duration::from_millis(100);

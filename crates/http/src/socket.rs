@@ -1,16 +1,59 @@
 //! The sockets of connections: TCP, and Unix sockets.
 
+use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tokio::io::{Interest, ReadBuf, Ready};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::server::TlsStream;
 
 /// A listener.
 #[derive(Debug)]
-pub enum Listener {
+pub struct Listener {
+    /// Its socket.
+    pub socket: ListenerSocket,
+    /// The configuration of TLS, if it is spoken there.
+    pub tls: Option<TlsConfig>,
+}
+
+/// Gives the configuration of TLS for a new connection: certificates change while the server runs.
+#[derive(Clone)]
+pub struct TlsConfig(Arc<dyn Fn() -> Arc<ServerConfig> + Send + Sync>);
+
+impl TlsConfig {
+    /// Configurations as this function gives them.
+    #[must_use]
+    pub fn new(current: impl Fn() -> Arc<ServerConfig> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(current))
+    }
+
+    /// Agrees with a peer about keys.
+    ///
+    /// # Errors
+    /// The peer broke the rules of TLS, or has gone.
+    pub(crate) async fn accept<S>(self, socket: S) -> io::Result<TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        TlsAcceptor::from((self.0)()).accept(socket).await
+    }
+}
+
+impl fmt::Debug for TlsConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TlsConfig")
+    }
+}
+
+/// The socket of a listener.
+#[derive(Debug)]
+pub enum ListenerSocket {
     /// At an address of TCP.
     Tcp(TcpListener),
     /// At a socket in the file system.
@@ -27,14 +70,14 @@ pub(crate) enum Stream {
 impl Listener {
     /// The next connection, and where its peer is, by TCP.
     pub(crate) async fn accept(&self) -> io::Result<(Stream, Option<SocketAddr>)> {
-        match self {
-            Self::Tcp(listener) => {
+        match &self.socket {
+            ListenerSocket::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
                 // If it fails, the socket is gone, and a read will tell.
                 let _ = stream.set_nodelay(true);
                 Ok((Stream::Tcp(stream), Some(peer)))
             }
-            Self::Unix(listener) => Ok((Stream::Unix(listener.accept().await?.0), None)),
+            ListenerSocket::Unix(listener) => Ok((Stream::Unix(listener.accept().await?.0), None)),
         }
     }
 }

@@ -11,6 +11,8 @@ use crate::config::Protocol;
 pub struct Listen {
     /// The protocol of this listener.
     pub protocol: Protocol,
+    /// It is spoken by TLS.
+    pub by_tls: bool,
     /// The address.
     pub address: Address,
     /// Other machines may reach it, although no client has to authenticate.
@@ -48,6 +50,8 @@ impl UnixSocket {
 pub struct Listening {
     /// The protocol of this listener.
     pub protocol: Protocol,
+    /// It is spoken by TLS.
+    pub by_tls: bool,
     /// The place that clients connect to.
     pub endpoint: Endpoint,
 }
@@ -65,13 +69,19 @@ impl Listen {
     /// A listener at one address.
     #[must_use]
     pub fn tcp(protocol: Protocol, address: SocketAddr) -> Self {
-        Self { protocol, address: Address::Tcp(vec![address]), insecure: false }
+        Self { protocol, by_tls: false, address: Address::Tcp(vec![address]), insecure: false }
     }
 
     /// A listener on both loopback addresses.
     #[must_use]
     pub fn loopback(protocol: Protocol, port: u16) -> Self {
-        Self { protocol, address: Address::loopback(port), insecure: false }
+        Self { protocol, by_tls: false, address: Address::loopback(port), insecure: false }
+    }
+
+    /// The name of its protocol on the command line.
+    #[must_use]
+    pub const fn scheme(&self) -> &'static str {
+        scheme(self.protocol, self.by_tls)
     }
 
     /// The first address by which other machines may reach it.
@@ -107,6 +117,12 @@ impl Address {
 }
 
 impl Listening {
+    /// The name of its protocol on the command line.
+    #[must_use]
+    pub const fn scheme(&self) -> &'static str {
+        scheme(self.protocol, self.by_tls)
+    }
+
     /// Its address in the network, if it has one.
     #[must_use]
     pub const fn tcp(&self) -> Option<SocketAddr> {
@@ -124,6 +140,11 @@ impl fmt::Display for Endpoint {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
+}
+
+/// The name of a protocol on the command line.
+pub(crate) const fn scheme(protocol: Protocol, by_tls: bool) -> &'static str {
+    if by_tls { protocol.name_by_tls() } else { protocol.name() }
 }
 
 /// An endpoint that two listeners claim: neither could tell its clients from the other's.

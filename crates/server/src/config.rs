@@ -12,6 +12,7 @@ use resp::Side;
 
 use crate::Logger;
 use crate::address::Listen;
+use crate::tls::TlsSettings;
 
 /// Everything that an operator chooses.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub struct Config {
     /// All listeners may be where other machines reach them, although no client has to
     /// authenticate.
     pub insecure: bool,
+    /// The files of TLS, for the listeners that speak it.
+    pub tls: TlsSettings,
     /// Names by which requests of HTTP may call the server, beside addresses and `localhost`.
     pub allowed_hosts: Vec<AllowedHost>,
     /// Reactor threads, 1 to [`THREADS_MAX`].
@@ -66,6 +69,7 @@ impl Default for Config {
             policy: StorePolicy::Always,
             listen: Protocol::ALL.map(Protocol::standard).to_vec(),
             insecure: false,
+            tls: TlsSettings::default(),
             allowed_hosts: Vec::new(),
             threads: threads_default(),
             journal_io: Choice::Auto,
@@ -154,22 +158,44 @@ impl Protocol {
         }
     }
 
-    /// The protocol of that name.
+    /// Its name on the command line when it is spoken by TLS.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|protocol| protocol.name() == name)
+    pub const fn name_by_tls(self) -> &'static str {
+        match self {
+            Self::Amqp => "amqps",
+            Self::Beanstalkd => "beanstalkds",
+            Self::Redis => "rediss",
+            Self::Http => "https",
+        }
+    }
+
+    /// The usual port, by TLS or without.
+    #[must_use]
+    pub const fn usual_port(self, by_tls: bool) -> u16 {
+        match (self, by_tls) {
+            (Self::Amqp, false) => 5_672,
+            (Self::Amqp, true) => 5_671,
+            (Self::Beanstalkd, false) => 11_300,
+            (Self::Beanstalkd, true) => 11_301,
+            (Self::Redis, false) => 6_379,
+            (Self::Redis, true) => 6_380,
+            (Self::Http, false) => 8_422,
+            (Self::Http, true) => 8_443,
+        }
+    }
+
+    /// The protocol of that name, and true if it is spoken by TLS.
+    #[must_use]
+    pub fn named(name: &str) -> Option<(Self, bool)> {
+        let plain = Self::ALL.into_iter().find(|protocol| protocol.name() == name);
+        let by_tls = Self::ALL.into_iter().find(|protocol| protocol.name_by_tls() == name);
+        plain.map(|it| (it, false)).or_else(|| by_tls.map(|it| (it, true)))
     }
 
     /// Its standard port on both loopback addresses.
     #[must_use]
     pub fn standard(self) -> Listen {
-        let port = match self {
-            Self::Amqp => 5_672,
-            Self::Beanstalkd => 11_300,
-            Self::Redis => 6_379,
-            Self::Http => 8_422,
-        };
-        Listen::loopback(self, port)
+        Listen::loopback(self, self.usual_port(false))
     }
 }
 

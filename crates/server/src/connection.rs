@@ -12,14 +12,16 @@ use input::{Beginning, WrongProtocol};
 use journal::Durable;
 use model::{Command, DependsOn, MessageId, Nanos, Output, Reply, SessionId};
 use rustix::io::{Errno, read, retry_on_intr};
-use rustix::net::{SendFlags, send};
 
+use crate::address::scheme;
 use crate::buffered::{Buffered, Held};
 use crate::config::Limits;
 use crate::connection_permits::ConnectionPermit;
 use crate::events::EventSet;
 use crate::outgoing::Outgoing;
 use crate::peer::{Peer, ProtocolState, name_of};
+use crate::reactor::READ_BYTES_PER_TURN;
+use crate::tls::{Received, Sent, Transport};
 use crate::wrong_protocol::Head;
 
 /// A peer, as far as the server knows it.
@@ -27,6 +29,7 @@ use crate::wrong_protocol::Head;
 pub(crate) struct Connection {
     id: SessionId,
     socket: Arc<OwnedFd>,
+    transport: Transport,
     permit: ConnectionPermit,
     peer: Peer,
     outgoing: Outgoing,
@@ -40,6 +43,7 @@ pub(crate) struct Connection {
     broken: bool,
     /// It may have whole commands unread: it was stopped by a limit, not by the end of its input.
     unfinished: bool,
+    accepted_at: Nanos,
     active_at: Nanos,
     half_sent_since: Option<Nanos>,
     /// The bytes in its buffers.
@@ -56,6 +60,8 @@ pub(crate) struct Connection {
     head: Option<Head>,
     /// The protocol of its peer, if another is served.
     wrong: Option<WrongProtocol>,
+    /// The peer broke the rules of TLS, or refused the server's certificate.
+    tls_failure: Option<Box<rustls::Error>>,
     marks: ListFlags,
 }
 
@@ -112,6 +118,7 @@ impl Connection {
     pub(crate) fn new(
         id: SessionId,
         socket: Arc<OwnedFd>,
+        transport: Transport,
         peer: Peer,
         permit: ConnectionPermit,
         now: Nanos,
@@ -119,6 +126,7 @@ impl Connection {
         Self {
             id,
             socket,
+            transport,
             permit,
             peer,
             outgoing: Outgoing::default(),
@@ -128,6 +136,7 @@ impl Connection {
             broken: false,
             // The session opens its producer and consumer before the peer says a word.
             unfinished: true,
+            accepted_at: now,
             active_at: now,
             half_sent_since: None,
             held: Held::default(),
@@ -137,6 +146,7 @@ impl Connection {
             dismissal: WaitCancel::No,
             head: Some(Head::default()),
             wrong: None,
+            tls_failure: None,
             marks: ListFlags::default(),
         }
     }
@@ -172,7 +182,8 @@ impl Connection {
     }
 
     /// Reads once, at most as much as `scratch` holds; nothing while `allowance` or more bytes of
-    /// answers are unsent. Tells how many bytes have come.
+    /// answers are unsent. Tells how many bytes have come, or what else took as long as to read so
+    /// many.
     pub(crate) fn receive(&mut self, scratch: &mut [u8], allowance: usize, now: Nanos) -> usize {
         if !self.may_receive(allowance) {
             return 0;
@@ -186,16 +197,45 @@ impl Connection {
                 self.active_at = now;
                 self.unfinished = true;
                 let received = scratch.get(..count).unwrap_or_default();
-                self.look_at_beginning(received);
-                if !self.broken {
-                    self.peer.append(received);
-                }
-                return count;
+                return count + self.take_received(received);
             }
             Err(Errno::AGAIN) => self.readable = false,
             Err(_) => self.broken = true,
         }
         0
+    }
+
+    /// Takes bytes of the socket. Returns the cost beside reading them, in bytes.
+    fn take_received(&mut self, received: &[u8]) -> usize {
+        let mut transport = std::mem::replace(&mut self.transport, Transport::Plain);
+        let taken = transport.receive(received, |plain| self.take_plain(plain));
+        self.transport = transport;
+        match taken {
+            Ok(Received { is_end, is_handshake }) => {
+                if is_end {
+                    self.note_end();
+                }
+                // The peer waits for the server's part of the handshake, and nothing else does.
+                if is_handshake {
+                    self.broken |= self.transport.send(&self.socket, &[]).is_err();
+                }
+                if is_handshake { HANDSHAKE_BYTES } else { 0 }
+            }
+            Err(error) => {
+                self.tls_failure = Some(Box::new(error));
+                // An alert tells the peer.
+                let _ = self.transport.send(&self.socket, &[]);
+                self.broken = true;
+                HANDSHAKE_BYTES
+            }
+        }
+    }
+
+    fn take_plain(&mut self, plain: &[u8]) {
+        self.look_at_beginning(plain);
+        if !self.broken {
+            self.peer.append(plain);
+        }
     }
 
     /// A client of another protocol is closed before its bytes are taken for commands.
@@ -219,9 +259,14 @@ impl Connection {
         self.wrong.or_else(|| self.peer.speaks_http().then_some(WrongProtocol::Http))
     }
 
+    /// The reason why TLS failed, if it did.
+    pub(crate) fn tls_failure(&self) -> Option<&rustls::Error> {
+        self.tls_failure.as_deref()
+    }
+
     /// Its name for operators.
     pub(crate) fn name(&self) -> Arc<str> {
-        name_of(self.peer.protocol(), &self.socket)
+        name_of(scheme(self.peer.protocol(), self.transport.is_tls()), &self.socket)
     }
 
     fn may_receive(&self, allowance: usize) -> bool {
@@ -331,16 +376,18 @@ impl Connection {
         }
         let is_free = std::mem::take(&mut self.is_free);
         let released = self.outgoing.released(durable);
-        if released.is_empty() || !self.writable || self.broken {
+        let is_empty = released.is_empty() && !self.transport.wants_write();
+        if is_empty || !self.writable || self.broken {
             return false;
         }
-        match retry_on_intr(|| send(&self.socket, released, SendFlags::NOSIGNAL)) {
-            Ok(count) => {
-                self.writable = count == released.len();
-                self.active_at = now;
-                self.outgoing.consume(count);
+        match self.transport.send(&self.socket, released) {
+            Ok(Sent { taken, is_writable }) => {
+                self.writable = is_writable;
+                if taken > 0 {
+                    self.active_at = now;
+                }
+                self.outgoing.consume(taken);
             }
-            Err(Errno::AGAIN) => self.writable = false,
             Err(_) => self.broken = true,
         }
         is_free
@@ -364,7 +411,8 @@ impl Connection {
         }
         let postponed = self.postponed.as_ref().map_or(0, |command| command.body_bytes());
         let answers = self.outgoing.held_bytes();
-        let held = self.peer.input_bytes() + self.peer.held_bytes() + answers + postponed;
+        let sending = self.transport.unsent_bytes();
+        let held = self.peer.input_bytes() + self.peer.held_bytes() + answers + postponed + sending;
         self.held.recount(held, answers, buffered);
     }
 
@@ -426,7 +474,8 @@ impl Connection {
     pub(crate) fn is_finished(&self) -> bool {
         let told = self.half_closed == HalfClosed::Told && !self.readable && !self.unfinished;
         let answered = told && !self.peer.awaits_reply() || self.dismissal == WaitCancel::Done;
-        let silent = self.outgoing.is_empty() && !self.peer.is_holding() && !self.is_postponed();
+        let is_sent = self.outgoing.is_empty() && !self.transport.wants_write();
+        let silent = is_sent && !self.peer.is_holding() && !self.is_postponed();
         self.broken || ((answered || self.peer.wants_close()) && silent)
     }
 
@@ -440,7 +489,10 @@ impl Connection {
             .map(|(since, limit)| since + crate::clock::nanos(limit));
         let idle = limits.idle.filter(|_| !self.is_owed());
         let idle = idle.map(|limit| self.active_at + crate::clock::nanos(limit));
-        half_sent.into_iter().chain(idle).chain(self.peer.poll_timeout()).min()
+        let handshake = self.transport.is_handshaking();
+        let handshake = handshake.then(|| self.accepted_at + HANDSHAKE_SPAN_MAX);
+        let all = half_sent.into_iter().chain(idle).chain(self.peer.poll_timeout());
+        all.chain(handshake).min()
     }
 
     /// Returns true if the peer may be silent: it waits for an answer, or for a publication.
@@ -461,6 +513,9 @@ impl Connection {
     /// Ends the session's part; the broker's is the reactor's to end.
     pub(crate) fn close(mut self, commons: &mut ProtocolState, buffered: &Buffered) {
         self.held.recount(0, 0, buffered);
+        if !self.broken {
+            self.transport.close(&self.socket);
+        }
         self.peer.close(commons);
     }
 }
@@ -480,6 +535,12 @@ fn gives_up(reply: &Reply) -> bool {
 /// bodies out as they arrive, so more input only waits behind a command that waits. But a line may
 /// be as long, and only the next byte tells if it ends or is too long.
 const INPUT_BYTES_MAX: usize = 64 * 1024;
+
+/// The time in which a peer and the server agree about keys, from the accepted connection on.
+const HANDSHAKE_SPAN_MAX: Nanos = Nanos::from_secs(10);
+
+/// A step of a handshake takes as long as to read so many bytes: a turn does 32 of them at most.
+const HANDSHAKE_BYTES: usize = READ_BYTES_PER_TURN / 32;
 
 #[cfg(test)]
 mod tests {
@@ -517,6 +578,7 @@ mod tests {
             let connection = Connection::new(
                 ID,
                 Arc::new(socket),
+                Transport::Plain,
                 session,
                 ConnectionPermit::of_test(),
                 Nanos(0),
@@ -758,6 +820,40 @@ mod tests {
     }
 
     #[test]
+    fn handshake_has_a_deadline() {
+        let (mut peer, socket) = UnixStream::pair().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let mut commons = ProtocolState::idle();
+        let socket = Arc::new(OwnedFd::from(socket));
+        let protocol = Peer::new(Protocol::Redis, ID, &socket, &mut commons, Nanos(0));
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(rustls::server::ResolvesServerCertUsingSni::new()));
+        let transport = Transport::new(Some(Arc::new(config))).unwrap();
+        let permit = ConnectionPermit::of_test();
+        let mut connection =
+            Connection::new(ID, socket, transport, protocol, permit, Nanos::from_secs(5));
+        let due = Some(Nanos::from_secs(15));
+        let limits = Limits { idle: None, ..Limits::default() };
+        assert_eq!(connection.deadline(&limits, Nanos::from_secs(5)), due);
+        peer.write_all(b"\x16\x03\x01\x01\x00").unwrap();
+        connection.notice(true, false, false);
+        let cost = connection.receive(&mut [0; 1024], 1024, Nanos::from_secs(9));
+        assert_eq!(cost, 5 + HANDSHAKE_BYTES);
+        assert_eq!(connection.deadline(&limits, Nanos::from_secs(9)), due, "no byte puts it off");
+        assert!(!connection.is_finished());
+        peer.write_all(&[b'x'; 256]).unwrap();
+        connection.notice(true, false, false);
+        connection.receive(&mut [0; 1024], 1024, Nanos::from_secs(9));
+        assert!(connection.is_finished() && connection.tls_failure().is_some());
+        let mut alert = [0; 64];
+        assert!(peer.read(&mut alert).unwrap() > 0 && alert[0] == 21, "the peer is told");
+    }
+
+    #[test]
     fn half_sent_timeout_restarts_per_command() {
         let (mut peer, socket) = UnixStream::pair().unwrap();
         socket.set_nonblocking(true).unwrap();
@@ -765,8 +861,14 @@ mod tests {
         let id = SessionId(1);
         let socket = Arc::new(OwnedFd::from(socket));
         let protocol = Peer::new(Protocol::Beanstalkd, id, &socket, &mut commons, Nanos(0));
-        let mut connection =
-            Connection::new(id, socket, protocol, ConnectionPermit::of_test(), Nanos(0));
+        let mut connection = Connection::new(
+            id,
+            socket,
+            Transport::Plain,
+            protocol,
+            ConnectionPermit::of_test(),
+            Nanos(0),
+        );
         let limits = Limits::default();
         let most = nanos(limits.half_sent.unwrap());
         let mut sends_at = |bytes: &[u8], seconds| {

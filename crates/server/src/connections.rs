@@ -114,6 +114,7 @@ mod tests {
     use crate::config::Protocol;
     use crate::connection_permits::ConnectionPermit;
     use crate::peer::{Peer, ProtocolState};
+    use crate::tls::Transport;
 
     fn insert(connections: &mut Connections) -> SessionId {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -122,8 +123,14 @@ mod tests {
         let id = connections.next_id();
         let socket = Arc::new(OwnedFd::from(socket));
         let peer = Peer::new(Protocol::Beanstalkd, id, &socket, &mut commons, Nanos::ZERO);
-        let connection =
-            Connection::new(id, socket, peer, ConnectionPermit::of_test(), Nanos::ZERO);
+        let connection = Connection::new(
+            id,
+            socket,
+            Transport::Plain,
+            peer,
+            ConnectionPermit::of_test(),
+            Nanos::ZERO,
+        );
         connections.insert(id, connection);
         id
     }

@@ -68,6 +68,8 @@ pub struct Counters {
     pub bodies_paged_out: u64,
     /// Sends that wait until there is memory for them.
     pub memory_waits: u64,
+    /// When the first of the server's certificates ends, since 1970; `None` without TLS.
+    pub certificate_end: Option<Nanos>,
     /// The spill's figures.
     pub spill: SpillCounters,
 }
@@ -158,6 +160,7 @@ mod tests {
         latencies.record(span(20, true));
         latencies.record(span(5, false));
         let counters = Counters {
+            certificate_end: None,
             journal: journal::JournalCounters { syncs: 7, unsynced_bytes: 9, ..Default::default() },
             disk: DiskCounters::default(),
             latencies,

@@ -6,7 +6,7 @@ use std::{fmt, io};
 use model::{Nanos, QueueName};
 
 use crate::address::Endpoint;
-use crate::config::Protocol;
+use crate::tls::TlsError;
 
 /// The reason why a server does not start. Each names the remedy.
 #[derive(Debug)]
@@ -31,11 +31,18 @@ pub enum StartError {
     /// Clients do not authenticate, so no listener may be where other machines reach it, unless the
     /// configuration allows it.
     Insecure {
-        /// The protocol it was to speak.
-        protocol: Protocol,
+        /// The protocol it was to speak, as on the command line.
+        scheme: &'static str,
         /// The address that it was to listen on.
         address: SocketAddr,
     },
+    /// A listener is to speak TLS, and the server has no certificate.
+    NoCertificate {
+        /// Its protocol, as on the command line.
+        scheme: &'static str,
+    },
+    /// A file of TLS cannot be used.
+    Tls(TlsError),
     /// The number of threads is 0 or too large.
     Threads {
         /// The configured number.
@@ -106,6 +113,7 @@ impl StartError {
     pub const fn is_misuse(&self) -> bool {
         match self {
             Self::Insecure { .. }
+            | Self::NoCertificate { .. }
             | Self::ListenTwice { .. }
             | Self::Threads { .. }
             | Self::Connections { .. }
@@ -116,6 +124,7 @@ impl StartError {
             | Self::TargetAge { .. } => true,
             Self::Disk(_)
             | Self::Journal(_)
+            | Self::Tls(_)
             | Self::Listen { .. }
             | Self::ClockAhead { .. }
             | Self::Descriptors { .. }
@@ -137,7 +146,12 @@ impl fmt::Display for StartError {
                 f,
                 "two listeners are to have {endpoint}: give each a port of its own with --listen"
             ),
-            Self::Insecure { protocol, address } => f.write_str(&exposed(*protocol, *address)),
+            Self::Insecure { scheme, address } => f.write_str(&exposed(scheme, *address)),
+            Self::NoCertificate { scheme } => write!(
+                f,
+                "{scheme} needs a certificate: give --tls-cert FILE and --tls-key FILE, both PEM"
+            ),
+            Self::Tls(error) => write!(f, "TLS cannot be spoken: {error}"),
             Self::Threads { asked } => {
                 write!(
                     f,
@@ -203,8 +217,8 @@ fn ahead(now: Nanos, latest: Nanos, ending: u64) -> String {
     )
 }
 
-fn exposed(protocol: Protocol, address: SocketAddr) -> String {
-    let (protocol, port) = (protocol.name(), address.port());
+fn exposed(protocol: &str, address: SocketAddr) -> String {
+    let port = address.port();
     format!(
         "{protocol} would listen on {address}, where everybody who reaches it could read, send and \
          delete messages: listen on loopback (--listen {protocol}=127.0.0.1:{port}) or on a Unix \

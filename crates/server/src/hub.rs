@@ -24,6 +24,7 @@ use crate::facts::JournalGauges;
 use crate::log::Complaint;
 use crate::mailbox::Mailbox;
 use crate::memory::receives_max;
+use crate::tls::{FailedHandshake, TlsKeeper};
 use crate::wrong_protocol::Advice;
 use crate::{Failure, Logger};
 
@@ -72,6 +73,10 @@ pub(crate) struct Hub {
     pub(crate) log: Logger,
     /// The complaint that clients speak the wrong protocol.
     wrong_protocols: Mutex<Complaint>,
+    /// The complaint that TLS failed.
+    failed_handshakes: Mutex<Complaint>,
+    /// The certificates, if a listener speaks TLS.
+    tls: Option<TlsKeeper>,
     /// The complaint that connections are refused.
     refusals: Mutex<Complaint>,
     /// The complaint that connections without a command gave way.
@@ -89,6 +94,7 @@ pub(crate) struct Parts {
     pub(crate) limits: Limits,
     /// Bytes that everything together may take.
     pub(crate) memory_limit: u64,
+    pub(crate) tls: Option<TlsKeeper>,
     pub(crate) log: Logger,
 }
 
@@ -131,7 +137,8 @@ pub(crate) enum Commit {
 
 impl Hub {
     pub(crate) fn new(core: Core, parts: Parts) -> Self {
-        let Parts { mailboxes, requests, gauges, disk, clock, limits, memory_limit, log } = parts;
+        let Parts { mailboxes, requests, gauges, disk, clock, limits, memory_limit, tls, log } =
+            parts;
         let durable = core.broker.durable();
         let wall_clock = core.commons.wall_clock.clone();
         wall_clock.set(clock.now(), Clock::wall());
@@ -165,6 +172,8 @@ impl Hub {
             memory_limit,
             log,
             wrong_protocols: Mutex::default(),
+            failed_handshakes: Mutex::default(),
+            tls,
             refusals: Mutex::default(),
             dismissals: Mutex::default(),
         }
@@ -201,6 +210,22 @@ impl Hub {
     pub(crate) fn tell_wrong_protocol(&self, now: Nanos, connection: &str, wrong: WrongProtocol) {
         let mut complaint = self.wrong_protocols.lock().expect(POISONED);
         complaint.line(self.log, now, format_args!("{}", Advice { connection, wrong }));
+    }
+
+    /// Logs that a peer and the server could not agree about TLS.
+    pub(crate) fn tell_failed_handshake(
+        &self,
+        now: Nanos,
+        connection: &str,
+        error: &rustls::Error,
+    ) {
+        let mut complaint = self.failed_handshakes.lock().expect(POISONED);
+        complaint.line(self.log, now, format_args!("{}", FailedHandshake { connection, error }));
+    }
+
+    /// The certificates, if a listener speaks TLS.
+    pub(crate) const fn tls(&self) -> Option<&TlsKeeper> {
+        self.tls.as_ref()
     }
 
     /// The present moment. The machine's clock is read beside it: it may have been set.
@@ -539,6 +564,7 @@ impl Hub {
             memory_limit: self.memory_limit,
             memory_bytes: core.broker.memory_bytes() + self.connections_bytes() as u64,
             memory_waits: core.broker.memory_waits(),
+            certificate_end: self.tls.as_ref().and_then(TlsKeeper::ends_at),
             bodies_paged_out: core.broker.paged_out(),
             spill: core.broker.spill_counters(),
         }

@@ -48,6 +48,7 @@ mod socket_file;
 mod step;
 #[cfg(test)]
 mod test_harness;
+mod tls;
 mod wrong_protocol;
 
 pub use address::{Address, Endpoint, Listen, Listening, UnixSocket};
@@ -60,3 +61,4 @@ pub use memory::MEMORY_LIMIT_MIN;
 pub use resp::Side;
 pub use server::{Remote, Running, Server};
 pub use service::ServiceManager;
+pub use tls::{ClientCertificates, Identity, TlsError, TlsSettings};

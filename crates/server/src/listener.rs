@@ -44,9 +44,9 @@ pub(crate) fn bind_all(all: &[Listen]) -> Result<Vec<Listener>, StartError> {
         match &listen.address {
             Address::Tcp(addresses) => {
                 let has_ipv4 = |port| has_ipv4_wildcard(all, port);
-                listeners.extend(bind_name(listen.protocol, addresses, has_ipv4)?);
+                listeners.extend(bind_name(Spoken::by(listen), addresses, has_ipv4)?);
             }
-            Address::Unix(socket) => listeners.push(bind_unix(listen.protocol, socket)?),
+            Address::Unix(socket) => listeners.push(bind_unix(Spoken::by(listen), socket)?),
         }
     }
     Ok(listeners)
@@ -58,16 +58,33 @@ fn has_ipv4_wildcard(all: &[Listen], port: u16) -> bool {
     all.iter().any(|listen| listen.address.endpoints().contains(&Endpoint::Tcp(wildcard)))
 }
 
+/// What is spoken at a listener.
+#[derive(Clone, Copy, Debug)]
+struct Spoken {
+    protocol: Protocol,
+    by_tls: bool,
+}
+
+impl Spoken {
+    const fn by(listen: &Listen) -> Self {
+        Self { protocol: listen.protocol, by_tls: listen.by_tls }
+    }
+
+    const fn at(self, endpoint: Endpoint) -> Listening {
+        Listening { protocol: self.protocol, by_tls: self.by_tls, endpoint }
+    }
+}
+
 /// Listens at the addresses of one name that this machine has, all with one port.
 fn bind_name(
-    protocol: Protocol,
+    spoken: Spoken,
     addresses: &[SocketAddr],
     has_ipv4: impl Fn(u16) -> bool,
 ) -> Result<Vec<Listener>, StartError> {
     let mut tries = 0;
     loop {
         tries += 1;
-        match bind_once(protocol, addresses, &has_ipv4) {
+        match bind_once(spoken, addresses, &has_ipv4) {
             // The port that was picked at the first address is taken at another.
             Err((address, Errno::ADDRINUSE)) if address.port() == 0 && tries < PICKS_MAX => {}
             result => {
@@ -81,7 +98,7 @@ fn bind_name(
 }
 
 fn bind_once(
-    protocol: Protocol,
+    spoken: Spoken,
     addresses: &[SocketAddr],
     has_ipv4: &impl Fn(u16) -> bool,
 ) -> Result<Vec<Listener>, (SocketAddr, Errno)> {
@@ -91,7 +108,7 @@ fn bind_once(
         let mut address = *asked;
         address.set_port(picked.unwrap_or(address.port()));
         let only_ipv6 = !address.ip().is_unspecified() || has_ipv4(address.port());
-        match bind_tcp(protocol, address, only_ipv6) {
+        match bind_tcp(spoken, address, only_ipv6) {
             Ok(listener) => {
                 picked = listener.listening.tcp().map(|it| it.port());
                 listeners.push(listener);
@@ -109,7 +126,7 @@ fn bind_once(
     }
 }
 
-fn bind_tcp(protocol: Protocol, address: SocketAddr, only_ipv6: bool) -> Result<Listener, Errno> {
+fn bind_tcp(spoken: Spoken, address: SocketAddr, only_ipv6: bool) -> Result<Listener, Errno> {
     let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
     let socket = socket_with(family, SocketType::STREAM, FLAGS, None)?;
     // Connections of a server that has just ended do not keep its port.
@@ -121,15 +138,15 @@ fn bind_tcp(protocol: Protocol, address: SocketAddr, only_ipv6: bool) -> Result<
     listen(&socket, BACKLOG)?;
     ask_whether_alive(&socket)?;
     let address = SocketAddr::try_from(getsockname(&socket)?)?;
-    let listening = Listening { protocol, endpoint: Endpoint::Tcp(address) };
+    let listening = spoken.at(Endpoint::Tcp(address));
     Ok(Listener { socket, listening, file: None })
 }
 
-fn bind_unix(protocol: Protocol, wanted: &UnixSocket) -> Result<Listener, StartError> {
+fn bind_unix(spoken: Spoken, wanted: &UnixSocket) -> Result<Listener, StartError> {
     let endpoint = Endpoint::Unix(wanted.path.clone());
     let failed = |cause| StartError::Listen { endpoint: endpoint.clone(), cause };
     let (socket, file) = SocketFile::listen(wanted, BACKLOG).map_err(failed)?;
-    let listening = Listening { protocol, endpoint };
+    let listening = spoken.at(endpoint);
     Ok(Listener { socket, listening, file: Some(file) })
 }
 
@@ -140,6 +157,11 @@ impl Listener {
 
     pub(crate) const fn protocol(&self) -> Protocol {
         self.listening.protocol
+    }
+
+    /// True if it is spoken by TLS.
+    pub(crate) const fn by_tls(&self) -> bool {
+        self.listening.by_tls
     }
 
     /// The bare socket, for another loop than a reactor's, and its file.
@@ -154,7 +176,8 @@ impl Listener {
 
     /// The same as it could be asked for.
     pub(crate) fn bound(&self) -> Option<Listen> {
-        self.listening.tcp().map(|address| Listen::tcp(self.protocol(), address))
+        let listen = Listen::tcp(self.protocol(), self.listening.tcp()?);
+        Some(Listen { by_tls: self.by_tls(), ..listen })
     }
 }
 
@@ -208,7 +231,9 @@ impl Acceptor {
             match acceptfrom_with(&listener.socket, FLAGS) {
                 Ok((socket, peer)) => {
                     let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
-                    self.admit(socket, listener.protocol(), peer, hub, now);
+                    let spoken =
+                        Spoken { protocol: listener.protocol(), by_tls: listener.by_tls() };
+                    self.admit(socket, spoken, peer, hub, now);
                 }
                 Err(Errno::AGAIN) => return false,
                 // These say that one connection was given up before it was accepted.
@@ -226,7 +251,7 @@ impl Acceptor {
     fn admit(
         &mut self,
         socket: OwnedFd,
-        protocol: Protocol,
+        Spoken { protocol, by_tls }: Spoken,
         peer: Option<SocketAddr>,
         hub: &Hub,
         now: Nanos,
@@ -239,8 +264,9 @@ impl Acceptor {
         // A socket that is gone already will tell when it is read; one of the file system has no
         // such option.
         let _ = sockopt::set_tcp_nodelay(&socket, true);
+        let tls = by_tls.then(|| hub.tls().expect(CERTIFIED).config(protocol));
         let reactor = self.reactor_for(protocol, hub.reactors());
-        hub.mailbox(reactor).deliver(Arrival { socket, protocol, permit });
+        hub.mailbox(reactor).deliver(Arrival { socket, protocol, tls, permit });
     }
 
     /// Which of so many reactors serves the next connection of this protocol.
@@ -269,6 +295,9 @@ impl Acceptor {
         );
     }
 }
+
+/// A start without certificates is refused if a listener speaks TLS.
+pub(crate) const CERTIFIED: &str = "invariant: listeners by TLS have certificates";
 
 /// Lets the system ask silent peers whether they are still there: those with a machine that is gone
 /// never close. Accepted sockets take it over from the one that listens.

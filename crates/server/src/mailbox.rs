@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{Errno, read, retry_on_intr, write};
+use rustls::ServerConfig;
 use tokio::sync::Notify;
 
 use crate::config::Protocol;
@@ -38,6 +39,8 @@ enum Waker {
 pub(crate) struct Arrival {
     pub(crate) socket: Arc<OwnedFd>,
     pub(crate) protocol: Protocol,
+    /// The configuration of TLS, if its listener speaks that.
+    pub(crate) tls: Option<Arc<ServerConfig>>,
     pub(crate) permit: ConnectionPermit,
 }
 

@@ -383,11 +383,11 @@ impl Peer {
 }
 
 /// The name of a connection for operators: its protocol, and the address of its peer.
-pub(crate) fn name_of(protocol: Protocol, socket: &OwnedFd) -> Arc<str> {
-    let (protocol, ends) = (protocol.name(), ends(socket));
+pub(crate) fn name_of(scheme: &str, socket: &OwnedFd) -> Arc<str> {
+    let ends = ends(socket);
     match ends.map(|ends| Endpoint::Tcp(ends.peer)).or_else(|| socket_file(socket)) {
-        Some(peer) => format!("{protocol} {peer}").into(),
-        None => protocol.into(),
+        Some(peer) => format!("{scheme} {peer}").into(),
+        None => scheme.into(),
     }
 }
 

@@ -402,6 +402,9 @@ impl<'a> Reactor<'a> {
             if let Some(wrong) = connection.wrong_protocol() {
                 self.hub.tell_wrong_protocol(self.now, &connection.name(), wrong);
             }
+            if let Some(error) = connection.tls_failure() {
+                self.hub.tell_failed_handshake(self.now, &connection.name(), error);
+            }
             return self.lists.finish(session, parting, connection.marks());
         }
         if connection.is_held() {

@@ -1,9 +1,11 @@
 //! Starting a server, and ending it. The binary, the benchmarks and the tests all use this.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, mpsc};
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
 use beanstalk::{ListenerState, default_tube};
 use broker::{Broker, BrokerOptions, JournalFailed, OpenError, Recovery};
@@ -26,11 +28,12 @@ use crate::events::EventSet;
 use crate::facts::{JournalGauges, ProcessFacts};
 use crate::gateway_thread::HttpThread;
 use crate::hub::{Hub, Parts, Phase};
-use crate::listener::{self, Acceptor, Listener};
+use crate::listener::{self, Acceptor, CERTIFIED, Listener};
 use crate::mailbox::Mailbox;
 use crate::memory::{self, MemoryShares};
 use crate::peer::ProtocolState;
 use crate::reactor::Reactor;
+use crate::tls::TlsKeeper;
 use crate::{Failure, Logger, StartError};
 
 /// A broker behind sockets.
@@ -56,10 +59,12 @@ impl Server {
         let addresses: Vec<_> = listeners.iter().map(|it| it.listening().clone()).collect();
         config.listen = listeners.iter().filter_map(Listener::bound).collect();
         let hub = Arc::new(build(&config, disk)?);
-        let mut running = Running { hub, addresses, reactors: Vec::new(), writers: Vec::new() };
+        let (reactors, writers) = (Vec::new(), Vec::new());
+        let mut running = Running { hub, addresses, reactors, writers, watching: None };
         let is_http = |listener: &Listener| listener.protocol() == Protocol::Http;
         let (http, listeners) = listeners.into_iter().partition(is_http);
         running.spawn_writers()?;
+        running.watch_certificates()?;
         running.spawn_http(http, &config)?;
         running.spawn_reactors(config.threads, listeners)?;
         Ok(running)
@@ -74,6 +79,8 @@ pub struct Running {
     reactors: Vec<JoinHandle<()>>,
     /// The committers and the housekeeper.
     writers: Vec<JoinHandle<()>>,
+    /// Kept by the thread that looks at the files of certificates: it ends when this is dropped.
+    watching: Option<mpsc::Sender<()>>,
 }
 
 /// A way to speak to a running server from any thread.
@@ -119,6 +126,7 @@ impl Running {
     }
 
     fn stop(&mut self) -> Result<(), Failure> {
+        self.watching = None;
         self.hub.enter(Phase::Stopping);
         let mut end = join(&mut self.reactors);
         if end.is_ok() && self.hub.phase() < Phase::Halted {
@@ -138,6 +146,22 @@ impl Running {
         }
         self.writers.push(self.spawn("housekeeper".into(), run_chores)?);
         self.writers.push(self.spawn("reader".into(), read_back)?);
+        Ok(())
+    }
+
+    /// Reads certificates again when their files change.
+    fn watch_certificates(&mut self) -> Result<(), StartError> {
+        if self.hub.tls().is_none() {
+            return Ok(());
+        }
+        let (watching, ends) = mpsc::channel();
+        self.watching = Some(watching);
+        let watch = move |hub: &Hub| {
+            while ends.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+                hub.tls().expect(CERTIFIED).reload_if_changed();
+            }
+        };
+        self.writers.push(self.spawn("certificates".into(), watch)?);
         Ok(())
     }
 
@@ -165,7 +189,7 @@ impl Running {
             return Ok(());
         }
         let options = http_options(config, Arc::clone(&self.hub.http_bytes));
-        let http = HttpThread::new(listeners, options).map_err(StartError::System)?;
+        let http = HttpThread::new(listeners, options, &self.hub).map_err(StartError::System)?;
         let hub = Arc::clone(&self.hub);
         self.reactors.push(self.spawn("http".into(), move |_| http.run(&hub))?);
         Ok(())
@@ -212,6 +236,13 @@ impl Remote {
         drop(self.hub.lock());
     }
 
+    /// Reads the certificates of TLS again; the log tells how it went.
+    pub fn reload_certificates(&self) {
+        if let Some(tls) = self.hub.tls() {
+            tls.reload();
+        }
+    }
+
     /// Writes the counters to the log.
     pub fn log_counters(&self) {
         self.hub.log.line(format_args!("{}", self.hub.counters()));
@@ -239,10 +270,14 @@ fn check(config: &Config) -> Result<(), StartError> {
     if let Some(endpoint) = listed_twice(&config.listen) {
         return Err(StartError::ListenTwice { endpoint });
     }
+    let mut by_tls = config.listen.iter().filter(|listen| listen.by_tls);
+    if let Some(listen) = by_tls.next().filter(|_| config.tls.identities.is_empty()) {
+        return Err(StartError::NoCertificate { scheme: listen.scheme() });
+    }
     let guarded = config.listen.iter().filter(|listen| !config.insecure && !listen.insecure);
-    let exposed = guarded.filter_map(|listen| Some((listen.protocol, listen.exposed()?))).next();
-    if let Some((protocol, address)) = exposed {
-        return Err(StartError::Insecure { protocol, address });
+    let exposed = guarded.filter_map(|listen| Some((listen.scheme(), listen.exposed()?))).next();
+    if let Some((scheme, address)) = exposed {
+        return Err(StartError::Insecure { scheme, address });
     }
     let Limits { connections, output_bytes, buffered_bytes, .. } = config.limits;
     if !(1..=CONNECTIONS_MAX).contains(&connections) {
@@ -317,6 +352,7 @@ pub(crate) fn open_disk(
 
 /// Recovers the broker and puts around it the state that the threads share.
 pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, StartError> {
+    let tls = certificates(config)?;
     let mut options = broker_options(config);
     check_disk_limit(&options.journal)?;
     if let Some(disk) = &disk {
@@ -346,8 +382,16 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     let (memory_limit, log) = (shares.limit, config.log);
     Ok(Hub::new(
         core,
-        Parts { mailboxes, requests, gauges, disk, clock, limits, memory_limit, log },
+        Parts { mailboxes, requests, gauges, disk, clock, limits, memory_limit, tls, log },
     ))
+}
+
+/// Reads the certificates, if a listener needs them.
+fn certificates(config: &Config) -> Result<Option<TlsKeeper>, StartError> {
+    if config.listen.iter().all(|listen| !listen.by_tls) {
+        return Ok(None);
+    }
+    TlsKeeper::new(config.tls.clone(), config.log).map(Some).map_err(StartError::Tls)
 }
 
 /// Logs at each start which listeners are exposed to other machines by a waived check.
@@ -355,10 +399,11 @@ fn tell_exposed(config: &Config) {
     for listen in &config.listen {
         let Some(address) = listen.exposed() else { continue };
         let flag = if listen.insecure { "--insecure-listen" } else { "--insecure" };
+        let lacking = if listen.by_tls { "users" } else { "users and encryption" };
         config.log.line(format_args!(
-            "{} listens on {address} without users and encryption ({flag}): everybody who reaches \
-             it can read, send and delete messages",
-            listen.protocol.name()
+            "{} listens on {address} without {lacking} ({flag}): everybody who reaches it can \
+             read, send and delete messages",
+            listen.scheme()
         ));
     }
 }
@@ -397,9 +442,7 @@ fn http_options(config: &Config, held_bytes: Arc<AtomicUsize>) -> http_api::Opti
     http_api::Options {
         message_bytes_max: message_bytes(config),
         buffered_bytes: MemoryShares::of(config).http,
-        block_timeout: config
-            .block_timeout
-            .unwrap_or(std::time::Duration::from_nanos(engine.block_timeout.0)),
+        block_timeout: config.block_timeout.unwrap_or(Duration::from_nanos(engine.block_timeout.0)),
         half_sent: config.limits.half_sent,
         idle: config.limits.http_idle,
         stop: config.limits.stop,
@@ -488,6 +531,9 @@ fn share_disk(journal: JournalOptions, limit: Option<u64>) -> JournalOptions {
     let spill_bytes_max = (limit / 8).min(left).min(SPILL_BYTES_MAX);
     JournalOptions { disk_bytes_max: Some(limit - spill_bytes_max), spill_bytes_max, ..journal }
 }
+
+/// How often the files of certificates are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// Its files are open as long as they are there, and so they are some hundred at most.
 const SPILL_BYTES_MAX: u64 = 32 * 1024 * 1024 * 1024;

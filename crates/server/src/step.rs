@@ -2,6 +2,7 @@
 
 use model::{DependsOn, Nanos, SessionId, limits};
 
+use crate::address::scheme;
 use crate::connection::{CloseReason, Connection};
 use crate::connections::reactor_of;
 use crate::core::Core;
@@ -9,6 +10,7 @@ use crate::hub::{Commit, Hub};
 use crate::mailbox::Arrival;
 use crate::peer::{Peer, name_of};
 use crate::reactor::{Reactor, RunLists};
+use crate::tls::Transport;
 
 impl Reactor<'_> {
     /// Steps the broker with all input, and decides which thread writes the resulting frames. Takes
@@ -38,16 +40,18 @@ impl Reactor<'_> {
     }
 
     fn open_arrivals(&mut self, core: &mut Core) {
-        for Arrival { socket, protocol, permit } in std::mem::take(&mut self.lists.arrivals) {
+        for Arrival { socket, protocol, tls, permit } in std::mem::take(&mut self.lists.arrivals) {
+            let Ok(transport) = Transport::new(tls) else { continue };
             let session = self.connections.next_id();
             if self.is_stopping() || self.event_set.watch_socket(&socket, session).is_err() {
                 // Too late, or no memory for it: as if there were too many.
                 continue;
             }
             core.broker.open_session(session);
-            core.broker.name_session(session, name_of(protocol, &socket));
+            let scheme = scheme(protocol, transport.is_tls());
+            core.broker.name_session(session, name_of(scheme, &socket));
             let peer = Peer::new(protocol, session, &socket, &mut core.commons, self.now);
-            let connection = Connection::new(session, socket, peer, permit, self.now);
+            let connection = Connection::new(session, socket, transport, peer, permit, self.now);
             let connection = self.connections.insert(session, connection);
             self.lists.attend(session, connection.marks());
         }

@@ -64,7 +64,7 @@ impl<'a> Turns<'a> {
         let theirs = Arc::new(OwnedFd::from(theirs));
         let exit = Exit::Socket(Arc::downgrade(&theirs));
         let permit = hub.permits.admit(Origin::Local, exit, false).unwrap().permit;
-        hub.mailbox(0).deliver(Arrival { socket: theirs, protocol, permit });
+        hub.mailbox(0).deliver(Arrival { socket: theirs, protocol, tls: None, permit });
         self.turn();
         Client { socket }
     }

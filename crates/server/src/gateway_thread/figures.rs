@@ -3,7 +3,7 @@
 use broker::{Explained, QueueShare};
 use hdrhistogram::Histogram;
 use http_api::{Figures, QueueFigures, Sample, SegmentFigures, Summary};
-use model::BrokerStatistics;
+use model::{BrokerStatistics, Nanos};
 
 use crate::counters::Counters;
 
@@ -52,6 +52,11 @@ fn samples(counters: &Counters) -> Vec<Sample> {
     let gauge = |name, help, value| Sample { name, help, is_counter: false, value };
     vec![
         gauge("connections", "Connections that are open.", *connections as u64),
+        gauge(
+            "tls_certificate_end_seconds",
+            "When the first certificate of TLS ends, in seconds since 1970; 0 without TLS.",
+            counters.certificate_end.map_or(0, Nanos::as_secs),
+        ),
         gauge("buffered_bytes", "Bytes in the buffers of connections.", *buffered_bytes as u64),
         gauge("memory_limit_bytes", "Bytes of memory that may be used.", *memory_limit),
         gauge("memory_bytes", "Bytes that messages and connections use of it.", *memory_bytes),

@@ -3,15 +3,17 @@
 use std::io;
 use std::sync::Arc;
 
-use http_api::{Options, Stage, serve};
+use http_api::{ListenerSocket, Options, Stage, TlsConfig, serve};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, watch};
 
 use crate::Failure;
+use crate::config::Protocol;
 use crate::gateway_thread::gateway_loop::GatewayLoop;
 use crate::gateway_thread::handle::Gateway;
 use crate::hub::Hub;
-use crate::listener::Listener;
+use crate::listener::{CERTIFIED, Listener};
 use crate::socket_file::SocketFile;
 
 /// The listeners and options of HTTP, until the thread runs.
@@ -25,21 +27,29 @@ pub(crate) struct HttpThread {
 
 impl HttpThread {
     /// Prepares the runtime and the listeners. The system may refuse these.
-    pub(crate) fn new(listeners: Vec<Listener>, options: Options) -> io::Result<Self> {
+    pub(crate) fn new(
+        listeners: Vec<Listener>,
+        options: Options,
+        hub: &Arc<Hub>,
+    ) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
         let entered = runtime.enter();
         let mut files = Vec::new();
         let mut ready = Vec::new();
         for listener in listeners {
-            let (socket, file) = listener.into_parts();
-            ready.push(match file {
-                Some(file) => {
-                    files.push(file);
-                    let socket = tokio::net::UnixListener::from_std(socket.into())?;
-                    http_api::Listener::Unix(socket)
-                }
-                None => http_api::Listener::Tcp(tokio::net::TcpListener::from_std(socket.into())?),
+            let tls = listener.by_tls().then(|| {
+                let hub = Arc::clone(hub);
+                TlsConfig::new(move || hub.tls().expect(CERTIFIED).config(Protocol::Http))
             });
+            let (socket, file) = listener.into_parts();
+            let is_unix = file.is_some();
+            files.extend(file);
+            let socket = if is_unix {
+                ListenerSocket::Unix(UnixListener::from_std(socket.into())?)
+            } else {
+                ListenerSocket::Tcp(TcpListener::from_std(socket.into())?)
+            };
+            ready.push(http_api::Listener { socket, tls });
         }
         drop(entered);
         Ok(Self { runtime, listeners: ready, files, options })

@@ -1,0 +1,113 @@
+//! The certificates in use, which change with their files while connections go on.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::SystemTime;
+
+use model::Nanos;
+use rustls::ServerConfig;
+
+use super::certificates::TlsConfigs;
+use super::settings::{TlsError, TlsSettings};
+use crate::Logger;
+use crate::clock::Clock;
+use crate::config::Protocol;
+
+/// Holds the configuration for new connections.
+#[derive(Debug)]
+pub(crate) struct TlsKeeper {
+    settings: TlsSettings,
+    current: RwLock<TlsConfigs>,
+    /// The files as they were when they were read last, with or without success.
+    seen: Mutex<Vec<Option<Stamp>>>,
+    log: Logger,
+}
+
+/// Tells one state of a file from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    changed: Option<SystemTime>,
+    bytes: u64,
+}
+
+impl TlsKeeper {
+    /// Reads the files for the first time.
+    ///
+    /// # Errors
+    /// [`TlsError`]: one cannot be used.
+    pub(crate) fn new(settings: TlsSettings, log: Logger) -> Result<Self, TlsError> {
+        let seen = Mutex::new(stamps(&settings));
+        let configs = TlsConfigs::load(&settings)?;
+        tell_end(log, &configs);
+        Ok(Self { settings, current: RwLock::new(configs), seen, log })
+    }
+
+    /// The configuration for a new connection.
+    pub(crate) fn config(&self, protocol: Protocol) -> Arc<ServerConfig> {
+        Arc::clone(self.current.read().expect(POISONED).of(protocol))
+    }
+
+    /// When the first of the server's certificates ends.
+    pub(crate) fn ends_at(&self) -> Option<Nanos> {
+        self.current.read().expect(POISONED).ends_at()
+    }
+
+    /// Reads the files again: new connections use them. If one cannot be used, the former ones stay
+    /// in use. Both is logged.
+    pub(crate) fn reload(&self) {
+        let mut seen = self.seen.lock().expect(POISONED);
+        *seen = stamps(&self.settings);
+        match TlsConfigs::load(&self.settings) {
+            Ok(configs) => {
+                self.log.line(format_args!("certificates of TLS are read again"));
+                tell_end(self.log, &configs);
+                *self.current.write().expect(POISONED) = configs;
+            }
+            Err(error) => self.log.line(format_args!(
+                "certificates of TLS stay as they were, the new ones cannot be used: {error}"
+            )),
+        }
+    }
+
+    /// The same if a file has changed since.
+    pub(crate) fn reload_if_changed(&self) {
+        let is_new = *self.seen.lock().expect(POISONED) != stamps(&self.settings);
+        if is_new {
+            self.reload();
+        }
+    }
+}
+
+fn stamps(settings: &TlsSettings) -> Vec<Option<Stamp>> {
+    settings.files().into_iter().map(|file| stamp(file)).collect()
+}
+
+fn stamp(file: &Path) -> Option<Stamp> {
+    let metadata = std::fs::metadata(file).ok()?;
+    Some(Stamp { changed: metadata.modified().ok(), bytes: metadata.len() })
+}
+
+/// Says when a certificate has ended or is about to.
+fn tell_end(log: Logger, configs: &TlsConfigs) {
+    let Some(end) = configs.ends_at() else { return };
+    let now = Clock::wall();
+    if end <= now {
+        log.line(format_args!(
+            "a certificate of TLS has ended at {}: clients will refuse it, renew it",
+            end.rfc3339()
+        ));
+    } else if end.since(now) < WARNED_SPAN {
+        log.line(format_args!(
+            "a certificate of TLS ends at {}, in {} days: renew it",
+            end.rfc3339(),
+            end.since(now).as_secs() / DAY_SECS
+        ));
+    }
+}
+
+/// So long before its end a certificate is complained about.
+const WARNED_SPAN: Nanos = Nanos::from_secs(14 * DAY_SECS);
+
+const DAY_SECS: u64 = 86_400;
+
+const POISONED: &str = "invariant: no thread panics with the certificates";
