@@ -11,7 +11,7 @@ use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::server::TlsStream;
@@ -82,6 +82,7 @@ pub async fn serve_stream<G: Gateway>(
 /// Accepts connections until the server stops, then waits for those that are open.
 async fn accept<G: Gateway>(listener: Listener, app: App<G>, mut stage: watch::Receiver<Stage>) {
     let mut connections = JoinSet::new();
+    let turnstile = Arc::new(Mutex::new(()));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -107,10 +108,10 @@ async fn accept<G: Gateway>(listener: Listener, app: App<G>, mut stage: watch::R
         let peer = Peer { over_loopback, hangup, asker };
         match listener.tls.clone() {
             Some(tls) => {
+                let turnstile = Arc::clone(&turnstile);
                 connections.spawn(async move {
-                    let Some(stream) = greet(tls, socket, &peer, stage.clone()).await else {
-                        return;
-                    };
+                    let greeted = greet(tls, socket, &turnstile, &peer, stage.clone()).await;
+                    let Some(stream) = greeted else { return };
                     converse(stream, peer, Some(permit), gone, app, stage).await;
                 });
             }
@@ -127,11 +128,12 @@ async fn accept<G: Gateway>(listener: Listener, app: App<G>, mut stage: watch::R
 async fn greet(
     tls: TlsConfig,
     socket: Socket,
+    turnstile: &Mutex<()>,
     peer: &Peer,
     mut stage: watch::Receiver<Stage>,
 ) -> Option<TlsStream<Socket>> {
     tokio::select! {
-        stream = timeout(HANDSHAKE_SPAN_MAX, tls.accept(socket)) => stream.ok()?.ok(),
+        stream = timeout(HANDSHAKE_SPAN_MAX, tls.accept(socket, turnstile)) => stream.ok()?.ok(),
         () = peer.hangup.notified() => None,
         () = reach(&mut stage, Stage::Stopping) => None,
     }

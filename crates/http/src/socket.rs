@@ -9,8 +9,11 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio_rustls::TlsAcceptor;
+use tokio::sync::Mutex;
+use tokio::task::yield_now;
+use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::server::Acceptor;
 use tokio_rustls::server::TlsStream;
 
 /// A listener.
@@ -33,15 +36,24 @@ impl TlsConfig {
         Self(Arc::new(current))
     }
 
-    /// Agrees with a peer about keys.
+    /// Agrees with a peer about keys. Peers that have said hello pass one by one, and others are
+    /// served in between: computing keys takes long.
     ///
     /// # Errors
     /// The peer broke the rules of TLS, or has gone.
-    pub(crate) async fn accept<S>(self, socket: S) -> io::Result<TlsStream<S>>
+    pub(crate) async fn accept<S>(
+        self,
+        socket: S,
+        turnstile: &Mutex<()>,
+    ) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        TlsAcceptor::from((self.0)()).accept(socket).await
+        let hello = LazyConfigAcceptor::new(Acceptor::default(), socket).await?;
+        let turn = turnstile.lock().await;
+        yield_now().await;
+        drop(turn);
+        hello.into_stream((self.0)()).await
     }
 }
 

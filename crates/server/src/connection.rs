@@ -20,7 +20,6 @@ use crate::connection_permits::ConnectionPermit;
 use crate::events::EventSet;
 use crate::outgoing::Outgoing;
 use crate::peer::{Peer, ProtocolState, name_of};
-use crate::reactor::READ_BYTES_PER_TURN;
 use crate::tls::{Received, Sent, Transport};
 use crate::wrong_protocol::Head;
 
@@ -182,8 +181,7 @@ impl Connection {
     }
 
     /// Reads once, at most as much as `scratch` holds; nothing while `allowance` or more bytes of
-    /// answers are unsent. Tells how many bytes have come, or what else took as long as to read so
-    /// many.
+    /// answers are unsent. Tells how many bytes have come.
     pub(crate) fn receive(&mut self, scratch: &mut [u8], allowance: usize, now: Nanos) -> usize {
         if !self.may_receive(allowance) {
             return 0;
@@ -197,7 +195,8 @@ impl Connection {
                 self.active_at = now;
                 self.unfinished = true;
                 let received = scratch.get(..count).unwrap_or_default();
-                return count + self.take_received(received);
+                self.take_received(received);
+                return count;
             }
             Err(Errno::AGAIN) => self.readable = false,
             Err(_) => self.broken = true,
@@ -205,8 +204,7 @@ impl Connection {
         0
     }
 
-    /// Takes bytes of the socket. Returns the cost beside reading them, in bytes.
-    fn take_received(&mut self, received: &[u8]) -> usize {
+    fn take_received(&mut self, received: &[u8]) {
         let mut transport = std::mem::replace(&mut self.transport, Transport::Plain);
         let taken = transport.receive(received, |plain| self.take_plain(plain));
         self.transport = transport;
@@ -219,16 +217,20 @@ impl Connection {
                 if is_handshake {
                     self.broken |= self.transport.send(&self.socket, &[]).is_err();
                 }
-                if is_handshake { HANDSHAKE_BYTES } else { 0 }
             }
             Err(error) => {
                 self.tls_failure = Some(Box::new(error));
                 // An alert tells the peer.
                 let _ = self.transport.send(&self.socket, &[]);
                 self.broken = true;
-                HANDSHAKE_BYTES
             }
         }
+    }
+
+    /// True while the peer and the server agree about keys: bytes of the peer cost more than to
+    /// read them.
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.transport.is_handshaking()
     }
 
     fn take_plain(&mut self, plain: &[u8]) {
@@ -539,9 +541,6 @@ const INPUT_BYTES_MAX: usize = 64 * 1024;
 /// The time in which a peer and the server agree about keys, from the accepted connection on.
 const HANDSHAKE_SPAN_MAX: Nanos = Nanos::from_secs(10);
 
-/// A step of a handshake takes as long as to read so many bytes: a turn does 32 of them at most.
-const HANDSHAKE_BYTES: usize = READ_BYTES_PER_TURN / 32;
-
 #[cfg(test)]
 mod tests {
     use std::io::{Read as _, Write as _};
@@ -841,8 +840,7 @@ mod tests {
         assert_eq!(connection.deadline(&limits, Nanos::from_secs(5)), due);
         peer.write_all(b"\x16\x03\x01\x01\x00").unwrap();
         connection.notice(true, false, false);
-        let cost = connection.receive(&mut [0; 1024], 1024, Nanos::from_secs(9));
-        assert_eq!(cost, 5 + HANDSHAKE_BYTES);
+        assert_eq!(connection.receive(&mut [0; 1024], 1024, Nanos::from_secs(9)), 5);
         assert_eq!(connection.deadline(&limits, Nanos::from_secs(9)), due, "no byte puts it off");
         assert!(!connection.is_finished());
         peer.write_all(&[b'x'; 256]).unwrap();
