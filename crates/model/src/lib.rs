@@ -22,6 +22,7 @@ mod key;
 pub mod limits;
 mod list;
 mod live;
+mod login;
 mod message;
 mod one_or_many;
 mod output;
@@ -60,6 +61,7 @@ pub use key::{
 };
 pub use list::{Element, End, ListCommand};
 pub use live::LiveRecords;
+pub use login::{LoginAnswer, LoginOffer, LoginStep, ScramHash, Secret};
 pub use message::{
     Death, FingerprintReader, Format, Formats, Found, GroupReader, IndexReader, MessageGroup,
     NewMessage, Outline, OutlineReader, PRIORITY_DEFAULT, PayloadReader, PropertyReader,

@@ -1,0 +1,113 @@
+//! How clients log in: the values between a protocol session, which reads and writes bytes, and
+//! the server, which knows the users.
+//!
+//! A session gives a [`LoginStep`] and does no command before the [`LoginAnswer`] has come.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use zeroize::Zeroizing;
+
+/// Bytes that no log may show, such as a password. They are overwritten when they are dropped.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Zeroizing<Vec<u8>>);
+
+impl Secret {
+    /// Takes the bytes.
+    #[must_use]
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self(Zeroizing::new(bytes))
+    }
+
+    /// The bytes. The caller leaves no copy behind.
+    #[must_use]
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<&[u8]> for Secret {
+    fn from(bytes: &[u8]) -> Self {
+        Self::new(bytes.to_vec())
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// The hash function of a SCRAM mechanism (RFC 5802, RFC 7677).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ScramHash {
+    /// SCRAM-SHA-256.
+    Sha256,
+    /// SCRAM-SHA-512.
+    Sha512,
+}
+
+/// A step that a client takes to log in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoginStep {
+    /// A name and its password: AMQP's PLAIN, Redis's AUTH, HTTP's Basic.
+    Password {
+        /// The name of the user.
+        user: Box<str>,
+        /// The password.
+        password: Secret,
+    },
+    /// The client's first message of a SCRAM exchange. → [`LoginAnswer::Challenge`] or a refusal
+    ScramFirst {
+        /// The hash function.
+        hash: ScramHash,
+        /// The message.
+        message: Secret,
+    },
+    /// The client's last message of the exchange that it began.
+    ScramFinal {
+        /// The message.
+        message: Secret,
+    },
+    /// The certificate that the connection has verified: SASL's EXTERNAL.
+    Certificate {
+        /// The user that the client wants to be; empty: the one of the certificate.
+        user: Box<str>,
+    },
+    /// The user for clients without a name: SASL's ANONYMOUS.
+    Anonymous,
+    /// A bearer token of HTTP.
+    Token(Secret),
+}
+
+/// The answer to a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoginAnswer {
+    /// The server's first message of SCRAM: the client has to answer.
+    Challenge(Vec<u8>),
+    /// The client is this user.
+    Granted {
+        /// The name of the user.
+        user: Arc<str>,
+        /// The last message of SCRAM, which proves the server; else empty.
+        proof: Vec<u8>,
+    },
+    /// It is no user, or not this one: the answer never tells which.
+    Refused,
+    /// Too many log in now, or this client has failed too often of late.
+    Busy,
+}
+
+/// The ways of logging in that a listener offers to one connection. Without users there is no such
+/// offer, and every client may do everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoginOffer {
+    /// A password in the clear: over TLS, loopback and Unix sockets only.
+    pub password: bool,
+    /// The verified certificate of the connection.
+    pub certificate: bool,
+    /// No name at all.
+    pub anonymous: bool,
+}
