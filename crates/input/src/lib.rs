@@ -12,6 +12,7 @@ mod held;
 mod wrong_protocol;
 
 use alloc::vec::Vec;
+use core::fmt;
 
 pub use held::Held;
 pub use wrong_protocol::{
@@ -23,8 +24,9 @@ pub use wrong_protocol::{
 const KEPT_BYTES_MAX: usize = 4 * 1024;
 
 /// Received bytes in order. Appending and consuming cost O(1) a byte over the buffer's life: the
-/// rest moves to the front only when at least as much before it has been consumed.
-#[derive(Debug, Default)]
+/// rest moves to the front only when at least as much before it has been consumed. `Debug` does not
+/// show them: they may be a password or a message.
+#[derive(Default)]
 pub struct InputBuffer {
     bytes: Vec<u8>,
     /// The start of the unread ones; never beyond the end.
@@ -84,9 +86,22 @@ impl InputBuffer {
     }
 }
 
+impl fmt::Debug for InputBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "InputBuffer({} bytes)", self.len())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn debug_hides_received_bytes() {
+        let mut input = InputBuffer::new();
+        input.append(b"secret");
+        assert_eq!(alloc::format!("{input:?}"), "InputBuffer(6 bytes)");
+    }
 
     #[test]
     fn input_buffer_returns_bytes_in_order() {
