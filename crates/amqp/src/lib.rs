@@ -21,6 +21,9 @@
 //! 3. While [`Connection::poll_command`] gives a command: step the engine with it and hand each
 //!    reply to [`Connection::handle_reply`], as well as those that come by others' commands. Keep
 //!    the [`Event`] that it gives until the log is as durable as it asks for.
+//!    If the peer has to log in ([`Connection::set_offer`]): hand each step of
+//!    [`Connection::poll_login`] to the server's users, and their answer to
+//!    [`Connection::handle_login`].
 //! 4. [`Connection::emit`] for each event that is due, then [`Connection::flush`] once; that again
 //!    once `out` was sent while [`Connection::is_congested`]. If memory is scarce,
 //!    [`Connection::allow`] before.

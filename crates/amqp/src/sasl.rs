@@ -167,6 +167,12 @@ impl<'a> Plain<'a> {
         };
         parts.next().is_none().then_some(plain)
     }
+
+    /// True if the client wants to act for no other user.
+    #[must_use]
+    pub fn is_for_itself(&self) -> bool {
+        self.authorization_id.is_empty() || self.authorization_id == self.user
+    }
 }
 
 impl fmt::Debug for Plain<'_> {

@@ -18,8 +18,8 @@ use crate::protocol_header::ProtocolHeader;
 use crate::sasl::{Plain, SaslBody, SaslCode};
 use crate::types::{Fields, Symbols, Value};
 
-const ANONYMOUS: &str = "ANONYMOUS";
-const PLAIN: &str = "PLAIN";
+pub(super) const ANONYMOUS: &str = "ANONYMOUS";
+pub(super) const PLAIN: &str = "PLAIN";
 
 /// A client that wants no other connection of its container.
 const SOLE_CONNECTION: &str = "sole-connection-for-container";
@@ -52,13 +52,21 @@ impl Connection {
             (Phase::Header, ProtocolHeader::SASL) => {
                 self.phase = Phase::SaslInit;
                 out.extend_from_slice(&header.encode());
-                write_sasl(out, &SaslBody::Mechanisms(Symbols::from([PLAIN, ANONYMOUS])));
+                write_sasl(out, &SaslBody::Mechanisms(self.mechanisms()));
+            }
+            (Phase::Header, ProtocolHeader::AMQP) if self.login.is_some() => {
+                if !self.begin_bare_login() {
+                    return self.refuse_header(input, out);
+                }
             }
             (_, ProtocolHeader::AMQP) => {
                 self.phase = Phase::Open;
                 out.extend_from_slice(&header.encode());
             }
             _ => return self.refuse_header(input, out),
+        }
+        if let Some(login) = &mut self.login {
+            login.count(ProtocolHeader::BYTES);
         }
         input.consume(ProtocolHeader::BYTES);
         true
@@ -75,6 +83,14 @@ impl Connection {
 
     pub(super) fn handle_sasl(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
         match (self.phase, SaslBody::decode(body)?) {
+            (Phase::SaslInit, SaslBody::Init { mechanism, initial_response, .. })
+                if self.login.is_some() =>
+            {
+                self.begin_login(mechanism, initial_response, out);
+            }
+            (Phase::SaslResponse, SaslBody::Response(response)) if self.login.is_some() => {
+                self.respond(response, out);
+            }
             (Phase::SaslInit, SaslBody::Init { mechanism: PLAIN, initial_response: None, .. }) => {
                 self.phase = Phase::SaslResponse;
                 write_sasl(out, &SaslBody::Challenge(&[]));
@@ -158,8 +174,7 @@ impl Connection {
     }
 }
 
-/// True if a peer is authentic. As long as there are no users, every peer is, but PLAIN has to name
-/// one.
+/// True if a peer is authentic. Without users every peer is, but PLAIN has to name one.
 fn is_authentic(mechanism: &str, response: &[u8]) -> bool {
     match mechanism {
         ANONYMOUS => true,
@@ -187,7 +202,7 @@ fn peer_idle_timeout(open: &Open) -> Result<Option<Nanos>, Fault> {
     Ok(span)
 }
 
-fn write_sasl(out: &mut Vec<u8>, body: &SaslBody<'_>) {
+pub(super) fn write_sasl(out: &mut Vec<u8>, body: &SaslBody<'_>) {
     frame::write(out, FrameKind::Sasl, 0, |out| body.encode(out));
 }
 

@@ -39,6 +39,9 @@ pub(crate) const PEER_IDLE_MIN: Nanos = Nanos::from_millis(200);
 /// read why.
 pub(crate) const CLOSE_WAIT: Nanos = Nanos::from_secs(5);
 
+/// Bytes that a peer may send before it has logged in, if it has to. SCRAM takes some 400.
+pub(crate) const LOGIN_BYTES_MAX: u32 = 4_096;
+
 /// How long a consumer of another protocol may hold a message that came by AMQP before it is
 /// ready again, unless it asks for another time.
 pub(crate) const LEASE: Nanos = Nanos::from_secs(60);

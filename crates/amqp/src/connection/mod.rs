@@ -14,6 +14,7 @@
 //!   Header -> SaslInit -> SaslResponse -> AmqpHeader -> Open -> Identifying -> Ready
 //!     |                                                  ^
 //!     +--------------------------------------------------+  without SASL
+//!   with an offer: SaslInit, SaslResponse, Header -> LoggingIn -> where they lead above, or Closed
 //!   Ready -> Leaving           the peer closes; what is under way is emitted, then our close
 //!   any   -> Closing -> Closed we close; whatever comes is ignored until the peer's close
 //! ```
@@ -34,6 +35,7 @@ mod handshake;
 mod incoming;
 mod limits;
 mod link;
+mod login;
 mod options;
 mod outgoing;
 mod refusal;
@@ -61,6 +63,7 @@ use limits::{
     LOOKED_BYTES_PER_STEP, SESSION_BYTES, TRANSACTION_BYTES,
 };
 use link::Link;
+use login::Login;
 use session::{Session, SessionKey};
 use work::Work;
 
@@ -110,6 +113,8 @@ pub struct Connection {
     sent_at: Nanos,
     half_sent: bool,
     reading: Reading,
+    /// None: every peer may do everything.
+    login: Option<Box<Login>>,
 }
 
 /// The cost of reading.
@@ -127,6 +132,8 @@ enum Phase {
     Header,
     SaslInit,
     SaslResponse,
+    /// The server has to say whether the peer is the user that it says.
+    LoggingIn,
     AmqpHeader,
     Open,
     Identifying,
@@ -191,13 +198,15 @@ impl Connection {
             sent_at: now,
             half_sent: false,
             reading: Reading::default(),
+            login: None,
         }
     }
 
     /// Takes the next command for the engine out of `input`. Frames that need no engine are
-    /// answered into `out`. Gives nothing in four cases:
+    /// answered into `out`. Gives nothing in five cases:
     ///
     /// * `input` holds no whole frame,
+    /// * the server has not answered a step of the peer's login,
     /// * the engine has to say whether the connection may be opened,
     /// * the engine has not answered a commit,
     /// * so many frames asked the engine for nothing that other connections should have their turn.
@@ -225,6 +234,7 @@ impl Connection {
         self.reading.steps += frames.saturating_sub(1) * FRAME_STEPS;
         self.unread = input.len();
         let is_part = !input.is_empty() && !self.is_committing() && !self.reading.is_paused;
+        let is_part = is_part && self.phase != Phase::LoggingIn;
         self.half_sent = command.is_none() && (is_part || self.is_greeting());
         command
     }
@@ -413,7 +423,7 @@ impl Connection {
     fn read(&mut self, input: &mut InputBuffer, out: &mut Vec<u8>) -> bool {
         match self.phase {
             Phase::Header | Phase::AmqpHeader => self.read_header(input, out),
-            Phase::Identifying | Phase::Leaving => false,
+            Phase::LoggingIn | Phase::Identifying | Phase::Leaving => false,
             Phase::Closed => {
                 input.consume(input.len());
                 false
@@ -424,6 +434,7 @@ impl Connection {
     }
 
     fn read_frame(&mut self, input: &mut InputBuffer, out: &mut Vec<u8>) -> bool {
+        let expects_sasl = self.expects_sasl();
         let split = Frame::split(input.unread(), self.incoming_frame_bytes_max());
         let length = match split {
             Ok(Split::Needs(_)) => return false,
@@ -431,6 +442,9 @@ impl Connection {
                 let handled = self.handle_frame(&frame, out);
                 if let Err(fault) = handled {
                     self.handle_fault(fault, out);
+                }
+                if let Some(login) = self.login.as_mut().filter(|_| expects_sasl) {
+                    login.count(length);
                 }
                 length
             }
@@ -445,7 +459,7 @@ impl Connection {
     }
 
     fn handle_frame(&mut self, frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
-        let expects_sasl = matches!(self.phase, Phase::SaslInit | Phase::SaslResponse);
+        let expects_sasl = self.expects_sasl();
         if expects_sasl != (frame.kind == FrameKind::Sasl) {
             let description = "a frame of another layer";
             return Err(Fault::Connection(Error::new(condition::NOT_ALLOWED, description)));
@@ -591,14 +605,23 @@ impl Connection {
     fn incoming_frame_bytes_max(&self) -> u32 {
         match self.phase {
             Phase::Ready | Phase::Closing(_) => self.options.max_frame_bytes.max(FRAME_BYTES_MIN),
+            Phase::SaslInit | Phase::SaslResponse => match &self.login {
+                Some(login) => login.frame_bytes_max(),
+                None => FRAME_BYTES_BEFORE_OPEN_MAX,
+            },
             _ => FRAME_BYTES_BEFORE_OPEN_MAX,
         }
     }
 
+    const fn expects_sasl(&self) -> bool {
+        matches!(self.phase, Phase::SaslInit | Phase::SaslResponse)
+    }
+
+    /// The next bytes of the peer are part of what comes before the first session.
     const fn is_greeting(&self) -> bool {
-        !matches!(
+        matches!(
             self.phase,
-            Phase::Ready | Phase::Identifying | Phase::Leaving | Phase::Closing(_) | Phase::Closed
+            Phase::Header | Phase::SaslInit | Phase::SaslResponse | Phase::AmqpHeader | Phase::Open
         )
     }
 

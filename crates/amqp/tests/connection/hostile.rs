@@ -12,8 +12,8 @@ use amqp::transaction::CoordinatorRequest;
 use amqp::{Connection, Event, InputBuffer, Options};
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    BrokerStatistics, Capacity, Command, DependsOn, Destination, Lsn, Nanos, NewMessage, QueueName,
-    SessionId, StorePolicy,
+    BrokerStatistics, Capacity, Command, DependsOn, Destination, LoginAnswer, LoginOffer,
+    LoginStep, Lsn, Nanos, NewMessage, QueueName, SessionId, StorePolicy,
 };
 
 /// The first byte of the input: how the rest is sent.
@@ -27,6 +27,8 @@ impl Manner {
     pub(crate) const FRAMED: u8 = 2;
     /// The log is synced now and then only.
     pub(crate) const LAGS: u8 = 4;
+    /// The peer has to log in.
+    pub(crate) const LOGIN: u8 = 32;
 
     fn has(self, flag: u8) -> bool {
         self.0 & flag != 0
@@ -42,6 +44,10 @@ pub(crate) fn peer(input: &[u8]) {
     let Some((&manner, bytes)) = input.split_first() else { return };
     let manner = Manner(manner);
     let mut world = World::new();
+    if manner.has(Manner::LOGIN) {
+        let offer = LoginOffer { password: true, certificate: true, anonymous: true };
+        world.connection.set_offer(Some(offer));
+    }
     if manner.has(Manner::GREETED) {
         world.receive(&greeting());
         world.sync();
@@ -174,6 +180,7 @@ impl World {
         while let Some(command) =
             self.connection.poll_command(self.now, &mut self.input, &mut self.out)
         {
+            assert!(!self.connection.needs_login(), "a peer that has not logged in does nothing");
             self.commands += 1;
             self.engine.handle(self.now, PEER, command, Capacity::UNBOUNDED, &mut self.effects);
             self.deliver();
@@ -198,7 +205,28 @@ impl World {
             }
         }
         self.connection.flush(&mut self.out);
+        self.log_in();
         self.connection.has_more()
+    }
+
+    /// The answers depend on the length of the messages.
+    fn log_in(&mut self) {
+        let Some(step) = self.connection.poll_login() else { return };
+        let (input, out) = (self.input.len(), self.out.len());
+        assert!(self.connection.poll_command(self.now, &mut self.input, &mut self.out).is_none());
+        let is_idle = self.input.len() == input && self.out.len() == out;
+        assert!(is_idle, "the peer waits for the answer");
+        let granted = || LoginAnswer::Granted { user: "user".into(), proof: vec![b'v'; 100] };
+        let answer = match step {
+            LoginStep::ScramFirst { .. } => LoginAnswer::Challenge(vec![b'r'; 200]),
+            LoginStep::ScramFinal { message } if message.expose().len() % 2 == 1 => granted(),
+            LoginStep::Password { password, .. } if password.expose().is_empty() => {
+                LoginAnswer::Busy
+            }
+            LoginStep::ScramFinal { .. } | LoginStep::Token(_) => LoginAnswer::Refused,
+            _ => granted(),
+        };
+        self.connection.handle_login(answer, &mut self.out);
     }
 
     fn pass(&mut self, time: Nanos) {

@@ -11,6 +11,7 @@ mod chaos;
 mod fair;
 mod full;
 mod hostile;
+mod login;
 mod long_lived;
 mod pair;
 mod peer;

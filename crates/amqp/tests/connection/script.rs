@@ -8,6 +8,10 @@
 //!   settlements and commits depend on; `durable <lsn>`: that much is synced
 //! * `after <ms>`, `timeout`, `half-close`, `shutdown`, `drain` (the server stores nothing more),
 //!   `facts`
+//! * `offer [password] [certificate] [anonymous]`: the peer has to log in, by these ways or SCRAM;
+//!   the answer to its step is `login granted <user> [proof=<text>]`, `login challenge <text>`,
+//!   `login refused` or `login busy`
+//! * `in-pieces`: from here on the peer's bytes come one at a time
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -17,7 +21,8 @@ use std::sync::Arc;
 use amqp::{Connection, Event, InputBuffer, Options};
 use model::{
     Bound, Command, DeadLetter, DeadReason, Delivery, DependsOn, Destination, Draining, Durability,
-    LinkId, Lsn, MessageId, Nanos, QueueFull, QueueName, Refusal, Reply, SessionId, Subscription,
+    LinkId, LoginAnswer, LoginOffer, Lsn, MessageId, Nanos, QueueFull, QueueName, Refusal, Reply,
+    SessionId, Subscription,
 };
 use testkit::scripts;
 
@@ -38,6 +43,7 @@ struct World {
     held: VecDeque<(DependsOn, Event)>,
     stored: u64,
     draining: Draining,
+    in_pieces: bool,
     lines: String,
 }
 
@@ -85,13 +91,18 @@ impl World {
             held: VecDeque::new(),
             stored: 0,
             draining,
+            in_pieces: false,
             lines: String::new(),
         }
     }
 
     fn step(&mut self, line: &str) {
         if let Some(bytes) = peer::bytes(line) {
-            self.input.append(&bytes);
+            let piece = if self.in_pieces { 1 } else { bytes.len() };
+            for piece in bytes.chunks(piece) {
+                self.input.append(piece);
+                self.settle_down();
+            }
         } else {
             self.act(&Words::new(line));
         }
@@ -136,6 +147,13 @@ impl World {
             "shutdown" => self.connection.begin_shutdown(&mut self.out),
             "drain" => self.draining.begin(),
             "facts" => self.facts(),
+            "in-pieces" => self.in_pieces = true,
+            "offer" => self.connection.set_offer(Some(LoginOffer {
+                password: words.has("password"),
+                certificate: words.has("certificate"),
+                anonymous: words.has("anonymous"),
+            })),
+            "login" => self.connection.handle_login(login_answer(words), &mut self.out),
             other => panic!("no such word: {other}"),
         }
     }
@@ -152,6 +170,9 @@ impl World {
             timeout.map_or("never".into(), |span| span.to_string())
         )
         .unwrap();
+        if let Some(user) = connection.user() {
+            writeln!(self.lines, "user={user}").unwrap();
+        }
     }
 
     fn reply(&mut self, after: DependsOn, reply: Reply) {
@@ -168,6 +189,9 @@ impl World {
             }
         }
         self.lines += &words::sent(&std::mem::take(&mut self.out), u32::MAX);
+        if let Some(step) = self.connection.poll_login() {
+            writeln!(self.lines, "log in {}", words::login(&step)).unwrap();
+        }
     }
 
     fn poll(&mut self) {
@@ -274,6 +298,19 @@ fn reply(words: &Words<'_>, command: &Command) -> Reply {
             other => panic!("no such refusal: {other}"),
         }),
         other => panic!("no such reply: {other}"),
+    }
+}
+
+fn login_answer(words: &Words<'_>) -> LoginAnswer {
+    match words.at(1) {
+        "granted" => LoginAnswer::Granted {
+            user: words.at(2).into(),
+            proof: words.get("proof").unwrap_or_default().into(),
+        },
+        "challenge" => LoginAnswer::Challenge(words.at(2).into()),
+        "refused" => LoginAnswer::Refused,
+        "busy" => LoginAnswer::Busy,
+        other => panic!("no such answer: {other}"),
     }
 }
 

@@ -47,6 +47,7 @@ fn seeds() -> Vec<Vec<u8>> {
         for file in files {
             for lines in peers(&fs::read_to_string(file).unwrap(), folder == "engine").values() {
                 seeds.push([vec![Manner::LAGS], lines.concat()].concat());
+                seeds.push([vec![Manner::LOGIN], lines.concat()].concat());
                 let bodies = framed(lines);
                 seeds.extend(bodies.chunks(8).map(|bodies| {
                     [vec![Manner::GREETED | Manner::FRAMED], bodies.concat()].concat()

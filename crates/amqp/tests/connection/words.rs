@@ -10,7 +10,7 @@ use amqp::sasl::SaslBody;
 use amqp::state::{DeliveryState, Outcome};
 use amqp::terminus::{AttachTarget, DistributionMode, ExpiryPolicy, LifetimePolicy, Source};
 use amqp::types::{Fields, Symbols};
-use model::{Command, Nanos, Persistence};
+use model::{Command, LoginStep, Nanos, Persistence, Secret};
 
 /// Each header and frame that was sent.
 pub(crate) fn sent(mut bytes: &[u8], frame_bytes_max: u32) -> String {
@@ -32,7 +32,7 @@ pub(crate) fn sent(mut bytes: &[u8], frame_bytes_max: u32) -> String {
 
 fn one(frame: &Frame<'_>) -> String {
     if frame.kind == FrameKind::Sasl {
-        return format!("{:?}", SaslBody::decode(frame.body).expect("a SASL body"));
+        return sasl(&SaslBody::decode(frame.body).expect("a SASL body"));
     }
     if frame.body.is_empty() {
         return "alive".into();
@@ -78,6 +78,18 @@ fn one(frame: &Frame<'_>) -> String {
         }
         Performative::End(end) => format!("end {channel}{}", error(&end.error)),
         Performative::Close(close) => format!("close{}", error(&close.error)),
+    }
+}
+
+/// With the bytes that `Debug` hides.
+fn sasl(body: &SaslBody<'_>) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match body {
+        SaslBody::Challenge(bytes) if !bytes.is_empty() => format!("Challenge({})", text(bytes)),
+        SaslBody::Outcome { code, additional_data: Some(bytes) } => {
+            format!("Outcome({code:?}, {})", text(bytes))
+        }
+        body => format!("{body:?}"),
     }
 }
 
@@ -235,6 +247,19 @@ fn outcome_words(outcome: &Outcome) -> String {
             error.description.as_deref().unwrap_or_default()
         ),
         other => format!("{other:?}").to_lowercase(),
+    }
+}
+
+/// A step of a login, with the secrets that `Debug` hides.
+pub(crate) fn login(step: &LoginStep) -> String {
+    let text = |secret: &Secret| String::from_utf8_lossy(secret.expose()).into_owned();
+    match step {
+        LoginStep::Password { user, password } => format!("password {user} {}", text(password)),
+        LoginStep::ScramFirst { hash, message } => format!("{hash:?} first {}", text(message)),
+        LoginStep::ScramFinal { message } => format!("final {}", text(message)),
+        LoginStep::Certificate { user } => format!("certificate {user:?}"),
+        LoginStep::Anonymous => "anonymous".into(),
+        LoginStep::Token(_) => panic!("AMQP has no tokens"),
     }
 }
 

@@ -1,0 +1,261 @@
+//! How a peer logs in: by SASL (5.3), or without a name where the listener allows that.
+//!
+//! The connection gives a step and reads nothing more until its answer has come. Only SCRAM takes
+//! two steps.
+//!
+//! ```text
+//!   mechanisms -> init -> step -> answer: outcome
+//!                   |       +---> answer: challenge -> response -> step -> answer: outcome
+//!                   +-> empty challenge -> response -> step ...         without initial response
+//! ```
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use model::{LoginAnswer, LoginOffer, LoginStep, ScramHash, Secret};
+
+use crate::Connection;
+use crate::connection::Phase;
+use crate::connection::handshake::{ANONYMOUS, PLAIN, write_sasl};
+use crate::connection::limits::LOGIN_BYTES_MAX;
+use crate::protocol_header::ProtocolHeader;
+use crate::sasl::{Plain, SaslBody, SaslCode};
+use crate::types::Symbols;
+
+const EXTERNAL: &str = "EXTERNAL";
+const SCRAM_SHA_256: &str = "SCRAM-SHA-256";
+const SCRAM_SHA_512: &str = "SCRAM-SHA-512";
+
+/// The login of a peer that needs one.
+#[derive(Debug)]
+pub(super) struct Login {
+    offer: LoginOffer,
+    turn: Turn,
+    /// The step that the server has not taken.
+    step: Option<LoginStep>,
+    /// Bytes that the peer may still send before it has logged in.
+    bytes_left: u32,
+    user: Option<Arc<str>>,
+}
+
+/// The next response of the peer, or the step that is being answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// The first response of a mechanism.
+    First(Mechanism),
+    /// The last message of SCRAM.
+    ScramFinal,
+    /// No response: there is no layer of SASL.
+    Bare,
+}
+
+/// A mechanism that a listener may offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mechanism {
+    External,
+    Scram(ScramHash),
+    Plain,
+    Anonymous,
+}
+
+impl Mechanism {
+    /// The strongest first: some clients take the first that they know.
+    const ALL: [Self; 5] = [
+        Self::External,
+        Self::Scram(ScramHash::Sha512),
+        Self::Scram(ScramHash::Sha256),
+        Self::Plain,
+        Self::Anonymous,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::External => EXTERNAL,
+            Self::Scram(ScramHash::Sha512) => SCRAM_SHA_512,
+            Self::Scram(ScramHash::Sha256) => SCRAM_SHA_256,
+            Self::Plain => PLAIN,
+            Self::Anonymous => ANONYMOUS,
+        }
+    }
+
+    const fn is_offered(self, offer: LoginOffer) -> bool {
+        match self {
+            Self::External => offer.certificate,
+            Self::Scram(_) => true,
+            Self::Plain => offer.password,
+            Self::Anonymous => offer.anonymous,
+        }
+    }
+
+    /// The mechanisms of an offer, in its order.
+    fn offered(offer: LoginOffer) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |mechanism| mechanism.is_offered(offer))
+    }
+
+    /// The step of the first response; nothing if it is malformed.
+    fn first_step(self, response: &[u8]) -> Option<LoginStep> {
+        Some(match self {
+            Self::External => {
+                LoginStep::Certificate { user: core::str::from_utf8(response).ok()?.into() }
+            }
+            Self::Scram(hash) => LoginStep::ScramFirst { hash, message: Secret::from(response) },
+            Self::Plain => {
+                let plain = Plain::parse(response).filter(Plain::is_for_itself)?;
+                let password = Secret::from(plain.password.as_bytes());
+                LoginStep::Password { user: plain.user.into(), password }
+            }
+            Self::Anonymous => LoginStep::Anonymous,
+        })
+    }
+}
+
+impl Login {
+    const fn new(offer: LoginOffer) -> Self {
+        Self { offer, turn: Turn::Bare, step: None, bytes_left: LOGIN_BYTES_MAX, user: None }
+    }
+
+    /// Bytes of the next frame: the limit is on all that the peer sends before it has logged in.
+    pub(super) const fn frame_bytes_max(&self) -> u32 {
+        self.bytes_left
+    }
+
+    /// The peer has sent so many of them.
+    pub(super) fn count(&mut self, bytes: usize) {
+        self.bytes_left = self.bytes_left.saturating_sub(u32::try_from(bytes).unwrap_or(u32::MAX));
+    }
+}
+
+impl Connection {
+    /// Makes the peer log in by one of the ways of the offer before it may open the connection.
+    /// `None`: every peer may, by any name. Call it before the first
+    /// [`poll_command`](Self::poll_command).
+    pub fn set_offer(&mut self, offer: Option<LoginOffer>) {
+        debug_assert!(self.phase == Phase::Header, "the offer comes before the peer's first bytes");
+        self.login = offer.map(|offer| Box::new(Login::new(offer)));
+    }
+
+    /// The next step of the peer's login, after [`poll_command`](Self::poll_command) gave nothing.
+    /// Nothing more is read until [`handle_login`](Self::handle_login) has come.
+    pub fn poll_login(&mut self) -> Option<LoginStep> {
+        if self.phase != Phase::LoggingIn {
+            return None;
+        }
+        self.login.as_mut()?.step.take()
+    }
+
+    /// Takes the answer to the last step. Without effect once the peer has gone.
+    /// [`Connection::has_more`] tells that there is something to read again.
+    pub fn handle_login(&mut self, answer: LoginAnswer, out: &mut Vec<u8>) {
+        if self.phase != Phase::LoggingIn {
+            return;
+        }
+        let Some(login) = &mut self.login else { return };
+        login.step = None;
+        match (login.turn, answer) {
+            (Turn::First(Mechanism::Scram(_)), LoginAnswer::Challenge(challenge)) => {
+                login.turn = Turn::ScramFinal;
+                self.phase = Phase::SaslResponse;
+                write_sasl(out, &SaslBody::Challenge(&challenge));
+            }
+            (turn, LoginAnswer::Granted { user, proof }) => {
+                login.user = Some(user);
+                self.accept_login(turn, &proof, out);
+            }
+            (_, LoginAnswer::Refused) => self.refuse_login(SaslCode::Auth, out),
+            (_, LoginAnswer::Busy) => self.refuse_login(SaslCode::SysTemp, out),
+            (_, LoginAnswer::Challenge(_)) => self.refuse_login(SaslCode::Sys, out),
+        }
+        self.reading.is_paused = true;
+    }
+
+    /// The name by which the peer has logged in.
+    #[must_use]
+    pub fn user(&self) -> Option<&Arc<str>> {
+        self.login.as_ref()?.user.as_ref()
+    }
+
+    /// The peer has to log in and has not done so.
+    #[must_use]
+    pub fn needs_login(&self) -> bool {
+        self.login.is_some() && self.user().is_none()
+    }
+
+    /// The mechanisms for the peer.
+    pub(super) fn mechanisms(&self) -> Symbols {
+        match &self.login {
+            None => Symbols::from([PLAIN, ANONYMOUS]),
+            Some(login) => Mechanism::offered(login.offer).map(Mechanism::name).collect(),
+        }
+    }
+
+    /// The peer begins without a layer of SASL. Gives false if it may not.
+    pub(super) fn begin_bare_login(&mut self) -> bool {
+        let Some(login) = &mut self.login else { return false };
+        if !login.offer.anonymous {
+            return false;
+        }
+        login.step = Some(LoginStep::Anonymous);
+        self.phase = Phase::LoggingIn;
+        true
+    }
+
+    /// The peer has chosen a mechanism. Without an initial response it is asked for one, but for
+    /// EXTERNAL: clients leave out an empty one there, and do not answer a challenge.
+    pub(super) fn begin_login(
+        &mut self,
+        mechanism: &str,
+        response: Option<&[u8]>,
+        out: &mut Vec<u8>,
+    ) {
+        let Some(login) = &mut self.login else { return };
+        let mut offered = Mechanism::offered(login.offer);
+        let Some(mechanism) = offered.find(|offered| offered.name() == mechanism) else {
+            return self.refuse_login(SaslCode::Auth, out);
+        };
+        login.turn = Turn::First(mechanism);
+        match (mechanism, response) {
+            (Mechanism::Scram(_) | Mechanism::Plain, None) => {
+                self.phase = Phase::SaslResponse;
+                write_sasl(out, &SaslBody::Challenge(&[]));
+            }
+            (_, response) => self.respond(response.unwrap_or_default(), out),
+        }
+    }
+
+    /// The peer has responded.
+    pub(super) fn respond(&mut self, response: &[u8], out: &mut Vec<u8>) {
+        let Some(login) = &mut self.login else { return };
+        login.step = match login.turn {
+            Turn::First(mechanism) => mechanism.first_step(response),
+            Turn::ScramFinal => Some(LoginStep::ScramFinal { message: Secret::from(response) }),
+            Turn::Bare => None,
+        };
+        if login.step.is_none() {
+            return self.refuse_login(SaslCode::Auth, out);
+        }
+        self.phase = Phase::LoggingIn;
+    }
+
+    fn accept_login(&mut self, turn: Turn, proof: &[u8], out: &mut Vec<u8>) {
+        if turn == Turn::Bare {
+            self.phase = Phase::Open;
+            out.extend_from_slice(&ProtocolHeader::AMQP.encode());
+            return;
+        }
+        self.phase = Phase::AmqpHeader;
+        let additional_data = Some(proof).filter(|proof| !proof.is_empty());
+        write_sasl(out, &SaslBody::Outcome { code: SaslCode::Ok, additional_data });
+    }
+
+    /// Tells the outcome, and ends the connection. A peer without SASL hears that we expect SASL.
+    fn refuse_login(&mut self, code: SaslCode, out: &mut Vec<u8>) {
+        let is_bare = self.login.as_ref().is_none_or(|login| login.turn == Turn::Bare);
+        if is_bare && self.phase == Phase::LoggingIn {
+            out.extend_from_slice(&ProtocolHeader::SASL.encode());
+        } else {
+            write_sasl(out, &SaslBody::Outcome { code, additional_data: None });
+        }
+        self.phase = Phase::Closed;
+    }
+}
