@@ -12,4 +12,7 @@ mod hostile;
 #[path = "../../crates/resp/tests/protocol/ours.rs"]
 mod ours;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hostile::commands(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    hostile::commands(bytes);
+    hostile::strangers(bytes);
+});

@@ -157,8 +157,29 @@ fn describe(spec: &Spec, answer: &mut Answer<'_>) {
     subcommands.into_iter().for_each(|spec| describe(spec, answer));
 }
 
+/// The names of all categories, without their sign, in Redis's order.
+pub(crate) fn category_names() -> impl Iterator<Item = &'static str> {
+    CATEGORIES.into_iter()
+}
+
+const CATEGORIES: [&str; 13] = [
+    "keyspace",
+    "read",
+    "write",
+    "list",
+    "string",
+    "pubsub",
+    "admin",
+    "fast",
+    "slow",
+    "blocking",
+    "dangerous",
+    "connection",
+    "transaction",
+];
+
 /// Those that follow from its flags and its group.
-fn categories(spec: &Spec) -> Vec<&'static str> {
+pub(crate) fn categories(spec: &Spec) -> Vec<&'static str> {
     let has = |flag| spec.flags.contains(&flag);
     let of_flags = [
         ("write", "@write"),

@@ -1,6 +1,7 @@
 //! The connected clients, as CLIENT LIST shows them.
 
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::Write as _;
 use core::net::SocketAddr;
@@ -8,6 +9,7 @@ use core::net::SocketAddr;
 use model::{Nanos, SessionId};
 
 use crate::answer::Version;
+use crate::greeting::DEFAULT_USER;
 
 /// A client's place among those that are connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +34,7 @@ pub(crate) struct Client {
     pub(crate) session: SessionId,
     pub(crate) ends: Option<Ends>,
     pub(crate) name: Vec<u8>,
+    pub(crate) principal: Principal,
     pub(crate) library: Library,
     pub(crate) version: Version,
     pub(crate) silence: Silence,
@@ -55,6 +58,33 @@ pub struct Ends {
     pub peer: SocketAddr,
     /// The server's.
     pub local: SocketAddr,
+}
+
+/// The user that a client is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Principal {
+    /// There are no users: every client may do everything.
+    #[default]
+    Everyone,
+    /// It has not logged in.
+    Stranger,
+    /// It has, by this name.
+    User(Arc<str>),
+}
+
+impl Principal {
+    /// True if there are users.
+    pub(crate) const fn needs_user(&self) -> bool {
+        !matches!(self, Self::Everyone)
+    }
+
+    /// The name in lists; `default` before a login, as with Redis.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Everyone | Self::Stranger => DEFAULT_USER,
+            Self::User(name) => name,
+        }
+    }
 }
 
 /// How a client's library calls itself.
@@ -132,6 +162,7 @@ impl Client {
             session,
             ends,
             name: Vec::new(),
+            principal: Principal::default(),
             library: Library::default(),
             version: Version::default(),
             silence: Silence::None,
@@ -204,7 +235,7 @@ impl Client {
         let _ = writeln!(
             text,
             "id={} addr={} laddr={} name={name} age={} idle={} flags={} db=0 sub={channels} \
-             psub={patterns} ssub=0 multi={multi} cmd={} user=default redir=-1 resp={} lib-name={} \
+             psub={patterns} ssub=0 multi={multi} cmd={} user={} redir=-1 resp={} lib-name={} \
              lib-ver={}",
             self.id,
             ends.peer,
@@ -213,6 +244,7 @@ impl Client {
             now.since(self.active).as_secs(),
             self.flags(),
             self.command,
+            self.principal.name(),
             self.version.number(),
             String::from_utf8_lossy(&self.library.name),
             String::from_utf8_lossy(&self.library.version),

@@ -24,6 +24,12 @@ impl Fault {
          that is no text counts as three",
     );
     pub(crate) const LONG_PATTERN: Self = Self::of("ERR a pattern has 1024 bytes at most here");
+    pub(crate) const NO_AUTH: Self = Self::of("NOAUTH Authentication required.");
+    pub(crate) const HELLO_WITHOUT_AUTH: Self = Self::of(
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO \
+         AUTH <user> <pass> option can be used to authenticate the client and select the RESP \
+         protocol version at the same time",
+    );
     /// A defect of ours, which tests look for.
     pub(crate) const INTERNAL: Self = Self::of("ERR internal error: please report it");
 

@@ -13,6 +13,9 @@
 //!    later, and `Credit` has none. Both calls append bytes for the peer to `out`, in order. Bytes
 //!    of a reply wait until its position is durable. A reply that appends nothing may be a part of
 //!    the next answer, so later bytes wait for it as well.
+//!    If the client has to log in ([`Session::set_offer`]): hand each step of
+//!    [`Session::poll_login`] to the server's users, and their answer to
+//!    [`Session::handle_login`].
 //! 4. After each call of both, while [`ListenerState::poll_unblocked`] gives a session and a
 //!    command: give the engine that command in the name of that session.
 //! 5. Messages of subscriptions are replies that come at any time. [`Session::has_more`] tells that
@@ -54,6 +57,7 @@ mod subscriptions;
 mod table;
 mod topics;
 mod transaction;
+mod users;
 mod words;
 
 pub use clients::Ends;

@@ -19,6 +19,12 @@ pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024;
 /// Words of one command.
 const WORDS_MAX: i64 = 1024 * 1024;
 
+/// Words of one command of a client that has to log in first.
+const STRANGER_WORDS_MAX: i64 = 10;
+
+/// Bytes of each of them.
+const STRANGER_WORD_BYTES_MAX: usize = 16 * 1024;
+
 /// Bytes of one command, each word with its overhead, if there is memory enough.
 pub(crate) const COMMAND_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -31,7 +37,6 @@ const HEAD_BYTES_MAX: usize = 512;
 const LINE_END: &[u8; 2] = b"\r\n";
 
 /// Takes commands out of the input.
-#[derive(Debug)]
 pub(crate) struct Reader {
     words: Words,
     expect: Expect,
@@ -41,6 +46,8 @@ pub(crate) struct Reader {
     head: Vec<u8>,
     /// The last command came in a line.
     was_inline: bool,
+    /// The client has not logged in, and has to: its commands are small.
+    is_stranger: bool,
 }
 
 /// ```text
@@ -77,6 +84,8 @@ pub(crate) enum ProtocolError {
     LongLength,
     InvalidCount,
     InvalidLength,
+    StrangerCount,
+    StrangerLength,
     UnbalancedQuotes,
     ExpectedBulk { found: u8 },
     LargeCommand,
@@ -88,7 +97,20 @@ impl Reader {
         let head = Vec::new();
         let expect = Expect::Command;
         let words = Words::new();
-        Self { words, expect, bulk_bytes_max, command_bytes_max, head, was_inline: false }
+        Self {
+            words,
+            expect,
+            bulk_bytes_max,
+            command_bytes_max,
+            head,
+            was_inline: false,
+            is_stranger: false,
+        }
+    }
+
+    /// The client has to log in, or need not any more.
+    pub(crate) const fn set_stranger(&mut self, is_stranger: bool) {
+        self.is_stranger = is_stranger;
     }
 
     /// Reads on, until a command is whole.
@@ -163,7 +185,7 @@ impl Reader {
         self.was_inline = false;
         match input.unread().first().copied() {
             None => Ok(Progress::NeedMore),
-            Some(b'*') if self.take_whole(input) => Ok(Progress::Whole),
+            Some(b'*') if !self.is_stranger && self.take_whole(input) => Ok(Progress::Whole),
             Some(b'*') => self.count(input),
             Some(_) => self.inline(input),
         }
@@ -215,6 +237,9 @@ impl Reader {
         };
         let count = parse_integer(line.get(1..).unwrap_or_default());
         let count = count.filter(|count| *count <= WORDS_MAX).ok_or(ProtocolError::InvalidCount)?;
+        if self.is_stranger && count > STRANGER_WORDS_MAX {
+            return Err(ProtocolError::StrangerCount);
+        }
         let taken = line.len() + LINE_END.len();
         input.consume(taken);
         match usize::try_from(count) {
@@ -240,6 +265,9 @@ impl Reader {
                     .and_then(|bytes| usize::try_from(bytes).ok())
                     .filter(|bytes| *bytes <= self.bulk_bytes_max)
                     .ok_or(ProtocolError::InvalidLength)?;
+                if self.is_stranger && bytes > STRANGER_WORD_BYTES_MAX {
+                    return Err(ProtocolError::StrangerLength);
+                }
                 let taken = line.len() + LINE_END.len();
                 input.consume(taken);
                 self.expect = Expect::Bulk { missing, bytes };
@@ -325,6 +353,16 @@ fn too_long(unread: &[u8], error: ProtocolError) -> Result<(), ProtocolError> {
     if unread.len() > LINE_BYTES_MAX { Err(error) } else { Ok(()) }
 }
 
+/// Without the words, which may be a password.
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader")
+            .field("words", &self.words)
+            .field("expect", &self.expect)
+            .finish_non_exhaustive()
+    }
+}
+
 impl fmt::Display for ProtocolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Protocol error: ")?;
@@ -334,6 +372,8 @@ impl fmt::Display for ProtocolError {
             Self::LongLength => f.write_str("too big bulk count string"),
             Self::InvalidCount => f.write_str("invalid multibulk length"),
             Self::InvalidLength => f.write_str("invalid bulk length"),
+            Self::StrangerCount => f.write_str("unauthenticated multibulk length"),
+            Self::StrangerLength => f.write_str("unauthenticated bulk length"),
             Self::UnbalancedQuotes => f.write_str("unbalanced quotes in request"),
             Self::ExpectedBulk { found } => {
                 write!(f, "expected '$', got '{}'", char::from(*found))

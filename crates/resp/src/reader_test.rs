@@ -1,3 +1,4 @@
+use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -138,4 +139,35 @@ fn take_alike_leaves_unwanted_command() {
     assert!(!reader.sees_alike(), "nothing stands behind it");
     input.append(b"$1\r\nl\r\n");
     assert_eq!(reader.take_alike(&mut input, |word| Some(word.len())), None);
+}
+
+#[test]
+fn stranger_sends_small_commands_only() {
+    let read = |bytes: &[u8]| {
+        let mut reader = Reader::new(BULK_BYTES_MAX, COMMAND_BYTES_MAX);
+        reader.set_stranger(true);
+        let mut input = InputBuffer::new();
+        input.append(bytes);
+        reader.read(&mut input)
+    };
+    let word =
+        |bytes: usize| [format!("${bytes}\r\n").as_bytes(), &vec![b'x'; bytes], b"\r\n"].concat();
+    let command = |words: usize, bytes: usize| {
+        [format!("*{words}\r\n").into_bytes(), word(bytes).repeat(words)].concat()
+    };
+    assert_eq!(read(&command(10, 16_384)), Ok(Progress::Whole));
+    assert_eq!(read(&command(11, 1)), Err(ProtocolError::StrangerCount));
+    assert_eq!(read(&command(1, 16_385)), Err(ProtocolError::StrangerLength));
+    assert_eq!(read(b"*11\r\n"), Err(ProtocolError::StrangerCount));
+}
+
+#[test]
+fn debug_hides_words() {
+    let mut reader = Reader::new(BULK_BYTES_MAX, COMMAND_BYTES_MAX);
+    let mut input = InputBuffer::new();
+    for command in [&b"*3\r\n$4\r\nAUTH\r\n$1\r\na\r\n$6\r\nsecret\r\n"[..], b"*2\r\n$6\r\nsecr"] {
+        input.append(command);
+        while reader.read(&mut input) == Ok(Progress::GoOn) {}
+        assert!(!format!("{reader:?}").contains("115, 101, 99"), "{reader:?}");
+    }
 }

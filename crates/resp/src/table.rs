@@ -14,6 +14,7 @@ use crate::query::Query;
 use crate::server_commands as server;
 use crate::shared::Side;
 use crate::topics;
+use crate::users;
 use crate::words::Words;
 
 /// One command.
@@ -230,6 +231,11 @@ const fn container(name: &'static str, group: Group) -> Spec {
     Spec { name, arity: -2, flags: &[], keys: NO_KEYS, group, handler: Handler::Subcommands(None) }
 }
 
+const fn refused(name: &'static str, arity: i8, why: &'static str) -> Spec {
+    let handler = Handler::Never(why);
+    Spec { name, arity, flags: ADMIN, keys: NO_KEYS, group: Server, handler }
+}
+
 const NO_KEYS: (i8, i8, i8) = (0, 0, 0);
 const ONE_KEY: (i8, i8, i8) = (1, 1, 1);
 const TWO_KEYS: (i8, i8, i8) = (1, 2, 1);
@@ -255,7 +261,18 @@ const TOPIC_FAST: &[&str] = &["pubsub", "loading", "stale", "fast"];
 const GREET: &[&str] = &["noscript", "loading", "stale", "fast", "no_auth", "allow_busy"];
 
 /// In the order of their names.
-static SPECS: [Spec; 106] = [
+static SPECS: [Spec; 117] = [
+    container("acl", Server),
+    say("acl|cat", -2, OWN, Server, users::categories_of),
+    refused("acl|deluser", -3, users::ELSEWHERE),
+    say("acl|getuser", 3, ADMIN, Server, users::user),
+    say("acl|help", 2, ANY, Server, catalogue::help),
+    say("acl|list", 2, ADMIN, Server, users::list),
+    refused("acl|load", 2, users::ELSEWHERE),
+    refused("acl|save", 2, users::ELSEWHERE),
+    refused("acl|setuser", -3, users::ELSEWHERE),
+    say("acl|users", 2, ADMIN, Server, users::users),
+    say("acl|whoami", 2, OWN, Server, users::who_am_i),
     say("auth", -2, GREET, Connection, greeting::auth),
     ask("blmove", 6, WAIT_STORE, TWO_KEYS, List, |it| lists::shift(it, true)),
     ask("blmpop", -5, WAIT_MOVABLE, NO_KEYS, List, lists::pop_several_waiting),

@@ -3,6 +3,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 /// The cost of a word beside its bytes when the size of a command is reckoned.
 const WORD_COST: usize = 16;
@@ -11,8 +12,9 @@ const WORD_COST: usize = 16;
 const KEPT_BYTES_MAX: usize = 4 * 1024;
 const KEPT_WORDS_MAX: usize = 256;
 
-/// The words as they came; the first is the command's name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The words as they came; the first is the command's name. `Debug` does not show them: they may be
+/// a password or a message.
+#[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Words {
     bytes: Vec<u8>,
     /// The end of each word.
@@ -76,6 +78,12 @@ impl Words {
     /// A word in lower case, for a look-up; as text, for any bytes.
     pub(crate) fn lower(&self, index: usize) -> String {
         String::from_utf8_lossy(self.word(index)).to_ascii_lowercase()
+    }
+}
+
+impl fmt::Debug for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Words({}, of {} bytes)", self.len(), self.bytes.len())
     }
 }
 

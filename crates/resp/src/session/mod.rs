@@ -10,9 +10,11 @@
 //! commands, and a command that waits holds up everything behind it. Messages of subscriptions come
 //! at any time, and are settled also while a command waits.
 
+mod login;
 mod topics;
 mod transactions;
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -34,6 +36,8 @@ use crate::subscriptions::{Subscriptions, Target, confirm_none};
 use crate::table::{Handler, Repeated, Spec, Verb};
 use crate::transaction::{Parts, Transaction};
 use crate::words::Words;
+
+use self::login::{Login, is_login};
 
 /// Bytes that one call may answer by itself before the server must get the chance to send them.
 const ANSWERS_BYTES_MAX: usize = 64 * 1024;
@@ -87,6 +91,8 @@ pub struct Session {
     last: Option<Repeated>,
     /// The time of the last call.
     now: Nanos,
+    /// None: there are no users.
+    login: Option<Box<Login>>,
 }
 
 /// The reply that the engine owes.
@@ -177,12 +183,13 @@ impl Session {
             is_cut_off: false,
             last: None,
             now,
+            login: None,
         }
     }
 
     /// Takes the next command for the engine out of `input`. Commands that need no engine are
-    /// answered into `out`. Gives nothing when `input` holds no whole command, while a reply is
-    /// awaited, after QUIT, and when it [`has_more`](Self::has_more).
+    /// answered into `out`. Gives nothing when `input` holds no whole command, while a reply or the
+    /// answer to a login is awaited, after QUIT, and when it [`has_more`](Self::has_more).
     pub fn poll_command(
         &mut self,
         now: Nanos,
@@ -242,11 +249,12 @@ impl Session {
         self.is_waiting().then(cancel_wait)
     }
 
-    /// A reply of the engine is still to come. After a [half close](Self::handle_half_close) it
-    /// does come: nothing waits any more for other clients.
+    /// A reply of the engine, or the answer to a login, is still to come. After a
+    /// [half close](Self::handle_half_close) it does come: nothing waits any more for other
+    /// clients.
     #[must_use]
-    pub const fn awaits_reply(&self) -> bool {
-        !matches!(self.awaited, Awaited::Nothing)
+    pub fn awaits_reply(&self) -> bool {
+        !matches!(self.awaited, Awaited::Nothing) || self.is_logging_in()
     }
 
     /// It has subscriptions.
@@ -326,8 +334,13 @@ impl Session {
             || self.follow_ups.front().is_some_and(|follow_up| self.may_run(follow_up))
     }
 
-    const fn may_read(&self) -> bool {
-        matches!(self.awaited, Awaited::Nothing) && self.quiet == 0 && !self.closing
+    fn may_read(&self) -> bool {
+        let is_free = matches!(self.awaited, Awaited::Nothing) && self.quiet == 0;
+        is_free && !self.closing && !self.is_logging_in()
+    }
+
+    fn is_logging_in(&self) -> bool {
+        self.login.as_ref().is_some_and(|login| login.is_pending())
     }
 
     const fn is_waiting(&self) -> bool {
@@ -473,6 +486,11 @@ impl Session {
         let client = shared.clients.at_mut(self.slot);
         client.begin(found.as_ref().map_or("NULL", |spec| spec.name), self.now);
         let spec = found?;
+        if self.login.is_some() && self.user().is_none() && !spec.flags.contains(&"no_auth") {
+            self.has_spoken = true;
+            return Err(Fault::NO_AUTH);
+        }
+        let client = shared.clients.at_mut(self.slot);
         if client.is_only_subscriber() && !is_for_subscribers(spec) {
             return Err(Fault::about(
                 "ERR Can't execute '",
@@ -519,6 +537,13 @@ impl Session {
         shared: &mut ListenerState,
         out: &mut Vec<u8>,
     ) -> Step {
+        if self.login.is_some() && is_login(spec) {
+            if self.transaction.is_some() {
+                return self.reject(&Fault::IN_TRANSACTION, words, shared, out);
+            }
+            let done = self.log_in(spec, words, shared, out);
+            return done.unwrap_or_else(|fault| self.refuse(&fault, shared, out));
+        }
         if self.transaction.is_some() && waits_for_exec(spec) {
             return self.enqueue(spec, words, shared, out);
         }

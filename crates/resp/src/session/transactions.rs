@@ -157,6 +157,7 @@ impl Session {
 
     pub(super) fn reset(&mut self, shared: &mut ListenerState, out: &mut Vec<u8>) -> Step {
         self.end_transaction(shared);
+        self.log_out(shared);
         for pattern in [false, true] {
             for target in self.subscriptions.targets(pattern) {
                 let command = self.leave(&target, shared);

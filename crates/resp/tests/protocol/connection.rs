@@ -1,6 +1,6 @@
 //! One connection without a socket.
 
-use model::{Command, Nanos, Reply, SessionId};
+use model::{Command, LoginAnswer, LoginOffer, LoginStep, Nanos, Reply, SessionId};
 use resp::{InputBuffer, ListenerState, Session};
 
 /// A session with the server's state for it.
@@ -30,6 +30,20 @@ impl Connection {
     pub(crate) fn reply(&mut self, reply: Reply, shared: &mut ListenerState) {
         let session = self.session.as_mut().expect("an open session");
         session.handle_reply(reply, shared, &mut self.out);
+    }
+
+    /// The client has to log in.
+    pub(crate) fn offer(&mut self, offer: LoginOffer, shared: &mut ListenerState) {
+        self.session.as_mut().expect("an open session").set_offer(Some(offer), shared);
+    }
+
+    pub(crate) fn poll_login(&mut self) -> Option<LoginStep> {
+        self.session.as_mut().expect("an open session").poll_login()
+    }
+
+    pub(crate) fn answer_login(&mut self, answer: LoginAnswer, shared: &mut ListenerState) {
+        let session = self.session.as_mut().expect("an open session");
+        session.handle_login(answer, shared, &mut self.out);
     }
 
     pub(crate) fn half_close(&mut self) -> Option<Command> {

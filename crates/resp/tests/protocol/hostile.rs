@@ -4,7 +4,7 @@
 //! The fuzz targets in `fuzz/` share [`bytes`], [`alone`] and [`commands`].
 
 use client::resp::command;
-use model::{Command, Nanos, Refusal, Reply};
+use model::{Command, LoginOffer, Nanos, Refusal, Reply};
 use resp::Options;
 use testkit::Rng;
 
@@ -72,8 +72,18 @@ fn replay(input: &[u8], size: usize) -> Vec<u8> {
 /// Any commands of three clients, as an array of words each: they get whole answers, and none that
 /// reports a fault of ours. The first byte gives the client of a command and its number of words.
 /// For each word, one byte says which of the known ones it is, or how many bytes follow.
-pub(crate) fn commands(mut input: &[u8]) {
+pub(crate) fn commands(input: &[u8]) {
+    play(Ours::new(Options::default()), input);
+}
+
+/// The same to a broker with users.
+pub(crate) fn strangers(input: &[u8]) {
     let mut ours = Ours::new(Options::default());
+    ours.offer(LoginOffer { password: true, ..LoginOffer::default() });
+    play(ours, input);
+}
+
+fn play(mut ours: Ours, mut input: &[u8]) {
     let clients = [ours.connect(), ours.connect(), ours.connect()];
     while let Some((first, rest)) = input.split_first() {
         input = rest;
@@ -290,6 +300,7 @@ fn fuzz_corpus_does_no_harm() {
     testkit::replay("resp_codec", bytes);
     testkit::replay("resp_codec", alone);
     testkit::replay("resp_commands", commands);
+    testkit::replay("resp_commands", strangers);
 }
 
 #[test]
@@ -310,6 +321,7 @@ fn random_commands_do_no_harm() {
         let length = random.index(600);
         let input: Vec<u8> = (0..length).map(|_| random.index(256) as u8).collect();
         commands(&input);
+        strangers(&input);
     }
 }
 

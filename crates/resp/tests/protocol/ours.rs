@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use engine::{Effects, Engine, EngineOptions};
-use model::{Capacity, Nanos, SessionId, StorePolicy};
+use model::{Capacity, LoginAnswer, LoginOffer, LoginStep, Nanos, SessionId, StorePolicy};
 use resp::{ListenerState, Options};
 
 use crate::connection::Connection;
@@ -19,6 +19,10 @@ pub(crate) struct Ours {
     serving: Vec<u64>,
     opened: u64,
     now: Nanos,
+    /// Clients have to log in from now on.
+    offer: Option<LoginOffer>,
+    /// Steps of logins that wait for their answer; `None`: each is answered at once.
+    logins: Option<Vec<(u64, LoginStep)>>,
 }
 
 impl Ours {
@@ -35,6 +39,26 @@ impl Ours {
             serving: Vec::new(),
             opened: 0,
             now: Nanos::from_secs(1_000_000_000),
+            offer: None,
+            logins: None,
+        }
+    }
+
+    /// Clients that connect from now on have to log in: see [`answer`].
+    pub(crate) fn offer(&mut self, offer: LoginOffer) {
+        self.offer = Some(offer);
+    }
+
+    /// Answers no login any more.
+    pub(crate) fn hold_logins(&mut self) {
+        self.logins = Some(Vec::new());
+    }
+
+    /// Answers those that wait.
+    pub(crate) fn answer_logins(&mut self) {
+        for (id, step) in self.logins.take().unwrap_or_default() {
+            self.answer_login(id, &step);
+            self.serve(id);
         }
     }
 
@@ -43,7 +67,12 @@ impl Ours {
         self.opened += 1;
         let id = self.opened;
         self.engine.open_session(SessionId(id));
-        self.connections.insert(id, Connection::new(id, self.now, &mut self.shared));
+        let mut connection = Connection::new(id, self.now, &mut self.shared);
+        if let Some(offer) = self.offer {
+            connection.offer(offer, &mut self.shared);
+        }
+        self.connections.insert(id, connection);
+        self.serve(id);
         id
     }
 
@@ -141,8 +170,13 @@ impl Ours {
         loop {
             let Some(connection) = self.connections.get_mut(&id) else { return };
             let command = connection.poll(self.now, &mut self.shared);
-            let more = connection.session().has_more();
+            let login = connection.poll_login();
+            let more = connection.session().has_more() || login.is_some();
             self.end_waits();
+            if let Some(step) = login {
+                assert!(command.is_none(), "a client that logs in asks for nothing");
+                self.take_login(id, step);
+            }
             match command {
                 Some(command) => {
                     self.now = self.now + Nanos(1_000);
@@ -160,6 +194,18 @@ impl Ours {
             }
             self.deliver();
         }
+    }
+
+    fn take_login(&mut self, id: u64, step: LoginStep) {
+        match &mut self.logins {
+            Some(logins) => logins.push((id, step)),
+            None => self.answer_login(id, &step),
+        }
+    }
+
+    fn answer_login(&mut self, id: u64, step: &LoginStep) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        connection.answer_login(answer(step), &mut self.shared);
     }
 
     /// Ends the waits of others that a client has just asked to end.
@@ -183,5 +229,18 @@ impl Ours {
         for id in woken {
             self.serve(id);
         }
+    }
+}
+
+/// Every name is a user with the password `secret`, `busy` has failed too often, and certificates
+/// are of the user `carol`.
+fn answer(step: &LoginStep) -> LoginAnswer {
+    let granted = |user: &str| LoginAnswer::Granted { user: user.into(), proof: Vec::new() };
+    match step {
+        LoginStep::Password { user, .. } if &**user == "busy" => LoginAnswer::Busy,
+        LoginStep::Password { user, password } if password.expose() == b"secret" => granted(user),
+        LoginStep::Certificate { user } if user.is_empty() => granted("carol"),
+        LoginStep::Anonymous => granted("guest"),
+        _ => LoginAnswer::Refused,
     }
 }

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use model::{Nanos, StorePolicy};
+use model::{LoginOffer, Nanos, StorePolicy};
 use resp::{Options, Side};
 use testkit::{escape, scripts};
 
@@ -16,8 +16,8 @@ use crate::ours::Ours;
 #[test]
 fn scripts_hold() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/scripts");
-    scripts::check_all(&folder, 6, |script| run(script, usize::MAX));
-    for (path, script) in scripts::read_all(&folder, 6) {
+    scripts::check_all(&folder, 7, |script| run(script, usize::MAX));
+    for (path, script) in scripts::read_all(&folder, 7) {
         for size in [1, 2, 3, 5, 8, 13, 100] {
             assert_eq!(run(&script, size), script, "{} in pieces of {size}", path.display());
         }
@@ -42,7 +42,9 @@ struct Player {
 
 impl Player {
     /// `1 PING` sends a line, `1 <bytes` just these, `wait 5` passes seconds, `close 1` ends a
-    /// connection, `drain` is the operator's, `options memory left 100` starts anew with these.
+    /// connection, `drain` is the operator's, `options memory left 100` starts anew with these,
+    /// `offer password certificate anonymous` too, with users; `hold` answers no login before
+    /// `answer`.
     fn obey(&mut self, line: &str) {
         let (directive, argument) = line.split_once(' ').unwrap_or((line, ""));
         match directive {
@@ -52,6 +54,16 @@ impl Player {
             "close" => self.ours.close(argument.parse().unwrap()),
             "drain" => self.ours.drain(),
             "options" => self.ours = Ours::new(options(argument)),
+            "offer" => {
+                self.ours = Ours::new(Options::default());
+                self.ours.offer(LoginOffer {
+                    password: argument.contains("password"),
+                    certificate: argument.contains("certificate"),
+                    anonymous: argument.contains("anonymous"),
+                });
+            }
+            "hold" => self.ours.hold_logins(),
+            "answer" => self.ours.answer_logins(),
             client => self.send(client.parse().unwrap(), argument),
         }
     }
