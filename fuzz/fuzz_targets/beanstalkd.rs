@@ -14,4 +14,7 @@ mod hostile;
 #[path = "../../crates/beanstalk/tests/protocol/ours.rs"]
 mod ours;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hostile::bytes(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    hostile::bytes(bytes);
+    hostile::stranger(bytes);
+});

@@ -4,6 +4,8 @@ use alloc::vec::Vec;
 
 use model::{MessageId, Refusal};
 
+pub(crate) const OK: &str = "OK\r\n";
+pub(crate) const DENIED: &str = "DENIED\r\n";
 pub(crate) const DELETED: &str = "DELETED\r\n";
 pub(crate) const RELEASED: &str = "RELEASED\r\n";
 pub(crate) const BURIED: &str = "BURIED\r\n";

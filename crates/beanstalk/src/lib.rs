@@ -11,6 +11,9 @@
 //! 3. While [`Session::poll_command`] gives a command: step the engine with it and hand the reply
 //!    to [`Session::handle_reply`]. Only the reply to a `Receive` may come later; until then
 //!    `poll_command` gives nothing. Both append bytes for the peer to `out`, in order.
+//!    If the client has to log in ([`Session::set_offer`]): hand each step of
+//!    [`Session::poll_login`] to the server's users, and their answer to
+//!    [`Session::handle_login`].
 //! 4. [`Session::has_more`] after `poll_command` gave nothing: send `out` first, then go on with 3.
 //! 5. [`Session::handle_half_close`] when the peer will send no more, which ends a waiting
 //!    `reserve`.

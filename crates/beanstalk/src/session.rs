@@ -6,9 +6,13 @@
 //!                           Line <-> Excess       put with a body too large
 //!                           Line <-> RestOfLine   no line end in 224 bytes
 //! ```
+//! With users it reads only lines before it has opened these two, until the client has logged in.
 //! Nothing is read while a reply of the engine is awaited. So answers leave in the order of their
 //! commands, and a waiting `reserve` holds up everything behind it.
 
+mod login;
+
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use input::{InputBuffer, is_http_line};
@@ -24,6 +28,8 @@ use crate::shared::ListenerState;
 use crate::verb::Verb;
 use crate::watched::Watched;
 use crate::yaml;
+
+use self::login::Login;
 
 /// A connection has one producer, pointed at the tube in use, and one consumer of those watched.
 const LINK: LinkId = LinkId(0);
@@ -61,6 +67,8 @@ pub struct Session {
     closing: bool,
     speaks_http: bool,
     has_spoken: bool,
+    /// None: there are no users.
+    login: Option<Box<Login>>,
 }
 
 /// The next input.
@@ -143,12 +151,13 @@ impl Session {
             closing: false,
             speaks_http: false,
             has_spoken: false,
+            login: None,
         }
     }
 
     /// Takes the next command for the engine out of `input`. Commands that need no engine are
-    /// answered into `out`. Gives nothing when `input` holds no whole command, while a reply is
-    /// awaited, after `quit`, and when it [`has_more`](Self::has_more).
+    /// answered into `out`. Gives nothing when `input` holds no whole command, while a reply or the
+    /// answer to a login is awaited, after `quit`, and when it [`has_more`](Self::has_more).
     pub fn poll_command(
         &mut self,
         input: &mut InputBuffer,
@@ -229,11 +238,12 @@ impl Session {
         }
     }
 
-    /// A reply of the engine is still to come. After a [half close](Self::handle_half_close) it
-    /// does come: nothing waits any more for other clients.
+    /// A reply of the engine, or the answer to a login, is still to come. After a
+    /// [half close](Self::handle_half_close) it does come: nothing waits any more for other
+    /// clients.
     #[must_use]
-    pub const fn awaits_reply(&self) -> bool {
-        !matches!(self.awaited, Awaited::Nothing)
+    pub fn awaits_reply(&self) -> bool {
+        !matches!(self.awaited, Awaited::Nothing) || self.is_logging_in()
     }
 
     /// Uncounts the connection.
@@ -301,12 +311,12 @@ impl Session {
         core::mem::take(&mut self.send_blocked).then_some(Command::CancelSends)
     }
 
-    const fn may_read(&self) -> bool {
-        matches!(self.awaited, Awaited::Nothing) && !self.closing
+    fn may_read(&self) -> bool {
+        matches!(self.awaited, Awaited::Nothing) && !self.closing && !self.is_logging_in()
     }
 
-    const fn expects_line(&self) -> bool {
-        matches!(self.expect, Expect::Line)
+    fn expects_line(&self) -> bool {
+        matches!(self.expect, Expect::Line) || self.needs_login()
     }
 
     fn read(
@@ -316,6 +326,7 @@ impl Session {
         out: &mut Vec<u8>,
     ) -> Step {
         match &self.expect {
+            _ if self.needs_login() => self.read_line(input, shared, out),
             Expect::Producer => self.open_producer(),
             Expect::Consumer => self.open_consumer(),
             Expect::Line => self.read_line(input, shared, out),
@@ -362,10 +373,19 @@ impl Session {
             if is_http_line(head) {
                 return self.close_for_http();
             }
+            if self.needs_login() {
+                return self.deny(out);
+            }
             self.expect = Expect::RestOfLine;
             return Step::GoOn;
         };
         let (line, _) = head.split_at(length);
+        if self.login.is_some()
+            && let Some(step) = self.read_login(line, out)
+        {
+            input.consume(length + LINE_END.len());
+            return step;
+        }
         let request = parse(line, shared);
         if request.is_err() && is_http_line(line) {
             return self.close_for_http();

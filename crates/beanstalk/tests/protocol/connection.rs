@@ -1,7 +1,7 @@
 //! One connection without a socket.
 
 use beanstalk::{InputBuffer, ListenerState, Session};
-use model::{Command, Reply, SessionId};
+use model::{Command, LoginAnswer, LoginOffer, LoginStep, Reply, SessionId};
 
 /// A session with the server's state for it.
 pub(crate) struct Connection {
@@ -40,6 +40,20 @@ impl Connection {
     pub(crate) fn reply(&mut self, reply: Reply, shared: &mut ListenerState) {
         let session = self.session.as_mut().expect("an open session");
         session.handle_reply(reply, shared, &mut self.out);
+    }
+
+    /// The client has to log in.
+    pub(crate) fn offer(&mut self, offer: LoginOffer) {
+        self.session.as_mut().expect("an open session").set_offer(Some(offer));
+    }
+
+    pub(crate) fn poll_login(&mut self) -> Option<LoginStep> {
+        self.session.as_mut().expect("an open session").poll_login()
+    }
+
+    pub(crate) fn answer_login(&mut self, answer: LoginAnswer) {
+        let session = self.session.as_mut().expect("an open session");
+        session.handle_login(answer, &mut self.out);
     }
 
     pub(crate) fn half_close(&mut self) -> Option<Command> {

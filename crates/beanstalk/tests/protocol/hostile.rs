@@ -7,7 +7,9 @@ use std::fs;
 use std::path::Path;
 
 use beanstalk::ListenerState;
-use model::{Command, Delivery, Element, MessageId, Peek, Reply};
+use model::{
+    Command, Delivery, Element, LoginAnswer, LoginOffer, LoginStep, MessageId, Peek, Reply,
+};
 use testkit::{Rng, escape};
 
 use crate::connection::Connection;
@@ -29,6 +31,43 @@ pub(crate) fn codec(input: &[u8]) {
     let size = piece_bytes(input);
     let whole = replay(input, &mut || usize::MAX);
     assert_eq!(replay(input, &mut || size), whole, "in pieces of {size}");
+}
+
+/// Any bytes of a client that has to log in: it does nothing before, and hears the same in pieces.
+pub(crate) fn stranger(input: &[u8]) {
+    let size = piece_bytes(input);
+    let whole = log_in(input, usize::MAX);
+    assert_eq!(log_in(input, size), whole, "in pieces of {size}");
+    let with_login = [b"auth a secret\r\n", input].concat();
+    let (commands, _) = log_in(&with_login, size);
+    assert_eq!(commands.get(..2).map(<[_]>::len), Some(2), "the producer and the consumer");
+}
+
+/// All commands that came of the input, and all answers. A login with the password `secret` is
+/// granted.
+fn log_in(input: &[u8], size: usize) -> (Vec<Command>, Vec<u8>) {
+    let mut shared = facts::shared();
+    let mut connection = Connection::new(1, &mut shared);
+    connection.offer(LoginOffer { password: true, ..LoginOffer::default() });
+    let mut commands = Vec::new();
+    for piece in input.chunks(size) {
+        connection.receive(piece);
+        loop {
+            serve(&mut connection, &mut shared, &mut commands);
+            let is_stranger = connection.session().needs_login();
+            assert!(!is_stranger || commands.is_empty(), "it does nothing before its login");
+            let Some(step) = connection.poll_login() else { break };
+            connection.answer_login(match step {
+                LoginStep::Password { user, password } if password.expose() == b"secret" => {
+                    LoginAnswer::Granted { user: user.into(), proof: Vec::new() }
+                }
+                _ => LoginAnswer::Refused,
+            });
+        }
+    }
+    let answers = connection.take_out();
+    connection.close(&mut shared);
+    (commands, answers)
 }
 
 /// How large the pieces are is told by how many bytes there are, so that an input costs two
@@ -75,6 +114,7 @@ fn mutated_commands_do_no_harm() {
         let whole = replay(&input, &mut || usize::MAX);
         let pieces = replay(&input, &mut || 1 + random.index(40));
         assert_eq!(pieces, whole, "seed {seed}: {}", escape::text(&input));
+        stranger(&input);
     }
 }
 
@@ -94,6 +134,7 @@ fn random_bytes_do_no_harm() {
 fn fuzz_corpus_does_no_harm() {
     testkit::replay("beanstalkd", bytes);
     testkit::replay("beanstalkd", codec);
+    testkit::replay("beanstalkd", stranger);
 }
 
 #[test]
@@ -202,7 +243,8 @@ fn serve(connection: &mut Connection, shared: &mut ListenerState, commands: &mut
         }
     }
     if !connection.session().wants_close() {
-        assert!(connection.unread() < UNREAD_BYTES_MAX);
+        let is_held = connection.session().awaits_reply();
+        assert!(is_held || connection.unread() < UNREAD_BYTES_MAX);
     }
 }
 

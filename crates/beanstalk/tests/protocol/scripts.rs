@@ -8,8 +8,9 @@ use std::path::Path;
 
 use beanstalk::ListenerState;
 use model::{
-    BrokerStatistics, Command, Delivery, Destination, Element, MessageId, MessageState,
-    MessageStatistics, Nanos, Peek, QueueName, QueueStatistics, Refusal, Reply,
+    BrokerStatistics, Command, Delivery, Destination, Element, LoginAnswer, LoginOffer, LoginStep,
+    MessageId, MessageState, MessageStatistics, Nanos, Peek, QueueName, QueueStatistics, Refusal,
+    Reply,
 };
 use testkit::{escape, scripts};
 
@@ -19,8 +20,8 @@ use crate::facts;
 #[test]
 fn scripts_hold() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/scripts");
-    scripts::check_all(&folder, 8, |script| run(script, &|_, _| false));
-    for (path, script) in scripts::read_all(&folder, 8) {
+    scripts::check_all(&folder, 9, |script| run(script, &|_, _| false));
+    for (path, script) in scripts::read_all(&folder, 9) {
         for size in [1, 2, 3, 5, 8, 13, 100] {
             let pieces = run(&script, &|_, offset| offset % size == 0);
             assert_eq!(pieces, script, "{} in pieces of {size}", path.display());
@@ -70,6 +71,8 @@ impl<'a> Player<'a> {
             }
             "half-close" => self.half_close(),
             "connect" => self.connect(),
+            "offer" => self.offer(argument),
+            "login" => self.login(argument),
             "close" => self.connection.close(&mut self.shared),
             other => panic!("{other:?} is no directive"),
         }
@@ -98,6 +101,8 @@ impl<'a> Player<'a> {
             self.show_answers();
             writeln!(self.results, "ask {}", command_text(&command)).unwrap();
         }
+        self.show_answers();
+        self.show_login();
     }
 
     fn reply(&mut self, text: &str) {
@@ -118,6 +123,43 @@ impl<'a> Player<'a> {
         self.poll();
     }
 
+    /// A new client, which has to log in.
+    fn offer(&mut self, ways: &str) {
+        self.asked = false;
+        self.connection = Connection::new(3, &mut self.shared);
+        self.connection.offer(LoginOffer {
+            password: ways.contains("password"),
+            certificate: ways.contains("certificate"),
+            anonymous: ways.contains("anonymous"),
+        });
+        self.poll();
+    }
+
+    /// The answer to the client's login, and the replies that open its producer and consumer.
+    fn login(&mut self, answer: &str) {
+        self.connection.answer_login(match answer.split_once(' ') {
+            Some(("granted", user)) => {
+                LoginAnswer::Granted { user: user.into(), proof: Vec::new() }
+            }
+            None if answer == "refused" => LoginAnswer::Refused,
+            None if answer == "busy" => LoginAnswer::Busy,
+            _ => panic!("{answer:?} is no answer"),
+        });
+        self.show_answers();
+        self.poll();
+    }
+
+    fn show_login(&mut self) {
+        match self.connection.poll_login() {
+            Some(LoginStep::Password { user, password }) => {
+                let password = escape::text(password.expose());
+                writeln!(self.results, "log in {user} {password:?}").unwrap();
+            }
+            Some(step) => writeln!(self.results, "log in {step:?}").unwrap(),
+            None => {}
+        }
+    }
+
     fn show_answers(&mut self) {
         let answers = self.connection.take_out();
         for line in answers.split_inclusive(|byte| *byte == b'\n') {
@@ -129,6 +171,11 @@ impl<'a> Player<'a> {
         self.show_answers();
         if self.connection.is_open() && self.connection.session().half_sent() {
             self.results.push_str("(half sent)\n");
+        }
+        if self.connection.is_open()
+            && let Some(user) = self.connection.session().user()
+        {
+            writeln!(self.results, "(user {user})").unwrap();
         }
         if self.connection.is_open() && self.connection.session().wants_close() {
             self.results.push_str("(closes)\n");
