@@ -1,5 +1,6 @@
 //! From a request to its answer.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use hyper::header::{
     ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, TRANSFER_ENCODING,
 };
 use hyper::{Method, Request, StatusCode};
-use model::{Command, Envelopes, Reply};
+use model::{Command, Envelopes, LoginOffer, Reply};
 use serde::Serialize;
 
 use crate::body::{Answer, Body, Reader};
@@ -47,6 +48,9 @@ pub struct Options {
     pub envelopes: Envelopes,
     /// The count of bytes that requests and answers hold.
     pub held_bytes: Arc<AtomicUsize>,
+    /// The ways in which clients log in; `None`: there are no users. A password or a token is taken
+    /// only where no other machine can read it.
+    pub offer: Option<LoginOffer>,
 }
 
 impl Options {
@@ -58,6 +62,11 @@ impl Options {
     /// Memory for the messages that the lines of one request make.
     pub(crate) fn lines_bytes_max(&self) -> usize {
         2 * self.batch_bytes_max()
+    }
+
+    /// The offer to a client whose bytes other machines can read, or cannot.
+    pub(crate) fn offer_to(&self, is_private: bool) -> Option<LoginOffer> {
+        self.offer.map(|offer| LoginOffer { password: offer.password && is_private, ..offer })
     }
 
     /// Memory for the JSON of one transaction.
@@ -82,6 +91,10 @@ pub(crate) struct App<G> {
 pub(crate) struct Peer {
     /// It came to an address that only this machine reaches.
     pub(crate) over_loopback: bool,
+    /// The address of its client; `None`: it came by a socket in the file system.
+    pub(crate) address: Option<SocketAddr>,
+    /// Its client has to log in.
+    pub(crate) offer: Option<LoginOffer>,
     /// Closes it.
     pub(crate) hangup: Hangup,
     /// Its client, which may leave.
@@ -127,10 +140,14 @@ impl<G: Gateway> App<G> {
         let (head, body) = request.into_parts();
         let caller = origin::check(&head, &self.options.allowed_hosts, peer.over_loopback)?;
         check_coding(&head.headers)?;
+        let segments = segments(head.uri.path());
+        if !segments.as_ref().is_ok_and(|segments| is_probe(&head.method, segments)) {
+            self.log_in(&head.headers, &peer).await?;
+        }
         if head.method == Method::OPTIONS && head.uri.path() == "*" {
             return Ok(allowed(ANY_METHODS));
         }
-        let resource = Resource::of(&segments(head.uri.path())?)?;
+        let resource = Resource::of(&segments?)?;
         resource.check(&head.method)?;
         if head.method == Method::OPTIONS {
             return Ok(allowed(resource.methods()));
@@ -209,6 +226,16 @@ fn head_alone(answer: Answer) -> Answer {
     answer
 }
 
+/// True if it needs no login: a load balancer that checks the server has no user, and learns of no
+/// message.
+fn is_probe(method: &Method, segments: &[String]) -> bool {
+    match segments {
+        [] => method == Method::OPTIONS,
+        [one] => PROBES.contains(&one.as_str()),
+        _ => false,
+    }
+}
+
 /// Refuses a body with a transfer coding other than `chunked`: the broker would store the coded
 /// bytes unnoticed.
 fn check_coding(headers: &HeaderMap) -> Result<()> {
@@ -251,6 +278,9 @@ pub(crate) fn no_content() -> Answer {
 
 /// All methods that any resource allows.
 const ANY_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
+/// The paths of the checks that the server lives, and takes messages.
+const PROBES: [&str; 2] = ["health", "ready"];
 
 /// Bytes of a request that holds several messages, if there is memory for it.
 const BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;

@@ -14,8 +14,8 @@ use std::net::SocketAddr;
 use std::sync::Weak;
 
 use model::{
-    BrokerStatistics, Command, Delivery, Destination, MessageId, Nanos, NewMessage, QueueName,
-    Refusal, Reply,
+    BrokerStatistics, Command, Delivery, Destination, LoginAnswer, LoginStep, MessageId, Nanos,
+    NewMessage, QueueName, Refusal, Reply,
 };
 use tokio::sync::Notify;
 
@@ -66,6 +66,16 @@ pub trait Gateway: Clone + Send + Sync + 'static {
 
     /// A place for one more connection; `None`: there are too many.
     fn admit(&self, connection: NewConnection) -> Option<Self::ConnectionPermit>;
+
+    /// The answer to a login from an address; `None`: by a socket in the file system. Without users
+    /// it is asked for nothing, and refuses.
+    fn login(
+        &self,
+        _step: LoginStep,
+        _from: Option<SocketAddr>,
+    ) -> impl Future<Output = LoginAnswer> + Send {
+        std::future::ready(LoginAnswer::Refused)
+    }
 
     /// Does these one after the other.
     ///

@@ -25,6 +25,7 @@ mod guard;
 mod half_sent;
 mod journal;
 mod latest;
+mod login;
 mod memory_gauge;
 mod number;
 mod object;

@@ -1,8 +1,9 @@
 //! The origins that may ask: no page of another site in a user's browser.
 //!
-//! Dunlin does not authenticate clients. A browser reaches the broker on behalf of any page that is
-//! open: by a form that posts, or an image that receives. By a name that its owner points at the
-//! broker's address (DNS rebinding), a page may even read the answers. Hence three rules:
+//! A browser reaches the broker on behalf of any page that is open, by a form that posts, or an
+//! image that receives. It adds the password that its user once gave. By a name that its owner
+//! points at the broker's address (DNS rebinding), a page may even read the answers. Hence three
+//! rules:
 //!
 //! * A request names this server by an address, as `localhost`, or by an allowed name.
 //! * If a browser says which site asks (`Origin`, `Sec-Fetch-Site`), it is this one.

@@ -2,12 +2,13 @@
 //! remedy.
 
 use hyper::StatusCode;
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use model::{QueueFull, Refusal};
 use serde_json::json;
 
 use crate::body::{Answer, Body};
 use crate::gateway::GatewayError;
+use crate::login::CHALLENGES;
 
 /// Why a request was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +43,22 @@ impl Problem {
 
     pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", "Who asks is not let in", detail)
+    }
+
+    /// The client has to log in, or has failed to.
+    pub(crate) fn unauthorized(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", "A login is needed", detail)
+    }
+
+    /// Nothing was decided about the client's login.
+    pub(crate) fn too_many_logins() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too-many-logins",
+            "Too many clients log in",
+            "too many clients log in now, or too many logins of this one have failed: nothing was \
+             done, try again soon",
+        )
     }
 
     pub(crate) fn not_implemented(detail: impl Into<String>) -> Self {
@@ -183,6 +200,11 @@ impl Problem {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(allow) = self.allow {
             headers.insert(ALLOW, HeaderValue::from_static(allow));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            for challenge in CHALLENGES {
+                headers.append(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+            }
         }
         if self.is_passing() {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));

@@ -71,8 +71,15 @@ pub async fn serve_stream<G: Gateway>(
     options: Options,
 ) {
     let (_serving, stage) = watch::channel(Stage::Serving);
-    let peer = Peer { over_loopback: true, hangup: Hangup::default(), asker: Asker::default() };
     let app = App::new(gateway, options);
+    let peer = Peer {
+        over_loopback: true,
+        address: None,
+        offer: app.options.offer_to(true),
+        certificate: None,
+        hangup: Hangup::default(),
+        asker: Asker::default(),
+    };
     tokio::select! {
         () = converse(stream, peer, None, pending(), app.clone(), stage) => {}
         () = app.sample() => {}
@@ -105,13 +112,16 @@ async fn accept<G: Gateway>(listener: Listener, app: App<G>, mut stage: watch::R
         let (app, stage) = (app.clone(), stage.clone());
         let (socket, asker) = Socket::new(socket);
         let gone = socket.gone(asker.clone());
-        let peer = Peer { over_loopback, hangup, asker };
+        let is_private = over_loopback || listener.tls.is_some();
+        let offer = app.options.offer_to(is_private);
+        let mut peer = Peer { over_loopback, address, offer, certificate: None, hangup, asker };
         match listener.tls.clone() {
             Some(tls) => {
                 let turnstile = Arc::clone(&turnstile);
                 connections.spawn(async move {
                     let greeted = greet(tls, socket, &turnstile, &peer, stage.clone()).await;
                     let Some(stream) = greeted else { return };
+                    peer.show(stream.get_ref().1.peer_certificates());
                     converse(stream, peer, Some(permit), gone, app, stage).await;
                 });
             }

@@ -449,6 +449,7 @@ fn http_options(config: &Config, held_bytes: Arc<AtomicUsize>) -> http_api::Opti
         allowed_hosts: config.allowed_hosts.clone(),
         envelopes: amqp::envelopes(),
         held_bytes,
+        offer: None,
     }
 }
 

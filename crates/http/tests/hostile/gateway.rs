@@ -1,6 +1,7 @@
 //! A gateway to an engine in memory, which checks the works that it gets.
 
 use std::future::pending;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -10,8 +11,8 @@ use http_api::{
     Settling, Step, Token, Wanted, Work,
 };
 use model::{
-    AdminCommand, Capacity, Command, Delivery, MessageId, Nanos, QueueName, Reply, SessionId,
-    Settlement, StorePolicy, limits,
+    AdminCommand, Capacity, Command, Delivery, LoginAnswer, LoginStep, MessageId, Nanos, QueueName,
+    Reply, SessionId, Settlement, StorePolicy, limits,
 };
 
 /// Its clones are one.
@@ -130,6 +131,19 @@ impl Gateway for Ours {
 
     fn admit(&self, _: NewConnection) -> Option<()> {
         Some(())
+    }
+
+    async fn login(&self, step: LoginStep, _: Option<SocketAddr>) -> LoginAnswer {
+        let granted = |user: &str| LoginAnswer::Granted { user: user.into(), proof: Vec::new() };
+        match step {
+            LoginStep::Password { user, .. } if &*user == "busy" => LoginAnswer::Busy,
+            LoginStep::Password { user, password } if password.expose() == b"secret" => {
+                granted(&user)
+            }
+            LoginStep::Token(token) if token.expose() == b"good" => granted("ci"),
+            LoginStep::Certificate { .. } | LoginStep::Anonymous => granted("guest"),
+            _ => LoginAnswer::Refused,
+        }
     }
 
     async fn ask(&self, work: Work) -> Result<Vec<Reply>, GatewayError> {

@@ -4,9 +4,10 @@
 
 mod gateway;
 mod hanging;
+mod login;
 mod requests;
 
-use requests::RAW;
+use requests::{LOGIN, RAW};
 use testkit::Rng;
 
 #[test]
@@ -62,7 +63,9 @@ fn seeds() -> Vec<Vec<u8>> {
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
     ];
     let raw = raw.into_iter().map(|raw| [&[RAW], raw].concat());
-    framed.chain(raw).collect()
+    let login = b"GET /queues HTTP/1.1\r\nhost: h\r\nauthorization: Basic YTpzZWNyZXQ=\r\n\r\n";
+    let login = [&[RAW | LOGIN], &login[..]].concat();
+    framed.chain(raw).chain([login]).collect()
 }
 
 fn request(route: u8, name: &str, query: &str, headers: &str, body: &str) -> Vec<u8> {

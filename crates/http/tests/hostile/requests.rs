@@ -2,23 +2,26 @@
 //! fuzzer in `fuzz/`, and by a test.
 
 use http_api::{Options, serve_stream};
+use model::LoginOffer;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::gateway::Ours;
 
-/// The first byte says whether the others are a connection as it is, or requests.
+/// The first byte says whether the others are a connection as it is, or requests, and whether
+/// clients log in.
 pub(crate) fn connection(input: &[u8]) {
     let Some((first, bytes)) = input.split_first() else { return };
+    let (first, offer) = (first & !LOGIN, (first & LOGIN != 0).then_some(EVERY_WAY));
     let ours = Ours::new();
     RUNTIME.with(|runtime| {
-        if *first == RAW {
-            runtime.block_on(converse(&ours, bytes, true));
+        if first == RAW {
+            runtime.block_on(converse(&ours, bytes, true, offer));
             return;
         }
         let mut rest = bytes;
         while let Some(request) = request(&mut rest) {
-            let answer = runtime.block_on(converse(&ours, &request, false));
+            let answer = runtime.block_on(converse(&ours, &request, false, offer));
             check(&request, &answer);
             ours.check();
         }
@@ -30,9 +33,32 @@ thread_local! {
     static RUNTIME: Runtime = Builder::new_current_thread().enable_time().build().unwrap();
 }
 
+/// How the bytes of a client come.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Sent {
+    Whole,
+    /// One at a time.
+    InPieces,
+}
+
+/// The answers to a client that logs in by this offer and sends no more.
+pub(crate) fn answers(ours: &Ours, bytes: &[u8], offer: Option<LoginOffer>, sent: Sent) -> Vec<u8> {
+    RUNTIME.with(|runtime| runtime.block_on(converse_as(ours, bytes, true, offer, sent)))
+}
+
 /// A connection of its own, on which all is sent and all is read. A client that ends it by itself
 /// may not get everything.
-async fn converse(ours: &Ours, bytes: &[u8], ends: bool) -> Vec<u8> {
+async fn converse(ours: &Ours, bytes: &[u8], ends: bool, offer: Option<LoginOffer>) -> Vec<u8> {
+    converse_as(ours, bytes, ends, offer, Sent::Whole).await
+}
+
+async fn converse_as(
+    ours: &Ours,
+    bytes: &[u8],
+    ends: bool,
+    offer: Option<LoginOffer>,
+    sent: Sent,
+) -> Vec<u8> {
     let (client, server) = duplex(1 << 20);
     let options = Options {
         message_bytes_max: 1_000,
@@ -44,11 +70,16 @@ async fn converse(ours: &Ours, bytes: &[u8], ends: bool) -> Vec<u8> {
         allowed_hosts: vec!["*".parse().unwrap()],
         envelopes: amqp::envelopes(),
         held_bytes: std::sync::Arc::default(),
+        offer,
     };
     let (mut answers, mut requests) = tokio::io::split(client);
     let ask = async {
         // The server has answered before it leaves bytes unread.
-        let _ = requests.write_all(bytes).await;
+        let piece = if sent == Sent::Whole { bytes.len().max(1) } else { 1 };
+        for piece in bytes.chunks(piece) {
+            let _ = requests.write_all(piece).await;
+            tokio::task::yield_now().await;
+        }
         if ends {
             let _ = requests.shutdown().await;
         }
@@ -126,6 +157,12 @@ fn check(request: &[u8], answer: &[u8]) {
 
 /// The first byte of an input that is a connection as it is.
 pub(crate) const RAW: u8 = 0;
+
+/// In the first byte: clients log in.
+pub(crate) const LOGIN: u8 = 64;
+
+/// A request without a login is that of a certificate.
+const EVERY_WAY: LoginOffer = LoginOffer { password: true, certificate: true, anonymous: true };
 
 /// How a connection of HTTP/2 begins.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
