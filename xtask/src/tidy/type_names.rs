@@ -7,8 +7,9 @@ use super::words::words_of;
 use crate::repository::{Repository, TextFile};
 
 /// The crates that the binary consists of, and the binary.
-const PRODUCT: [&str; 15] = [
+const PRODUCT: [&str; 16] = [
     "model",
+    "access",
     "records",
     "engine",
     "selector",

@@ -1,0 +1,250 @@
+//! The content of a users file.
+//!
+//! ```toml
+//! decoy-key = "KEY"                # 32 bytes in base64: salts of names that are no users
+//! anonymous = "guest"              # the user of clients without a name
+//!
+//! [users.orders]
+//! scram-sha-256 = "16384$SALT$STOREDKEY$SERVERKEY"
+//! scram-sha-512 = "16384$SALT$STOREDKEY$SERVERKEY"
+//! certificates = ["SAN:URI:spiffe://corp/orders", "CN=orders"]
+//! disabled = true
+//! expires = 2027-01-01             # midnight UTC, or a moment: 2027-01-01T12:00:00Z
+//!
+//! [users.guest]
+//!
+//! [tokens]
+//! ci = { sha256 = "64 hexadecimal digits", user = "orders", expires = 2027-01-01 }
+//! ```
+//! Keys that are not listed here are refused: a mistyped `disabled` must not be skipped.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use model::{Nanos, ScramHash};
+use ring::digest;
+use subtle::ConstantTimeEq as _;
+
+use crate::problem::Problems;
+use crate::users::reading::Reader;
+use crate::verifier::Verifier;
+
+mod reading;
+
+/// The bounds of a users file, and of what clients send to log in.
+pub mod limits {
+    /// Bytes of the file: 10,000 users with both verifiers take a third of it.
+    pub const USERS_FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
+    /// Users of a file.
+    pub const USERS_MAX: usize = 10_000;
+    /// Bearer tokens of a file.
+    pub const TOKENS_MAX: usize = 10_000;
+    /// Certificates that one user may have.
+    pub const USER_CERTIFICATES_MAX: usize = 64;
+    /// Bytes of the text that names a certificate.
+    pub const CERTIFICATE_BYTES_MAX: usize = 1024;
+    /// Bytes of the name of a user or token.
+    pub const NAME_BYTES_MAX: usize = 128;
+    /// Bytes of a password.
+    pub const PASSWORD_BYTES_MAX: usize = 1024;
+    /// Characters of a password that is set.
+    pub const PASSWORD_CHARS_MIN: usize = 8;
+    /// Bytes of a bearer token that is looked at.
+    pub const TOKEN_BYTES_MAX: usize = 1024;
+    /// Bytes of one message of a SCRAM exchange.
+    pub const SCRAM_MESSAGE_BYTES_MAX: usize = 4096;
+    /// Faults of a file that are told at once.
+    pub const PROBLEMS_MAX: usize = 100;
+}
+
+/// The users of a broker, as their file says them.
+#[derive(Debug, Default)]
+pub struct Users {
+    users: BTreeMap<Arc<str>, User>,
+    tokens: BTreeMap<Box<str>, BearerToken>,
+    /// Names of tokens by the first bytes of their digests.
+    token_index: BTreeMap<[u8; TOKEN_INDEX_BYTES], Vec<Box<str>>>,
+    /// Names of users by certificate.
+    certificates: BTreeMap<Box<str>, Arc<str>>,
+    anonymous: Option<Arc<str>>,
+    decoy_key: Option<[u8; 32]>,
+}
+
+/// One user.
+#[derive(Debug)]
+pub struct User {
+    name: Arc<str>,
+    password: Option<Passwords>,
+    certificates: Vec<Box<str>>,
+    is_disabled: bool,
+    expires: Option<Nanos>,
+}
+
+/// The verifiers of a user's password.
+#[derive(Debug)]
+struct Passwords {
+    sha_256: Verifier,
+    sha_512: Option<Verifier>,
+}
+
+/// A bearer token: the digest of a secret, and its user.
+#[derive(Debug)]
+pub struct BearerToken {
+    digest: [u8; DIGEST_BYTES],
+    user: Arc<str>,
+    expires: Option<Nanos>,
+}
+
+const DIGEST_BYTES: usize = 32;
+const TOKEN_INDEX_BYTES: usize = 8;
+
+/// The digest that a users file keeps of a token: SHA-256 of the text that clients send.
+#[must_use]
+pub fn token_digest(token: &[u8]) -> [u8; DIGEST_BYTES] {
+    let digest = digest::digest(&digest::SHA256, token);
+    digest.as_ref().try_into().expect("invariant: SHA-256 has 32 bytes")
+}
+
+/// The text of a decoy key that these random bytes are.
+#[must_use]
+pub fn decoy_key_text(key: &[u8; 32]) -> String {
+    STANDARD.encode(key)
+}
+
+impl Users {
+    /// Reads the text of a users file.
+    ///
+    /// # Errors
+    /// [`Problems`]: all faults that it has.
+    pub fn parse(text: &str) -> Result<Self, Problems> {
+        Reader::new(text).read()
+    }
+
+    /// The users, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &User> {
+        self.users.values()
+    }
+
+    /// The user of this name.
+    #[must_use]
+    pub fn user(&self, name: &str) -> Option<&User> {
+        self.users.get(name)
+    }
+
+    /// The bearer tokens and their names.
+    pub fn tokens(&self) -> impl Iterator<Item = (&str, &BearerToken)> {
+        self.tokens.iter().map(|(name, token)| (&**name, token))
+    }
+
+    /// The user of clients without a name.
+    #[must_use]
+    pub fn anonymous(&self) -> Option<&str> {
+        self.anonymous.as_deref()
+    }
+
+    /// True if this user exists, and is neither disabled nor expired. A connection that outlives
+    /// its user's rights asks this again.
+    #[must_use]
+    pub fn is_active(&self, name: &str, now: Nanos) -> bool {
+        self.user(name).is_some_and(|user| user.is_active(now))
+    }
+
+    /// The user of a verified certificate, by the first of its names that a user has.
+    pub(crate) fn of_certificate(&self, names: &[Box<str>]) -> Option<&User> {
+        let name = names.iter().find_map(|name| self.certificates.get(name))?;
+        self.users.get(name)
+    }
+
+    /// The user of a token with this digest that has not expired. The comparison takes as long for
+    /// all with the same first bytes of the digest, which tell nothing about the token itself.
+    pub(crate) fn of_token(&self, digest: &[u8; DIGEST_BYTES], now: Nanos) -> Option<&User> {
+        let names = self.token_index.get(&index_of(digest))?;
+        let mut found = names.iter().filter_map(|name| self.tokens.get(name));
+        let token = found.find(|token| bool::from(token.digest.ct_eq(digest)))?;
+        let is_valid = token.expires.is_none_or(|end| now < end);
+        self.users.get(&token.user).filter(|_| is_valid)
+    }
+
+    pub(crate) const fn decoy_key(&self) -> Option<&[u8; 32]> {
+        self.decoy_key.as_ref()
+    }
+}
+
+impl User {
+    /// The name.
+    #[must_use]
+    pub const fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// True if the user has a password.
+    #[must_use]
+    pub const fn has_password(&self) -> bool {
+        self.password.is_some()
+    }
+
+    /// The certificates by which the user may log in.
+    #[must_use]
+    pub fn certificates(&self) -> &[Box<str>] {
+        &self.certificates
+    }
+
+    /// True if an operator has disabled the user.
+    #[must_use]
+    pub const fn is_disabled(&self) -> bool {
+        self.is_disabled
+    }
+
+    /// The moment from which on the user can do nothing.
+    #[must_use]
+    pub const fn expires(&self) -> Option<Nanos> {
+        self.expires
+    }
+
+    /// True if the user is neither disabled nor expired.
+    #[must_use]
+    pub fn is_active(&self, now: Nanos) -> bool {
+        !self.is_disabled && self.expires.is_none_or(|end| now < end)
+    }
+
+    /// The verifier for a hash function.
+    pub(crate) fn verifier(&self, hash: ScramHash) -> Option<&Verifier> {
+        let password = self.password.as_ref()?;
+        match hash {
+            ScramHash::Sha256 => Some(&password.sha_256),
+            ScramHash::Sha512 => password.sha_512.as_ref(),
+        }
+    }
+}
+
+impl BearerToken {
+    /// The name of its user.
+    #[must_use]
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// The moment from which on it is worth nothing.
+    #[must_use]
+    pub const fn expires(&self) -> Option<Nanos> {
+        self.expires
+    }
+}
+
+fn index_of(digest: &[u8; DIGEST_BYTES]) -> [u8; TOKEN_INDEX_BYTES] {
+    *digest.first_chunk().expect("invariant: a digest is longer")
+}
+
+/// A name as errors show it, on one line.
+fn shown(name: &str) -> String {
+    name.escape_debug().collect()
+}
+
+#[cfg(test)]
+#[path = "users_test.rs"]
+mod tests;

@@ -1,0 +1,370 @@
+//! Reads a users file, and collects its faults.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry;
+use alloc::format;
+use alloc::string::{String, ToString as _};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use model::{Nanos, ScramHash};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{BearerToken, DIGEST_BYTES, Passwords, User, Users, index_of, shown};
+use crate::limits::{
+    CERTIFICATE_BYTES_MAX, PROBLEMS_MAX, TOKENS_MAX, USER_CERTIFICATES_MAX, USERS_FILE_BYTES_MAX,
+    USERS_MAX,
+};
+use crate::name::check_user_name;
+use crate::problem::{Problem, Problems};
+use crate::verifier::Verifier;
+
+type Value<'t> = Spanned<DeValue<'t>>;
+
+/// A users file that is being read.
+pub(super) struct Reader<'t> {
+    text: &'t str,
+    problems: Vec<Problem>,
+}
+
+impl<'t> Reader<'t> {
+    pub(super) const fn new(text: &'t str) -> Self {
+        Self { text, problems: Vec::new() }
+    }
+
+    pub(super) fn read(mut self) -> Result<Users, Problems> {
+        let users = self.read_document();
+        if self.problems.is_empty() {
+            return Ok(users);
+        }
+        self.problems.sort_by_key(|problem| problem.line);
+        Err(Problems(self.problems))
+    }
+
+    fn read_document(&mut self) -> Users {
+        let mut users = Users::default();
+        if self.text.len() > USERS_FILE_BYTES_MAX {
+            self.report(0, format!("the file has more than {USERS_FILE_BYTES_MAX} bytes"));
+            return users;
+        }
+        let document = match DeTable::parse(self.text) {
+            Ok(document) => document.into_inner(),
+            Err(error) => {
+                let at = error.span().map_or(0, |span| span.start);
+                self.report(at, format!("this is no TOML: {}", one_line(error.message())));
+                return users;
+            }
+        };
+        // Tokens and the anonymous user name users: these come first.
+        if let Some(table) = document.get("users") {
+            self.read_users(&mut users, table);
+        }
+        for (key, value) in &document {
+            match &**key.get_ref() {
+                "users" => {}
+                "tokens" => self.read_tokens(&mut users, value),
+                "anonymous" => users.anonymous = self.read_user_name("anonymous", value, &users),
+                "decoy-key" => users.decoy_key = self.read_decoy_key(value),
+                other => self.report_unknown(key.span().start, other, ""),
+            }
+        }
+        users
+    }
+
+    fn read_users(&mut self, users: &mut Users, value: &Value<'_>) {
+        let Some(table) = self.table("users", value) else { return };
+        if table.len() > USERS_MAX {
+            let count = table.len();
+            let what = format!("users: {count} users are too many, {USERS_MAX} may be");
+            return self.report(value.span().start, what);
+        }
+        for (key, value) in table {
+            let name = &**key.get_ref();
+            let path = format!("users.{}", shown(name));
+            if let Err(fault) = check_user_name(name) {
+                self.report(key.span().start, format!("{path}: the name {fault}: rename the user"));
+                continue;
+            }
+            let name = Arc::<str>::from(name);
+            if let Some(user) = self.read_user(&name, &path, value, &mut users.certificates) {
+                users.users.insert(name, user);
+            }
+        }
+    }
+
+    fn read_user(
+        &mut self,
+        name: &Arc<str>,
+        path: &str,
+        value: &Value<'_>,
+        certificates: &mut BTreeMap<Box<str>, Arc<str>>,
+    ) -> Option<User> {
+        let table = self.table(path, value)?;
+        let (mut sha_256, mut sha_512) = (None, None);
+        let mut user = User {
+            name: Arc::clone(name),
+            password: None,
+            certificates: Vec::new(),
+            is_disabled: false,
+            expires: None,
+        };
+        for (key, value) in table {
+            let path = format!("{path}.{}", shown(key.get_ref()));
+            match &**key.get_ref() {
+                "scram-sha-256" => sha_256 = self.verifier(&path, value, ScramHash::Sha256),
+                "scram-sha-512" => sha_512 = self.verifier(&path, value, ScramHash::Sha512),
+                "certificates" => {
+                    user.certificates = self.certificates(&path, value, name, certificates);
+                }
+                "disabled" => user.is_disabled = self.boolean(&path, value),
+                "expires" => user.expires = self.moment(&path, value),
+                other => self.report_unknown(key.span().start, other, &path),
+            }
+        }
+        if table.contains_key("scram-sha-512") && !table.contains_key("scram-sha-256") {
+            let what = format!(
+                "{path} has scram-sha-512 without scram-sha-256, which passwords in the clear are \
+                 compared with: set the password again (dunlin user passwd)"
+            );
+            self.report(value.span().start, what);
+        }
+        user.password = sha_256.map(|sha_256| Passwords { sha_256, sha_512 });
+        Some(user)
+    }
+
+    fn read_tokens(&mut self, users: &mut Users, value: &Value<'_>) {
+        let Some(table) = self.table("tokens", value) else { return };
+        if table.len() > TOKENS_MAX {
+            let count = table.len();
+            let what = format!("tokens: {count} tokens are too many, {TOKENS_MAX} may be");
+            return self.report(value.span().start, what);
+        }
+        for (key, value) in table {
+            let name = &**key.get_ref();
+            let path = format!("tokens.{}", shown(name));
+            if let Err(fault) = check_user_name(name) {
+                let what = format!("{path}: the name {fault}: rename the token");
+                self.report(key.span().start, what);
+                continue;
+            }
+            let Some(token) = self.read_token(&path, value, users) else { continue };
+            let same = users.token_index.entry(index_of(&token.digest)).or_default();
+            let mut others = same.iter().filter_map(|name| users.tokens.get(name));
+            if others.any(|other| other.digest == token.digest) {
+                let what = format!("{path}: another token has the same sha256: remove one of them");
+                self.report(value.span().start, what);
+                continue;
+            }
+            same.push(name.into());
+            users.tokens.insert(name.into(), token);
+        }
+    }
+
+    fn read_token(&mut self, path: &str, value: &Value<'_>, users: &Users) -> Option<BearerToken> {
+        let table = self.table(path, value)?;
+        let (mut digest, mut user, mut expires) = (None, None, None);
+        for (key, value) in table {
+            let path = format!("{path}.{}", shown(key.get_ref()));
+            match &**key.get_ref() {
+                "sha256" => digest = self.digest(&path, value),
+                "user" => user = self.read_user_name(&path, value, users),
+                "expires" => expires = self.moment(&path, value),
+                other => self.report_unknown(key.span().start, other, &path),
+            }
+        }
+        for key in ["sha256", "user"].into_iter().filter(|key| !table.contains_key(*key)) {
+            let what = format!("{path}: {key} is missing: make the token anew with dunlin user");
+            self.report(value.span().start, what);
+        }
+        Some(BearerToken { digest: digest?, user: user?, expires })
+    }
+
+    fn read_user_name(&mut self, path: &str, value: &Value<'_>, users: &Users) -> Option<Arc<str>> {
+        let name = self.string(path, value)?;
+        let user = users.user(name);
+        if user.is_none() {
+            let what = format!("{path}: there is no user {}: add or choose one", shown(name));
+            self.report(value.span().start, what);
+        }
+        user.map(|user| Arc::clone(user.name()))
+    }
+
+    fn read_decoy_key(&mut self, value: &Value<'_>) -> Option<[u8; 32]> {
+        let text = self.string("decoy-key", value)?;
+        let key = STANDARD.decode(text).ok().and_then(|key| <[u8; 32]>::try_from(key).ok());
+        if key.is_none() {
+            let what = "decoy-key is not 32 bytes in base64: remove the line, and the next change \
+                        by dunlin user writes another";
+            self.report(value.span().start, what);
+        }
+        key
+    }
+
+    fn certificates(
+        &mut self,
+        path: &str,
+        value: &Value<'_>,
+        user: &Arc<str>,
+        all: &mut BTreeMap<Box<str>, Arc<str>>,
+    ) -> Vec<Box<str>> {
+        let DeValue::Array(array) = value.get_ref() else {
+            self.report_type(path, value, "a list of texts");
+            return Vec::new();
+        };
+        if array.len() > USER_CERTIFICATES_MAX {
+            let what = format!("{path}: at most {USER_CERTIFICATES_MAX} certificates may be");
+            self.report(value.span().start, what);
+            return Vec::new();
+        }
+        let mut certificates = Vec::new();
+        for value in array.iter() {
+            let Some(text) = self.string(path, value) else { continue };
+            let text = Box::<str>::from(text);
+            if !is_certificate(&text) {
+                let what = format!(
+                    "{path}: {} does not name a certificate: begin with SAN:URI:, SAN:DNS:, \
+                     SAN:EMAIL: or CN=",
+                    shown(&text)
+                );
+                self.report(value.span().start, what);
+                continue;
+            }
+            match all.entry(text.clone()) {
+                Entry::Vacant(entry) => {
+                    entry.insert(Arc::clone(user));
+                    certificates.push(text);
+                }
+                Entry::Occupied(other) => {
+                    let (text, other) = (shown(&text), shown(other.get()));
+                    let what = format!("{path}: {text} is of user {other} as well: remove one");
+                    self.report(value.span().start, what);
+                }
+            }
+        }
+        certificates
+    }
+
+    fn verifier(&mut self, path: &str, value: &Value<'_>, hash: ScramHash) -> Option<Verifier> {
+        let text = self.string(path, value)?;
+        let verifier = Verifier::of_text(hash, text);
+        let mend = "set the password again (dunlin user passwd)";
+        verifier
+            .map_err(|fault| self.report(value.span().start, format!("{path} {fault}: {mend}")))
+            .ok()
+    }
+
+    fn digest(&mut self, path: &str, value: &Value<'_>) -> Option<[u8; DIGEST_BYTES]> {
+        let text = self.string(path, value)?;
+        let digest = hexadecimal(text);
+        if digest.is_none() {
+            let what = format!("{path} is not 64 hexadecimal digits in small letters");
+            self.report(value.span().start, what);
+        }
+        digest
+    }
+
+    fn moment(&mut self, path: &str, value: &Value<'_>) -> Option<Nanos> {
+        let moment = match value.get_ref() {
+            DeValue::Datetime(moment) => moment_of(&moment.to_string()),
+            _ => None,
+        };
+        if moment.is_none() {
+            let what =
+                format!("{path} is no date such as 2027-01-01, nor a moment: 2027-01-01T12:00:00Z");
+            self.report(value.span().start, what);
+        }
+        moment
+    }
+
+    fn boolean(&mut self, path: &str, value: &Value<'_>) -> bool {
+        let boolean = value.get_ref().as_bool();
+        if boolean.is_none() {
+            self.report_type(path, value, "true or false");
+        }
+        boolean.unwrap_or_default()
+    }
+
+    fn string<'v>(&mut self, path: &str, value: &'v Value<'_>) -> Option<&'v str> {
+        let string = value.get_ref().as_str();
+        if string.is_none() {
+            self.report_type(path, value, "a text");
+        }
+        string
+    }
+
+    fn table<'v, 'd>(&mut self, path: &str, value: &'v Value<'d>) -> Option<&'v DeTable<'d>> {
+        let table = value.get_ref().as_table();
+        if table.is_none() {
+            self.report_type(path, value, "a table");
+        }
+        table
+    }
+
+    fn report_type(&mut self, path: &str, value: &Value<'_>, wanted: &str) {
+        let found = value.get_ref().type_str();
+        self.report(value.span().start, format!("{path} is of type {found}, not {wanted}"));
+    }
+
+    fn report_unknown(&mut self, at: usize, key: &str, path: &str) {
+        let path = if path.is_empty() { shown(key) } else { path.to_string() };
+        let what = if RIGHTS.contains(&key) {
+            format!("{path}: rights are not there yet, a user may do everything: remove the key")
+        } else {
+            format!("{path} is no key that is known here: correct or remove it")
+        };
+        self.report(at, what);
+    }
+
+    fn report(&mut self, at: usize, what: impl Into<String>) {
+        if self.problems.len() < PROBLEMS_MAX {
+            let before = self.text.as_bytes().get(..at).unwrap_or_default();
+            let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+            self.problems.push(Problem { line, what: what.into() });
+        }
+    }
+}
+
+/// Keys that later versions will know. Nothing may look restricted that is not.
+const RIGHTS: [&str; 4] = ["allow", "deny", "limits", "groups"];
+
+fn is_certificate(text: &str) -> bool {
+    let name = ["SAN:URI:", "SAN:DNS:", "SAN:EMAIL:", "CN="]
+        .iter()
+        .find_map(|prefix| text.strip_prefix(prefix));
+    let is_whole = name.is_some_and(|name| !name.is_empty() && name.trim() == name);
+    is_whole && text.len() <= CERTIFICATE_BYTES_MAX && !text.contains(char::is_control)
+}
+
+/// A date is the midnight that begins it, in UTC; a moment has to be in UTC as well.
+fn moment_of(text: &str) -> Option<Nanos> {
+    let Some((date, time)) = text.split_once('T') else {
+        return Nanos::of_rfc3339(&format!("{text}T00:00:00.000Z"));
+    };
+    let time = time.strip_suffix('Z')?;
+    let whole = time.split_once('.').map_or(time, |(whole, _)| whole);
+    let seconds = if whole.len() == MINUTES { ":00" } else { "" };
+    Nanos::of_rfc3339(&format!("{date}T{whole}{seconds}.000Z"))
+}
+
+/// The length of a time without seconds.
+const MINUTES: usize = "12:00".len();
+
+fn hexadecimal(text: &str) -> Option<[u8; DIGEST_BYTES]> {
+    let is_plain = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if text.len() != 2 * DIGEST_BYTES || !text.bytes().all(is_plain) {
+        return None;
+    }
+    let mut digest = [0; DIGEST_BYTES];
+    for (byte, pair) in digest.iter_mut().zip(text.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(digest)
+}
+
+fn one_line(text: &str) -> String {
+    text.replace('\n', ", ")
+}

@@ -1,0 +1,127 @@
+//! Users files: those that are read, and the faults of others.
+
+use std::format;
+use std::string::{String, ToString as _};
+
+use model::Secret;
+
+use super::*;
+
+fn verifier(hash: ScramHash) -> String {
+    Verifier::derive(hash, &Secret::from(&b"pencil"[..]), b"0123456789abcdef").text()
+}
+
+fn problems(text: &str) -> String {
+    Users::parse(text).map(|_| ()).unwrap_err().to_string()
+}
+
+const SHA: &str = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
+
+#[test]
+fn users_file_is_read() {
+    let (sha_256, sha_512) = (verifier(ScramHash::Sha256), verifier(ScramHash::Sha512));
+    let text = format!(
+        "anonymous = \"guest\"\n\
+         decoy-key = \"MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\"\n\
+         [users.orders]\nscram-sha-256 = \"{sha_256}\"\nscram-sha-512 = \"{sha_512}\"\n\
+         certificates = [\"SAN:URI:spiffe://corp/orders\", \"CN=orders\"]\n\
+         expires = 2027-01-01\n\
+         [users.guest]\ndisabled = true\n[users.\"größe\"]\n\
+         [tokens]\nci = {{ sha256 = \"{SHA}\", user = \"orders\", \
+         expires = 2026-02-01T12:00:00Z }}\n"
+    );
+    let users = Users::parse(&text).unwrap();
+    let names: Vec<_> = users.iter().map(|user| &**user.name()).collect();
+    assert_eq!(names, ["größe", "guest", "orders"]);
+    let orders = users.user("orders").unwrap();
+    let end = Nanos::of_rfc3339("2027-01-01T00:00:00.000Z").unwrap();
+    assert_eq!(orders.expires(), Some(end));
+    assert!(orders.has_password() && orders.is_active(Nanos(end.0 - 1)) && !orders.is_active(end));
+    assert_eq!(orders.certificates().len(), 2);
+    assert_eq!(
+        users.of_certificate(&["CN=x".into(), "CN=orders".into()]).unwrap().name(),
+        orders.name()
+    );
+    assert!(users.of_certificate(&["cn=orders".into()]).is_none());
+    assert!(users.user("guest").unwrap().is_disabled() && users.anonymous() == Some("guest"));
+    let token_end = Nanos::of_rfc3339("2026-02-01T12:00:00.000Z").unwrap();
+    assert!(users.of_token(&token_digest(b"foo"), Nanos(token_end.0 - 1)).is_some());
+    assert!(
+        users.of_token(&token_digest(b"foo"), token_end).is_none()
+            && users.of_token(&token_digest(b"fo"), Nanos::ZERO).is_none()
+    );
+    assert!(users.decoy_key().is_some());
+    assert!(Users::parse("").unwrap().iter().next().is_none());
+}
+
+#[test]
+fn faults_name_line_key_and_mend() {
+    let good = verifier(ScramHash::Sha256);
+    for (text, told) in [
+        ("[users", "line 1: this is no TOML"),
+        ("[users.a]\n[users.a]", "line 2: this is no TOML"),
+        ("users = 1", "line 1: users is of type integer, not a table"),
+        ("[users]\na = 1", "line 2: users.a is of type integer, not a table"),
+        ("\n[users.\"a b\"]", "line 2: users.a b: the name holds a space"),
+        ("[users.\"a\\nb\"]", "line 1: users.a\\nb: the name holds a space"),
+        ("[users.a]\npassword = \"x\"", "line 2: users.a.password is no key that is known here"),
+        ("[users.a]\nallow = [\"send *\"]", "line 2: users.a.allow: rights are not there yet"),
+        ("[users.a]\nlimits = {}", "line 2: users.a.limits: rights are not there yet"),
+        ("[groups.workers]", "line 1: groups: rights are not there yet"),
+        ("[users.a]\ndisabled = \"yes\"", "line 2: users.a.disabled is of type string, not true"),
+        ("[users.a]\nexpires = \"2027-01-01\"", "line 2: users.a.expires is no date such as"),
+        ("[users.a]\nexpires = 2027-01-01T00:00:00", "line 2: users.a.expires is no date such as"),
+        ("[users.a]\nexpires = 1969-01-01", "line 2: users.a.expires is no date such as"),
+        ("[users.a]\nscram-sha-256 = \"x\"", "line 2: users.a.scram-sha-256 is not ITERATIONS$"),
+        ("[users.a]\ncertificates = [\"x\"]", "line 2: users.a.certificates: x does not name"),
+        ("[users.a]\ncertificates = [\"CN=\"]", "line 2: users.a.certificates: CN= does not name"),
+        ("anonymous = \"a\"", "line 1: anonymous: there is no user a: add or choose one"),
+        ("decoy-key = \"x\"", "line 1: decoy-key is not 32 bytes in base64"),
+        ("[tokens]\na = {}", "line 2: tokens.a: sha256 is missing"),
+        ("[tokens.a]\nsha256 = \"AB\"\nuser = \"x\"", "line 2: tokens.a.sha256 is not 64"),
+    ] {
+        let found = problems(text);
+        assert!(found.starts_with(told), "{text:?}: {found}");
+    }
+    let found =
+        problems("[users.a]\ncertificates = [\"CN=x\"]\n[users.b]\ncertificates = [\"CN=x\"]");
+    assert_eq!(found, "line 4: users.b.certificates: CN=x is of user a as well: remove one");
+    let found = problems(&format!("[users.a]\nscram-sha-512 = \"{good}\""));
+    assert!(found.contains("without scram-sha-256") && found.contains("another length"), "{found}");
+    assert!(!found.contains(&good), "no verifier is shown: {found}");
+    let token = format!("{{ sha256 = \"{SHA}\", user = \"a\" }}");
+    let found = problems(&format!("[users.a]\n[tokens]\nx = {token}\ny = {token}"));
+    assert!(found.starts_with("line 4: tokens.y: another token has the same sha256"), "{found}");
+}
+
+#[test]
+fn faults_are_told_together() {
+    let found = Users::parse("a = 1\n[users.x]\nb = 2\n[users.y]\nc = 3").unwrap_err();
+    let lines: Vec<_> = found.0.iter().map(|problem| problem.line).collect();
+    assert_eq!(lines, [1, 3, 5]);
+    let many: String = (0..1_000).map(|number| format!("k{number} = 1\n")).collect();
+    assert_eq!(Users::parse(&many).unwrap_err().0.len(), limits::PROBLEMS_MAX);
+}
+
+#[test]
+fn limits_of_a_file_are_refused() {
+    let users = |count: usize| -> String {
+        (0..count).map(|number| format!("[users.u{number}]\n")).collect()
+    };
+    assert_eq!(Users::parse(&users(limits::USERS_MAX)).unwrap().iter().count(), limits::USERS_MAX);
+    let found = problems(&users(limits::USERS_MAX + 1));
+    assert!(found.contains("10001 users are too many, 10000 may be"), "{found}");
+    let tokens: String =
+        (0..=limits::TOKENS_MAX).map(|number| format!("t{number} = 1\n")).collect();
+    let found = problems(&format!("[tokens]\n{tokens}"));
+    assert!(found.contains("10001 tokens are too many, 10000 may be"), "{found}");
+    let certificates = "\"CN=a\", ".repeat(limits::USER_CERTIFICATES_MAX + 1);
+    let found = problems(&format!("[users.a]\ncertificates = [{certificates}]"));
+    assert!(found.contains("at most 64 certificates"), "{found}");
+    let found = problems(&"#".repeat(limits::USERS_FILE_BYTES_MAX + 1));
+    assert!(found.contains("more than 16777216 bytes"), "{found}");
+    let found = problems(&format!("[users.{}]", "x".repeat(129)));
+    assert!(found.contains("longer than 128 bytes"), "{found}");
+    let deep = format!("x = {}", "[".repeat(100_000));
+    assert!(problems(&deep).starts_with("line 1"));
+}

@@ -1,0 +1,71 @@
+//! Properties that hold for any bytes: run by the fuzzer in `fuzz/`, and by a test.
+
+use std::sync::Arc;
+
+use access::{ConnectionId, Doorkeeper, LoginPeer, Users, limits};
+use model::{LoginAnswer, LoginStep, Nanos, ScramHash, Secret, Secrets};
+
+/// A file that has each key. The password of `user` is `pencil`.
+pub(crate) const USERS: &str = include_str!("../users.txt");
+
+/// The bytes are a users file.
+pub(crate) fn users(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else { return };
+    match Users::parse(text) {
+        Ok(users) => check_users(&users),
+        Err(problems) => {
+            assert!((1..=limits::PROBLEMS_MAX).contains(&problems.0.len()));
+            let lines = text.matches('\n').count() + 1;
+            for problem in &problems.0 {
+                assert!((1..=lines).contains(&problem.line), "{problem}");
+                assert!(!problem.what.contains(char::is_control), "{problem:?}");
+            }
+        }
+    }
+}
+
+fn check_users(users: &Users) {
+    for user in users.iter() {
+        assert_eq!(access::check_user_name(user.name()), Ok(()));
+        assert!(users.user(user.name()).is_some());
+        assert_eq!(users.is_active(user.name(), Nanos::MAX), user.is_active(Nanos::MAX));
+    }
+    for (_, token) in users.tokens() {
+        assert!(users.user(token.user()).is_some());
+    }
+    assert!(users.anonymous().is_none_or(|name| users.user(name).is_some()));
+}
+
+/// Each line is a message of a SCRAM exchange: first and last in turn. One that ends with `2` has
+/// SHA-512. Each comes ten minutes after the one before it, so that no failure holds it off.
+pub(crate) fn scram(bytes: &[u8]) {
+    let users = Users::parse(USERS).expect("it is sound");
+    let mut door = Doorkeeper::new(users, Secrets::default());
+    let peer = LoginPeer {
+        connection: ConnectionId(1),
+        address: None,
+        certificate: Arc::from(Vec::new()),
+    };
+    let mut now = Nanos::from_secs(1_750_000_000);
+    for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+        let message = Secret::from(line);
+        let is_first = number % 2 == 0;
+        let hash = if line.ends_with(b"2") { ScramHash::Sha512 } else { ScramHash::Sha256 };
+        let step = if is_first {
+            now = now + Nanos::from_secs(600);
+            LoginStep::ScramFirst { hash, message }
+        } else {
+            LoginStep::ScramFinal { message }
+        };
+        match door.handle(now, &peer, step) {
+            LoginAnswer::Challenge(challenge) => {
+                assert!(is_first && challenge.starts_with(b"r="), "{challenge:?}");
+                assert!(challenge.ends_with(b",i=16384"), "{challenge:?}");
+            }
+            LoginAnswer::Granted { user, proof } => {
+                assert!(!is_first && &*user == "user" && proof.starts_with(b"v="));
+            }
+            LoginAnswer::Refused | LoginAnswer::Busy => {}
+        }
+    }
+}
