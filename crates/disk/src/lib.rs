@@ -11,6 +11,7 @@ mod directory;
 mod error;
 mod file;
 mod lock;
+mod private_file;
 mod probe;
 mod read_ahead;
 mod remembered;
@@ -19,6 +20,7 @@ mod trials;
 pub use directory::{RealDisk, rename_directory};
 pub use error::DirectoryError;
 pub use file::File;
+pub use private_file::{PrivateFile, PrivateFileError, read_private};
 pub use probe::{Choice, Method, Probe};
 
 /// The operations of a disk since it was opened.
