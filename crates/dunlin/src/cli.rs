@@ -425,6 +425,10 @@ pub(crate) struct Serve {
         value_parser = clap::builder::BoolishValueParser::new()
     )]
     pub(crate) insecure: Option<bool>,
+    /// File of the users: clients have to log in. `dunlin user` makes and changes it. It is read
+    /// again on SIGHUP, and when it changes
+    #[arg(long, value_name = "FILE", env = "DUNLIN_USERS")]
+    pub(crate) users: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) tls: Tls,
     /// Start although the machine's clock is more than 7 days ahead of the journal and messages or

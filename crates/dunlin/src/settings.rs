@@ -28,6 +28,7 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
         policy: policy(serve.policy),
         listen: listen.unwrap_or_else(|| Protocol::ALL.map(Protocol::standard).to_vec()),
         insecure: serve.insecure.unwrap_or(false),
+        users: serve.users,
         tls: tls(serve.tls).map_err(Error::Settings)?,
         accept_clock: serve.accept_clock.unwrap_or(false),
         allowed_hosts: serve.allowed_hosts.unwrap_or_default(),
@@ -102,6 +103,7 @@ fn overrule(upper: Serve, lower: Serve) -> Serve {
         listen: upper.listen.or(lower.listen),
         insecure_listen: upper.insecure_listen.or(lower.insecure_listen),
         insecure: upper.insecure.or(lower.insecure),
+        users: upper.users.or(lower.users),
         tls: Tls {
             tls_cert: upper.tls.tls_cert.or(lower.tls.tls_cert),
             tls_key: upper.tls.tls_key.or(lower.tls.tls_key),
@@ -145,6 +147,7 @@ struct File {
     listen: Option<Vec<String>>,
     insecure_listen: Option<Vec<String>>,
     insecure: Option<bool>,
+    users: Option<PathBuf>,
     tls_cert: Option<Vec<PathBuf>>,
     tls_key: Option<Vec<PathBuf>>,
     tls_client_ca: Option<PathBuf>,
@@ -265,6 +268,7 @@ fn parse(file: File) -> Result<Serve, String> {
         listen: items("listen", file.listen, listen::listen)?,
         insecure_listen: items("insecure-listen", file.insecure_listen, listen::insecure_listen)?,
         insecure: file.insecure,
+        users: file.users,
         tls: Tls {
             tls_cert: file.tls_cert,
             tls_key: file.tls_key,
@@ -381,6 +385,7 @@ mod tests {
             listen = ['beanstalkd=127.0.0.1:1', 'redis=unix:a,mode=0600']
             insecure-listen = ['amqp=0.0.0.0:2']
             insecure = true
+            users = 'users.toml'
             tls-cert = ['a.pem', 'b.pem']
  tls-key = ['a.key', 'b.key']
             tls-client-ca = 'roots.pem'
@@ -415,6 +420,7 @@ mod tests {
         assert_eq!(config.listen[1].address, Address::Unix(socket));
         assert_eq!((config.listen[2].protocol, config.listen[2].insecure), (Protocol::Amqp, true));
         assert!(config.insecure);
+        assert_eq!(config.users.as_deref(), Some(Path::new("users.toml")));
         let identity = |name: &str| Identity {
             certificates: format!("{name}.pem").into(),
             key: format!("{name}.key").into(),

@@ -12,6 +12,7 @@ use hyper::header::{
 use hyper::{Method, Request, StatusCode};
 use model::{Command, Envelopes, LoginOffer, Reply};
 use serde::Serialize;
+use tokio_rustls::rustls::pki_types::CertificateDer;
 
 use crate::body::{Answer, Body, Reader};
 use crate::byte_budget::ByteBudget;
@@ -95,6 +96,8 @@ pub(crate) struct Peer {
     pub(crate) address: Option<SocketAddr>,
     /// Its client has to log in.
     pub(crate) offer: Option<LoginOffer>,
+    /// The verified certificate of its client, in DER.
+    pub(crate) certificate: Option<Arc<[u8]>>,
     /// Closes it.
     pub(crate) hangup: Hangup,
     /// Its client, which may leave.
@@ -108,6 +111,16 @@ pub(crate) struct Asked {
     pub(crate) caller: Caller,
     pub(crate) peer: Peer,
     body: Incoming,
+}
+
+impl Peer {
+    /// Its client has shown these certificates, its own first, and they were verified.
+    pub(crate) fn show(&mut self, certificates: Option<&[CertificateDer<'static>]>) {
+        self.certificate = certificates.and_then(<[_]>::first).map(|it| Arc::from(it.as_ref()));
+        if let Some(offer) = &mut self.offer {
+            offer.certificate = self.certificate.is_some();
+        }
+    }
 }
 
 impl<G: Gateway> App<G> {

@@ -11,7 +11,7 @@ mod state;
 mod works;
 
 use std::net::SocketAddr;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use model::{
     BrokerStatistics, Command, Delivery, Destination, LoginAnswer, LoginStep, MessageId, Nanos,
@@ -50,6 +50,15 @@ impl ConnectionPermit for () {
     fn note_request(&self) {}
 }
 
+/// The client of a login.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoginClient {
+    /// Its address; `None`: it came by a socket in the file system.
+    pub address: Option<SocketAddr>,
+    /// Its verified certificate, in DER.
+    pub certificate: Option<Arc<[u8]>>,
+}
+
 /// Sessions of the engine for tasks of the same process. Every answer comes when the log is as
 /// durable as it depends on. A future that is dropped gives up its wait.
 pub trait Gateway: Clone + Send + Sync + 'static {
@@ -67,12 +76,11 @@ pub trait Gateway: Clone + Send + Sync + 'static {
     /// A place for one more connection; `None`: there are too many.
     fn admit(&self, connection: NewConnection) -> Option<Self::ConnectionPermit>;
 
-    /// The answer to a login from an address; `None`: by a socket in the file system. Without users
-    /// it is asked for nothing, and refuses.
+    /// The answer to a step of a client's login. Without users it is asked for nothing, and refuses.
     fn login(
         &self,
         _step: LoginStep,
-        _from: Option<SocketAddr>,
+        _client: LoginClient,
     ) -> impl Future<Output = LoginAnswer> + Send {
         std::future::ready(LoginAnswer::Refused)
     }

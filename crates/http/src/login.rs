@@ -6,7 +6,7 @@ use model::{LoginAnswer, LoginOffer, LoginStep, Secret};
 
 use crate::app::{App, Peer};
 use crate::base64;
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, LoginClient};
 use crate::problem::{Problem, Result};
 
 /// The challenges for a client that has to log in, each a header `WWW-Authenticate`.
@@ -23,13 +23,19 @@ impl<G: Gateway> App<G> {
     pub(crate) async fn log_in(&self, headers: &HeaderMap, peer: &Peer) -> Result<()> {
         let Some(offer) = peer.offer else { return Ok(()) };
         let step = step(headers, offer)?;
-        match self.gateway.login(step, peer.address).await {
+        match self.gateway.login(step, LoginClient::of(peer)).await {
             LoginAnswer::Granted { .. } => Ok(()),
             LoginAnswer::Busy => Err(Problem::too_many_logins()),
             LoginAnswer::Refused | LoginAnswer::Challenge(_) => Err(Problem::unauthorized(
                 "the name, the password or the token is wrong, or the user may not log in",
             )),
         }
+    }
+}
+
+impl LoginClient {
+    fn of(peer: &Peer) -> Self {
+        Self { address: peer.address, certificate: peer.certificate.clone() }
     }
 }
 

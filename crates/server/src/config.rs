@@ -26,6 +26,8 @@ pub struct Config {
     /// All listeners may be where other machines reach them, although no client has to
     /// authenticate.
     pub insecure: bool,
+    /// The file of users; `None`: clients do not log in, and each may do everything.
+    pub users: Option<PathBuf>,
     /// The files of TLS, for the listeners that speak it.
     pub tls: TlsSettings,
     /// Names by which requests of HTTP may call the server, beside addresses and `localhost`.
@@ -69,6 +71,7 @@ impl Default for Config {
             policy: StorePolicy::Always,
             listen: Protocol::ALL.map(Protocol::standard).to_vec(),
             insecure: false,
+            users: None,
             tls: TlsSettings::default(),
             allowed_hosts: Vec::new(),
             threads: threads_default(),

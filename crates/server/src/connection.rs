@@ -8,9 +8,13 @@ use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use access::{ConnectionId, LoginPeer};
 use input::{Beginning, WrongProtocol};
 use journal::Durable;
-use model::{Command, DependsOn, MessageId, Nanos, Output, Reply, SessionId};
+use model::{
+    Command, DependsOn, LoginAnswer, LoginOffer, LoginStep, MessageId, Nanos, Output, Reply,
+    SessionId,
+};
 use rustix::io::{Errno, read, retry_on_intr};
 
 use crate::address::scheme;
@@ -19,7 +23,7 @@ use crate::config::Limits;
 use crate::connection_permits::ConnectionPermit;
 use crate::events::EventSet;
 use crate::outgoing::Outgoing;
-use crate::peer::{Peer, ProtocolState, name_of};
+use crate::peer::{Peer, ProtocolState, name_of, peer_address};
 use crate::tls::{Received, Sent, Transport};
 use crate::wrong_protocol::Head;
 
@@ -61,7 +65,17 @@ pub(crate) struct Connection {
     wrong: Option<WrongProtocol>,
     /// The peer broke the rules of TLS, or refused the server's certificate.
     tls_failure: Option<Box<rustls::Error>>,
+    login: Login,
     marks: ListFlags,
+}
+
+/// How far the login of a peer has come, as far as its session does not know.
+#[derive(Debug, Default)]
+struct Login {
+    /// To be made once the peer's certificate is known.
+    offer: Option<LoginOffer>,
+    /// The doorkeeper was asked, and knows the connection.
+    has_asked: bool,
 }
 
 /// How much is known about the end of a peer's bytes.
@@ -146,8 +160,15 @@ impl Connection {
             head: Some(Head::default()),
             wrong: None,
             tls_failure: None,
+            login: Login::default(),
             marks: ListFlags::default(),
         }
+    }
+
+    /// The same for a peer that may have to log in.
+    pub(crate) fn with_offer(mut self, offer: Option<LoginOffer>) -> Self {
+        self.login.offer = offer;
+        self
     }
 
     pub(crate) const fn id(&self) -> SessionId {
@@ -302,9 +323,17 @@ impl Connection {
         if let Some(command) = self.postponed.take() {
             return Some(*command);
         }
+        // A session opens nothing for a peer that may be nobody.
+        if self.transport.is_handshaking() {
+            return self.end_of_input();
+        }
+        if let Some(offer) = self.login.offer.take() {
+            let certificate = !self.transport.certificate_names().is_empty();
+            self.peer.set_offer(LoginOffer { certificate, ..offer }, commons);
+        }
         let (before, is_held) = (self.outgoing.len(), self.outgoing.is_held());
         let command = self.peer.poll_command(now, commons, &mut self.outgoing);
-        if self.permit.is_silent() && self.peer.has_spoken() {
+        if self.permit.is_silent() && self.peer.has_spoken() && !self.peer.needs_login() {
             self.permit.note_command();
         }
         if command.is_some() || self.outgoing.len() > before {
@@ -313,6 +342,30 @@ impl Connection {
         }
         self.is_free |= !is_held && self.outgoing.len() > before;
         command.or_else(|| self.end_of_input())
+    }
+
+    /// The next step of its peer's login, for the doorkeeper.
+    pub(crate) fn poll_login(&mut self) -> Option<(LoginPeer, LoginStep)> {
+        let step = self.peer.poll_login()?;
+        self.login.has_asked = true;
+        let peer = LoginPeer {
+            connection: ConnectionId(self.id.0),
+            address: peer_address(&self.socket),
+            certificate: self.transport.certificate_names().into(),
+        };
+        Some((peer, step))
+    }
+
+    /// True if the doorkeeper may know it.
+    pub(crate) const fn has_asked_doorkeeper(&self) -> bool {
+        self.login.has_asked
+    }
+
+    /// Takes the answer to a step of its peer's login.
+    pub(crate) fn handle_login(&mut self, answer: LoginAnswer, commons: &mut ProtocolState) {
+        self.is_free |= !self.outgoing.is_held();
+        self.peer.handle_login(answer, commons, &mut self.outgoing);
+        self.unfinished = true;
     }
 
     /// The cost of reading its peer's bytes beside the broker's steps, since the last call.
@@ -491,10 +544,10 @@ impl Connection {
             .map(|(since, limit)| since + crate::clock::nanos(limit));
         let idle = limits.idle.filter(|_| !self.is_owed());
         let idle = idle.map(|limit| self.active_at + crate::clock::nanos(limit));
-        let handshake = self.transport.is_handshaking();
-        let handshake = handshake.then(|| self.accepted_at + HANDSHAKE_SPAN_MAX);
+        let is_unknown = self.transport.is_handshaking() || self.peer.needs_login();
+        let login = is_unknown.then(|| self.accepted_at + LOGIN_SPAN_MAX);
         let all = half_sent.into_iter().chain(idle).chain(self.peer.poll_timeout());
-        all.chain(handshake).min()
+        all.chain(login).min()
     }
 
     /// Returns true if the peer may be silent: it waits for an answer, or for a publication.
@@ -538,8 +591,9 @@ fn gives_up(reply: &Reply) -> bool {
 /// be as long, and only the next byte tells if it ends or is too long.
 const INPUT_BYTES_MAX: usize = 64 * 1024;
 
-/// The time in which a peer and the server agree about keys, from the accepted connection on.
-const HANDSHAKE_SPAN_MAX: Nanos = Nanos::from_secs(10);
+/// The time in which a peer and the server agree about keys and the peer logs in, from the accepted
+/// connection on.
+const LOGIN_SPAN_MAX: Nanos = Nanos::from_secs(10);
 
 #[cfg(test)]
 mod tests {
@@ -569,6 +623,19 @@ mod tests {
 
     impl Line {
         fn new(protocol: Protocol) -> Self {
+            let mut line = Self::new_unopened(protocol);
+            if protocol == Protocol::Beanstalkd {
+                // Its producer and its consumer.
+                for _ in 0..2 {
+                    assert!(line.next_command().is_some());
+                    line.reply(Reply::Done);
+                }
+            }
+            line
+        }
+
+        /// The same before its session has opened anything.
+        fn new_unopened(protocol: Protocol) -> Self {
             let (peer, socket) = UnixStream::pair().unwrap();
             peer.set_nonblocking(true).unwrap();
             socket.set_nonblocking(true).unwrap();
@@ -582,15 +649,7 @@ mod tests {
                 ConnectionPermit::of_test(),
                 Nanos(0),
             );
-            let mut line = Self { peer, connection, commons };
-            if protocol == Protocol::Beanstalkd {
-                // Its producer and its consumer.
-                for _ in 0..2 {
-                    assert!(line.next_command().is_some());
-                    line.reply(Reply::Done);
-                }
-            }
-            line
+            Self { peer, connection, commons }
         }
 
         /// The peer says this; the first command of it.
@@ -819,6 +878,24 @@ mod tests {
     }
 
     #[test]
+    fn stranger_has_a_deadline() {
+        for (protocol, said) in [
+            (Protocol::Redis, "PING\r\n"),
+            (Protocol::Beanstalkd, ""),
+            (Protocol::Amqp, "AMQP\x03\x01\0\0"),
+        ] {
+            let line = Line::new_unopened(protocol);
+            let offer = LoginOffer { password: true, ..LoginOffer::default() };
+            let mut line = Line { connection: line.connection.with_offer(Some(offer)), ..line };
+            assert!(line.say(said).is_none(), "{protocol:?}");
+            let limits = Limits { idle: None, half_sent: None, ..Limits::default() };
+            let due = line.connection.deadline(&limits, Nanos::from_secs(3));
+            assert_eq!(due, Some(LOGIN_SPAN_MAX), "{protocol:?}");
+            assert!(line.connection.permit.is_silent(), "a stranger gives way to others");
+        }
+    }
+
+    #[test]
     fn handshake_has_a_deadline() {
         let (mut peer, socket) = UnixStream::pair().unwrap();
         socket.set_nonblocking(true).unwrap();
@@ -847,8 +924,6 @@ mod tests {
         connection.notice(true, false, false);
         connection.receive(&mut [0; 1024], 1024, Nanos::from_secs(9));
         assert!(connection.is_finished() && connection.tls_failure().is_some());
-        let mut alert = [0; 64];
-        assert!(peer.read(&mut alert).unwrap() > 0 && alert[0] == 21, "the peer is told");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::{fmt, io};
 use model::{Nanos, QueueName};
 
 use crate::address::Endpoint;
+use crate::logins::UsersError;
 use crate::tls::TlsError;
 
 /// The reason why a server does not start. Each names the remedy.
@@ -43,6 +44,8 @@ pub enum StartError {
     },
     /// A file of TLS cannot be used.
     Tls(TlsError),
+    /// The file of users cannot be used.
+    Users(UsersError),
     /// The number of threads is 0 or too large.
     Threads {
         /// The configured number.
@@ -125,6 +128,7 @@ impl StartError {
             Self::Disk(_)
             | Self::Journal(_)
             | Self::Tls(_)
+            | Self::Users(_)
             | Self::Listen { .. }
             | Self::ClockAhead { .. }
             | Self::Descriptors { .. }
@@ -151,6 +155,7 @@ impl fmt::Display for StartError {
                 f,
                 "{scheme} needs a certificate: give --tls-cert FILE and --tls-key FILE, both PEM"
             ),
+            Self::Users(error) => write!(f, "the users cannot be read: {error}"),
             Self::Tls(error) => write!(f, "TLS cannot be spoken: {error}"),
             Self::Threads { asked } => {
                 write!(
@@ -219,11 +224,13 @@ fn ahead(now: Nanos, latest: Nanos, ending: u64) -> String {
 
 fn exposed(protocol: &str, address: SocketAddr) -> String {
     let port = address.port();
+    let by_tls = format!("{}s", protocol.trim_end_matches('s'));
     format!(
         "{protocol} would listen on {address}, where everybody who reaches it could read, send and \
          delete messages: listen on loopback (--listen {protocol}=127.0.0.1:{port}) or on a Unix \
-         socket (--listen {protocol}=unix:PATH), or say --insecure-listen {protocol}={address} \
-         where only those you trust reach it"
+         socket (--listen {protocol}=unix:PATH), use TLS and users (--listen {by_tls}=ADDRESS, \
+         --users FILE), or say --insecure-listen {protocol}={address} where only those you trust \
+         reach it"
     )
 }
 

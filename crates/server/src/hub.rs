@@ -7,21 +7,24 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
+use access::{ConnectionId, LoginPeer};
 use broker::{Chore, ChoreDone, Fetch, FetchDone, JournalFailed};
 use disk::{File, RealDisk};
 use http_api::RequestQueue;
 use input::WrongProtocol;
 use journal::{DiskError, Durable};
-use model::{Lsn, Nanos, SessionId, WallClock};
+use model::{LoginAnswer, LoginOffer, LoginStep, Lsn, Nanos, SessionId, WallClock};
 
 use crate::buffered::Buffered;
 use crate::clock::Clock;
 use crate::config::Limits;
 use crate::connection_permits::{ConnectionPermit, ConnectionPermits, Exit, Origin};
+use crate::connections::reactor_of;
 use crate::core::{Core, Transfer};
 use crate::counters::Counters;
 use crate::facts::JournalGauges;
 use crate::log::Complaint;
+use crate::logins::Logins;
 use crate::mailbox::Mailbox;
 use crate::memory::receives_max;
 use crate::tls::{FailedHandshake, TlsKeeper};
@@ -40,7 +43,7 @@ pub(crate) struct Hub {
     /// The thread that stops the server waits here for writes and chores to end.
     idle: Condvar,
     /// The mailboxes of the reactors, and last that of the gateway.
-    mailboxes: Vec<Mailbox>,
+    mailboxes: Arc<[Mailbox]>,
     written: AtomicU64,
     synced: AtomicU64,
     /// Writes and chores completed so far.
@@ -77,6 +80,8 @@ pub(crate) struct Hub {
     failed_handshakes: Mutex<Complaint>,
     /// The certificates, if a listener speaks TLS.
     tls: Option<TlsKeeper>,
+    /// The users, if there are any.
+    logins: Option<Logins>,
     /// The complaint that connections are refused.
     refusals: Mutex<Complaint>,
     /// The complaint that connections without a command gave way.
@@ -95,6 +100,7 @@ pub(crate) struct Parts {
     /// Bytes that everything together may take.
     pub(crate) memory_limit: u64,
     pub(crate) tls: Option<TlsKeeper>,
+    pub(crate) logins: Option<Logins>,
     pub(crate) log: Logger,
 }
 
@@ -137,8 +143,18 @@ pub(crate) enum Commit {
 
 impl Hub {
     pub(crate) fn new(core: Core, parts: Parts) -> Self {
-        let Parts { mailboxes, requests, gauges, disk, clock, limits, memory_limit, tls, log } =
-            parts;
+        let Parts {
+            mailboxes,
+            requests,
+            gauges,
+            disk,
+            clock,
+            limits,
+            memory_limit,
+            tls,
+            logins,
+            log,
+        } = parts;
         let durable = core.broker.durable();
         let wall_clock = core.commons.wall_clock.clone();
         wall_clock.set(clock.now(), Clock::wall());
@@ -149,7 +165,7 @@ impl Hub {
             chores: Condvar::new(),
             fetches: Condvar::new(),
             idle: Condvar::new(),
-            mailboxes,
+            mailboxes: mailboxes.into(),
             written: AtomicU64::new(durable.written.0),
             synced: AtomicU64::new(durable.synced.0),
             completions: AtomicU64::new(0),
@@ -174,6 +190,7 @@ impl Hub {
             wrong_protocols: Mutex::default(),
             failed_handshakes: Mutex::default(),
             tls,
+            logins,
             refusals: Mutex::default(),
             dismissals: Mutex::default(),
         }
@@ -226,6 +243,50 @@ impl Hub {
     /// The certificates, if a listener speaks TLS.
     pub(crate) const fn tls(&self) -> Option<&TlsKeeper> {
         self.tls.as_ref()
+    }
+
+    /// The users, if there are any.
+    pub(crate) const fn logins(&self) -> Option<&Logins> {
+        self.logins.as_ref()
+    }
+
+    /// How a client may log in whose bytes other machines can read, or cannot; `None`: there are no
+    /// users.
+    pub(crate) fn offer(&self, is_private: bool) -> Option<LoginOffer> {
+        self.logins.as_ref().map(|logins| logins.offer(is_private))
+    }
+
+    /// Has a step of a session's login answered: the answer comes into the mailbox of its reactor.
+    pub(crate) fn ask_doorkeeper(&self, session: SessionId, peer: LoginPeer, step: LoginStep) {
+        let mailboxes = Arc::clone(&self.mailboxes);
+        let answer = move |answer| {
+            if let Some(mailbox) = mailboxes.get(reactor_of(session)) {
+                mailbox.deliver_login(session, answer);
+            }
+        };
+        match &self.logins {
+            Some(logins) => logins.ask(peer, step, answer),
+            None => answer(LoginAnswer::Refused),
+        }
+    }
+
+    /// A session that has asked the doorkeeper something is closed.
+    pub(crate) fn close_login(&self, session: SessionId) {
+        if let Some(logins) = &self.logins {
+            logins.close(ConnectionId(session.0));
+        }
+    }
+
+    /// Reads the files of users and certificates again.
+    pub(crate) fn reload(&self) {
+        self.tls.iter().for_each(TlsKeeper::reload);
+        self.logins.iter().for_each(Logins::reload);
+    }
+
+    /// The same of those that have changed.
+    pub(crate) fn reload_changed(&self) {
+        self.tls.iter().for_each(TlsKeeper::reload_if_changed);
+        self.logins.iter().for_each(Logins::reload_if_changed);
     }
 
     /// The present moment. The machine's clock is read beside it: it may have been set.
@@ -667,7 +728,7 @@ impl Hub {
     /// Goes on to a later phase, and lets every thread see it.
     pub(crate) fn enter(&self, phase: Phase) {
         self.phase.fetch_max(phase as u8, Ordering::SeqCst);
-        for mailbox in &self.mailboxes {
+        for mailbox in self.mailboxes.iter() {
             mailbox.notify_mail();
         }
         // A thread between its look at the phase and its wait holds the lock: this waits it out.

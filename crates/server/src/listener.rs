@@ -23,6 +23,7 @@ use crate::error::StartError;
 use crate::hub::Hub;
 use crate::log::Complaint;
 use crate::mailbox::Arrival;
+use crate::peer::is_local;
 use crate::socket_file::SocketFile;
 
 /// A place that is listened on.
@@ -265,8 +266,9 @@ impl Acceptor {
         // such option.
         let _ = sockopt::set_tcp_nodelay(&socket, true);
         let tls = by_tls.then(|| hub.tls().expect(CERTIFIED).config(protocol));
+        let offer = hub.offer(by_tls || is_local(&socket));
         let reactor = self.reactor_for(protocol, hub.reactors());
-        hub.mailbox(reactor).deliver(Arrival { socket, protocol, tls, permit });
+        hub.mailbox(reactor).deliver(Arrival { socket, protocol, tls, offer, permit });
     }
 
     /// Which of so many reactors serves the next connection of this protocol.

@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 
+use model::{LoginAnswer, LoginOffer, SessionId};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{Errno, read, retry_on_intr, write};
 use rustls::ServerConfig;
@@ -23,6 +24,7 @@ pub(crate) struct Mailbox {
     state: AtomicU8,
     mail: AtomicBool,
     arrivals: Mutex<Vec<Arrival>>,
+    logins: Mutex<Vec<(SessionId, LoginAnswer)>>,
 }
 
 /// Wakes the owner of a mailbox.
@@ -41,6 +43,8 @@ pub(crate) struct Arrival {
     pub(crate) protocol: Protocol,
     /// The configuration of TLS, if its listener speaks that.
     pub(crate) tls: Option<Arc<ServerConfig>>,
+    /// How its peer may log in; `None`: there are no users.
+    pub(crate) offer: Option<LoginOffer>,
     pub(crate) permit: ConnectionPermit,
 }
 
@@ -74,6 +78,7 @@ impl Mailbox {
             state: AtomicU8::new(AWAKE),
             mail: AtomicBool::new(false),
             arrivals: Mutex::new(Vec::new()),
+            logins: Mutex::new(Vec::new()),
         }
     }
 
@@ -142,6 +147,20 @@ impl Mailbox {
         let mut arrivals =
             self.arrivals.lock().expect("invariant: no thread panics with the arrivals");
         std::mem::take(&mut *arrivals)
+    }
+
+    /// Hands over the answer to a step of a login.
+    pub(crate) fn deliver_login(&self, session: SessionId, answer: LoginAnswer) {
+        let mut logins = self.logins.lock().expect("invariant: no thread panics with the logins");
+        logins.push((session, answer));
+        drop(logins);
+        self.notify_mail();
+    }
+
+    /// Takes the answers to logins that were handed over.
+    pub(crate) fn logins(&self) -> Vec<(SessionId, LoginAnswer)> {
+        let mut logins = self.logins.lock().expect("invariant: no thread panics with the logins");
+        std::mem::take(&mut *logins)
     }
 
     fn wake(&self) {

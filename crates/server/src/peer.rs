@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
@@ -11,7 +11,10 @@ use std::sync::Arc;
 use beanstalk::ListenerState;
 use input::{Held, WrongProtocol};
 use journal::Durable;
-use model::{Command, DependsOn, Draining, MessageId, Nanos, Output, SessionId, WallClock};
+use model::{
+    Command, DependsOn, Draining, LoginAnswer, LoginOffer, LoginStep, MessageId, Nanos, Output,
+    SessionId, WallClock,
+};
 use rustix::net::{SocketAddrUnix, getpeername, getsockname};
 
 use crate::address::Endpoint;
@@ -153,6 +156,47 @@ impl Peer {
                 peer.session.poll_command(now, &mut peer.input, &mut commons.redis, out)
             }
         })
+    }
+
+    /// Makes the peer log in before it does anything.
+    pub(crate) fn set_offer(&mut self, offer: LoginOffer, commons: &mut ProtocolState) {
+        match self {
+            Self::Beanstalkd(peer) => peer.session.set_offer(Some(offer)),
+            Self::Amqp(peer) => peer.connection.set_offer(Some(offer)),
+            Self::Redis(peer) => peer.session.set_offer(Some(offer), &mut commons.redis),
+        }
+    }
+
+    /// The next step of the peer's login.
+    pub(crate) fn poll_login(&mut self) -> Option<LoginStep> {
+        match self {
+            Self::Beanstalkd(peer) => peer.session.poll_login(),
+            Self::Amqp(peer) => peer.connection.poll_login(),
+            Self::Redis(peer) => peer.session.poll_login(),
+        }
+    }
+
+    /// Takes the answer to that step.
+    pub(crate) fn handle_login(
+        &mut self,
+        answer: LoginAnswer,
+        commons: &mut ProtocolState,
+        outgoing: &mut Outgoing,
+    ) {
+        outgoing.say(DependsOn::NOTHING, |out| match self {
+            Self::Beanstalkd(peer) => peer.session.handle_login(answer, out),
+            Self::Amqp(peer) => peer.connection.handle_login(answer, out),
+            Self::Redis(peer) => peer.session.handle_login(answer, &mut commons.redis, out),
+        });
+    }
+
+    /// True if the peer has to log in and has not done so.
+    pub(crate) fn needs_login(&self) -> bool {
+        match self {
+            Self::Beanstalkd(peer) => peer.session.needs_login(),
+            Self::Amqp(peer) => peer.connection.needs_login(),
+            Self::Redis(peer) => peer.session.needs_login(),
+        }
     }
 
     /// The cost of reading, beside the broker's steps.
@@ -389,6 +433,16 @@ pub(crate) fn name_of(scheme: &str, socket: &OwnedFd) -> Arc<str> {
         Some(peer) => format!("{scheme} {peer}").into(),
         None => scheme.into(),
     }
+}
+
+/// The address of a peer by TCP.
+pub(crate) fn peer_address(socket: &OwnedFd) -> Option<IpAddr> {
+    ends(socket).map(|ends| ends.peer.ip().to_canonical())
+}
+
+/// True if no other machine can read what goes over a socket.
+pub(crate) fn is_local(socket: &OwnedFd) -> bool {
+    ends(socket).is_none_or(|ends| ends.local.ip().to_canonical().is_loopback())
 }
 
 /// The socket in the file system that it came by.

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use journal::Durable;
-use model::{Nanos, SessionId};
+use model::{LoginAnswer, Nanos, SessionId};
 
 use crate::Failure;
 use crate::connection::{CloseReason, ListFlags};
@@ -63,6 +63,8 @@ pub(crate) struct Reactor<'a> {
 pub(crate) struct RunLists {
     /// Accepted, and not yet known to the core.
     pub(crate) arrivals: Vec<Arrival>,
+    /// Answers to logins.
+    pub(crate) logins: Vec<(SessionId, LoginAnswer)>,
     /// To be read from and stepped in this turn.
     pub(crate) attention: Vec<SessionId>,
     /// Their peers were heard in this turn to send no more.

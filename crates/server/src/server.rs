@@ -1,7 +1,6 @@
 //! Starting a server, and ending it. The binary, the benchmarks and the tests all use this.
 
 use std::fmt;
-use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, mpsc};
 use std::thread::{Builder, JoinHandle};
@@ -28,7 +27,8 @@ use crate::events::EventSet;
 use crate::facts::{JournalGauges, ProcessFacts};
 use crate::gateway_thread::HttpThread;
 use crate::hub::{Hub, Parts, Phase};
-use crate::listener::{self, Acceptor, CERTIFIED, Listener};
+use crate::listener::{self, Acceptor, Listener};
+use crate::logins::Logins;
 use crate::mailbox::Mailbox;
 use crate::memory::{self, MemoryShares};
 use crate::peer::ProtocolState;
@@ -64,7 +64,8 @@ impl Server {
         let is_http = |listener: &Listener| listener.protocol() == Protocol::Http;
         let (http, listeners) = listeners.into_iter().partition(is_http);
         running.spawn_writers()?;
-        running.watch_certificates()?;
+        running.spawn_doorkeeper()?;
+        running.watch_files()?;
         running.spawn_http(http, &config)?;
         running.spawn_reactors(config.threads, listeners)?;
         Ok(running)
@@ -79,7 +80,8 @@ pub struct Running {
     reactors: Vec<JoinHandle<()>>,
     /// The committers and the housekeeper.
     writers: Vec<JoinHandle<()>>,
-    /// Kept by the thread that looks at the files of certificates: it ends when this is dropped.
+    /// Kept for the thread that looks at the files of users and certificates: it ends when this is
+    /// dropped.
     watching: Option<mpsc::Sender<()>>,
 }
 
@@ -129,6 +131,7 @@ impl Running {
         self.watching = None;
         self.hub.enter(Phase::Stopping);
         let mut end = join(&mut self.reactors);
+        self.hub.logins().iter().for_each(|logins| logins.end());
         if end.is_ok() && self.hub.phase() < Phase::Halted {
             end = self.hub.quiesce();
         }
@@ -149,19 +152,27 @@ impl Running {
         Ok(())
     }
 
-    /// Reads certificates again when their files change.
-    fn watch_certificates(&mut self) -> Result<(), StartError> {
-        if self.hub.tls().is_none() {
+    fn spawn_doorkeeper(&mut self) -> Result<(), StartError> {
+        if self.hub.logins().is_some() {
+            let answer = |hub: &Hub| hub.logins().iter().for_each(|logins| logins.run(hub.clock));
+            self.writers.push(self.spawn("doorkeeper".into(), answer)?);
+        }
+        Ok(())
+    }
+
+    /// Reads users and certificates again when their files change.
+    fn watch_files(&mut self) -> Result<(), StartError> {
+        if self.hub.tls().is_none() && self.hub.logins().is_none() {
             return Ok(());
         }
         let (watching, ends) = mpsc::channel();
         self.watching = Some(watching);
         let watch = move |hub: &Hub| {
             while ends.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
-                hub.tls().expect(CERTIFIED).reload_if_changed();
+                hub.reload_changed();
             }
         };
-        self.writers.push(self.spawn("certificates".into(), watch)?);
+        self.writers.push(self.spawn("files".into(), watch)?);
         Ok(())
     }
 
@@ -188,7 +199,7 @@ impl Running {
         if listeners.is_empty() {
             return Ok(());
         }
-        let options = http_options(config, Arc::clone(&self.hub.http_bytes));
+        let options = http_options(config, &self.hub);
         let http = HttpThread::new(listeners, options, &self.hub).map_err(StartError::System)?;
         let hub = Arc::clone(&self.hub);
         self.reactors.push(self.spawn("http".into(), move |_| http.run(&hub))?);
@@ -236,11 +247,9 @@ impl Remote {
         drop(self.hub.lock());
     }
 
-    /// Reads the certificates of TLS again; the log tells how it went.
-    pub fn reload_certificates(&self) {
-        if let Some(tls) = self.hub.tls() {
-            tls.reload();
-        }
+    /// Reads the files of users and certificates again; the log tells how it went.
+    pub fn reload(&self) {
+        self.hub.reload();
     }
 
     /// Writes the counters to the log.
@@ -274,7 +283,9 @@ fn check(config: &Config) -> Result<(), StartError> {
     if let Some(listen) = by_tls.next().filter(|_| config.tls.identities.is_empty()) {
         return Err(StartError::NoCertificate { scheme: listen.scheme() });
     }
-    let guarded = config.listen.iter().filter(|listen| !config.insecure && !listen.insecure);
+    let is_safe = |listen: &Listen| listen.by_tls && config.users.is_some();
+    let guarded =
+        config.listen.iter().filter(|it| !config.insecure && !it.insecure && !is_safe(it));
     let exposed = guarded.filter_map(|listen| Some((listen.scheme(), listen.exposed()?))).next();
     if let Some((scheme, address)) = exposed {
         return Err(StartError::Insecure { scheme, address });
@@ -353,6 +364,9 @@ pub(crate) fn open_disk(
 /// Recovers the broker and puts around it the state that the threads share.
 pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, StartError> {
     let tls = certificates(config)?;
+    let logins =
+        config.users.clone().map(|file| Logins::open(file, Secrets::new(random), config.log));
+    let logins = logins.transpose().map_err(StartError::Users)?;
     let mut options = broker_options(config);
     check_disk_limit(&options.journal)?;
     if let Some(disk) = &disk {
@@ -382,7 +396,7 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     let (memory_limit, log) = (shares.limit, config.log);
     Ok(Hub::new(
         core,
-        Parts { mailboxes, requests, gauges, disk, clock, limits, memory_limit, tls, log },
+        Parts { mailboxes, requests, gauges, disk, clock, limits, memory_limit, tls, logins, log },
     ))
 }
 
@@ -398,8 +412,15 @@ fn certificates(config: &Config) -> Result<Option<TlsKeeper>, StartError> {
 fn tell_exposed(config: &Config) {
     for listen in &config.listen {
         let Some(address) = listen.exposed() else { continue };
+        if listen.by_tls && config.users.is_some() {
+            continue;
+        }
         let flag = if listen.insecure { "--insecure-listen" } else { "--insecure" };
-        let lacking = if listen.by_tls { "users" } else { "users and encryption" };
+        let lacking = match (listen.by_tls, &config.users) {
+            (true, _) => "users",
+            (false, None) => "users and encryption",
+            (false, Some(_)) => "encryption",
+        };
         config.log.line(format_args!(
             "{} listens on {address} without {lacking} ({flag}): everybody who reaches it can \
              read, send and delete messages",
@@ -437,7 +458,7 @@ fn tell_clock(log: Logger, clock: &Clock) {
     }
 }
 
-fn http_options(config: &Config, held_bytes: Arc<AtomicUsize>) -> http_api::Options {
+fn http_options(config: &Config, hub: &Hub) -> http_api::Options {
     let engine = EngineOptions::new(config.policy);
     http_api::Options {
         message_bytes_max: message_bytes(config),
@@ -448,8 +469,8 @@ fn http_options(config: &Config, held_bytes: Arc<AtomicUsize>) -> http_api::Opti
         stop: config.limits.stop,
         allowed_hosts: config.allowed_hosts.clone(),
         envelopes: amqp::envelopes(),
-        held_bytes,
-        offer: None,
+        held_bytes: Arc::clone(&hub.http_bytes),
+        offer: hub.offer(true),
     }
 }
 

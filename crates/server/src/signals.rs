@@ -38,7 +38,7 @@ impl Caught {
 
     /// Obeys signals in a thread of its own until the process ends. SIGTERM and SIGINT stop the
     /// server in good order, a second SIGINT at once. SIGUSR1 drains it; SIGHUP reads its
-    /// certificates again and logs its counters.
+    /// users and certificates again and logs its counters.
     /// SIGXFSZ does nothing: the write beyond `ulimit -f` fails, and says so. The service manager
     /// is told.
     ///
@@ -64,7 +64,7 @@ impl Caught {
                     SIGHUP => {
                         if let Some(remote) = remote.get() {
                             manager.reload(|| {
-                                remote.reload_certificates();
+                                remote.reload();
                                 remote.log_counters();
                             });
                         }

@@ -20,6 +20,7 @@ impl Reactor<'_> {
         let mail = self.hub.mailbox(self.index).take_mail();
         if mail {
             self.lists.arrivals.append(&mut self.hub.mailbox(self.index).arrivals());
+            self.lists.logins.append(&mut self.hub.mailbox(self.index).logins());
         }
         let timers = self.hub.deadline() <= self.now;
         if !mail && !timers && self.lists.need_no_step() {
@@ -29,6 +30,7 @@ impl Reactor<'_> {
         self.lists.active.clear();
         self.mailed = 0;
         self.open_arrivals(core);
+        self.answer_logins(core);
         self.close_finished(core);
         self.fire_timers(core);
         self.take_mail(core);
@@ -40,7 +42,9 @@ impl Reactor<'_> {
     }
 
     fn open_arrivals(&mut self, core: &mut Core) {
-        for Arrival { socket, protocol, tls, permit } in std::mem::take(&mut self.lists.arrivals) {
+        for Arrival { socket, protocol, tls, offer, permit } in
+            std::mem::take(&mut self.lists.arrivals)
+        {
             let Ok(transport) = Transport::new(tls) else { continue };
             let session = self.connections.next_id();
             if self.is_stopping() || self.event_set.watch_socket(&socket, session).is_err() {
@@ -51,8 +55,19 @@ impl Reactor<'_> {
             let scheme = scheme(protocol, transport.is_tls());
             core.broker.name_session(session, name_of(scheme, &socket));
             let peer = Peer::new(protocol, session, &socket, &mut core.commons, self.now);
-            let connection = Connection::new(session, socket, transport, peer, permit, self.now);
+            let connection = Connection::new(session, socket, transport, peer, permit, self.now)
+                .with_offer(offer);
             let connection = self.connections.insert(session, connection);
+            self.lists.attend(session, connection.marks());
+        }
+    }
+
+    /// Hands connections the answers to their logins. One that has closed meanwhile gets none.
+    fn answer_logins(&mut self, core: &mut Core) {
+        for (session, answer) in std::mem::take(&mut self.lists.logins) {
+            let Some(connection) = self.connections.get_mut(session) else { continue };
+            connection.handle_login(answer, &mut core.commons);
+            self.lists.touch(session, connection.marks());
             self.lists.attend(session, connection.marks());
         }
     }
@@ -82,6 +97,9 @@ impl Reactor<'_> {
             self.deadlines.forget(session, connection.marks().watched);
             if let Some(begun) = connection.begun() {
                 core.broker.note_begun(session, begun);
+            }
+            if connection.has_asked_doorkeeper() {
+                self.hub.close_login(session);
             }
             connection.close(&mut core.commons, &self.hub.buffered);
             let before = core.broker.steps();
@@ -202,6 +220,9 @@ impl Reactor<'_> {
         let before = core.broker.steps();
         let share = Share { steps: left.min(STEPS_PER_CONNECTION), allowance: self.allowance };
         let spent = feed(connection, core, self.hub, self.now, share);
+        if let Some((peer, step)) = connection.poll_login() {
+            self.hub.ask_doorkeeper(session, peer, step);
+        }
         if core.broker.steps() > before {
             self.lists.active.push(session);
         }
@@ -270,6 +291,7 @@ fn end_waits(core: &mut Core, hub: &Hub, now: Nanos, reactor: usize) {
 impl RunLists {
     fn need_no_step(&self) -> bool {
         self.arrivals.is_empty()
+            && self.logins.is_empty()
             && self.attention.is_empty()
             && self.postponed.is_empty()
             && !self.have_leaving()

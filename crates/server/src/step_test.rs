@@ -64,7 +64,13 @@ impl<'a> Turns<'a> {
         let theirs = Arc::new(OwnedFd::from(theirs));
         let exit = Exit::Socket(Arc::downgrade(&theirs));
         let permit = hub.permits.admit(Origin::Local, exit, false).unwrap().permit;
-        hub.mailbox(0).deliver(Arrival { socket: theirs, protocol, tls: None, permit });
+        hub.mailbox(0).deliver(Arrival {
+            socket: theirs,
+            protocol,
+            tls: None,
+            offer: None,
+            permit,
+        });
         self.turn();
         Client { socket }
     }

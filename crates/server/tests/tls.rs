@@ -327,13 +327,13 @@ fn changed_certificates_serve_new_connections() {
     let renamed = Client { name: "renamed.example", ..authority.client() };
     assert!(renamed.ping(at).is_err());
     authority.issue("server", &["renamed.example"], 2);
-    server.remote().reload_certificates();
+    server.remote().reload();
     assert_eq!(renamed.ping(at).unwrap(), "+PONG\r\n");
     assert_eq!(ask(&mut old, "PING\r\n", 7).unwrap(), "+PONG\r\n", "it goes on");
     // A half-written file leaves the former certificates in use.
     for broken in ["", "-----BEGIN CERTIFICATE-----\nAAAA", "-----BEGIN CERTIFICATE-----\nAA==\n"] {
         std::fs::write(authority.file("server.pem"), broken).unwrap();
-        server.remote().reload_certificates();
+        server.remote().reload();
         assert_eq!(renamed.ping(at).unwrap(), "+PONG\r\n");
     }
 }

@@ -1,14 +1,13 @@
 //! A gateway to an engine in memory, which checks the works that it gets.
 
 use std::future::pending;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use engine::{Effects, Engine, EngineOptions};
 use http_api::{
-    Events, Figures, Gateway, GatewayError, Leased, NewConnection, Readiness, SegmentFigures,
-    Settling, Step, Token, Wanted, Work,
+    Events, Figures, Gateway, GatewayError, Leased, LoginClient, NewConnection, Readiness,
+    SegmentFigures, Settling, Step, Token, Wanted, Work,
 };
 use model::{
     AdminCommand, Capacity, Command, Delivery, LoginAnswer, LoginStep, MessageId, Nanos, QueueName,
@@ -133,7 +132,7 @@ impl Gateway for Ours {
         Some(())
     }
 
-    async fn login(&self, step: LoginStep, _: Option<SocketAddr>) -> LoginAnswer {
+    async fn login(&self, step: LoginStep, _: LoginClient) -> LoginAnswer {
         let granted = |user: &str| LoginAnswer::Granted { user: user.into(), proof: Vec::new() };
         match step {
             LoginStep::Password { user, .. } if &*user == "busy" => LoginAnswer::Busy,

@@ -3,14 +3,15 @@
 use std::sync::{Arc, Mutex};
 
 use http_api::{
-    Figures, Following, GatewayClient, GatewayError, Leased, NewConnection, Readiness,
+    Figures, Following, GatewayClient, GatewayError, Leased, LoginClient, NewConnection, Readiness,
     SegmentFigures, Token, WINDOW, Wanted, Work,
 };
-use model::{Nanos, QueueName, Reply, limits};
+use model::{LoginAnswer, LoginStep, Nanos, QueueName, Reply, limits};
 
 use crate::connection_permits::{ConnectionPermit, Exit};
 use crate::gateway_thread::figures;
 use crate::hub::{Hub, Phase};
+use crate::tls::names;
 
 /// A handle to the server for tasks of HTTP. Cloning is cheap.
 #[derive(Clone)]
@@ -42,6 +43,15 @@ impl http_api::Gateway for Gateway {
         let now = self.hub.clock.now();
         let permit = self.hub.admit(now, peer, Exit::Task(hangup), is_local)?;
         Some(HttpPermit(Mutex::new(permit)))
+    }
+
+    async fn login(&self, step: LoginStep, client: LoginClient) -> LoginAnswer {
+        let address = client.address.map(|from| from.ip().to_canonical());
+        let names = client.certificate.map(|it| names(&it.as_ref().into())).unwrap_or_default();
+        match self.hub.logins() {
+            Some(logins) => logins.answer(step, address, names.into()).await,
+            None => LoginAnswer::Refused,
+        }
     }
 
     async fn ask(&self, work: Work) -> Result<Vec<Reply>, GatewayError> {

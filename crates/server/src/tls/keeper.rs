@@ -1,8 +1,6 @@
 //! The certificates in use, which change with their files while connections go on.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, RwLock};
-use std::time::SystemTime;
 
 use model::Nanos;
 use rustls::ServerConfig;
@@ -12,6 +10,7 @@ use super::settings::{TlsError, TlsSettings};
 use crate::Logger;
 use crate::clock::Clock;
 use crate::config::Protocol;
+use crate::file_stamp::FileStamp;
 
 /// Holds the configuration for new connections.
 #[derive(Debug)]
@@ -19,15 +18,8 @@ pub(crate) struct TlsKeeper {
     settings: TlsSettings,
     current: RwLock<TlsConfigs>,
     /// The files as they were when they were read last, with or without success.
-    seen: Mutex<Vec<Option<Stamp>>>,
+    seen: Mutex<Vec<Option<FileStamp>>>,
     log: Logger,
-}
-
-/// Tells one state of a file from another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
-    changed: Option<SystemTime>,
-    bytes: u64,
 }
 
 impl TlsKeeper {
@@ -78,13 +70,8 @@ impl TlsKeeper {
     }
 }
 
-fn stamps(settings: &TlsSettings) -> Vec<Option<Stamp>> {
-    settings.files().into_iter().map(|file| stamp(file)).collect()
-}
-
-fn stamp(file: &Path) -> Option<Stamp> {
-    let metadata = std::fs::metadata(file).ok()?;
-    Some(Stamp { changed: metadata.modified().ok(), bytes: metadata.len() })
+fn stamps(settings: &TlsSettings) -> Vec<Option<FileStamp>> {
+    settings.files().into_iter().map(|file| FileStamp::of(file)).collect()
 }
 
 /// Says when a certificate has ended or is about to.

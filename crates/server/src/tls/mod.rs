@@ -6,10 +6,12 @@
 mod certificates;
 mod failure;
 mod keeper;
+mod names;
 mod settings;
 mod transport;
 
 pub(crate) use failure::FailedHandshake;
 pub(crate) use keeper::TlsKeeper;
+pub(crate) use names::names;
 pub use settings::{ClientCertificates, Identity, TlsError, TlsSettings};
 pub(crate) use transport::{Received, Sent, Transport};

@@ -8,6 +8,8 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 use rustls::{Error, ServerConfig, ServerConnection};
 
+use super::names::names;
+
 /// How a connection's bytes go over its socket.
 #[derive(Debug)]
 pub(crate) enum Transport {
@@ -66,6 +68,13 @@ impl Transport {
             Self::Plain => false,
             Self::Tls(stream) => stream.connection.is_handshaking(),
         }
+    }
+
+    /// The names of the peer's verified certificate, if it showed one.
+    pub(crate) fn certificate_names(&self) -> Vec<Box<str>> {
+        let Self::Tls(stream) = self else { return Vec::new() };
+        let own = stream.connection.peer_certificates().and_then(<[_]>::first);
+        own.map(names).unwrap_or_default()
     }
 
     /// Bytes wait for the socket that are no longer in the connection's own buffer.

@@ -1,0 +1,159 @@
+//! The users of a server: their file, which may change while the server runs, and the thread that
+//! answers logins.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use access::{ConnectionId, Doorkeeper, LoginPeer, Users};
+use disk::{PrivateFileError, read_private};
+use model::{LoginAnswer, LoginOffer, LoginStep, Secrets};
+
+use crate::Logger;
+use crate::clock::Clock;
+use crate::doorkeeper::LoginQueue;
+use crate::file_stamp::FileStamp;
+
+/// The logins of a server that has users.
+pub(crate) struct Logins {
+    file: PathBuf,
+    /// The file as it was read last, with or without success.
+    seen: Mutex<Option<FileStamp>>,
+    /// Clients without a name may be a user.
+    has_anonymous: AtomicBool,
+    queue: LoginQueue,
+    /// Until the thread begins.
+    doorkeeper: Mutex<Option<Doorkeeper>>,
+    log: Logger,
+}
+
+/// A users file that cannot be used.
+#[derive(Debug)]
+pub enum UsersError {
+    /// It cannot be read, or others may read it.
+    File(PrivateFileError),
+    /// Its content is wrong: each fault with its line.
+    Content {
+        /// The file.
+        file: PathBuf,
+        /// The faults.
+        problems: access::Problems,
+    },
+}
+
+impl fmt::Display for UsersError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(error) => error.fmt(f),
+            Self::Content { file, problems } => write!(f, "{}: {problems}", file.display()),
+        }
+    }
+}
+
+impl std::error::Error for UsersError {}
+
+impl Logins {
+    /// Reads the file for the first time. The source gives unguessable numbers.
+    ///
+    /// # Errors
+    /// [`UsersError`]: it cannot be used.
+    pub(crate) fn open(file: PathBuf, nonces: Secrets, log: Logger) -> Result<Self, UsersError> {
+        let seen = Mutex::new(FileStamp::of(&file));
+        let users = read(&file)?;
+        Ok(Self {
+            has_anonymous: AtomicBool::new(users.anonymous().is_some()),
+            doorkeeper: Mutex::new(Some(Doorkeeper::new(users, nonces))),
+            queue: LoginQueue::default(),
+            file,
+            seen,
+            log,
+        })
+    }
+
+    /// The ways of logging in for a client whose bytes other machines can read, or cannot.
+    pub(crate) fn offer(&self, is_private: bool) -> LoginOffer {
+        LoginOffer {
+            password: is_private,
+            certificate: false,
+            anonymous: self.has_anonymous.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Has a step answered: see [`LoginQueue::ask`].
+    pub(crate) fn ask(
+        &self,
+        peer: LoginPeer,
+        step: LoginStep,
+        answer: impl FnOnce(LoginAnswer) + Send + 'static,
+    ) {
+        self.queue.ask(peer, step, answer);
+    }
+
+    /// The answer to a client of HTTP, whose logins have one step each.
+    pub(crate) async fn answer(
+        &self,
+        step: LoginStep,
+        address: Option<IpAddr>,
+        certificate: Arc<[Box<str>]>,
+    ) -> LoginAnswer {
+        let (to, from) = tokio::sync::oneshot::channel();
+        let peer = LoginPeer { connection: ConnectionId(u64::MAX), address, certificate };
+        self.queue.ask(peer, step, move |answer| {
+            // A client that is gone asks no more.
+            let _ = to.send(answer);
+        });
+        from.await.unwrap_or(LoginAnswer::Busy)
+    }
+
+    /// A connection that has asked something has closed.
+    pub(crate) fn close(&self, connection: ConnectionId) {
+        self.queue.close(connection);
+    }
+
+    /// Answers logins until [`Logins::end`].
+    pub(crate) fn run(&self, clock: Clock) {
+        let doorkeeper = self.doorkeeper.lock().expect(POISONED).take();
+        if let Some(doorkeeper) = doorkeeper {
+            self.queue.run(clock, doorkeeper);
+        }
+    }
+
+    /// No login is answered any more.
+    pub(crate) fn end(&self) {
+        self.queue.end();
+    }
+
+    /// Reads the file again; the log tells how it went. Users that are logged in stay so.
+    pub(crate) fn reload(&self) {
+        *self.seen.lock().expect(POISONED) = FileStamp::of(&self.file);
+        match read(&self.file) {
+            Ok(users) => {
+                self.has_anonymous.store(users.anonymous().is_some(), Ordering::Relaxed);
+                self.log.line(format_args!("{} users are read again", users.iter().count()));
+                self.queue.reload(users);
+            }
+            Err(error) => {
+                let what = "users stay as they were, the new ones cannot be used";
+                self.log.line(format_args!("{what}: {error}"));
+            }
+        }
+    }
+
+    /// The same if the file has changed since.
+    pub(crate) fn reload_if_changed(&self) {
+        let is_new = *self.seen.lock().expect(POISONED) != FileStamp::of(&self.file);
+        if is_new {
+            self.reload();
+        }
+    }
+}
+
+fn read(file: &Path) -> Result<Users, UsersError> {
+    let text =
+        read_private(file, access::limits::USERS_FILE_BYTES_MAX).map_err(UsersError::File)?;
+    Users::parse(&text).map_err(|problems| UsersError::Content { file: file.to_owned(), problems })
+}
+
+const POISONED: &str = "invariant: no thread panics with the users";
