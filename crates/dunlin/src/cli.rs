@@ -84,6 +84,15 @@ pub(crate) struct ServerAt {
     /// URL of its HTTP listener; `host:port` will do
     #[arg(long, value_name = "URL", env = "DUNLIN_URL", default_value = "http://127.0.0.1:8422")]
     pub(crate) url: String,
+    /// Log in as this user; its password is asked for, or in --password-file
+    #[arg(long, value_name = "NAME")]
+    pub(crate) user: Option<String>,
+    /// File with the user's password in its first line
+    #[arg(long, value_name = "FILE", env = "DUNLIN_PASSWORD_FILE")]
+    pub(crate) password_file: Option<PathBuf>,
+    /// File with a token in its first line, in place of a user
+    #[arg(long, value_name = "FILE", env = "DUNLIN_TOKEN_FILE", conflicts_with = "user")]
+    pub(crate) token_file: Option<PathBuf>,
     /// Print JSON, one object a line
     #[arg(long)]
     pub(crate) json: bool,

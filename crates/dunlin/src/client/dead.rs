@@ -35,7 +35,7 @@ fn lift(letter: &mut Map<String, Json>) {
 
 /// All that is known about one message.
 pub(crate) fn show(id: u64, server: &ServerAt) -> Result<(), Error> {
-    let message = Web::new(&server.url).get(&format!("/messages/{id}"))?.object()?;
+    let message = Web::of(server)?.get(&format!("/messages/{id}"))?.object()?;
     if server.json {
         return say(format!("{}\n", Json::Object(message)).as_bytes());
     }
@@ -58,7 +58,7 @@ pub(crate) fn replay(replay: &Replay) -> Result<(), Error> {
             ("selector", replay.selector.clone()),
         ],
     );
-    let answer = Web::new(&replay.server.url).post(&path, &[], b"")?.object()?;
+    let answer = Web::of(&replay.server)?.post(&path, &[], b"")?.object()?;
     if answer.get("moved").and_then(Json::as_u64) == Some(0) {
         return Err(Error::Nothing(
             "there was nothing to replay; what a subscription had that is gone stays, unless --to \

@@ -1,5 +1,6 @@
 //! The commands that speak to a running broker, over HTTP.
 
+mod credentials;
 mod dead;
 mod operate;
 mod pages;

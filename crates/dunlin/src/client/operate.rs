@@ -11,7 +11,7 @@ use crate::client::{pages, receive};
 use crate::exit::Error;
 
 pub(crate) fn queues(server: &ServerAt) -> Result<(), Error> {
-    let queues = pages::all(&Web::new(&server.url), "/queues", "queues", &[], usize::MAX)?;
+    let queues = pages::all(&Web::of(server)?, "/queues", "queues", &[], usize::MAX)?;
     let columns = ["name", "ready", "leased", "delayed", "buried", "producers", "consumers"];
     print(&queues, &columns, server.json)
 }
@@ -44,7 +44,7 @@ pub(crate) fn messages(
     max: usize,
 ) -> Result<Vec<Map<String, Json>>, Error> {
     let path = format!("/queues/{}/messages", encoded(queue));
-    pages::all(&Web::new(&server.url), &path, "messages", parameters, max)
+    pages::all(&Web::of(server)?, &path, "messages", parameters, max)
 }
 
 /// Bytes that are no text are shown as well as they can be.
@@ -81,7 +81,7 @@ pub(crate) fn move_messages(chosen: &MoveMessages) -> Result<(), Error> {
             ("max", chosen.max.map(|max| max.to_string())),
         ],
     );
-    let answer = Web::new(&chosen.server.url).post(&path, &[], b"")?.object()?;
+    let answer = Web::of(&chosen.server)?.post(&path, &[], b"")?.object()?;
     tell(answer, "moved", chosen.server.json)
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn purge(purge: &Purge) -> Result<(), Error> {
     }
     let path = format!("/queues/{}/purge", encoded(&purge.queue));
     let parameters = [("selector", purge.selector.clone()), ("state", purge.state.clone())];
-    let web = Web::new(&purge.server.url);
+    let web = Web::of(&purge.server)?;
     let answer = web.post(&with_query(path, &parameters), &[], b"")?.object()?;
     tell(answer, "deleted", purge.server.json)
 }

@@ -12,7 +12,7 @@ use crate::parse;
 
 /// Queues with rules of their own, and these.
 pub(crate) fn list(server: &ServerAt) -> Result<(), Error> {
-    let web = Web::new(&server.url);
+    let web = Web::of(server)?;
     let mut queues = pages::all(&web, "/policies", "policies", &[], usize::MAX)?;
     if !server.json {
         queues.iter_mut().for_each(lift);
@@ -28,7 +28,7 @@ fn lift(queue: &mut Map<String, Json>) {
 }
 
 pub(crate) fn show(queue: &str, server: &ServerAt) -> Result<(), Error> {
-    tell(Web::new(&server.url).get(&path(queue))?, server)
+    tell(Web::of(server)?.get(&path(queue))?, server)
 }
 
 /// The others that the queue has of its own stay.
@@ -43,11 +43,11 @@ pub(crate) fn set(queue: &str, rules: &[QueueRule], server: &ServerAt) -> Result
         (rule.key().json_name(), number.unwrap_or_else(|| text.into()))
     };
     let change: Map<String, Json> = rules.iter().map(member).collect();
-    tell(Web::new(&server.url).patch(&path(queue), &Json::Object(change))?, server)
+    tell(Web::of(server)?.patch(&path(queue), &Json::Object(change))?, server)
 }
 
 pub(crate) fn reset(queue: &str, rules: &[RuleKey], server: &ServerAt) -> Result<(), Error> {
-    let web = Web::new(&server.url);
+    let web = Web::of(server)?;
     if rules.is_empty() {
         return tell(web.delete(&path(queue))?, server);
     }

@@ -21,7 +21,7 @@ pub(crate) fn run(receive: &Receive) -> Result<(), Error> {
         signal_hook::flag::register(signal, Arc::clone(&stop))
             .map_err(|error| Error::Other(format!("cannot listen to signals: {error}")))?;
     }
-    let web = Web::new(&receive.server.url);
+    let web = Web::of(&receive.server)?;
     let mut receiver = Receiver { web, receive, stop, kept: Vec::new() };
     let end = if receive.reconnect { receiver.reconnect() } else { receiver.receive_all() };
     let kept = std::mem::take(&mut receiver.kept);

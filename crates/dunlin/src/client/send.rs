@@ -13,7 +13,7 @@ use crate::parse;
 
 /// Sends one message, or one a line.
 pub(crate) fn run(send: &Send) -> Result<(), Error> {
-    let web = Web::new(&send.server.url);
+    let web = Web::of(&send.server)?;
     let path = format!("/queues/{}/messages", encoded(&send.queue));
     parse::each_once(send.property.iter().map(|(name, _)| format!("--property {name}")))
         .map_err(Error::Settings)?;

@@ -5,16 +5,20 @@ use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
 use serde_json::{Map, Value as Json};
-use ureq::http::header::{EXPECT, HeaderValue};
+use ureq::http::header::{AUTHORIZATION, EXPECT, HeaderValue};
 use ureq::http::{Request, Response};
 use ureq::{Agent, Body, Timeout};
 
+use crate::cli::ServerAt;
+use crate::client::credentials::authorization;
 use crate::exit::Error;
 
 /// A broker that listens to HTTP.
 pub(crate) struct Web {
     agent: Agent,
     url: String,
+    /// The user that asks.
+    authorization: Option<HeaderValue>,
 }
 
 /// A broker's answer.
@@ -25,6 +29,16 @@ pub(crate) struct Answer {
 }
 
 impl Web {
+    /// The broker of a command, which asks as its user.
+    ///
+    /// # Errors
+    /// No password or token.
+    pub(crate) fn of(server: &ServerAt) -> Result<Self, Error> {
+        let web = Self::new(&server.url);
+        let authorization = authorization(server, &web.url)?;
+        Ok(Self { authorization, ..web })
+    }
+
     pub(crate) fn new(url: &str) -> Self {
         // No time limit for answers: a receive waits as long as it was asked to. None for reading
         // also lets a signal pass without breaking a request off. No proxy: a broker listens on
@@ -37,7 +51,7 @@ impl Web {
             .build();
         let url = url.trim_end_matches('/');
         let url = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
-        Self { agent: config.new_agent(), url }
+        Self { agent: config.new_agent(), url, authorization: None }
     }
 
     pub(crate) fn get(&self, path: &str) -> Result<Answer, Error> {
@@ -76,7 +90,9 @@ impl Web {
         body: B,
     ) -> Result<Request<B>, Error> {
         let given = headers.iter().map(|(name, value)| name.len() + value.len() + BESIDE_HEADER);
-        let head_bytes = path.len() + self.url.len() + OWN_HEAD_BYTES + given.sum::<usize>();
+        let login = self.authorization.as_ref().map_or(0, |value| value.len() + OWN_HEADER_BYTES);
+        let head_bytes =
+            path.len() + self.url.len() + OWN_HEAD_BYTES + login + given.sum::<usize>();
         if head_bytes > HEAD_BYTES_MAX {
             return Err(Error::Settings(format!(
                 "properties, key, selector and names are {head_bytes} bytes of a request, and \
@@ -86,6 +102,9 @@ impl Web {
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));
         // A broker that is not on loopback leases only to a client that sends this.
         request = request.header("dunlin-client", CLIENT);
+        if let Some(value) = &self.authorization {
+            request = request.header(AUTHORIZATION, value);
+        }
         for (name, value) in headers {
             request = request.header(name, value);
         }
@@ -194,6 +213,7 @@ fn refusal(status: u16, problem: &Map<String, Json>) -> Error {
         503 if text(problem, "type").ends_with(":stopping") => Error::Unanswered(what),
         503 => Error::Unreachable(what),
         400 => Error::Settings(what),
+        401 => Error::Settings(format!("{what}; give --user and --password-file, or --token-file")),
         404 => Error::Nothing(what),
         _ => Error::Other(what),
     }
@@ -250,6 +270,9 @@ const HEAD_BYTES_MAX: usize = 12 * 1024;
 
 /// Of these at most so many for the rest: the method, the length, the client's name.
 const OWN_HEAD_BYTES: usize = 256;
+
+/// Bytes of the header of a login beside its value.
+const OWN_HEADER_BYTES: usize = 17;
 
 /// Bytes between the name and the value of a header, and behind it.
 const BESIDE_HEADER: usize = 4;
