@@ -24,7 +24,7 @@ def issue(name):
     """A certificate for a name, signed by itself; each file is replaced as a whole."""
     made = subprocess.run(
         ['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256']
-        + ['-nodes', '-days', '30', '-subj', f'/CN={name}', '-addext', f'subjectAltName=DNS:{name}']
+        + ['-nodes', '-days', '30', '-subj', f'/CN={name}', '-addext', f'subjectAltName=DNS:{name},DNS:localhost']
         + ['-keyout', key + '.new', '-out', cert + '.new'],
         capture_output=True,
     )
@@ -105,6 +105,10 @@ url = f"https://broker.example:{s.ports['https']}/health"
 for version in ('--http1.1', '--http2'):
     out = subprocess.run(curl + [version, url], capture_output=True, text=True)
     check(f'curl {version}', '"ok"' in out.stdout, out)
+url = f"https://localhost:{s.ports['https']}"
+for roots, status in ((['--ca', cert], 0), ([], 3)):
+    out = subprocess.run([DUNLIN, 'queues', '--url', url, *roots], capture_output=True, text=True)
+    check(f'dunlin queues {" ".join(roots[:1])}', out.returncode == status, out)
 
 # Versions and suites.
 for version in ('SSLv3', 'TLSv1', 'TLSv1_1', 'TLSv1_2', 'TLSv1_3'):

@@ -84,6 +84,10 @@ pub(crate) struct ServerAt {
     /// URL of its HTTP listener; `host:port` will do
     #[arg(long, value_name = "URL", env = "DUNLIN_URL", default_value = "http://127.0.0.1:8422")]
     pub(crate) url: String,
+    /// File with the roots, PEM, that sign the broker's certificate, for https [default: those of
+    /// web browsers]
+    #[arg(long, value_name = "FILE", env = "DUNLIN_CA")]
+    pub(crate) ca: Option<PathBuf>,
     /// Log in as this user; its password is asked for, or in --password-file
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Option<String>,

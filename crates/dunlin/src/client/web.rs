@@ -2,11 +2,13 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Map, Value as Json};
 use ureq::http::header::{AUTHORIZATION, EXPECT, HeaderValue};
 use ureq::http::{Request, Response};
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Body, Timeout};
 
 use crate::cli::ServerAt;
@@ -32,14 +34,20 @@ impl Web {
     /// The broker of a command, which asks as its user.
     ///
     /// # Errors
-    /// No password or token.
+    /// No password or token; no roots.
     pub(crate) fn of(server: &ServerAt) -> Result<Self, Error> {
-        let web = Self::new(&server.url);
+        let roots = server.ca.as_deref().map_or(Ok(RootCerts::WebPki), roots)?;
+        let web = Self::trusting(&server.url, roots);
         let authorization = authorization(server, &web.url)?;
         Ok(Self { authorization, ..web })
     }
 
+    /// A broker that is asked as no user.
     pub(crate) fn new(url: &str) -> Self {
+        Self::trusting(url, RootCerts::WebPki)
+    }
+
+    fn trusting(url: &str, roots: RootCerts) -> Self {
         // No time limit for answers: a receive waits as long as it was asked to. None for reading
         // also lets a signal pass without breaking a request off. No proxy: a broker listens on
         // loopback, which is another machine's to a proxy that the environment names.
@@ -48,6 +56,7 @@ impl Web {
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_MAX))
             .user_agent(CLIENT)
+            .tls_config(TlsConfig::builder().root_certs(roots).build())
             .build();
         let url = url.trim_end_matches('/');
         let url = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
@@ -140,6 +149,22 @@ impl Web {
         let body = response.body_mut().with_config().limit(u64::MAX).read_to_vec();
         Ok(Answer { status, body: body.map_err(failed)? })
     }
+}
+
+/// The roots of `--ca`.
+fn roots(file: &Path) -> Result<RootCerts, Error> {
+    let failed = |cause: String| Error::Settings(format!("--ca {}: {cause}", file.display()));
+    let text = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
+    let mut all = Vec::new();
+    for item in parse_pem(&text) {
+        if let PemItem::Certificate(root) = item.map_err(|error| failed(error.to_string()))? {
+            all.push(root);
+        }
+    }
+    if all.is_empty() {
+        return Err(failed("there is no certificate in it, a block BEGIN CERTIFICATE".into()));
+    }
+    Ok(RootCerts::new_with_certs(&all))
 }
 
 impl Answer {
