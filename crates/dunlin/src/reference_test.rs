@@ -52,6 +52,21 @@ fn configuration_page_is_current() {
     check("configuration.md", &page);
 }
 
+#[test]
+fn packaged_settings_are_complete() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/dunlin.toml");
+    let file = std::fs::read_to_string(file).unwrap();
+    let is_there = |key: &str| file.lines().any(|line| line.starts_with(&format!("#{key} = ")));
+    let program = Cli::command();
+    let serve = program.find_subcommand("serve").expect("there is such a command");
+    let settings = serve.get_arguments().filter(|argument| argument.get_env().is_some());
+    for key in settings.filter_map(Arg::get_long) {
+        // A file names no other file, confirms no clock, and has queues as tables.
+        let is_key = !["config", "accept-clock", "queue"].contains(&key);
+        assert_eq!(is_there(key), is_key, "{key} in packaging/dunlin.toml");
+    }
+}
+
 /// A command, or those below it.
 fn describe(page: &mut String, seen: &mut BTreeSet<String>, command: &Command, path: &str) {
     let path = format!("{path} {}", command.get_name());
