@@ -11,6 +11,7 @@ use server::{AllowedHost, Side};
 use crate::bench::cli::Bench;
 use crate::listen::{self, ListenItem};
 use crate::parse::{self, QueueSetting, Store, Sync};
+use crate::user::cli::{USER_HELP, UserCommand};
 
 /// A message broker: each message as durable as its sender asks.
 #[derive(Debug, Parser)]
@@ -32,6 +33,12 @@ pub(crate) enum Command {
     Journal {
         #[command(subcommand)]
         journal: Journal,
+    },
+    /// Change or list the users that may log in
+    #[command(after_help = USER_HELP)]
+    User {
+        #[command(subcommand)]
+        user: UserCommand,
     },
     /// Measure a broker
     Bench {

@@ -16,6 +16,7 @@ mod parse;
 mod reference_test;
 mod serve;
 mod settings;
+mod user;
 mod variables;
 
 use std::process::ExitCode;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Command::Journal { journal: Journal::Explain { place, json } } => {
             journal_explain::run(&place, json)
         }
+        Command::User { user } => user::run(user),
         Command::Bench { bench } => bench::run(bench),
     };
     exit::code(end)

@@ -1,0 +1,147 @@
+//! The command line of `dunlin user`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// The file that is read or changed.
+#[derive(Debug, Args)]
+pub(crate) struct UsersAt {
+    /// The users file, which only its owner may read
+    #[arg(long = "users", value_name = "FILE", env = "DUNLIN_USERS")]
+    pub(crate) path: PathBuf,
+}
+
+/// The source of a password; without a flag it is asked for at the terminal.
+#[derive(Clone, Copy, Debug, Args)]
+#[group(multiple = false)]
+pub(crate) struct Source {
+    /// Read the password from standard input: one line
+    #[arg(long)]
+    pub(crate) stdin: bool,
+    /// Make a password of 160 random bits and print it, once: the recommended way
+    #[arg(long)]
+    pub(crate) generate: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum UserCommand {
+    /// Add a user, and make the users file if it is missing
+    Add(Add),
+    /// Set another password for a user
+    Passwd {
+        /// The name of the user
+        name: String,
+        #[command(flatten)]
+        source: Source,
+        #[command(flatten)]
+        users: UsersAt,
+    },
+    /// Remove a user and its tokens
+    Rm {
+        /// The name of the user
+        name: String,
+        #[command(flatten)]
+        users: UsersAt,
+    },
+    /// List the users
+    Ls {
+        #[command(flatten)]
+        users: UsersAt,
+        /// Print JSON, one object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Disable a user: it keeps its password and cannot log in
+    Disable {
+        /// The name of the user
+        name: String,
+        #[command(flatten)]
+        users: UsersAt,
+    },
+    /// Enable a user that was disabled
+    Enable {
+        /// The name of the user
+        name: String,
+        #[command(flatten)]
+        users: UsersAt,
+    },
+    /// Check the users file as the broker does, and name each fault with its line
+    Check {
+        #[command(flatten)]
+        users: UsersAt,
+    },
+    /// Add, remove or list bearer tokens, by which clients of HTTP log in
+    Token {
+        #[command(subcommand)]
+        token: TokenCommand,
+    },
+}
+
+/// Settings of `user add`.
+#[derive(Debug, Args)]
+pub(crate) struct Add {
+    /// The name of the user
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) source: Source,
+    /// Add no password: the user logs in by a certificate or token, or is the anonymous one
+    #[arg(long, conflicts_with_all = ["stdin", "generate"])]
+    pub(crate) no_password: bool,
+    /// A client certificate of the user, by a name in it, such as CN=orders or
+    /// SAN:DNS:orders.example.org; several are possible
+    #[arg(long, value_name = "NAME")]
+    pub(crate) certificate: Vec<String>,
+    /// The day from which on the user can do nothing, such as 2027-01-01, or a moment in UTC
+    #[arg(long, value_name = "DATE")]
+    pub(crate) expires: Option<String>,
+    #[command(flatten)]
+    pub(crate) users: UsersAt,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Add a token and print it, once; the file keeps its SHA-256 only
+    Add {
+        /// The name of the token
+        name: String,
+        /// The user that its clients are
+        #[arg(long, value_name = "NAME")]
+        user: String,
+        /// The day from which on it is worth nothing, such as 2027-01-01, or a moment in UTC
+        #[arg(long, value_name = "DATE")]
+        expires: Option<String>,
+        #[command(flatten)]
+        users: UsersAt,
+    },
+    /// Remove a token
+    Rm {
+        /// The name of the token
+        name: String,
+        #[command(flatten)]
+        users: UsersAt,
+    },
+    /// List the tokens, without their secrets
+    Ls {
+        #[command(flatten)]
+        users: UsersAt,
+        /// Print JSON, one object a line
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(crate) const USER_HELP: &str = "\
+The file keeps verifiers, from which no password can be read back. It must belong to the user that
+changes it and have mode 0600. Each change replaces it at once and keeps its comments. A password is
+never an argument or a variable, where other processes could read it.
+
+Examples:
+  dunlin user add orders --generate --users /etc/dunlin/users.toml
+  pass show dunlin/orders | dunlin user passwd orders --stdin
+  dunlin user add gateway --no-password --certificate CN=gateway
+  dunlin user token add ci --user orders --expires 2027-01-01
+  dunlin user ls --json | jq .name
+
+Exit status: 0 done, 1 it failed or the file has faults, 2 wrong usage or a value that may not be,
+3 there is no such user or token";

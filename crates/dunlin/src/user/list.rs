@@ -1,0 +1,75 @@
+//! Lists of users and tokens, without anything secret.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use access::Users;
+use model::Nanos;
+use serde_json::{Map, Value as Json, json};
+
+use crate::client::table::print;
+use crate::exit::Error;
+
+/// Lists the users.
+pub(super) fn users(users: &Users, as_json: bool) -> Result<(), Error> {
+    let now = now();
+    let objects: Vec<_> = users
+        .iter()
+        .map(|user| {
+            let tokens = users.tokens().filter(|(_, token)| token.user() == &**user.name());
+            let tokens: Vec<_> = tokens.map(|(name, _)| name).collect();
+            let certificates: Vec<_> = user.certificates().iter().map(|name| &**name).collect();
+            let state = match user.is_disabled() {
+                true => "disabled",
+                false if !user.is_active(now) => "expired",
+                false => "active",
+            };
+            object(json!({
+                "name": &**user.name(),
+                "state": state,
+                "password": user.has_password(),
+                "certificates": list(&certificates, as_json),
+                "tokens": list(&tokens, as_json),
+                "expires": moment(user.expires()),
+            }))
+        })
+        .collect();
+    let columns = ["name", "state", "password", "certificates", "tokens", "expires"];
+    print(&objects, &columns, as_json)
+}
+
+/// Lists the tokens.
+pub(super) fn tokens(users: &Users, as_json: bool) -> Result<(), Error> {
+    let now = now();
+    let objects: Vec<_> = users
+        .tokens()
+        .map(|(name, token)| {
+            let is_over = token.expires().is_some_and(|end| end <= now);
+            let state = if is_over { "expired" } else { "active" };
+            let expires = moment(token.expires());
+            object(json!({
+                "name": name, "user": token.user(), "state": state, "expires": expires,
+            }))
+        })
+        .collect();
+    print(&objects, &["name", "user", "state", "expires"], as_json)
+}
+
+fn list(names: &[&str], as_json: bool) -> Json {
+    if as_json { names.into() } else { names.join(", ").into() }
+}
+
+fn moment(moment: Option<Nanos>) -> Json {
+    moment.map_or(Json::Null, |moment| moment.rfc3339().to_string().into())
+}
+
+fn object(value: Json) -> Map<String, Json> {
+    match value {
+        Json::Object(object) => object,
+        _ => Map::new(),
+    }
+}
+
+fn now() -> Nanos {
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Nanos(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX))
+}

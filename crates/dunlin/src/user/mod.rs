@@ -1,0 +1,156 @@
+//! `dunlin user`: the users file.
+
+pub(crate) mod cli;
+mod edit;
+mod list;
+mod password;
+
+use std::path::Path;
+
+use access::{Users, Verifier, check_user_name, limits, token_digest};
+use disk::read_private;
+use model::{ScramHash, Secret};
+
+use crate::client::table::say;
+use crate::exit::Error;
+use crate::user::cli::{Add, Source, TokenCommand, UserCommand, UsersAt};
+use crate::user::edit::UsersFile;
+
+/// Does one of the commands.
+pub(crate) fn run(user: UserCommand) -> Result<(), Error> {
+    match user {
+        UserCommand::Add(add) => add_user(&add),
+        UserCommand::Passwd { name, source, users } => set_password(&name, source, &users),
+        UserCommand::Rm { name, users } => remove_user(&name, &users),
+        UserCommand::Ls { users, json } => list::users(&read(&users.path)?, json),
+        UserCommand::Disable { name, users } => set_disabled(&name, true, &users),
+        UserCommand::Enable { name, users } => set_disabled(&name, false, &users),
+        UserCommand::Check { users } => check(&users.path),
+        UserCommand::Token { token: TokenCommand::Add { name, user, expires, users } } => {
+            add_token(&name, &user, expires.as_deref(), &users)
+        }
+        UserCommand::Token { token: TokenCommand::Rm { name, users } } => {
+            remove_token(&name, &users)
+        }
+        UserCommand::Token { token: TokenCommand::Ls { users, json } } => {
+            list::tokens(&read(&users.path)?, json)
+        }
+    }
+}
+
+fn add_user(add: &Add) -> Result<(), Error> {
+    check_name("user", &add.name)?;
+    // The lock is not held while a person types: the password is asked for in between.
+    UsersFile::open(&add.users.path)?.require_no_user(&add.name)?;
+    let password = if add.no_password { None } else { Some(password::ask(add.source)?) };
+    let mut file = UsersFile::open(&add.users.path)?;
+    file.require_no_user(&add.name)?;
+    file.add_user(&add.name)?;
+    if let Some(password) = &password {
+        set_verifiers(&mut file, &add.name, password)?;
+    }
+    if !add.certificate.is_empty() {
+        file.set_certificates(&add.name, &add.certificate)?;
+    }
+    if let Some(expires) = &add.expires {
+        file.set_user(&add.name, "expires", edit::moment(expires)?)?;
+    }
+    file.write()?;
+    show_generated(add.source, password.as_ref())
+}
+
+fn set_password(name: &str, source: Source, users: &UsersAt) -> Result<(), Error> {
+    UsersFile::open(&users.path)?.require_user(name)?;
+    let password = password::ask(source)?;
+    let mut file = UsersFile::open(&users.path)?;
+    file.require_user(name)?;
+    set_verifiers(&mut file, name, &password)?;
+    file.write()?;
+    show_generated(source, Some(&password))
+}
+
+fn set_verifiers(file: &mut UsersFile, name: &str, password: &Secret) -> Result<(), Error> {
+    for (key, hash) in [("scram-sha-256", ScramHash::Sha256), ("scram-sha-512", ScramHash::Sha512)]
+    {
+        let verifier = Verifier::derive(hash, password, &password::random::<16>()?);
+        file.set_user(name, key, verifier.text().into())?;
+    }
+    Ok(())
+}
+
+fn show_generated(source: Source, password: Option<&Secret>) -> Result<(), Error> {
+    match password.filter(|_| source.generate) {
+        Some(password) => say(&[password.expose(), b"\n"].concat()),
+        None => Ok(()),
+    }
+}
+
+fn remove_user(name: &str, users: &UsersAt) -> Result<(), Error> {
+    let mut file = UsersFile::open(&users.path)?;
+    file.require_user(name)?;
+    if file.users().anonymous() == Some(name) {
+        return Err(Error::Other(format!(
+            "user {name} is the user of clients without a name: remove or change the line \
+             `anonymous` in {} first",
+            users.path.display()
+        )));
+    }
+    let tokens = file.users().tokens().filter(|(_, token)| token.user() == name);
+    let tokens: Vec<String> = tokens.map(|(name, _)| name.to_owned()).collect();
+    for token in &tokens {
+        file.remove("tokens", token);
+    }
+    file.remove("users", name);
+    file.write()
+}
+
+fn set_disabled(name: &str, disabled: bool, users: &UsersAt) -> Result<(), Error> {
+    let mut file = UsersFile::open(&users.path)?;
+    file.require_user(name)?;
+    file.set_user(name, "disabled", disabled.into())?;
+    file.write()
+}
+
+fn add_token(name: &str, user: &str, expires: Option<&str>, users: &UsersAt) -> Result<(), Error> {
+    check_name("token", name)?;
+    let mut file = UsersFile::open(&users.path)?;
+    file.require_user(user)?;
+    if file.has_token(name) {
+        return Err(Error::Other(format!(
+            "token {name} is there already: remove it first, or choose another name"
+        )));
+    }
+    let token = password::new_token()?;
+    let expires = expires.map(edit::moment).transpose()?;
+    file.add_token(name, &token_digest(token.expose()), user, expires)?;
+    file.write()?;
+    say(&[token.expose(), b"\n"].concat())
+}
+
+fn remove_token(name: &str, users: &UsersAt) -> Result<(), Error> {
+    let mut file = UsersFile::open(&users.path)?;
+    if !file.has_token(name) {
+        return Err(Error::Nothing(format!(
+            "there is no token {name}: dunlin user token ls shows which there are"
+        )));
+    }
+    file.remove("tokens", name);
+    file.write()
+}
+
+fn check(path: &Path) -> Result<(), Error> {
+    let users = read(path)?;
+    let (count, tokens) = (users.iter().count(), users.tokens().count());
+    say(format!("sound: {count} users, {tokens} tokens\n").as_bytes())
+}
+
+fn read(path: &Path) -> Result<Users, Error> {
+    let text = read_private(path, limits::USERS_FILE_BYTES_MAX);
+    let text = text.map_err(|error| Error::Other(error.to_string()))?;
+    edit::parse(&text, path)
+}
+
+fn check_name(what: &str, name: &str) -> Result<(), Error> {
+    check_user_name(name)
+        .map_err(|fault| Error::Settings(format!("the name of a {what} may not be so: it {fault}")))
+}
