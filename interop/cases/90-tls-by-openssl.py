@@ -24,7 +24,8 @@ def issue(name):
     """A certificate for a name, signed by itself; each file is replaced as a whole."""
     made = subprocess.run(
         ['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256']
-        + ['-nodes', '-days', '30', '-subj', f'/CN={name}', '-addext', f'subjectAltName=DNS:{name},DNS:localhost']
+        + ['-nodes', '-days', '30', '-subj', f'/CN={name}']
+        + ['-addext', f'subjectAltName=DNS:{name},DNS:localhost']
         + ['-keyout', key + '.new', '-out', cert + '.new'],
         capture_output=True,
     )
@@ -107,7 +108,8 @@ for version in ('--http1.1', '--http2'):
     check(f'curl {version}', '"ok"' in out.stdout, out)
 url = f"https://localhost:{s.ports['https']}"
 for roots, status in ((['--ca', cert], 0), ([], 3)):
-    out = subprocess.run([DUNLIN, 'queues', '--url', url, *roots], capture_output=True, text=True)
+    command = [DUNLIN, 'queues', '--url', url, *roots]
+    out = subprocess.run(command, capture_output=True, text=True)
     check(f'dunlin queues {" ".join(roots[:1])}', out.returncode == status, out)
 
 # Versions and suites.

@@ -76,7 +76,8 @@ pub trait Gateway: Clone + Send + Sync + 'static {
     /// A place for one more connection; `None`: there are too many.
     fn admit(&self, connection: NewConnection) -> Option<Self::ConnectionPermit>;
 
-    /// The answer to a step of a client's login. Without users it is asked for nothing, and refuses.
+    /// The answer to a step of a client's login. Without users it is asked for nothing, and
+    /// refuses.
     fn login(
         &self,
         _step: LoginStep,
