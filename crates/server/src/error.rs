@@ -6,6 +6,7 @@ use std::{fmt, io};
 use model::{Nanos, QueueName};
 
 use crate::address::Endpoint;
+use crate::config::Protocol;
 use crate::logins::UsersError;
 use crate::tls::TlsError;
 
@@ -224,7 +225,7 @@ fn ahead(now: Nanos, latest: Nanos, ending: u64) -> String {
 
 fn exposed(protocol: &str, address: SocketAddr) -> String {
     let port = address.port();
-    let by_tls = format!("{}s", protocol.trim_end_matches('s'));
+    let by_tls = Protocol::named(protocol).map_or(protocol, |(known, _)| known.name_by_tls());
     format!(
         "{protocol} would listen on {address}, where everybody who reaches it could read, send and \
          delete messages: listen on loopback (--listen {protocol}=127.0.0.1:{port}) or on a Unix \
