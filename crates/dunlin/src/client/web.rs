@@ -133,6 +133,10 @@ impl Web {
             ureq::Error::BadUri(_) | ureq::Error::TlsRequired => Error::Settings(format!(
                 "{error}: --url is {url} and has to be such as http://127.0.0.1:8422"
             )),
+            error if is_untrusted(&error) => Error::Settings(format!(
+                "{error}: if {url} is your broker, give the root of its certificate by --ca FILE, \
+                 and the name that is in it by --url"
+            )),
             error if is_unreachable(&error) => Error::Unreachable(format!(
                 "{error} at {url}: start it with `dunlin serve`, or give the URL where it listens"
             )),
@@ -207,6 +211,12 @@ fn other_protocol(url: &str) -> Option<&'static str> {
         b"AMQP" => Some("AMQP"),
         _ => None,
     }
+}
+
+/// True if the server's certificate is signed by no known root, or is for another name.
+fn is_untrusted(error: &ureq::Error) -> bool {
+    // The library wraps the cause in errors of input and output, whose types it does not show.
+    matches!(error, ureq::Error::Io(_)) && error.to_string().contains("invalid peer certificate")
 }
 
 /// True if the request was not sent, since no server was reached.
