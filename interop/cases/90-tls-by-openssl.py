@@ -102,7 +102,8 @@ for scheme, said, heard in (
         c.sendall(said)
         got = c.recv(1000)
         check(f'{scheme} answers by {c.version()}', got.startswith(heard), got)
-curl = ['curl', '-sS', '--cacert', cert, '--resolve', f"broker.example:{s.ports['https']}:127.0.0.1"]
+place = f"broker.example:{s.ports['https']}:127.0.0.1"
+curl = ['curl', '-sS', '--cacert', cert, '--resolve', place]
 url = f"https://broker.example:{s.ports['https']}/health"
 for version in ('--http1.1', '--http2'):
     out = subprocess.run(curl + [version, url], capture_output=True, text=True)
