@@ -149,7 +149,7 @@ impl Engine {
         self.forget_blocked_sends(slot);
         self.bodies.drop_awaiting(session, &mut self.store);
         self.drop_transactions(slot);
-        self.transactions.stop_observing(slot, &mut self.sessions, &mut self.store);
+        self.keyspace.stop_observing(slot, &mut self.store);
         self.sessions.at_mut(slot).take_popped();
         let idle = self.close_links(slot);
         self.end_temporaries(slot, effects);
@@ -356,7 +356,7 @@ impl Engine {
     }
 
     fn execute(&mut self, by: SessionSlot, command: Command, effects: &mut Effects) -> Outcome {
-        let Self { directory, sessions, store, log, transactions, .. } = self;
+        let Self { directory, sessions, store, log, keyspace, .. } = self;
         match command {
             Command::OpenProducer { link, to } => self.open_producer(by, link, to),
             Command::Identify { client } => sessions.identify(by, client),
@@ -416,8 +416,8 @@ impl Engine {
             Command::Key(command) => self.key(by, command, effects),
             Command::Admin(command) => self.administer(*command, effects),
             Command::Batch { commands } => self.batch(by, commands, effects),
-            Command::Observe { names } => transactions.observe(by, names, sessions, store),
-            Command::Unobserve => transactions.unobserve(by, sessions, store),
+            Command::Observe { names } => keyspace.observe(by, names, store),
+            Command::Unobserve => keyspace.unobserve(by, store),
             Command::Publish { topic, message } => self.publish_to(by, &topic, &message, effects),
             Command::SubscribePattern { link, pattern } => {
                 self.subscribe_pattern(by, link, pattern, effects)

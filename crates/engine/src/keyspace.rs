@@ -10,6 +10,7 @@ pub(crate) mod list_lifetime;
 pub(crate) mod lists;
 mod lookup;
 pub(crate) mod naming;
+mod observers;
 pub(crate) mod recovery;
 pub(crate) mod setting;
 pub(crate) mod values;
@@ -20,7 +21,7 @@ use alloc::sync::Arc;
 use model::{DependsOn, Durability, End, Nanos, Persistence, QueueName};
 
 use crate::context::Context;
-use crate::ids::QueueSlot;
+use crate::ids::{QueueSlot, SessionSlot};
 use crate::store::queue::ListLifetime;
 
 pub(crate) use list_lifetime::snapshot_bytes;
@@ -42,6 +43,23 @@ pub(crate) struct Keyspace {
     limited: BTreeSet<QueueName>,
     /// In recovery: the lifetimes of lists that the log states so far.
     recovered: BTreeMap<QueueName, ListLifetime>,
+    observers: Observers,
+}
+
+/// The sessions that observe keys.
+#[derive(Debug, Default)]
+struct Observers {
+    by_key: BTreeMap<QueueName, BTreeSet<SessionSlot>>,
+    by_session: BTreeMap<SessionSlot, Observing>,
+}
+
+/// What a session observes.
+#[derive(Debug)]
+pub(crate) enum Observing {
+    /// None of these keys has changed.
+    Keys(BTreeSet<QueueName>),
+    /// An observed key has changed, and no other matters any more.
+    Stale,
 }
 
 impl Keyspace {

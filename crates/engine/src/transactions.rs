@@ -6,15 +6,13 @@
 //! it. A part that is refused makes the transaction rollback-only: a commit rolls it back then.
 //! Nothing of an open transaction is journalled; a session's end rolls back.
 
-pub(crate) mod batches;
 pub(crate) mod commit_waits;
 mod parts;
 
-use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-use model::{MessageId, NewMessage, QueueName, Refusal, Settlement, TransactionId, limits};
+use model::{MessageId, NewMessage, Refusal, Settlement, TransactionId, limits};
 
 use crate::admission::{Put, Tally};
 use crate::directory::Target;
@@ -25,18 +23,14 @@ use crate::ids::SessionSlot;
 pub(crate) struct Transactions {
     /// Commits that wait for room, the first to come first.
     awaiting: VecDeque<(SessionSlot, TransactionId)>,
-    /// Which sessions observe which keys.
-    observed: BTreeMap<QueueName, BTreeSet<SessionSlot>>,
     /// Bytes that the parts of all open transactions count for.
     uncommitted_bytes: usize,
 }
 
-/// The open transactions of a session, and the keys that it observes.
+/// The open transactions of a session.
 #[derive(Debug, Default)]
 pub(crate) struct SessionTransactions {
     open: BTreeMap<TransactionId, Transaction>,
-    /// The keys that it observes.
-    observing: Option<Box<Observing>>,
 }
 
 /// The parts of a transaction so far.
@@ -91,10 +85,6 @@ impl Transactions {
         &self.awaiting
     }
 
-    pub(crate) const fn observed(&self) -> &BTreeMap<QueueName, BTreeSet<SessionSlot>> {
-        &self.observed
-    }
-
     pub(crate) const fn uncommitted_bytes(&self) -> usize {
         self.uncommitted_bytes
     }
@@ -115,10 +105,6 @@ impl Transactions {
 impl SessionTransactions {
     pub(crate) const fn open(&self) -> &BTreeMap<TransactionId, Transaction> {
         &self.open
-    }
-
-    pub(crate) fn observing(&self) -> Option<&Observing> {
-        self.observing.as_deref()
     }
 
     /// The session closes, and rolls its transactions back.
@@ -219,23 +205,5 @@ impl Transaction {
     /// The messages that it would settle.
     pub(crate) fn settled(&self) -> impl Iterator<Item = MessageId> {
         self.settled.iter().map(|(id, _)| *id)
-    }
-}
-
-/// The keys that a session observes.
-#[derive(Debug, Default)]
-pub(crate) struct Observing {
-    names: BTreeSet<QueueName>,
-    /// One of them has changed, and none matters any more.
-    stale: bool,
-}
-
-impl Observing {
-    pub(crate) const fn names(&self) -> &BTreeSet<QueueName> {
-        &self.names
-    }
-
-    pub(crate) const fn stale(&self) -> bool {
-        self.stale
     }
 }

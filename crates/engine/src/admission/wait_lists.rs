@@ -15,11 +15,12 @@ use crate::admission::{Admission, Shortage, WaitList, WaitListId};
 use crate::bodies::Bodies;
 use crate::demand::{Demand, Stores};
 use crate::ids::SessionSlot;
+use crate::keyspace::{Keyspace, Observing};
 use crate::sessions::Sessions;
 use crate::store::MessageStore;
 use crate::store::queue::Queue;
 use crate::store::timers::Timer;
-use crate::transactions::{Observing, Transactions};
+use crate::transactions::Transactions;
 
 impl Queue {
     /// True if an earlier send than this one waits for a place.
@@ -188,16 +189,15 @@ impl Admission {
     }
 }
 
-impl Sessions {
+impl Keyspace {
     /// True if it brings something that memory is to keep. False if that is refused anyway, or if a
     /// key that its session observes has changed.
-    pub(crate) fn brings(&self, by: SessionSlot, command: &Command) -> bool {
-        let observing = self.at(by).transactions().observing();
-        let is_stale = || observing.is_some_and(Observing::stale);
+    pub(crate) fn brings(&self, by: SessionSlot, command: &Command, sessions: &Sessions) -> bool {
+        let is_stale = || self.observing(by).is_some_and(Observing::is_stale);
         match Demand::of(command).stores {
             Stores::Batch(_) if is_stale() => false,
             stores => {
-                let takes = |id| self.takes_parts(by, id);
+                let takes = |id| sessions.takes_parts(by, id);
                 stores.adds_to_memory() && stores.part_of().is_none_or(takes)
             }
         }

@@ -211,9 +211,14 @@ impl Engine {
         let lacks = match Demand::of(command).stores {
             Stores::Transaction(id) => self.sessions.has_parts_waiting(by, id),
             Stores::Message { part_of: Some(_), .. } => {
-                self.sessions.brings(by, command) && self.part_has_to_wait(by, command)
+                self.keyspace.brings(by, command, &self.sessions)
+                    && self.part_has_to_wait(by, command)
             }
-            stores => stores.adds_to_memory() && is_full() && self.sessions.brings(by, command),
+            stores => {
+                stores.adds_to_memory()
+                    && is_full()
+                    && self.keyspace.brings(by, command, &self.sessions)
+            }
         };
         lacks.then(|| Shortage::of_memory(command))
     }
@@ -234,7 +239,7 @@ impl Engine {
 
     /// True if a part that waits goes on waiting.
     fn part_lacks_memory(&self, by: SessionSlot, part: &Command) -> bool {
-        self.sessions.brings(by, part)
+        self.keyspace.brings(by, part, &self.sessions)
             && (self.is_memory_short()
                 || self.transactions.exceeds_share(by, part, &self.bodies, &self.sessions))
     }
@@ -264,7 +269,7 @@ impl Engine {
     ) -> Option<Shortage> {
         let lacks = match Demand::of(command).stores.part_of() {
             Some(_) => self.part_lacks_memory(by, command),
-            None => self.is_memory_short() && self.sessions.brings(by, command),
+            None => self.is_memory_short() && self.keyspace.brings(by, command, &self.sessions),
         };
         lacks.then(|| Shortage::of_memory(command))
     }

@@ -7,6 +7,7 @@ use model::{Command, DependsOn, Nanos, Reply, limits};
 use crate::Effects;
 use crate::engine::Engine;
 use crate::ids::{QueueSlot, SessionSlot};
+use crate::keyspace::Observing;
 use crate::outcome::Outcome;
 
 impl Engine {
@@ -63,17 +64,15 @@ impl Engine {
         effects: &mut Effects,
     ) -> Option<Outcome> {
         self.notice_observed(by, effects);
-        let is_stale = self
-            .transactions
-            .stop_observing(by, &mut self.sessions, &mut self.store)
-            .is_some_and(|observing| observing.stale());
+        let observing = self.keyspace.stop_observing(by, &mut self.store);
+        let is_stale = observing.is_some_and(|observing| observing.is_stale());
         is_stale.then(|| Outcome::reply(self.log.after_all(), Reply::Stale))
     }
 
     /// Expired keys that a session observes go before its batch, as a change.
     pub(crate) fn notice_observed(&mut self, by: SessionSlot, effects: &mut Effects) {
-        let observing = self.sessions.at(by).transactions().observing();
-        let names: Vec<_> = observing.iter().flat_map(|it| it.names().iter().cloned()).collect();
+        let observing = self.keyspace.observing(by);
+        let names: Vec<_> = observing.into_iter().flat_map(Observing::keys).cloned().collect();
         for name in names {
             self.notice_end(&name, effects);
         }
@@ -83,17 +82,9 @@ impl Engine {
     /// The ready messages of a queue have changed.
     #[inline]
     pub(crate) fn touched_list(&mut self, slot: QueueSlot) {
-        if self.admission.depends_on_lists() || !self.transactions.observed().is_empty() {
-            self.tell_touched_list(slot);
-        }
-    }
-
-    fn tell_touched_list(&mut self, slot: QueueSlot) {
         if self.admission.depends_on_lists() {
             self.admission.source_changed(slot, &mut self.store);
         }
-        if !self.transactions.observed().is_empty() {
-            self.transactions.touched_name_of(slot, &mut self.sessions, &mut self.store);
-        }
+        self.keyspace.touched_list(slot, &mut self.store);
     }
 }

@@ -54,7 +54,8 @@ impl Engine {
         self.check_publishing();
         self.dedup.check(self.store.latest);
         self.check_transactions();
-        self.transactions.check_lists(&self.sessions, &self.store);
+        self.sessions.check_lists(&self.store);
+        self.keyspace.check_observers(&self.sessions);
         self.bodies.check_memory(&self.store);
         self.bodies.check_awaited(&self.admission, &self.store);
     }

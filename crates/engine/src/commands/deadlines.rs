@@ -108,7 +108,7 @@ impl Engine {
         )?;
         self.keyspace.change_lifetime(slot, ListLifetime { at, over }, &mut self.store);
         self.keyspace.lifetime_is_stated(name);
-        self.transactions.touched(name, &mut self.sessions, &mut self.store);
+        self.keyspace.touched(name, &mut self.store);
         Ok(())
     }
 

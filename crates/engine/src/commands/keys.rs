@@ -397,13 +397,10 @@ impl Engine {
     /// A value is there from now on, in place of the key that was there.
     pub(crate) fn insert_value(&mut self, name: &QueueName, value: Value) {
         self.keyspace.insert_value(name, value, &mut self.store);
-        self.transactions.touched(name, &mut self.sessions, &mut self.store);
     }
 
     /// A value is gone.
     pub(crate) fn remove_value(&mut self, name: &QueueName) -> Option<Value> {
-        let removed = self.keyspace.remove_value(name, &mut self.store)?;
-        self.transactions.touched(name, &mut self.sessions, &mut self.store);
-        Some(removed)
+        self.keyspace.remove_value(name, &mut self.store)
     }
 }

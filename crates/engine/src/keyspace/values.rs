@@ -171,6 +171,7 @@ impl Keyspace {
             assert!(self.lists > 0, "a list was counted before it was hidden");
             self.lists -= 1;
         }
+        self.touched(name, store);
     }
 
     /// A value is gone, and hides no list any more.
@@ -181,6 +182,7 @@ impl Keyspace {
     ) -> Option<Value> {
         let removed = self.change_values(|values| values.remove(name), store)?;
         self.lists += u64::from(store.hidden_list(name));
+        self.touched(name, store);
         Some(removed)
     }
 
