@@ -24,12 +24,21 @@ use crate::ids::{QueueSlot, SessionSlot};
 #[derive(Debug)]
 pub(crate) struct Admission {
     blocked_sends: BlockedSends,
-    /// Some queues may not hold any number of messages.
-    is_bounded: bool,
     /// Queues that hold more than they may, since there was no room for dead letters.
     overfull: BTreeSet<QueueSlot>,
     /// There are more dead letters than may be since this step.
     has_to_evict: bool,
+}
+
+/// The bounds of all queues, and the sends that wait for a change of a queue or a list.
+#[derive(Debug)]
+pub(crate) struct StoreAdmission {
+    /// Some queues may not hold any number of messages.
+    is_bounded: bool,
+    /// Queues that no client finds any more, with a line in which sends still wait.
+    leaving: BTreeSet<QueueSlot>,
+    /// The sends that depend on the elements of a list.
+    sources: SourceWaits,
 }
 
 /// There is no place for a command in a queue, or no memory for it.
@@ -76,10 +85,6 @@ pub(crate) struct BlockedSends {
     for_memory: WaitList,
     /// Parts of transactions that wait for memory, and commits behind their own parts.
     for_parts: WaitList,
-    /// Queues that no client finds any more, with a line in which sends still wait.
-    leaving: BTreeSet<QueueSlot>,
-    /// The sends that depend on the elements of a list.
-    sources: SourceWaits,
     /// Lines with a first send that would go on if the log was not behind.
     held_back: BTreeSet<WaitListId>,
     /// The log takes only records of settlements.

@@ -11,7 +11,6 @@ use model::{DependsOn, MessageId, Nanos};
 use records::RecordView;
 
 use crate::Effects;
-use crate::admission::Admission;
 use crate::bodies::Bodies;
 use crate::engine::Engine;
 use crate::ids::{QueueSlot, SessionSlot};
@@ -42,7 +41,7 @@ impl Engine {
                 slot
             }
         };
-        self.admission.may_have_caught_up(slot, &mut self.store);
+        self.store.may_have_caught_up(slot);
         state
     }
 
@@ -116,25 +115,18 @@ impl Keyspace {
     }
 }
 
-impl Admission {
+impl Bodies {
     /// Takes a message that is in no index out of the engine.
-    pub(crate) fn take(
-        &mut self,
-        id: MessageId,
-        bodies: &mut Bodies,
-        store: &mut MessageStore,
-    ) -> Box<Message> {
+    pub(crate) fn take(&mut self, id: MessageId, store: &mut MessageStore) -> Box<Message> {
         let message = store.messages.remove(id.0).expect("invariant: only a living message goes");
         store.snapshot_changed(&message, false);
-        bodies.unaccount(id, &message, store);
-        bodies.forget_body(id, &message, store);
+        self.unaccount(id, &message, store);
+        self.forget_body(id, &message, store);
         store.leave_order(id, message.order(id));
-        self.drained_one(message.queue(), store);
+        store.drained_one(message.queue());
         message
     }
-}
 
-impl Bodies {
     /// Gives a message that is in no index to another queue.
     pub(crate) fn change_queue(&mut self, id: MessageId, to: QueueSlot, store: &mut MessageStore) {
         let Some(mut message) = store.messages.remove(id.0) else { return };

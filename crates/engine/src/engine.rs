@@ -61,7 +61,7 @@ impl Engine {
             log: FrameWriter::new(options.policy, options.frame_bytes_max),
             store: MessageStore::new(&options.queue_policies, bound),
             bodies,
-            admission: Admission::new(options.queue_policies.are_bounded(), options.block_timeout),
+            admission: Admission::new(options.block_timeout),
             sessions: Sessions::new(),
             transactions: Transactions::default(),
             keyspace: Keyspace::default(),

@@ -16,6 +16,7 @@ use alloc::boxed::Box;
 use model::{DeadLetterStatistics, MessageId, Nanos};
 use records::place_of;
 
+use crate::admission::StoreAdmission;
 use crate::collections::pages::Pages;
 use crate::directory::policy::QueuePolicies;
 use crate::store::message::Message;
@@ -31,6 +32,7 @@ pub(crate) struct MessageStore {
     pub(crate) reordered: Pages<MessageId>,
     pub(crate) queues: Queues,
     pub(crate) timers: Timers,
+    pub(crate) admission: StoreAdmission,
     next: Next,
     /// The latest moment the engine was given.
     pub(crate) latest: Nanos,
@@ -45,6 +47,7 @@ impl MessageStore {
             reordered: Pages::new(),
             queues: Queues::new(policies, memory_limit),
             timers: Timers::default(),
+            admission: StoreAdmission::new(policies.are_bounded()),
             next: Next::new(),
             latest: Nanos::ZERO,
             totals: Totals::default(),

@@ -19,7 +19,8 @@ use model::{Command, DependsOn, Destination, Nanos, Reply, limits};
 
 use crate::admission::send_timeouts::{shorten_wait, wait_of};
 use crate::admission::{
-    Admission, BlockedSend, BlockedSends, Shortage, SourceWaits, WaitList, WaitListId,
+    Admission, BlockedSend, BlockedSends, Shortage, SourceWaits, StoreAdmission, WaitList,
+    WaitListId,
 };
 use crate::bodies::Bodies;
 use crate::context::Context;
@@ -40,8 +41,6 @@ impl BlockedSends {
             for_memory_bytes: 0,
             for_memory: WaitList::EMPTY,
             for_parts: WaitList::EMPTY,
-            leaving: BTreeSet::new(),
-            sources: SourceWaits::EMPTY,
             held_back: BTreeSet::new(),
             is_log_behind: false,
             is_closed: false,
@@ -58,10 +57,9 @@ impl BlockedSends {
 }
 
 impl Admission {
-    pub(crate) const fn new(is_bounded: bool, still_max: Nanos) -> Self {
+    pub(crate) const fn new(still_max: Nanos) -> Self {
         Self {
             blocked_sends: BlockedSends::new(still_max),
-            is_bounded,
             overfull: BTreeSet::new(),
             has_to_evict: false,
         }
@@ -102,12 +100,6 @@ impl Admission {
     /// The part of these bytes that belongs to sends that wait for memory.
     pub(crate) const fn for_memory_bytes(&self) -> u64 {
         self.blocked_sends.for_memory_bytes
-    }
-
-    /// True if a send that waits depends on the elements of a list.
-    #[inline]
-    pub(crate) fn depends_on_lists(&self) -> bool {
-        !self.blocked_sends.sources.is_empty()
     }
 
     /// No send may begin to wait any more, and each that waits is given up.
@@ -162,19 +154,6 @@ impl Admission {
         self.set_due(of, Some(later), store);
     }
 
-    /// Queues that no client finds any more, with a line in which sends still wait.
-    pub(crate) const fn leaving_queues(&self) -> &BTreeSet<QueueSlot> {
-        &self.blocked_sends.leaving
-    }
-
-    /// No client finds a queue any more: sends that wait for a place there go on.
-    pub(crate) fn begin_leaving(&mut self, slot: QueueSlot, store: &mut MessageStore) {
-        if !store.queues.at(slot).admission.line.is_empty() {
-            self.blocked_sends.leaving.insert(slot);
-        }
-        self.made_place(slot, store);
-    }
-
     /// True if a command may wait for what it lacks.
     pub(crate) fn lets_wait(
         &self,
@@ -206,7 +185,7 @@ impl Admission {
         store.timers.change(Timer::GiveUp(ticket), None, until);
         self.blocked_sends.bytes += bytes;
         self.blocked_sends.memory_bytes += Demand::of(&command).waiting_bytes();
-        self.blocked_sends.sources.insert(&command, ticket);
+        store.admission.sources.insert(&command, ticket);
         let blocked = BlockedSend { by, command, bytes, at, since, until, floor };
         let before = self.blocked_sends.sends.insert(ticket, blocked);
         assert!(before.is_none(), "a ticket is given once");
@@ -236,12 +215,6 @@ impl Admission {
             self.line_mut(from, store).moved = store.latest;
         }
         self.enter_line(ticket, sessions, store);
-    }
-
-    /// A message has left a queue, or the queue is about to go: sends that wait for a place may go
-    /// on.
-    pub(crate) fn made_place(&mut self, slot: QueueSlot, store: &mut MessageStore) {
-        self.may_go_on(WaitListId::Queue(slot), store);
     }
 
     /// True if the log is behind and the waiting send would add to it.
@@ -274,10 +247,40 @@ impl Admission {
         let blocked = blocked.expect("invariant: who is in a line waits");
         self.blocked_sends.bytes -= blocked.bytes;
         self.blocked_sends.memory_bytes -= Demand::of(&blocked.command).waiting_bytes();
-        self.blocked_sends.sources.remove(&blocked.command, ticket);
-        self.set_sources_due(store);
+        store.admission.sources.remove(&blocked.command, ticket);
+        store.set_sources_due();
         store.timers.change(Timer::GiveUp(ticket), blocked.until, None);
         blocked
+    }
+}
+
+impl StoreAdmission {
+    pub(crate) const fn new(is_bounded: bool) -> Self {
+        Self { is_bounded, leaving: BTreeSet::new(), sources: SourceWaits::EMPTY }
+    }
+}
+
+impl MessageStore {
+    /// Queues that no client finds any more, with a line in which sends still wait.
+    pub(crate) const fn leaving_queues(&self) -> &BTreeSet<QueueSlot> {
+        &self.admission.leaving
+    }
+
+    /// No client finds a queue any more: sends that wait for a place there go on.
+    pub(crate) fn let_leaving_go_on(&mut self, slot: QueueSlot) {
+        if !self.queues.at(slot).admission.line.is_empty() {
+            self.admission.leaving.insert(slot);
+        }
+        self.made_place(slot);
+    }
+
+    /// A message has left a queue, or the queue is about to go: sends that wait for a place may go
+    /// on.
+    pub(crate) fn made_place(&mut self, slot: QueueSlot) {
+        let now = self.latest;
+        if let Some(before) = self.queues.at_mut(slot).admission.line.bring_forward(now) {
+            self.timers.change(Timer::Admit(WaitListId::Queue(slot)), Some(before), Some(now));
+        }
     }
 }
 

@@ -69,7 +69,7 @@ impl Admission {
         let timers = times.map(|(ticket, it)| store.check_timer(Timer::GiveUp(*ticket), it.until));
         let for_memory = [WaitListId::Memory, WaitListId::Transactions]
             .map(|of| store.check_timer(Timer::Admit(of), self.line(of, store).due));
-        let sources = &self.blocked_sends.sources;
+        let sources = &store.admission.sources;
         assert_eq!(sources.due.is_some(), sources.is_changed(), "changed lists are looked at");
         timers.sum::<usize>()
             + for_memory.iter().sum::<usize>()
@@ -88,7 +88,7 @@ impl Admission {
     pub(crate) fn comes_soon(&self, of: WaitListId, store: &MessageStore) -> bool {
         let line = self.line(of, store);
         line.due.is_some_and(|due| due <= store.latest)
-            || self.blocked_sends.sources.is_changed()
+            || store.admission.sources.is_changed()
             || self.holds_back(of)
             || line.looks
     }

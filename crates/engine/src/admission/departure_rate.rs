@@ -6,7 +6,7 @@
 
 use model::{MessageId, Nanos};
 
-use crate::admission::{Admission, Drain, SLICES};
+use crate::admission::{Drain, SLICES};
 use crate::ids::QueueSlot;
 use crate::store::MessageStore;
 use crate::store::queue::{Queue, Role};
@@ -38,42 +38,40 @@ impl Drain {
     }
 }
 
-impl Admission {
+impl MessageStore {
     /// A message is in a queue no more.
-    pub(crate) fn drained_one(&mut self, slot: QueueSlot, store: &mut MessageStore) {
-        if !self.is_bounded {
+    pub(crate) fn drained_one(&mut self, slot: QueueSlot) {
+        if !self.is_bounded() {
             return;
         }
-        let now = store.latest;
-        let queue = store.queues.at_mut(slot);
+        let now = self.latest;
+        let queue = self.queues.at_mut(slot);
         if let Some(age) = queue.policy.bounds.target_age {
             queue.admission.drain.add_one(now, age);
         }
         queue.admission.catches_up = queue.admission.catches_up && queue.is_beyond_bounds();
-        self.made_place(slot, store);
+        self.made_place(slot);
     }
 
     /// Messages of a queue may be younger or fewer now, or the consumer for which they would wait
     /// is gone.
     #[inline]
-    pub(crate) fn may_have_caught_up(&mut self, slot: QueueSlot, store: &mut MessageStore) {
+    pub(crate) fn may_have_caught_up(&mut self, slot: QueueSlot) {
         let is_timed = |queue: &Queue| queue.policy.bounds.target_age.is_some();
-        if self.is_bounded && store.queues.get(slot).is_some_and(is_timed) {
-            self.made_place(slot, store);
+        if self.is_bounded() && self.queues.get(slot).is_some_and(is_timed) {
+            self.made_place(slot);
         }
     }
 
     /// A message is settled in a transaction, and waits only for the commit.
-    pub(crate) fn began_settling(&mut self, slot: QueueSlot, store: &mut MessageStore) {
-        let queue = store.queues.at_mut(slot);
+    pub(crate) fn began_settling(&mut self, slot: QueueSlot) {
+        let queue = self.queues.at_mut(slot);
         queue.began_settling();
         if queue.policy.bounds.target_age.is_some() {
-            self.made_place(slot, store);
+            self.made_place(slot);
         }
     }
-}
 
-impl MessageStore {
     /// The transaction ends, one way or the other.
     pub(crate) fn ended_settling(&mut self, slot: QueueSlot) {
         self.queues.at_mut(slot).ended_settling();

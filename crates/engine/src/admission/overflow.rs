@@ -38,21 +38,23 @@ impl Queue {
     }
 }
 
-impl Admission {
+impl MessageStore {
     /// True if some queues may not hold any number of messages.
     #[inline]
     pub(crate) const fn is_bounded(&self) -> bool {
-        self.is_bounded
+        self.admission.is_bounded
     }
 
     /// A queue may have these bounds from now on.
     pub(crate) fn take_bounds(&mut self, bounds: &QueueBounds) {
-        self.is_bounded |= bounds.is_bounded();
+        self.admission.is_bounded |= bounds.is_bounded();
     }
+}
 
+impl Admission {
     /// A queue holds more than it may, since there is no room for dead letters.
-    pub(crate) fn stays_overfull(&mut self, slot: QueueSlot) {
-        debug_assert!(self.is_bounded, "a queue without bounds is never too full");
+    pub(crate) fn stays_overfull(&mut self, slot: QueueSlot, store: &MessageStore) {
+        debug_assert!(store.is_bounded(), "a queue without bounds is never too full");
         self.overfull.insert(slot);
     }
 

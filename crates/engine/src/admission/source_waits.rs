@@ -61,11 +61,18 @@ impl SourceWaits {
     }
 }
 
-impl Admission {
-    /// The ready messages of a queue have changed, and waiting sends depend on them.
-    pub(crate) fn source_changed(&mut self, slot: QueueSlot, store: &mut MessageStore) {
-        let queue = store.queues.at(slot);
-        let waits = &mut self.blocked_sends.sources;
+impl MessageStore {
+    /// The ready messages of a queue have changed, and waiting sends may depend on them.
+    #[inline]
+    pub(crate) fn source_changed(&mut self, slot: QueueSlot) {
+        if !self.admission.sources.is_empty() {
+            self.note_source_change(slot);
+        }
+    }
+
+    fn note_source_change(&mut self, slot: QueueSlot) {
+        let queue = self.queues.at(slot);
+        let waits = &mut self.admission.sources;
         if !queue.is_named() || !waits.tickets.contains_key(&queue.name) {
             return;
         }
@@ -73,13 +80,24 @@ impl Admission {
             Some(look) => look.again = true,
             None => drop(waits.changed.insert(queue.name.clone(), Look::default())),
         }
-        self.set_sources_due(store);
+        self.set_sources_due();
     }
 
+    /// Keeps the timer set as long as something is to be looked at.
+    pub(crate) fn set_sources_due(&mut self) {
+        let now = self.latest;
+        let waits = &mut self.admission.sources;
+        let due = waits.is_changed().then(|| waits.due.unwrap_or(now));
+        let before = core::mem::replace(&mut waits.due, due);
+        self.timers.change(Timer::Sources, before, due);
+    }
+}
+
+impl Admission {
     /// By timer, looks again at the lines in which the first send depends on the first changed
     /// list.
     pub(crate) fn look_at_sources(&mut self, store: &mut MessageStore) {
-        let tickets = self.blocked_sends.sources.take_next();
+        let tickets = store.admission.sources.take_next();
         store.took_steps(tickets.len());
         for ticket in tickets {
             let at = self.blocked_sends.sends.get(&ticket).map(|blocked| blocked.at);
@@ -88,16 +106,7 @@ impl Admission {
                 self.may_go_on(at, store);
             }
         }
-        self.set_sources_due(store);
-    }
-
-    /// Keeps the timer set as long as something is to be looked at.
-    pub(crate) fn set_sources_due(&mut self, store: &mut MessageStore) {
-        let now = store.latest;
-        let waits = &mut self.blocked_sends.sources;
-        let due = waits.is_changed().then(|| waits.due.unwrap_or(now));
-        let before = core::mem::replace(&mut waits.due, due);
-        store.timers.change(Timer::Sources, before, due);
+        store.set_sources_due();
     }
 }
 

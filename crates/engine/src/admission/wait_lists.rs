@@ -34,6 +34,16 @@ impl Queue {
     }
 }
 
+impl WaitList {
+    /// The first send may go on now. Returns when its timer was due, if that was later.
+    pub(crate) fn bring_forward(&mut self, now: Nanos) -> Option<Nanos> {
+        if self.tickets.is_empty() || self.due.is_none_or(|due| due <= now) {
+            return None;
+        }
+        self.due.replace(now)
+    }
+}
+
 impl Transactions {
     /// True if open transactions would have more than their share of memory with this part. One
     /// that has more by itself does not wait: it is refused.
@@ -76,9 +86,9 @@ impl Admission {
 
     /// The first send in a line may find the place or memory that it waits for.
     pub(crate) fn may_go_on(&mut self, of: WaitListId, store: &mut MessageStore) {
-        let line = self.line(of, store);
-        if !line.tickets.is_empty() && line.due.is_some_and(|due| due > store.latest) {
-            self.set_due(of, Some(store.latest), store);
+        let now = store.latest;
+        if let Some(before) = self.line_mut(of, store).bring_forward(now) {
+            store.timers.change(Timer::Admit(of), Some(before), Some(now));
         }
     }
 
@@ -145,7 +155,7 @@ impl Admission {
         let due = (!line.tickets.is_empty()).then_some(now);
         self.blocked_sends.held_back.remove(&of);
         if let (None, WaitListId::Queue(slot)) = (due, of) {
-            self.blocked_sends.leaving.remove(&slot);
+            store.admission.leaving.remove(&slot);
         }
         self.set_due(of, due, store);
     }

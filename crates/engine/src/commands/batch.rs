@@ -82,9 +82,7 @@ impl Engine {
     /// The ready messages of a queue have changed.
     #[inline]
     pub(crate) fn touched_list(&mut self, slot: QueueSlot) {
-        if self.admission.depends_on_lists() {
-            self.admission.source_changed(slot, &mut self.store);
-        }
+        self.store.source_changed(slot);
         self.keyspace.touched_list(slot, &mut self.store);
     }
 }

@@ -22,7 +22,7 @@ impl Engine {
             && consumer.unwatch(slot)
         {
             let ticket = consumer.wait().map(|wait| wait.ticket());
-            self.admission.end_watch(key, slot, ticket, &mut self.store);
+            self.store.end_watch(key, slot, ticket);
             self.remove_if_idle(slot);
         }
         Outcome::reply(DependsOn::NOTHING, Reply::Done)
@@ -102,7 +102,7 @@ impl Engine {
     pub(crate) fn serve_all(&mut self, mut woken: Woken, effects: &mut Effects) {
         self.evict_if_needed(effects);
         if let Some(slot) = woken.only()
-            && self.admission.is_unattended(slot, &self.store)
+            && self.store.is_unattended(slot)
         {
             return;
         }
@@ -242,20 +242,14 @@ impl Engine {
             self.end_producer(target);
         }
         for link in self.sessions.at(slot).credit_consumers().keys().copied().collect::<Vec<_>>() {
-            touched.extend(self.admission.close_credit_consumer(
-                ConsumerKey { session: slot, link },
-                &mut self.sessions,
-                &mut self.store,
-            ));
+            touched.extend(
+                self.sessions
+                    .close_credit_consumer(ConsumerKey { session: slot, link }, &mut self.store),
+            );
         }
         for (link, consumer) in consumers {
             for queue in consumer.into_watched() {
-                self.admission.end_watch(
-                    ConsumerKey { session: slot, link },
-                    queue,
-                    None,
-                    &mut self.store,
-                );
+                self.store.end_watch(ConsumerKey { session: slot, link }, queue, None);
                 touched.insert(queue);
             }
         }

@@ -73,9 +73,7 @@ impl Engine {
         effects: &mut Effects,
     ) -> Outcome {
         let key = ConsumerKey { session: by, link };
-        if let Some(slot) =
-            self.admission.close_credit_consumer(key, &mut self.sessions, &mut self.store)
-        {
+        if let Some(slot) = self.sessions.close_credit_consumer(key, &mut self.store) {
             self.part_queue(slot, effects);
         }
         // Each receive is answered, this one before the consumer is gone.
@@ -88,7 +86,7 @@ impl Engine {
         }
         if let Some(consumer) = self.sessions.at_mut(by).close_consumer(link) {
             for slot in consumer.into_watched() {
-                self.admission.end_watch(key, slot, None, &mut self.store);
+                self.store.end_watch(key, slot, None);
                 self.remove_if_idle(slot);
             }
         }
@@ -151,12 +149,11 @@ impl Engine {
 impl Engine {
     /// Disconnects the consumers of a subscription that holds too much.
     pub(crate) fn cut_off(&mut self, slot: QueueSlot, effects: &mut Effects) {
-        if !self.admission.is_bounded() {
+        if !self.store.is_bounded() {
             return;
         }
         let Some(full) = self.store.queues.get(slot).and_then(Queue::cuts_off) else { return };
-        let Self { admission, sessions, store, .. } = self;
-        admission.dismiss_consumers(slot, Some(&full), sessions, store, effects);
+        self.sessions.dismiss_consumers(slot, Some(&full), &mut self.store, effects);
         self.part_queue(slot, effects);
     }
 }

@@ -35,7 +35,7 @@ impl Engine {
         by: SessionSlot,
         command: &Command,
     ) -> Option<Shortage> {
-        if !self.admission.is_bounded() {
+        if !self.store.is_bounded() {
             return None;
         }
         let demand = self.places_for(by, slice::from_ref(command));
@@ -69,7 +69,7 @@ impl Engine {
         commands: &'c [Command],
     ) -> PlaceDemand<'c> {
         let mut demand = PlaceDemand::default();
-        if self.admission.is_bounded() {
+        if self.store.is_bounded() {
             commands.iter().for_each(|command| self.add_places(by, command, &mut demand));
         }
         demand
@@ -173,11 +173,11 @@ impl Engine {
         let formats = &context.formats;
         let (takers, steps) =
             directory.takers_of_topic(by, topic, message, formats, sessions, store);
-        demand.steps += steps + self.admission.leaving_queues().len();
+        demand.steps += steps + self.store.leaving_queues().len();
         // Nor does it overtake sends that wait in a subscription that has just ended. Nothing is
         // stored for that.
         let is_of_topic = |slot: &&QueueSlot| self.store.queues.at(**slot).name == *topic;
-        for slot in self.admission.leaving_queues().iter().filter(is_of_topic) {
+        for slot in self.store.leaving_queues().iter().filter(is_of_topic) {
             demand.stored.entry(Site::There(*slot)).or_default();
         }
         let amount = Amount::one(message.body.len());
@@ -199,7 +199,7 @@ impl Engine {
     /// Lets a queue hold no more than it may, or goes on with that by time. Adds to `woken` the
     /// queues that got the messages it lost.
     pub(crate) fn shed(&mut self, slot: QueueSlot, woken: &mut Woken, effects: &mut Effects) {
-        if !self.admission.is_bounded() {
+        if !self.store.is_bounded() {
             return;
         }
         for _ in 0..SHED_PER_STEP_MAX {
@@ -215,7 +215,7 @@ impl Engine {
             }
             let parks = queue.policy.bounds.when_full == WhenFull::DeadLetter;
             if self.log.stays_for_now(queue, self.store.message(id)) {
-                self.admission.stays_overfull(slot);
+                self.admission.stays_overfull(slot, &self.store);
                 return;
             }
             self.unindex(id);

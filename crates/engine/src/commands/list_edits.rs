@@ -66,7 +66,7 @@ impl Engine {
                 Err(refusal)
             }
             Ok((id, message)) => {
-                let gone = self.admission.take(old, &mut self.bodies, &mut self.store);
+                let gone = self.bodies.take(old, &mut self.store);
                 self.bodies.release_record(&gone, effects);
                 self.store.queues.at_mut(slot).count_deleted();
                 self.admit(id, message);
@@ -370,7 +370,7 @@ impl Engine {
         elements: OneOrMany<Arc<[u8]>>,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        if !self.admission.is_quiet(&name, &self.store) || !self.has_room_for(&name, &elements) {
+        if !self.store.is_quiet(&name) || !self.has_room_for(&name, &elements) {
             let Push { end, persistence, .. } = *push;
             let run = ListCommand::PushEach { queue: name, end, elements, persistence };
             return Ok(Outcome::apart(run));
@@ -386,7 +386,7 @@ impl Engine {
         hand: PopArgs,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        if !self.admission.is_quiet(&name, &self.store) || self.store.protects_popped(&name) {
+        if !self.store.is_quiet(&name) || self.store.protects_popped(&name) {
             let PopArgs { end, max, .. } = hand;
             return Ok(Outcome::apart(ListCommand::PopEach { queue: name, end, max }));
         }

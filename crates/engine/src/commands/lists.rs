@@ -413,7 +413,7 @@ impl Engine {
         assert!(was_waiting, "a command on lists is there while it waits");
         let (popping, watched) = self.sessions.at_mut(key.session).end_popping(key.link);
         for queue in watched {
-            self.admission.end_watch(key, queue, None, &mut self.store);
+            self.store.end_watch(key, queue, None);
             self.remove_if_idle(queue);
         }
         Some(popping)

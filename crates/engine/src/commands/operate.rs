@@ -159,8 +159,7 @@ impl Engine {
         let given = self.directory.may_give(name, own, is_new);
         match given.and_then(|()| self.log.store_policy(name, own, &self.context, effects)) {
             Ok(record_bytes) => {
-                let Self { admission, directory, store, .. } = self;
-                admission.adopt_own_policy(name, own, record_bytes, directory, store);
+                self.directory.adopt_own_policy(name, own, record_bytes, &mut self.store);
                 self.directory.stated_policy(name, &self.store, &self.log)
             }
             Err(refusal) => Outcome::refused(refusal),
@@ -188,7 +187,7 @@ impl Engine {
         if self.store.message(id).is_journalled() {
             self.log.use_room(RELOCATION_BYTES_MAX);
         }
-        self.admission.drained_one(from, &mut self.store);
+        self.store.drained_one(from);
         self.remove_if_idle(from);
     }
 
@@ -284,7 +283,7 @@ impl Engine {
             self.keyspace.list_ended(slot, &mut self.store);
         }
         self.store.queues.begin_leaving(slot);
-        self.admission.begin_leaving(slot, &mut self.store);
+        self.store.let_leaving_go_on(slot);
         let forgets_at = self.store.queues.at(slot).forgets_at();
         self.store.timers.change(Timer::Forget(slot), None, forgets_at);
         self.remove_if_idle(slot);
@@ -306,7 +305,7 @@ impl Engine {
         let id = ready.or_else(delayed).or_else(buried);
         let id = id.expect("invariant: the timer is set while there is something to forget");
         self.unindex(id);
-        let message = self.admission.take(id, &mut self.bodies, &mut self.store);
+        let message = self.bodies.take(id, &mut self.store);
         self.bodies.release_record(&message, effects);
         self.remove_if_idle(slot);
     }

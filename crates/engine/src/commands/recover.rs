@@ -41,8 +41,7 @@ impl Engine {
                     self.dedup.replay_send_id(&view, size, &mut self.store)?
                 }
                 RecordView::OwnPolicy(view) => {
-                    let Self { admission, directory, store, .. } = self;
-                    admission.replay_policy(&view, size, directory, store)?;
+                    self.directory.replay_policy(&view, size, &mut self.store)?;
                 }
                 RecordView::ValueSet(view) => self.replay_value(&view)?,
                 RecordView::KeyDeadline(view) if !view.of_value => self.replay_deadline(&view)?,
@@ -86,8 +85,7 @@ impl Engine {
                 RecordView::Deleted { message } => self.replay_deletion(message),
                 RecordView::SendId(view) => self.dedup.replay_send_id(&view, size, &mut self.store),
                 RecordView::OwnPolicy(view) => {
-                    let Self { admission, directory, store, .. } = self;
-                    admission.replay_policy(&view, size, directory, store)
+                    self.directory.replay_policy(&view, size, &mut self.store)
                 }
                 RecordView::ValueSet(view) => self.replay_value(&view),
                 RecordView::ValueDeleted { name } => self.replay_value_deleted(name),
@@ -368,7 +366,7 @@ impl Engine {
 
     fn forget(&mut self, id: MessageId) {
         self.unindex(id);
-        let message = self.admission.take(id, &mut self.bodies, &mut self.store);
+        let message = self.bodies.take(id, &mut self.store);
         self.bodies.part_from_group(&message);
         self.recovery.end_missing(message.body_missing());
     }

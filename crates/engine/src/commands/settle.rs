@@ -126,7 +126,7 @@ impl Engine {
 
     /// Deletes a message that is in no index.
     pub(crate) fn finish(&mut self, id: MessageId, effects: &mut Effects) -> DependsOn {
-        let message = self.admission.take(id, &mut self.bodies, &mut self.store);
+        let message = self.bodies.take(id, &mut self.store);
         let after = self.bodies.journal_deletion(id, &message, &self.store, &mut self.log, effects);
         self.store.queues.at_mut(message.queue()).count_deleted();
         self.remove_if_idle(message.queue());

@@ -56,8 +56,7 @@ impl Engine {
             let level = self.context.policy.durability(Persistence::Persistent);
             self.log.append(&RecordView::Unsubscribed { number }, level, effects);
         }
-        let Self { admission, sessions, store, .. } = self;
-        admission.dismiss_consumers(queue, None, sessions, store, effects);
+        self.sessions.dismiss_consumers(queue, None, &mut self.store, effects);
         self.withdraw(number);
     }
 
@@ -261,8 +260,7 @@ impl Engine {
             Destination::Queue(name) => {
                 let slot = self.store.queues.find(name.as_str());
                 let slot = slot.expect("invariant: a temporary queue is there until its end");
-                let Self { admission, sessions, store, .. } = self;
-                admission.dismiss_consumers(slot, None, sessions, store, effects);
+                self.sessions.dismiss_consumers(slot, None, &mut self.store, effects);
                 self.begin_leaving(slot);
             }
             Destination::Topic(name) => {

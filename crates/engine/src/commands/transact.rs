@@ -197,7 +197,7 @@ impl Engine {
         }
         let is_journalled = self.store.message(message).is_journalled();
         self.hold_for_transaction(by, message);
-        self.admission.began_settling(queue, &mut self.store);
+        self.store.began_settling(queue);
         let session = self.sessions.at_mut(by);
         session.begin_settling(message);
         let recorded = if is_journalled { bytes } else { 0 };

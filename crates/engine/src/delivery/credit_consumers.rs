@@ -15,7 +15,6 @@ use alloc::vec::Vec;
 use model::{LinkId, Nanos, Reply};
 
 use crate::Effects;
-use crate::admission::Admission;
 use crate::delivery::{Allowance, CreditConsumer, Interest, Turn};
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
 use crate::log::FrameWriter;
@@ -279,19 +278,18 @@ impl Sessions {
     }
 }
 
-impl Admission {
+impl Sessions {
     /// Forgets a consumer with a limit; the messages that it holds stay held. Gives the queue it
     /// was at, which may now be idle; `None` when it was not there.
     pub(crate) fn close_credit_consumer(
         &mut self,
         key: ConsumerKey,
-        sessions: &mut Sessions,
         store: &mut MessageStore,
     ) -> Option<QueueSlot> {
-        let credit_consumer = sessions.credit_consumer_mut(key)?;
+        let credit_consumer = self.credit_consumer_mut(key)?;
         credit_consumer.limit = credit_consumer.delivered;
-        sessions.line_up(key, store);
-        let credit_consumer = sessions.at_mut(key.session).close_credit_consumer(key.link)?;
+        self.line_up(key, store);
+        let credit_consumer = self.at_mut(key.session).close_credit_consumer(key.link)?;
         let queue = store.queues.at_mut(credit_consumer.queue);
         queue.delivery.draining.remove(&key);
         queue.delivery.browsers.remove(&key);
@@ -304,8 +302,8 @@ impl Admission {
                 store.timers.change(Timer::Browse(key), browsing.resumes, None);
             }
         }
-        sessions.release_groups(key, credit_consumer.queue, store);
-        self.may_have_caught_up(credit_consumer.queue, store);
+        self.release_groups(key, credit_consumer.queue, store);
+        store.may_have_caught_up(credit_consumer.queue);
         Some(credit_consumer.queue)
     }
 }

@@ -10,7 +10,6 @@ use alloc::boxed::Box;
 use model::{DependsOn, MessageId, QueueFull, Reply};
 
 use crate::Effects;
-use crate::admission::Admission;
 use crate::ids::{ConsumerKey, QueueSlot};
 use crate::sessions::Sessions;
 use crate::store::MessageStore;
@@ -57,21 +56,20 @@ impl MessageStore {
     }
 }
 
-impl Admission {
+impl Sessions {
     /// A queue loses its consumers. Those that were opened for it hear of it, and why if the
     /// messages that they left unread are the reason.
     pub(crate) fn dismiss_consumers(
         &mut self,
         slot: QueueSlot,
         full: Option<&QueueFull>,
-        sessions: &mut Sessions,
         store: &mut MessageStore,
         effects: &mut Effects,
     ) {
         let consumers = store.queues.at(slot).delivery.consumers.clone();
         store.took_steps(consumers.len());
         for key in consumers {
-            self.orphan_queue(key, slot, full, sessions, store, effects);
+            self.orphan_queue(key, slot, full, store, effects);
         }
         let is_orphan = store.queues.at(slot).delivery.consumers.is_empty();
         assert!(is_orphan, "no consumer is left at a queue that was dismissed");
@@ -82,23 +80,22 @@ impl Admission {
         key: ConsumerKey,
         slot: QueueSlot,
         full: Option<&QueueFull>,
-        sessions: &mut Sessions,
         store: &mut MessageStore,
         effects: &mut Effects,
     ) {
-        if self.close_credit_consumer(key, sessions, store).is_some() {
+        if self.close_credit_consumer(key, store).is_some() {
             let (link, full) = (key.link, full.cloned().map(Box::new));
             let reply = match full {
                 Some(full) => Reply::ConsumerCutOff { link, full },
                 None => Reply::ConsumerClosed { link },
             };
-            effects.reply(sessions.at(key.session).id(), DependsOn::NOTHING, reply);
+            effects.reply(self.at(key.session).id(), DependsOn::NOTHING, reply);
             return;
         }
-        let Some(consumer) = sessions.consumer_mut(key) else { return };
+        let Some(consumer) = self.consumer_mut(key) else { return };
         let was_watched = consumer.unwatch(slot);
         assert!(was_watched, "a consumer knows the queues that it watches");
         let ticket = consumer.wait().map(|wait| wait.ticket());
-        self.end_watch(key, slot, ticket, store);
+        store.end_watch(key, slot, ticket);
     }
 }

@@ -9,7 +9,6 @@
 use model::{DependsOn, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, Settlement, limits};
 
 use crate::Effects;
-use crate::admission::Admission;
 use crate::delivery::View;
 use crate::directory::Directory;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
@@ -199,34 +198,26 @@ impl Sessions {
     }
 }
 
-impl Admission {
+impl MessageStore {
     /// True if a queue has no consumers, and there are no bounds to see to: there is nothing to
     /// serve.
-    pub(crate) fn is_unattended(&self, slot: QueueSlot, store: &MessageStore) -> bool {
+    pub(crate) fn is_unattended(&self, slot: QueueSlot) -> bool {
         !self.is_bounded()
-            && store.queues.get(slot).is_none_or(|queue| queue.delivery.consumers.is_empty())
+            && self.queues.get(slot).is_none_or(|queue| queue.delivery.consumers.is_empty())
     }
 
     /// Takes a consumer, and its place if it waits, from a queue.
-    pub(crate) fn end_watch(
-        &mut self,
-        key: ConsumerKey,
-        slot: QueueSlot,
-        ticket: Option<u64>,
-        store: &mut MessageStore,
-    ) {
-        let queue = store.queues.at_mut(slot);
+    pub(crate) fn end_watch(&mut self, key: ConsumerKey, slot: QueueSlot, ticket: Option<u64>) {
+        let queue = self.queues.at_mut(slot);
         let was_known = queue.delivery.consumers.remove(&key);
         assert!(was_known, "a queue knows its consumers");
         if let Some(ticket) = ticket {
             let was_in_list = queue.delivery.dispatch.stop_waiting(ticket);
             assert!(was_in_list, "a waiting consumer is in each of its lists");
         }
-        self.may_have_caught_up(slot, store);
+        self.may_have_caught_up(slot);
     }
-}
 
-impl MessageStore {
     /// The next message of a queue and the consumer that gets it.
     pub(crate) fn next_match(&self, slot: QueueSlot) -> Option<(ConsumerKey, MessageId)> {
         let queue = self.queues.get(slot)?;

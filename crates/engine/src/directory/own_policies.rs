@@ -12,7 +12,7 @@ use model::{Durability, OwnPolicy, QueueName, QueuePolicy, Refusal, Reply, State
 use records::{OwnPolicyView, RecordError, RecordView, encode, encoded_bytes, queue_name};
 
 use crate::Effects;
-use crate::admission::{Admission, Drain};
+use crate::admission::Drain;
 use crate::context::Context;
 use crate::directory::targets::is_reserved;
 use crate::directory::{Directory, Own, OwnPolicies, PolicyCursor};
@@ -194,24 +194,23 @@ impl FrameWriter {
     }
 }
 
-impl Admission {
+impl Directory {
     /// The queues of this name have these rules of their own from now on.
     pub(crate) fn adopt_own_policy(
         &mut self,
         name: &QueueName,
         policy: OwnPolicy,
         record_bytes: u64,
-        directory: &mut Directory,
         store: &mut MessageStore,
     ) {
-        let before = directory.own_policies.change(name, policy, record_bytes);
+        let before = self.own_policies.change(name, policy, record_bytes);
         let now = if policy.is_empty() { 0 } else { record_bytes };
         let (before, now) = (snapshot_bytes_of_record(before), snapshot_bytes_of_record(now));
         store.change_snapshot_bytes(before, now);
-        let policy = directory.policy_for(name);
-        self.take_bounds(&policy.bounds);
-        for slot in directory.queues_called(name, store) {
-            self.adopt(slot, policy, store);
+        let policy = self.policy_for(name);
+        store.take_bounds(&policy.bounds);
+        for slot in self.queues_called(name, store) {
+            store.adopt(slot, policy);
         }
     }
 
@@ -220,18 +219,19 @@ impl Admission {
         &mut self,
         view: &OwnPolicyView<'_>,
         size: usize,
-        directory: &mut Directory,
         store: &mut MessageStore,
     ) -> Result<(), RecordError> {
         let name = queue_name(view.name)?;
-        self.adopt_own_policy(&name, view.own, size as u64, directory, store);
+        self.adopt_own_policy(&name, view.own, size as u64, store);
         Ok(())
     }
+}
 
+impl MessageStore {
     /// A queue has these rules from now on, but for `kept`: it stays without messages, or not, as
     /// before.
-    pub(crate) fn adopt(&mut self, slot: QueueSlot, policy: QueuePolicy, store: &mut MessageStore) {
-        let queue = store.queues.at_mut(slot);
+    pub(crate) fn adopt(&mut self, slot: QueueSlot, policy: QueuePolicy) {
+        let queue = self.queues.at_mut(slot);
         let before = queue.policy;
         queue.policy = queue.role.rules(QueuePolicy { kept: before.kept, ..policy });
         if before.bounds.target_age != policy.bounds.target_age {
@@ -241,6 +241,6 @@ impl Admission {
             queue.admission.line.set_bound(before.bounds.first());
         }
         queue.spare_what_is_there();
-        self.made_place(slot, store);
+        self.made_place(slot);
     }
 }

@@ -9,7 +9,6 @@ use alloc::boxed::Box;
 
 use model::{Command, DependsOn, ListCommand, QueueName, Reply, limits};
 
-use crate::admission::Admission;
 use crate::demand::{Batching, Demand};
 use crate::outcome::Outcome;
 use crate::store::MessageStore;
@@ -22,17 +21,15 @@ pub(crate) const STEPS: usize = limits::COMMAND_STEPS / 2;
 /// the replies that a peer has not read yet before their size is looked at again.
 pub(crate) const SHOWN_BYTES_MAX: usize = 64 * 1024;
 
-impl Admission {
+impl MessageStore {
     /// True if only the asking client has to do with the elements of a list.
-    pub(crate) fn is_quiet(&self, name: &QueueName, store: &MessageStore) -> bool {
-        match store.queues.find(name.as_str()) {
-            Some(slot) => store.queues.at(slot).is_quiet(),
+    pub(crate) fn is_quiet(&self, name: &QueueName) -> bool {
+        match self.queues.find(name.as_str()) {
+            Some(slot) => self.queues.at(slot).is_quiet(),
             None => !self.is_bounded(),
         }
     }
-}
 
-impl MessageStore {
     pub(crate) fn protects_popped(&self, name: &QueueName) -> bool {
         let slot = self.queues.find(name.as_str());
         slot.is_some_and(|slot| self.queues.at(slot).policy.pop_lease.is_some())
