@@ -12,7 +12,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
-use model::{BodyPlace, Command, DependsOn, Lsn, MessageId, SessionId};
+use model::{BodyPlace, Command, DependsOn, Formats, Lsn, MessageId, SessionId};
 
 use crate::admission::WaitListId;
 use crate::ids::{ConsumerKey, QueueSlot};
@@ -21,6 +21,8 @@ use crate::log::Placed;
 /// Bodies of messages: in memory, shared, in the log or in the spill, and the waits for them.
 #[derive(Debug)]
 pub(crate) struct Bodies {
+    /// How to read them.
+    formats: Formats,
     memory: Memory,
     sharing: Sharing,
     groups: Groups,

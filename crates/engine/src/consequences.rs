@@ -56,7 +56,7 @@ impl Engine {
         self.sessions.index(id, state, &mut self.store);
         if state == State::Ready {
             self.touched_list(slot);
-            self.bodies.index_in_views(slot, id, &mut self.store, &self.context);
+            self.bodies.index_in_views(slot, id, &mut self.store);
             self.keyspace.entered_ready(slot, &self.store);
         }
     }

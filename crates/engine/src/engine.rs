@@ -14,7 +14,6 @@ use model::{
 use crate::admission::Admission;
 use crate::bodies::Bodies;
 use crate::bodies::memory::beside_messages_max;
-use crate::context::Context;
 use crate::dedup::SendIds;
 use crate::delivery::Allowance;
 use crate::delivery::receiving::Wanted;
@@ -36,7 +35,6 @@ use crate::{Effects, EngineOptions};
 /// A message broker without input and output. See the crate's documentation for how to drive it.
 #[derive(Debug)]
 pub struct Engine {
-    pub(crate) context: Context,
     pub(crate) log: FrameWriter,
     pub(crate) store: MessageStore,
     pub(crate) bodies: Bodies,
@@ -57,7 +55,6 @@ impl Engine {
         let bound = options.memory_limit;
         let bodies = Bodies::new(&options);
         Self {
-            context: Context { policy: options.policy, formats: options.formats },
             log: FrameWriter::new(options.policy, options.frame_bytes_max),
             store: MessageStore::new(&options.queue_policies, bound),
             bodies,

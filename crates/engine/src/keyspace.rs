@@ -18,9 +18,8 @@ pub(crate) mod values;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 
-use model::{DependsOn, Durability, End, Nanos, Persistence, QueueName};
+use model::{DependsOn, End, Nanos, QueueName};
 
-use crate::context::Context;
 use crate::ids::{QueueSlot, SessionSlot};
 use crate::store::queue::ListLifetime;
 
@@ -105,13 +104,6 @@ impl Keyspace {
 pub(crate) enum Key {
     List(QueueSlot),
     Value,
-}
-
-impl Context {
-    /// The durability of records about keys.
-    pub(crate) fn key_level(&self) -> Durability {
-        self.policy.durability(Persistence::Persistent)
-    }
 }
 
 impl Popping {

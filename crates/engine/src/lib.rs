@@ -86,7 +86,6 @@ mod check;
 mod collections;
 mod commands;
 mod consequences;
-mod context;
 mod dedup;
 mod delivery;
 mod demand;

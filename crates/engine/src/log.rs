@@ -3,13 +3,14 @@
 pub(crate) mod effects;
 pub(crate) mod usage;
 
-use model::{Capacity, DependsOn, Durability, LiveRecords, Lsn, StorePolicy, limits};
+use model::{Capacity, DependsOn, Durability, LiveRecords, Lsn, Persistence, StorePolicy, limits};
 use records::{CHANGED_BYTES_MAX, RecordView, encode};
 
 use crate::{Effects, FrameEnd};
 
 #[derive(Debug)]
 pub(crate) struct FrameWriter {
+    policy: StorePolicy,
     /// The last whole frame.
     last: Lsn,
     /// Bytes that puts may still use.
@@ -90,18 +91,31 @@ pub(crate) struct Placed {
 impl FrameWriter {
     pub(crate) fn new(policy: StorePolicy, frame_bytes_max: usize) -> Self {
         Self {
+            policy,
             frame_bytes_max,
             last: Lsn::ZERO,
             room: Capacity::UNBOUNDED.room_bytes,
             settling_room: Capacity::UNBOUNDED.settling_bytes,
-            after_last: DependsOn::new(
-                Lsn::ZERO,
-                policy.durability(model::Persistence::Persistent),
-            ),
+            after_last: DependsOn::new(Lsn::ZERO, policy.durability(Persistence::Persistent)),
             open: OpenFrame::default(),
             chain: None,
             spent: CallUsage::default(),
         }
+    }
+
+    /// How durable a message of this persistence is to be.
+    pub(crate) fn durability(&self, persistence: Persistence) -> Durability {
+        self.policy.durability(persistence)
+    }
+
+    /// True if nothing is journalled.
+    pub(crate) fn keeps_nothing(&self) -> bool {
+        self.policy == StorePolicy::Memory
+    }
+
+    /// The durability of records about keys.
+    pub(crate) fn key_level(&self) -> Durability {
+        self.durability(Persistence::Persistent)
     }
 
     /// The last whole frame.

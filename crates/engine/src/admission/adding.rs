@@ -4,9 +4,9 @@
 use model::{Command, Durability, NewMessage, Persistence, TransactionId, limits};
 
 use crate::admission::batch_load::RECORD_BYTES_MAX;
-use crate::context::Context;
 use crate::demand::{Demand, Stores};
 use crate::ids::SessionSlot;
+use crate::log::FrameWriter;
 use crate::sessions::Sessions;
 
 impl Sessions {
@@ -15,15 +15,15 @@ impl Sessions {
         &self,
         by: SessionSlot,
         command: &Command,
-        context: &Context,
+        log: &FrameWriter,
     ) -> Option<usize> {
         match Demand::of(command).stores {
-            Stores::Transaction(id) => self.bytes_of_commit(by, id, context),
+            Stores::Transaction(id) => self.bytes_of_commit(by, id, log),
             Stores::Batch(commands) => {
                 let all = commands.iter().map(|command| Demand::of(command).stores);
-                all.filter_map(|stores| context.bytes_of(stores)).reduce(|a, b| a + b)
+                all.filter_map(|stores| log.bytes_of(stores)).reduce(|a, b| a + b)
             }
-            stores => context.bytes_of(stores),
+            stores => log.bytes_of(stores),
         }
     }
 
@@ -31,14 +31,14 @@ impl Sessions {
         &self,
         by: SessionSlot,
         id: TransactionId,
-        context: &Context,
+        log: &FrameWriter,
     ) -> Option<usize> {
         let puts = self.at(by).transactions().open().get(&id)?.puts();
-        puts.filter_map(|(_, message)| context.bytes_of_message(message)).reduce(|a, b| a + b)
+        puts.filter_map(|(_, message)| log.bytes_of_message(message)).reduce(|a, b| a + b)
     }
 }
 
-impl Context {
+impl FrameWriter {
     fn bytes_of(&self, stores: Stores<'_>) -> Option<usize> {
         match stores {
             Stores::Message { message, part_of: None, .. } => self.bytes_of_message(message),
@@ -59,7 +59,7 @@ impl Context {
     }
 
     fn is_durable(&self, persistence: Persistence) -> bool {
-        self.policy.durability(persistence) > Durability::None
+        self.durability(persistence) > Durability::None
     }
 }
 

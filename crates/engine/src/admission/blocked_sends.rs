@@ -23,10 +23,10 @@ use crate::admission::{
     WaitListId,
 };
 use crate::bodies::Bodies;
-use crate::context::Context;
 use crate::demand::Demand;
 use crate::directory::{Directory, Target};
 use crate::ids::{QueueSlot, SessionSlot};
+use crate::log::FrameWriter;
 use crate::outcome::Outcome;
 use crate::sessions::Sessions;
 use crate::store::MessageStore;
@@ -218,10 +218,10 @@ impl Admission {
     }
 
     /// True if the log is behind and the waiting send would add to it.
-    pub(crate) fn is_held_back(&self, ticket: u64, sessions: &Sessions, context: &Context) -> bool {
+    pub(crate) fn is_held_back(&self, ticket: u64, sessions: &Sessions, log: &FrameWriter) -> bool {
         let blocked = self.blocked(ticket);
         self.blocked_sends.is_log_behind
-            && sessions.bytes_added(blocked.by, &blocked.command, context).is_some()
+            && sessions.bytes_added(blocked.by, &blocked.command, log).is_some()
     }
 
     pub(crate) fn unblock(

@@ -17,7 +17,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
-use model::{Body, BodyPlace, Lsn, MessageId, PagedOut, limits};
+use model::{Body, BodyPlace, Formats, Lsn, MessageId, PagedOut, limits};
 
 use crate::bodies::{
     Awaited, Bodies, BodyOwner, BodyRef, Groups, Memory, Push, ResidentBodies, SharedBody, Sharing,
@@ -147,11 +147,17 @@ pub(crate) const fn charge(bytes: usize) -> u64 {
 impl Bodies {
     pub(crate) fn new(options: &EngineOptions) -> Self {
         Self {
+            formats: options.formats,
             memory: Memory::new(options),
             sharing: Sharing::default(),
             groups: Groups::default(),
             awaited: Awaited::default(),
         }
+    }
+
+    /// How to read bodies.
+    pub(crate) const fn formats(&self) -> &Formats {
+        &self.formats
     }
 
     /// The body of a message, if it is here.

@@ -73,7 +73,7 @@ impl Engine {
             return self.give_up_send(ticket, Refusal::Draining, effects);
         }
         match lack {
-            None if self.admission.is_held_back(ticket, &self.sessions, &self.context) => {
+            None if self.admission.is_held_back(ticket, &self.sessions, &self.log) => {
                 self.admission.hold_back(of, &mut self.store);
             }
             None if self.is_line_awaiting(of) => {
@@ -157,7 +157,7 @@ impl Engine {
         let blocked = self.admission.blocked(ticket);
         self.log.is_unspent() || {
             let bytes =
-                self.sessions.bytes_added(blocked.by, &blocked.command, &self.context).unwrap_or(0);
+                self.sessions.bytes_added(blocked.by, &blocked.command, &self.log).unwrap_or(0);
             bytes <= self.log.bytes_left_in_call()
         }
     }

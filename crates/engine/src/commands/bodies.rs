@@ -150,7 +150,7 @@ impl Engine {
         }
         for slot in self.bodies.take_queues() {
             if self.store.queues.get(slot).is_some() {
-                self.bodies.scan_views(slot, &mut self.store, &self.context);
+                self.bodies.scan_views(slot, &mut self.store);
                 self.serve(slot, effects);
             }
         }

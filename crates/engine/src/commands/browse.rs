@@ -17,8 +17,8 @@ impl Engine {
     pub(crate) fn browse(&mut self, key: ConsumerKey, effects: &mut Effects) {
         let mut stop = Stop::Tired;
         for _ in 0..self.sessions.looks_at_once(key) {
-            let Self { context, store, bodies, sessions, .. } = self;
-            match bodies.look_on(key, &context.formats, sessions, store) {
+            let Self { store, bodies, sessions, .. } = self;
+            match bodies.look_on(key, sessions, store) {
                 Ok(Some(id)) => self.show(key, id, effects),
                 Ok(None) => {}
                 Err(reason) => {
@@ -59,13 +59,8 @@ impl Engine {
 
     fn show(&mut self, key: ConsumerKey, id: MessageId, effects: &mut Effects) {
         self.sessions.record_shown(key);
-        let (after, reply) = self.directory.delivered(
-            Some(key.link),
-            id,
-            &self.bodies,
-            &self.store,
-            &self.context.formats,
-        );
+        let (after, reply) =
+            self.directory.delivered(Some(key.link), id, &self.bodies, &self.store);
         effects.reply(self.sessions.at(key.session).id(), after, reply);
     }
 }
@@ -106,7 +101,7 @@ impl Engine {
         let Some((id, message)) = message else { return self.log.not_found() };
         let reply = Reply::Found {
             message: id,
-            element: Box::new(self.bodies.element_of(id, &self.store, &self.context)),
+            element: Box::new(self.bodies.element_of(id, &self.store)),
         };
         Outcome::reply(message.after(), reply)
     }

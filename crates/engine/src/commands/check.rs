@@ -172,7 +172,7 @@ impl Engine {
                 found += u64::from(shown);
                 if let Some(body) = self.bodies.here(message) {
                     let wanted =
-                        Seen::of(message, body, &self.context.formats).matches(view.selector());
+                        Seen::of(message, body, self.bodies.formats()).matches(view.selector());
                     assert!(!shown || wanted, "view {text} shows what matches");
                     assert!(shown || !wanted || !certain, "view {text} shows all that matches");
                 }

@@ -80,13 +80,7 @@ impl Engine {
             Some(State::Delayed { .. } | State::Buried { .. }) => {
                 self.move_to_lease(by, id, None);
                 self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
-                let (after, reply) = self.directory.delivered(
-                    None,
-                    id,
-                    &self.bodies,
-                    &self.store,
-                    &self.context.formats,
-                );
+                let (after, reply) = self.directory.delivered(None, id, &self.bodies, &self.store);
                 Outcome::reply(after, reply)
             }
         }
@@ -168,13 +162,8 @@ impl Engine {
             assert!(was_waiting, "only who waits is served");
             self.move_to_lease(key.session, id, wait.and_then(|wait| wait.lease()));
         }
-        let (after, reply) = self.directory.delivered(
-            Some(key.link),
-            id,
-            &self.bodies,
-            &self.store,
-            &self.context.formats,
-        );
+        let (after, reply) =
+            self.directory.delivered(Some(key.link), id, &self.bodies, &self.store);
         let charge = if let Reply::Delivered(delivery) = &reply { delivery.charge } else { 0 };
         effects.reply(self.sessions.at(key.session).id(), after, reply);
         if is_credit_consumer {
@@ -277,8 +266,7 @@ impl Engine {
         lease: Option<Nanos>,
     ) -> Outcome {
         self.move_to_lease(holder, id, lease);
-        let (after, reply) =
-            self.directory.delivered(link, id, &self.bodies, &self.store, &self.context.formats);
+        let (after, reply) = self.directory.delivered(link, id, &self.bodies, &self.store);
         Outcome::reply(after, reply)
     }
 

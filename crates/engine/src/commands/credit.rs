@@ -56,7 +56,7 @@ impl Engine {
         };
         queue.let_catch_up();
         queue.delivery.consumers.insert(key);
-        self.bodies.scan_views(slot, &mut self.store, &self.context);
+        self.bodies.scan_views(slot, &mut self.store);
         let credit_consumer = CreditConsumer::new(slot, interest);
         let takes = credit_consumer.takes();
         self.sessions.at_mut(key.session).open_credit_consumer(key.link, credit_consumer);
@@ -140,7 +140,7 @@ impl Engine {
     pub(crate) fn resume(&mut self, slot: QueueSlot, effects: &mut Effects) -> QueueSlot {
         let before = self.store.queues.at_mut(slot).delivery.resumes.take();
         self.store.timers.change(Timer::Resume(slot), before, None);
-        self.bodies.scan_views(slot, &mut self.store, &self.context);
+        self.bodies.scan_views(slot, &mut self.store);
         self.evict_dead_letters(slot, effects);
         slot
     }

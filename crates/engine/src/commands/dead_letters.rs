@@ -31,7 +31,7 @@ impl Engine {
             return self.return_ready(id, effects);
         }
         if queue.is_memory_only()
-            || !self.context.becomes_dead_letter(message, reason, queue.policy.dead_letters)
+            || !self.log.becomes_dead_letter(message, reason, queue.policy.dead_letters)
         {
             self.store.count_dropped();
             self.finish(id, effects);
@@ -120,7 +120,7 @@ impl Engine {
     /// held it up.
     pub(crate) fn purge(&mut self, sought: &PageQuery<'_>, effects: &mut Effects) -> Outcome {
         assert!(!sought.held, "what somebody holds is not purged");
-        let page_range = self.bodies.seek(sought, &mut self.store, &self.context);
+        let page_range = self.bodies.seek(sought, &mut self.store);
         let count = self.delete_found(&page_range, effects);
         let reply = page_range.reply(count);
         self.log.outcome_of(reply).waking(sought.queue)
@@ -136,7 +136,7 @@ impl Engine {
         let (selector, max) = (None, limits::FRAME_RECORDS_MAX);
         let sought =
             PageQuery { queue: slot, state: None, held: false, selector, after: None, max };
-        let page_range = self.bodies.seek(&sought, &mut self.store, &self.context);
+        let page_range = self.bodies.seek(&sought, &mut self.store);
         let count = self.delete_found(&page_range, effects);
         let reply = match page_range.reply(count) {
             Reply::Count(_) => Reply::Done,

@@ -84,7 +84,6 @@ impl Engine {
     ) -> Result<(), Refusal> {
         self.log.store_deadline(
             DeadlineView { name: name.as_str(), of_value: true, at, over: None },
-            &self.context,
             effects,
         )?;
         let value = self.keyspace.values().get(name, self.store.latest).cloned();
@@ -103,7 +102,6 @@ impl Engine {
         let over = self.store.queues.at(slot).lifetime().over;
         self.log.store_deadline(
             DeadlineView { name: name.as_str(), of_value: false, at, over },
-            &self.context,
             effects,
         )?;
         self.keyspace.change_lifetime(slot, ListLifetime { at, over }, &mut self.store);
@@ -228,7 +226,7 @@ impl Engine {
     /// Tells the log the lifetime of the list of that name, as it is.
     pub(crate) fn state_lifetime(&mut self, name: &QueueName, effects: &mut Effects) -> DependsOn {
         self.keyspace.lifetime_is_stated(name);
-        let level = self.context.key_level();
+        let level = self.log.key_level();
         if level == Durability::None {
             return DependsOn::NOTHING;
         }

@@ -169,8 +169,8 @@ impl Engine {
         {
             return;
         }
-        let Self { context, directory, sessions, store, .. } = self;
-        let formats = &context.formats;
+        let Self { bodies, directory, sessions, store, .. } = self;
+        let formats = bodies.formats();
         let (takers, steps) =
             directory.takers_of_topic(by, topic, message, formats, sessions, store);
         demand.steps += steps + self.store.leaving_queues().len();
@@ -284,7 +284,7 @@ impl Engine {
             None => self.store.queues.find(queue.as_str()).and_then(|queue| {
                 let selector = Some(&selector);
                 let sought = PageQuery { queue, state, held, selector, after, max: 1 };
-                self.bodies.stopped_at_once(&sought, &self.store, &self.context)
+                self.bodies.stopped_at_once(&sought, &self.store)
             }),
         };
         needed.ids.extend(lacked.map(|id| self.store.body_name(id)));
@@ -300,7 +300,7 @@ impl Engine {
 impl Engine {
     /// Bytes that a message for that destination may take, in one copy.
     pub(crate) fn measure(&self, target: Target, new: &NewMessage) -> Put {
-        let level = self.context.policy.durability(new.persistence);
+        let level = self.log.durability(new.persistence);
         let (place, is_journalled) = match target {
             Target::Queue(slot) => {
                 let queue = self.store.queues.at(slot);
@@ -338,7 +338,7 @@ impl Engine {
     /// settles, takes or looks adds nothing, nor does one with messages that memory alone keeps.
     #[must_use]
     pub fn adds_to_log(&self, session: SessionId, command: &Command) -> Option<usize> {
-        self.sessions.bytes_added(self.sessions.slot(session)?, command, &self.context)
+        self.sessions.bytes_added(self.sessions.slot(session)?, command, &self.log)
     }
 
     /// True if a command brings something that memory is to keep.

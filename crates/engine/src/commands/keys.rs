@@ -181,7 +181,7 @@ impl Engine {
             return Err(Refusal::StoreFull);
         }
         self.keyspace.values().takes(name, value.bytes.len(), self.bodies.beside_messages_max())?;
-        self.log.store_value(name, &value, &self.context, effects)?;
+        self.log.store_value(name, &value, effects)?;
         if let Some(slot) = list {
             self.delete_list(slot, effects);
         }
@@ -197,9 +197,9 @@ impl Engine {
     ) -> Option<Value> {
         let is_over = !self.keyspace.is_value(name, &self.store);
         let value = self.remove_value(name)?;
-        if self.context.key_level() != Durability::None {
+        if self.log.key_level() != Durability::None {
             let record = RecordView::ValueDeleted { name: name.as_str() };
-            self.log.append(&record, self.context.key_level(), effects);
+            self.log.append(&record, self.log.key_level(), effects);
         }
         (!is_over).then_some(value)
     }

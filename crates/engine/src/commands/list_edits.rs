@@ -51,14 +51,7 @@ impl Engine {
             self.log.append(&record, level, effects);
         }
         let new = element(body, priority, persistence);
-        match self.store.draft_element(
-            slot,
-            &new,
-            Some(order),
-            &mut self.log,
-            &self.context,
-            effects,
-        ) {
+        match self.store.draft_element(slot, &new, Some(order), &mut self.log, effects) {
             Err(refusal) => {
                 self.log.take_back(&draft, effects);
                 self.index(old, State::Ready);
@@ -88,7 +81,7 @@ impl Engine {
             return Ok(self.log.not_found());
         }
         let Some((_, pivot)) =
-            self.bodies.find_equal(slot, &insertion.beside, &mut self.store, &self.context)?.pop()
+            self.bodies.find_equal(slot, &insertion.beside, &mut self.store)?.pop()
         else {
             return Ok(self.log.counted(0));
         };
@@ -123,7 +116,7 @@ impl Engine {
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
         let Some(slot) = self.list_of(by, name)? else { return Ok(self.log.counted(0)) };
-        let found = self.bodies.find_equal(slot, search, &mut self.store, &self.context)?;
+        let found = self.bodies.find_equal(slot, search, &mut self.store)?;
         let ids: Vec<_> = found.into_iter().map(|(_, id)| id).collect();
         self.delete_all(&ids, effects)
     }
@@ -175,8 +168,7 @@ impl Engine {
         place: Option<i64>,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let (id, message) =
-            self.store.draft_element(slot, new, place, &mut self.log, &self.context, effects)?;
+        let (id, message) = self.store.draft_element(slot, new, place, &mut self.log, effects)?;
         self.admit(id, message);
         let count = self.elements_count(slot);
         Ok(self.log.counted(count).waking(slot))
@@ -209,14 +201,8 @@ impl Engine {
             return Err(Refusal::StoreFull);
         }
         let place = self.store.place_at(end);
-        let (id, message) = self.store.draft_element(
-            slot,
-            new,
-            Some(place),
-            &mut self.log,
-            &self.context,
-            effects,
-        )?;
+        let (id, message) =
+            self.store.draft_element(slot, new, Some(place), &mut self.log, effects)?;
         for id in moving {
             let place = self.store.place_at(end);
             self.unindex(id);
@@ -309,7 +295,7 @@ impl Engine {
     ) -> Result<Drafted, Refusal> {
         let new = element(body, priority, push.persistence);
         let place = (push.end == End::Head).then(|| self.store.first_place());
-        self.store.draft_element(slot, &new, place, &mut self.log, &self.context, effects)
+        self.store.draft_element(slot, &new, place, &mut self.log, effects)
     }
 }
 
@@ -333,7 +319,7 @@ impl Engine {
         let mut bytes = 0;
         let mut elements = Vec::with_capacity(count as usize);
         for id in self.store.elements_from(slot, span.origin, first).take(count as usize) {
-            let element = self.bodies.element_of(id, &self.store, &self.context);
+            let element = self.bodies.element_of(id, &self.store);
             bytes += shown_bytes_of(&element);
             elements.push(element);
         }
@@ -352,7 +338,7 @@ impl Engine {
     ) -> Result<Outcome, Refusal> {
         let mut places = Vec::new();
         if let Some(slot) = self.list_of(by, name)? {
-            let found = self.bodies.find_equal(slot, search, &mut self.store, &self.context)?;
+            let found = self.bodies.find_equal(slot, search, &mut self.store)?;
             let count = self.elements_count(slot);
             let opposite = search.origin != search.from;
             let place = |place: u64| if opposite { count - 1 - place } else { place };

@@ -206,9 +206,7 @@ impl Engine {
         self.keyspace.check_is_list(&way.to, &self.store)?;
         let id = self.store.elements(from, way.from_end).next();
         let id = id.expect("invariant: it was just seen that there is an element");
-        if shown_bytes_of(&self.bodies.element_of(id, &self.store, &self.context))
-            > self.replies.left()
-        {
+        if shown_bytes_of(&self.bodies.element_of(id, &self.store)) > self.replies.left() {
             return Err(self.replies.refusal());
         }
         if !self.store.may_relocate(id, &self.log) {
@@ -223,7 +221,7 @@ impl Engine {
         }
         self.end_list_if_over(to);
         self.store.took_steps(1);
-        let element = self.bodies.element_of(id, &self.store, &self.context);
+        let element = self.bodies.element_of(id, &self.store);
         let deadline = self.store.queues.at(from).lifetime().at;
         self.unindex(id);
         if self.store.queues.at(to).is_memory_only() {
@@ -271,7 +269,7 @@ impl Engine {
                 break;
             }
             last = Some(place);
-            taken.elements.push(self.bodies.element_of(id, &self.store, &self.context));
+            taken.elements.push(self.bodies.element_of(id, &self.store));
             taken.after = taken.after.and(self.take_element(by, id, effects));
         }
         self.store.took_steps(taken.elements.len());

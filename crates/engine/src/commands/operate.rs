@@ -90,7 +90,7 @@ impl Engine {
 
     /// Expired messages are not shown, for no consumer may receive them any more.
     fn page(&mut self, sought: &PageQuery<'_>) -> Outcome {
-        let page_range = self.bodies.seek(sought, &mut self.store, &self.context);
+        let page_range = self.bodies.seek(sought, &mut self.store);
         let mut next = page_range.next();
         let mut messages = Vec::with_capacity(page_range.found().len());
         let mut bytes = 0;
@@ -132,13 +132,7 @@ impl Engine {
             state,
             time_left: until.since(self.store.latest),
             holder: message.state().holder().map(held),
-            delivery: Box::new(self.directory.delivery_of(
-                None,
-                id,
-                &self.bodies,
-                &self.store,
-                &self.context.formats,
-            )),
+            delivery: Box::new(self.directory.delivery_of(None, id, &self.bodies, &self.store)),
         }
     }
 }
@@ -157,7 +151,7 @@ impl Engine {
         }
         let is_new = before.is_empty();
         let given = self.directory.may_give(name, own, is_new);
-        match given.and_then(|()| self.log.store_policy(name, own, &self.context, effects)) {
+        match given.and_then(|()| self.log.store_policy(name, own, effects)) {
             Ok(record_bytes) => {
                 self.directory.adopt_own_policy(name, own, record_bytes, &mut self.store);
                 self.directory.stated_policy(name, &self.store, &self.log)
@@ -203,8 +197,8 @@ impl Engine {
             return Outcome::refused(Refusal::NoSuchDestination);
         }
         let page_range = match transfer.message {
-            Some(id) => self.bodies.page_range_of(sought, id, &self.store, &self.context),
-            None => self.bodies.seek(sought, &mut self.store, &self.context),
+            Some(id) => self.bodies.page_range_of(sought, id, &self.store),
+            None => self.bodies.seek(sought, &mut self.store),
         };
         if transfer.message.is_some() && page_range.found().is_empty() {
             return self.log.not_found();

@@ -113,8 +113,8 @@ impl Engine {
             && let Some(before) = self.dedup.sent_before(
                 self.dedup.send_key(target, &new, &self.directory, &self.store).as_ref(),
                 &new,
+                &self.bodies,
                 &mut self.store,
-                &self.context,
             )
         {
             return match before {
@@ -134,17 +134,15 @@ impl Engine {
         let beside_bytes = send_id_bytes_max(key.as_ref());
         let spot = Placement { order: None, beside_bytes };
         self.state_if_stale(slot, effects);
-        let Ok(drafted) =
-            self.store.draft_alone(slot, &new, spot, &mut self.log, &self.context, effects)
-        else {
+        let Ok(drafted) = self.store.draft_alone(slot, &new, spot, &mut self.log, effects) else {
             return Outcome::refused(Refusal::StoreFull);
         };
-        let sent = self.store.draft_send_id(
+        let sent = self.bodies.draft_send_id(
             key,
             &new,
             slice::from_ref(&drafted),
+            &self.store,
             &mut self.log,
-            &self.context,
             effects,
         );
         let (id, message) = drafted;
@@ -201,20 +199,13 @@ impl Engine {
                 let key = self.dedup.send_key(target, new, &self.directory, &self.store);
                 let beside_bytes = send_id_bytes_max(key.as_ref());
                 let spot = Placement { order: None, beside_bytes };
-                let one = self.store.draft_alone(
-                    slot,
-                    new,
-                    spot,
-                    &mut self.log,
-                    &self.context,
-                    effects,
-                )?;
-                let sent = self.store.draft_send_id(
+                let one = self.store.draft_alone(slot, new, spot, &mut self.log, effects)?;
+                let sent = self.bodies.draft_send_id(
                     key,
                     new,
                     slice::from_ref(&one),
+                    &self.store,
                     &mut self.log,
-                    &self.context,
                     effects,
                 );
                 drafted.push(one);
@@ -250,24 +241,17 @@ impl Engine {
         let first = drafted.len();
         let key = self.dedup.topic_send_key(topic, new);
         let beside_bytes = send_id_bytes_max(key.as_ref());
-        let Self { context, store, directory, sessions, .. } = self;
-        let takers = directory.takers(by, topic, new, &context.formats, sessions, store);
+        let Self { bodies, store, directory, sessions, .. } = self;
+        let takers = directory.takers(by, topic, new, bodies.formats(), sessions, store);
         let Takers { mut durable, mut others, of_patterns } = takers;
-        let level = self.context.policy.durability(new.persistence);
+        let level = self.log.durability(new.persistence);
         if level == Durability::None {
             durable.append(&mut others);
             others = core::mem::take(&mut durable);
         }
         if let [slot] = durable[..] {
             let spot = Placement { order: None, beside_bytes };
-            drafted.push(self.store.draft_alone(
-                slot,
-                new,
-                spot,
-                &mut self.log,
-                &self.context,
-                effects,
-            )?);
+            drafted.push(self.store.draft_alone(slot, new, spot, &mut self.log, effects)?);
         } else if !durable.is_empty() {
             self.draft_shared(&durable, level, new, beside_bytes, drafted, effects)?;
         }
@@ -291,7 +275,7 @@ impl Engine {
             drafted.push((id, Box::new(message)));
         }
         let drafted = drafted.get(first..).unwrap_or_default();
-        Ok(self.store.draft_send_id(key, new, drafted, &mut self.log, &self.context, effects))
+        Ok(self.bodies.draft_send_id(key, new, drafted, &self.store, &mut self.log, effects))
     }
 
     /// Copies for several durable subscriptions, as one record.

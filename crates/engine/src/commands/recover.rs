@@ -69,7 +69,7 @@ impl Engine {
             let (mut record, size) = record?;
             let result = match record {
                 RecordView::Message { ref mut envelope, body } => {
-                    let group = (self.context.formats.group)(envelope.format, body);
+                    let group = (self.bodies.formats().group)(envelope.format, body);
                     let body = Some(self.recovered_body(body));
                     envelope.group = 0;
                     self.recover(envelope, placed(lsn, size)?, body, group, fuzzy)
@@ -141,7 +141,7 @@ impl Engine {
             return Err(RecordError::WrongBody(id));
         }
         let (slot, before) = (message.queue(), message.body_bytes());
-        let message_group = (self.context.formats.group)(message.format(), body);
+        let message_group = (self.bodies.formats().group)(message.format(), body);
         let body = shared.get_or_insert_with(|| self.recovered_body(body)).clone();
         let now = body.len() as u64;
         self.recovery.end_missing(true);
@@ -269,7 +269,7 @@ impl Engine {
     ) -> Result<(), RecordError> {
         let stored = self.recovered_body(body);
         for envelope in copies.iter() {
-            let group = (self.context.formats.group)(envelope.format, body);
+            let group = (self.bodies.formats().group)(envelope.format, body);
             self.recover(&envelope, placed, Some(stored.clone()), group, fuzzy)?;
         }
         Ok(())

@@ -42,10 +42,10 @@ impl Engine {
                 );
             }
         }
-        let Self { keyspace, directory, dedup, store, context, .. } = self;
+        let Self { keyspace, directory, dedup, store, log, .. } = self;
         let mut left = cursor.chunk_messages_max.max(1);
-        left -= keyspace.snapshot_keys(cursor.keys_mut(), left, out, store, context);
-        left -= directory.snapshot_policies(cursor.policies_mut(), left, out, context);
+        left -= keyspace.snapshot_keys(cursor.keys_mut(), left, out, store, log);
+        left -= directory.snapshot_policies(cursor.policies_mut(), left, out, log);
         left -= directory.snapshot_subscriptions(cursor, left, out);
         left -= dedup.snapshot_send_ids(cursor, left, out, store);
         store.snapshot_messages(cursor, left, out);

@@ -53,7 +53,7 @@ impl Engine {
         let entry = self.directory.subscriptions().at(number);
         let queue = entry.queue();
         if entry.record_bytes() > 0 {
-            let level = self.context.policy.durability(Persistence::Persistent);
+            let level = self.log.durability(Persistence::Persistent);
             self.log.append(&RecordView::Unsubscribed { number }, level, effects);
         }
         self.sessions.dismiss_consumers(queue, None, &mut self.store, effects);
@@ -100,9 +100,9 @@ impl Engine {
         let queue = self.directory.subscriptions().at(number).queue();
         // The subscription's selector was applied when the messages were published.
         self.open_credit_consumer(key, queue, None, ConsumerMode::Take)?;
-        let Self { context, log, store, directory, sessions, .. } = self;
+        let Self { log, store, directory, sessions, .. } = self;
         let is_changed = directory.keep(number, by, expiry, sessions, store);
-        let level = context.policy.durability(Persistence::Persistent);
+        let level = log.durability(Persistence::Persistent);
         let after =
             if is_changed { directory.state(number, level, store, log, effects) } else { after };
         Ok(Outcome::reply(after, Reply::Done).waking(queue))
@@ -122,7 +122,7 @@ impl Engine {
             Matching::Words | Matching::Glob => None,
         };
         let number = self.directory.subscriptions().next();
-        let level = self.context.policy.durability(Persistence::Persistent);
+        let level = self.log.durability(Persistence::Persistent);
         let record = SubscriptionView::of(number, &asked).map(RecordView::Subscribed);
         let record = record.filter(|_| level != Durability::None);
         let record_bytes = record.as_ref().map_or(0, encoded_bytes);
@@ -204,7 +204,7 @@ impl Engine {
             return Outcome::refused(Refusal::SendIdTooLong);
         }
         let key = self.dedup.topic_send_key(topic, message);
-        match self.dedup.sent_before(key.as_ref(), message, &mut self.store, &self.context) {
+        match self.dedup.sent_before(key.as_ref(), message, &self.bodies, &mut self.store) {
             Some(SentBefore::Same(first)) => {
                 return Outcome::reply(first.after(), Reply::Count(first.copies().into()));
             }

@@ -266,7 +266,7 @@ impl Engine {
         effects: &mut Effects,
     ) -> Result<(), (Refusal, DependsOn)> {
         if let Some(name) = self.dedup.send_key(target, new, &self.directory, &self.store) {
-            match self.dedup.sent_before(Some(&name), new, &mut self.store, &self.context) {
+            match self.dedup.sent_before(Some(&name), new, &self.bodies, &mut self.store) {
                 Some(SentBefore::Same(first)) => {
                     drafts.repeated = drafts.repeated.and(first.after());
                     return Ok(());
@@ -275,7 +275,7 @@ impl Engine {
                 None => {}
             }
             match names.get(&name) {
-                Some(other) if self.context.fingerprint(other) != self.context.fingerprint(new) => {
+                Some(other) if self.bodies.fingerprint(other) != self.bodies.fingerprint(new) => {
                     return Err((Refusal::SendIdReused, DependsOn::NOTHING));
                 }
                 Some(_) => return Ok(()),

@@ -6,7 +6,7 @@ use model::{Destination, Durability, NewMessage, QueueName};
 use records::RecordView;
 
 use crate::Effects;
-use crate::context::Context;
+use crate::bodies::Bodies;
 use crate::dedup::{SendIds, SendKey, Sent, SentBefore, view_of};
 use crate::directory::{Directory, Target};
 use crate::log::FrameWriter;
@@ -43,13 +43,13 @@ impl SendIds {
         &self,
         key: Option<&SendKey>,
         new: &NewMessage,
+        bodies: &Bodies,
         store: &mut MessageStore,
-        context: &Context,
     ) -> Option<SentBefore> {
         let key = key?;
         store.took_steps(1);
         let first = *self.find(key, store.latest)?;
-        let is_same = first.fingerprint.is_none_or(|it| it == context.fingerprint(new));
+        let is_same = first.fingerprint.is_none_or(|it| it == bodies.fingerprint(new));
         Some(if is_same { SentBefore::Same(first) } else { SentBefore::Other(first.after) })
     }
 
@@ -59,14 +59,12 @@ impl SendIds {
     }
 }
 
-impl Context {
+impl Bodies {
     /// Tells a message from another one under the same name.
     pub(crate) fn fingerprint(&self, new: &NewMessage) -> u64 {
-        (self.formats.fingerprint)(new.format, &new.body)
+        (self.formats().fingerprint)(new.format, &new.body)
     }
-}
 
-impl MessageStore {
     /// Appends the record of a message's name behind the records of its copies, which have left
     /// room for it. It stays in memory only if all copies do.
     pub(crate) fn draft_send_id(
@@ -74,8 +72,8 @@ impl MessageStore {
         key: Option<SendKey>,
         new: &NewMessage,
         drafted: &[Drafted],
+        store: &MessageStore,
         log: &mut FrameWriter,
-        context: &Context,
         effects: &mut Effects,
     ) -> Option<Sent> {
         let key = key?;
@@ -83,10 +81,10 @@ impl MessageStore {
         let copies = u32::try_from(drafted.len()).unwrap_or(u32::MAX);
         let level = drafted.iter().map(|(_, message)| message.durability()).max();
         let level = level.unwrap_or(Durability::None);
-        let fingerprint = context.fingerprint(new);
+        let fingerprint = self.fingerprint(new);
         let mut sent = Sent { key, message, copies, fingerprint, record_bytes: 0 };
         if let Some(message) = message.filter(|_| level != Durability::None) {
-            let view = view_of(&sent.key, message, copies, self.latest, Some(fingerprint));
+            let view = view_of(&sent.key, message, copies, store.latest, Some(fingerprint));
             let placed = log.store(&RecordView::SendId(view), level, effects);
             let placed = placed.expect("invariant: the message was stored with room beside it");
             sent.record_bytes = placed.bytes.into();

@@ -5,7 +5,7 @@
 //! steps of so many messages. A consumer that has seen all is shown messages that come behind its
 //! place later. It does not see messages that come before its place. A pause does not concern it.
 
-use model::{Formats, MessageId, Nanos, limits};
+use model::{MessageId, Nanos, limits};
 use selector::Selector;
 
 use crate::bodies::Bodies;
@@ -49,7 +49,6 @@ impl Bodies {
     pub(crate) fn look_on(
         &self,
         key: ConsumerKey,
-        formats: &Formats,
         sessions: &mut Sessions,
         store: &mut MessageStore,
     ) -> Result<Option<MessageId>, Stop> {
@@ -69,7 +68,9 @@ impl Bodies {
         let message = store.messages.get(id.0).ok_or(Stop::End)?;
         let is_wanted = match (&browsing.selector, self.here(message)) {
             (None, _) => true,
-            (Some(selector), Some(body)) => Seen::of(message, body, formats).matches(selector),
+            (Some(selector), Some(body)) => {
+                Seen::of(message, body, self.formats()).matches(selector)
+            }
             (Some(_), None) => return Err(Stop::Awaits(id)),
         };
         browsing.next = (priority, order + 1);

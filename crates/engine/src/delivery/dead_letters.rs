@@ -9,20 +9,20 @@
 //! Dead letters block no sends: their queue takes each of them. The oldest are deleted beyond its
 //! bounds, or beyond those that the engine has for it.
 
-use model::{DeadLetter, DeadReason, MessageId, Nanos, QueueBounds, StorePolicy, limits};
+use model::{DeadLetter, DeadReason, MessageId, Nanos, QueueBounds, limits};
 
 use records::DeadView;
 
 use crate::admission::bounds::Amount;
-use crate::context::Context;
 use crate::directory::Directory;
 use crate::ids::QueueSlot;
+use crate::log::FrameWriter;
 use crate::store::MessageStore;
 use crate::store::message::{Dead, Message};
 use crate::store::queue::Queue;
 use crate::{DeadLetters, DeadLettersMax};
 
-impl Context {
+impl FrameWriter {
     /// True if such a message becomes a dead letter. A store that journals nothing has only
     /// messages that memory alone keeps, so it parks them. A message that finds no place becomes a
     /// dead letter by a rule of its queue.
@@ -34,7 +34,7 @@ impl Context {
     ) -> bool {
         match rule {
             DeadLetters::ParkPersistent => {
-                let is_kept = message.is_journalled() || self.policy == StorePolicy::Memory;
+                let is_kept = message.is_journalled() || self.keeps_nothing();
                 is_kept || reason == DeadReason::Overflow
             }
             DeadLetters::Park => true,

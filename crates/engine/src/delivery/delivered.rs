@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use model::{Delivery, DependsOn, Formats, LinkId, MessageId, Payload, Reply};
+use model::{Delivery, DependsOn, LinkId, MessageId, Payload, Reply};
 
 use crate::bodies::Bodies;
 use crate::directory::Directory;
@@ -16,9 +16,8 @@ impl Directory {
         id: MessageId,
         bodies: &Bodies,
         store: &MessageStore,
-        formats: &Formats,
     ) -> (DependsOn, Reply) {
-        let delivery = Box::new(self.delivery_of(link, id, bodies, store, formats));
+        let delivery = Box::new(self.delivery_of(link, id, bodies, store));
         (store.message(id).after(), Reply::Delivered(delivery))
     }
 
@@ -29,7 +28,6 @@ impl Directory {
         id: MessageId,
         bodies: &Bodies,
         store: &MessageStore,
-        formats: &Formats,
     ) -> Delivery {
         let message = store.message(id);
         let body = bodies.body_of(id, message, store);
@@ -45,7 +43,7 @@ impl Directory {
             topic: message.topic().cloned(),
             dead: message.dead().map(|dead| Box::new(self.letter_of(dead))),
             format: message.format(),
-            payload: Payload::by(formats),
+            payload: Payload::by(bodies.formats()),
             charge: body.bytes_max() as u64,
             body,
         }

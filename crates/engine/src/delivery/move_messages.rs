@@ -4,7 +4,6 @@ use model::{MessageId, PageEnd, QueueName, limits};
 use records::CHANGED_BYTES_MAX;
 
 use crate::bodies::Bodies;
-use crate::context::Context;
 use crate::delivery::paging::{PageQuery, PageRange};
 use crate::directory::Directory;
 use crate::directory::targets::is_reserved;
@@ -51,11 +50,10 @@ impl Bodies {
         sought: &PageQuery<'_>,
         id: MessageId,
         store: &MessageStore,
-        context: &Context,
     ) -> PageRange {
         let found = store.find(id).filter(|message| {
             let is_there = message.queue() == sought.queue && message.state().holder().is_none();
-            is_there && self.is_wanted(sought.selector, message, context)
+            is_there && self.is_wanted(sought.selector, message)
         });
         let place = found.map(|message| PageEnd {
             state: message.state().shown().0,

@@ -14,7 +14,6 @@ use model::{MessageId, MessageState, Nanos, PageEnd, Refusal, Reply, limits};
 use selector::Selector;
 
 use crate::bodies::Bodies;
-use crate::context::Context;
 use crate::delivery::matching::{Seen, looks_of};
 use crate::ids::QueueSlot;
 use crate::store::MessageStore;
@@ -85,24 +84,14 @@ impl PageRange {
 
 impl Bodies {
     /// Looks at the next messages of a queue, ready ones first, as many as one step may.
-    pub(crate) fn seek(
-        &self,
-        sought: &PageQuery<'_>,
-        store: &mut MessageStore,
-        context: &Context,
-    ) -> PageRange {
-        let (page_range, cost) = self.look(sought, store, context);
+    pub(crate) fn seek(&self, sought: &PageQuery<'_>, store: &mut MessageStore) -> PageRange {
+        let (page_range, cost) = self.look(sought, store);
         store.took_steps(cost / COST_OF_STEP);
         page_range
     }
 
     /// The same, and its cost.
-    fn look(
-        &self,
-        sought: &PageQuery<'_>,
-        store: &MessageStore,
-        context: &Context,
-    ) -> (PageRange, usize) {
+    fn look(&self, sought: &PageQuery<'_>, store: &MessageStore) -> (PageRange, usize) {
         let mut page_range = PageRange::default();
         let mut cost = 0;
         let begun = sought.after.map_or(0, |after| section(after.state));
@@ -123,7 +112,7 @@ impl Bodies {
                 }
                 page_range.next = Some(place);
                 cost += sought.selector.filter(|_| is_its).map_or(1, cost_of);
-                if is_its && self.is_wanted(sought.selector, message, context) {
+                if is_its && self.is_wanted(sought.selector, message) {
                     page_range.found.push((place, place.message));
                 }
             }
@@ -137,25 +126,19 @@ impl Bodies {
         &self,
         sought: &PageQuery<'_>,
         store: &MessageStore,
-        context: &Context,
     ) -> Option<MessageId> {
-        self.look(sought, store, context)
+        self.look(sought, store)
             .0
             .unseen
             .filter(|unseen| unseen.is_first)
             .map(|unseen| unseen.message)
     }
 
-    pub(crate) fn is_wanted(
-        &self,
-        selector: Option<&Selector>,
-        message: &Message,
-        context: &Context,
-    ) -> bool {
+    pub(crate) fn is_wanted(&self, selector: Option<&Selector>, message: &Message) -> bool {
         selector.is_none_or(|selector| {
             let body = self.here(message);
             let body = body.expect("invariant: who looks into a body awaits it");
-            Seen::of(message, body, &context.formats).matches(selector)
+            Seen::of(message, body, self.formats()).matches(selector)
         })
     }
 }

@@ -15,7 +15,6 @@ use selector::Selector;
 use crate::bodies::Bodies;
 use crate::collections::order_set::OrderSet;
 use crate::collections::pages::Pages;
-use crate::context::Context;
 use crate::delivery::View;
 use crate::delivery::matching::{Seen, looks_of, steps_of};
 use crate::ids::{ConsumerKey, QueueSlot};
@@ -161,13 +160,7 @@ impl Queue {
 
 impl Bodies {
     /// A message became ready.
-    pub(crate) fn index_in_views(
-        &self,
-        slot: QueueSlot,
-        id: MessageId,
-        store: &mut MessageStore,
-        context: &Context,
-    ) {
+    pub(crate) fn index_in_views(&self, slot: QueueSlot, id: MessageId, store: &mut MessageStore) {
         let MessageStore { queues, messages, .. } = store;
         let queue = queues.at_mut(slot);
         if queue.delivery.views.is_empty() {
@@ -175,7 +168,7 @@ impl Bodies {
         }
         let Some(message) = messages.get(id.0) else { return };
         let entry = queue.entry_of(id, message);
-        let seen = BodyReader { bodies: self, formats: &context.formats }.of(message);
+        let seen = BodyReader { bodies: self, formats: self.formats() }.of(message);
         let mut steps = 0;
         for view in queue.delivery.views.values_mut() {
             view.look_into(seen.as_ref(), entry);
@@ -185,9 +178,9 @@ impl Bodies {
     }
 
     /// Looks at the next messages for the views that are being made. No effect where none is.
-    pub(crate) fn scan_views(&self, slot: QueueSlot, store: &mut MessageStore, context: &Context) {
+    pub(crate) fn scan_views(&self, slot: QueueSlot, store: &mut MessageStore) {
         let MessageStore { queues, messages, reordered, .. } = store;
-        let bodies = BodyReader { bodies: self, formats: &context.formats };
+        let bodies = BodyReader { bodies: self, formats: self.formats() };
         let QueueDelivery { views, dispatch, groups, .. } = &mut queues.at_mut(slot).delivery;
         let (ready, groups) = (dispatch.ready(), groups.as_deref());
         let (mut looked, mut steps) = (0, 0);

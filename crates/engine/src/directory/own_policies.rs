@@ -13,7 +13,6 @@ use records::{OwnPolicyView, RecordError, RecordView, encode, encoded_bytes, que
 
 use crate::Effects;
 use crate::admission::Drain;
-use crate::context::Context;
 use crate::directory::targets::is_reserved;
 use crate::directory::{Directory, Own, OwnPolicies, PolicyCursor};
 use crate::ids::QueueSlot;
@@ -135,10 +134,10 @@ impl Directory {
         cursor: &mut PolicyCursor,
         chunk_max: usize,
         out: &mut Vec<u8>,
-        context: &Context,
+        log: &FrameWriter,
     ) -> usize {
         // State that only memory keeps is in no snapshot.
-        cursor.done |= context.key_level() == Durability::None;
+        cursor.done |= log.key_level() == Durability::None;
         let mut count = 0;
         while !cursor.done && count < chunk_max {
             let next = self.own_policies.after(cursor.last.as_ref()).next();
@@ -177,10 +176,9 @@ impl FrameWriter {
         &mut self,
         name: &QueueName,
         own: OwnPolicy,
-        context: &Context,
         effects: &mut Effects,
     ) -> Result<u64, Refusal> {
-        let level = context.key_level();
+        let level = self.key_level();
         if level == Durability::None {
             return Ok(0);
         }

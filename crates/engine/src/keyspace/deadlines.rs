@@ -5,7 +5,6 @@ use model::{Durability, Nanos, QueueName, Refusal};
 use records::{DeadlineView, RecordView};
 
 use crate::Effects;
-use crate::context::Context;
 use crate::keyspace::Keyspace;
 use crate::log::FrameWriter;
 use crate::store::MessageStore;
@@ -30,10 +29,9 @@ impl FrameWriter {
     pub(crate) fn store_deadline(
         &mut self,
         view: DeadlineView<'_>,
-        context: &Context,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
-        let level = context.key_level();
+        let level = self.key_level();
         if level == Durability::None {
             return Ok(());
         }

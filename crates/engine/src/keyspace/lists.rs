@@ -18,7 +18,6 @@ pub(crate) mod waiting;
 use model::{DependsOn, Element, End, MessageId, OneOrMany, Payload, QueueName, Refusal, Reply};
 
 use crate::bodies::Bodies;
-use crate::context::Context;
 use crate::ids::QueueSlot;
 use crate::keyspace::Keyspace;
 use crate::log::FrameWriter;
@@ -60,14 +59,9 @@ impl MessageStore {
 }
 
 impl Bodies {
-    pub(crate) fn element_of(
-        &self,
-        id: MessageId,
-        store: &MessageStore,
-        context: &Context,
-    ) -> Element {
+    pub(crate) fn element_of(&self, id: MessageId, store: &MessageStore) -> Element {
         let message = store.message(id);
-        let (format, payload) = (message.format(), Payload::by(&context.formats));
+        let (format, payload) = (message.format(), Payload::by(self.formats()));
         Element { format, payload, body: self.body_of(id, message, store) }
     }
 }

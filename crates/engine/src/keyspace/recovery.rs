@@ -9,8 +9,8 @@ use core::ops::Bound;
 use model::{Durability, QueueName};
 use records::{ExpiredList, RecordView, ValueView, encode};
 
-use crate::context::Context;
 use crate::keyspace::Keyspace;
+use crate::log::FrameWriter;
 use crate::store::MessageStore;
 use crate::store::queue::{ListLifetime, Role};
 
@@ -46,10 +46,10 @@ impl Keyspace {
         chunk_max: usize,
         out: &mut Vec<u8>,
         store: &MessageStore,
-        context: &Context,
+        log: &FrameWriter,
     ) -> usize {
         // Keys that memory alone keeps are in no snapshot.
-        cursor.done |= context.key_level() == Durability::None;
+        cursor.done |= log.key_level() == Durability::None;
         let bytes_end = out.len() + CHUNK_BYTES_MAX;
         let mut count = 0;
         while !cursor.done && count < chunk_max && out.len() < bytes_end {

@@ -9,7 +9,6 @@ use model::{
 use records::{RecordView, ValueView};
 
 use crate::Effects;
-use crate::context::Context;
 use crate::log::FrameWriter;
 use crate::store::MessageStore;
 
@@ -38,10 +37,9 @@ impl FrameWriter {
         &mut self,
         name: &QueueName,
         value: &Value,
-        context: &Context,
         effects: &mut Effects,
     ) -> Result<DependsOn, Refusal> {
-        let level = context.key_level();
+        let level = self.key_level();
         if level == Durability::None {
             return Ok(DependsOn::NOTHING);
         }

@@ -14,7 +14,6 @@ use records::{
 
 use crate::Effects;
 use crate::bodies::Stored;
-use crate::context::Context;
 use crate::directory::Target;
 use crate::ids::{QueueSlot, SessionSlot};
 use crate::log::{FrameWriter, NoRoom};
@@ -52,11 +51,10 @@ impl MessageStore {
         new: &NewMessage,
         spot: Placement,
         log: &mut FrameWriter,
-        context: &Context,
         effects: &mut Effects,
     ) -> Result<Drafted, NoRoom> {
         let queue = self.queues.at(slot);
-        let asked = context.policy.durability(new.persistence);
+        let asked = log.durability(new.persistence);
         let level = if queue.is_memory_only() { Durability::None } else { asked };
         let id = MessageId(self.next.message);
         let mut envelope =

@@ -11,7 +11,6 @@ use core::ops::Range;
 use model::{End, MessageId, Payload, Refusal, Reply, limits};
 
 use crate::bodies::Bodies;
-use crate::context::Context;
 use crate::ids::QueueSlot;
 use crate::log::FrameWriter;
 use crate::outcome::Outcome;
@@ -102,7 +101,6 @@ impl Bodies {
         slot: QueueSlot,
         search: &Search,
         store: &mut MessageStore,
-        context: &Context,
     ) -> Result<Vec<(u64, MessageId)>, Refusal> {
         let may_look = search.scan_max.unwrap_or(u64::MAX);
         let mut found = Vec::new();
@@ -115,7 +113,7 @@ impl Bodies {
                 is_too_long = true;
                 break;
             }
-            let Some(is_equal) = self.equals(id, &search.element, store, context) else {
+            let Some(is_equal) = self.equals(id, &search.element, store) else {
                 is_too_long = true;
                 break;
             };
@@ -133,19 +131,13 @@ impl Bodies {
     }
 
     /// `None`: its body is away. A batch may uncover more than was looked at before it began.
-    fn equals(
-        &self,
-        id: MessageId,
-        element: &[u8],
-        store: &MessageStore,
-        context: &Context,
-    ) -> Option<bool> {
+    fn equals(&self, id: MessageId, element: &[u8], store: &MessageStore) -> Option<bool> {
         let message = store.message(id);
         if message.body().len() < element.len() {
             return Some(false);
         }
         let body = self.here(message)?;
-        let payload = Payload::by(&context.formats).range(message.format(), body);
+        let payload = Payload::by(self.formats()).range(message.format(), body);
         Some(body.get(payload) == Some(element))
     }
 }

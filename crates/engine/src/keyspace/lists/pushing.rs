@@ -5,7 +5,6 @@ use alloc::sync::Arc;
 use model::{End, NewMessage, PRIORITY_DEFAULT, Persistence, Refusal, limits};
 
 use crate::Effects;
-use crate::context::Context;
 use crate::ids::QueueSlot;
 use crate::log::{FrameWriter, NoRoom};
 use crate::store::MessageStore;
@@ -28,7 +27,6 @@ impl MessageStore {
         new: &NewMessage,
         order: Option<i64>,
         log: &mut FrameWriter,
-        context: &Context,
         effects: &mut Effects,
     ) -> Result<Drafted, Refusal> {
         if new.body.len() > limits::MESSAGE_BYTES_MAX {
@@ -36,7 +34,7 @@ impl MessageStore {
         }
         self.took_steps(1);
         let spot = Placement { order, beside_bytes: 0 };
-        self.draft_alone(slot, new, spot, log, context, effects).map_err(|no_room| match no_room {
+        self.draft_alone(slot, new, spot, log, effects).map_err(|no_room| match no_room {
             NoRoom::InLog => Refusal::StoreFull,
             NoRoom::InFrame => Refusal::BatchTooLarge,
         })
