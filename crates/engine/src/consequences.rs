@@ -35,7 +35,7 @@ impl Engine {
             }
             Left::Index(slot) => {
                 if state == State::Ready {
-                    self.touched_list(slot);
+                    self.keyspace.touched_list(slot, &mut self.store);
                     self.keyspace.left_ready(slot, &mut self.store);
                 }
                 slot
@@ -50,12 +50,12 @@ impl Engine {
         self.store.took_steps(1);
         if state == State::Ready {
             // It is not of a list that is over.
-            self.end_list_if_over(self.store.message(id).queue());
+            self.keyspace.end_list_if_over(self.store.message(id).queue(), &mut self.store);
         }
         let slot = self.store.index(id, state);
         self.sessions.index(id, state, &mut self.store);
         if state == State::Ready {
-            self.touched_list(slot);
+            self.keyspace.touched_list(slot, &mut self.store);
             self.bodies.index_in_views(slot, id, &mut self.store);
             self.keyspace.entered_ready(slot, &self.store);
         }

@@ -426,10 +426,12 @@ impl Engine {
         self.store.took_steps(limits::COMMAND_STEPS);
         let woken = match timer {
             Timer::Forget(queue) => return self.forget_next(queue, effects),
-            Timer::Values => return self.end_next_value(effects),
+            Timer::Values => {
+                return self.keyspace.end_next_value(&mut self.store, &mut self.log, effects);
+            }
             Timer::Unused(number) => return self.expire_subscription(number, effects),
             Timer::End(queue) => {
-                self.end_list(queue);
+                self.keyspace.end_list(queue, &mut self.store);
                 queue
             }
             Timer::Expire(queue) => {

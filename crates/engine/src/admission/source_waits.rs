@@ -62,15 +62,14 @@ impl SourceWaits {
 }
 
 impl MessageStore {
-    /// The ready messages of a queue have changed, and waiting sends may depend on them.
+    /// True if a send that waits depends on the elements of a list.
     #[inline]
-    pub(crate) fn source_changed(&mut self, slot: QueueSlot) {
-        if !self.admission.sources.is_empty() {
-            self.note_source_change(slot);
-        }
+    pub(crate) fn depends_on_lists(&self) -> bool {
+        !self.admission.sources.is_empty()
     }
 
-    fn note_source_change(&mut self, slot: QueueSlot) {
+    /// The ready messages of a queue have changed, and waiting sends may depend on them.
+    pub(crate) fn source_changed(&mut self, slot: QueueSlot) {
         let queue = self.queues.at(slot);
         let waits = &mut self.admission.sources;
         if !queue.is_named() || !waits.tickets.contains_key(&queue.name) {

@@ -6,7 +6,7 @@ use model::{Command, DependsOn, Nanos, Reply, limits};
 
 use crate::Effects;
 use crate::engine::Engine;
-use crate::ids::{QueueSlot, SessionSlot};
+use crate::ids::SessionSlot;
 use crate::keyspace::Observing;
 use crate::outcome::Outcome;
 
@@ -74,15 +74,8 @@ impl Engine {
         let observing = self.keyspace.observing(by);
         let names: Vec<_> = observing.into_iter().flat_map(Observing::keys).cloned().collect();
         for name in names {
-            self.notice_end(&name, effects);
+            self.keyspace.notice_end(&name, &mut self.store, &mut self.log, effects);
         }
         self.end_frame(effects);
-    }
-
-    /// The ready messages of a queue have changed.
-    #[inline]
-    pub(crate) fn touched_list(&mut self, slot: QueueSlot) {
-        self.store.source_changed(slot);
-        self.keyspace.touched_list(slot, &mut self.store);
     }
 }

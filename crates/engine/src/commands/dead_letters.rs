@@ -49,7 +49,7 @@ impl Engine {
             self.remove_if_idle(to);
             return None;
         }
-        let order = self.place_among_dead(to, id);
+        let order = self.keyspace.place_among_dead(to, id, &mut self.store);
         self.store.amend(id, |message| message.die(reason, from, of, at));
         self.relocate(id, to, order, effects);
         self.store.count_parked();
@@ -104,14 +104,6 @@ impl Engine {
             return None;
         }
         self.dead_letter(id, DeadReason::Expired, effects)
-    }
-
-    /// A dead letter keeps its place. But while an expired list is still being deleted there, that
-    /// place may be among the deleted ones, as far as the log knows.
-    fn place_among_dead(&mut self, to: QueueSlot, id: MessageId) -> i64 {
-        self.end_list_if_over(to);
-        let is_being_deleted = self.store.queues.at(to).lifetime().over.is_some();
-        if is_being_deleted { self.store.last_place() } else { self.store.message(id).order(id) }
     }
 }
 

@@ -1,21 +1,16 @@
 //! Commands on keys: setting, renaming, deleting, reading.
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{
-    Durability, KeyCommand, KeyKind, QueueName, Refusal, Reply, SetRule, ValueDeadline, Values,
-    limits,
-};
-use records::{CHANGED_BYTES_MAX, RecordView};
+use model::{KeyCommand, QueueName, Refusal, Reply, SetRule, ValueDeadline, limits};
+use records::CHANGED_BYTES_MAX;
 
 use crate::Effects;
 use crate::delivery::move_messages::RELOCATION_BYTES_MAX;
 use crate::engine::Engine;
 use crate::ids::{QueueSlot, SessionSlot};
 use crate::keyspace::deleting::Deletion;
-use crate::keyspace::lists::runs::{SHOWN_BYTES_MAX, STEPS};
 use crate::keyspace::setting::{DEADLINE_BYTES_MAX, KEY_RECORDS_MAX, Wish, ready_max};
 use crate::keyspace::{Key, Value};
 use crate::log::DELETED_BYTES_MAX;
@@ -30,8 +25,12 @@ impl Engine {
         effects: &mut Effects,
     ) -> Outcome {
         match command {
-            KeyCommand::Kind { name } => self.kind_of_key(&name),
-            KeyCommand::CountOf { names } => self.count_of_keys(&names),
+            KeyCommand::Kind { name } => {
+                self.keyspace.kind_of_key(&name, &mut self.store, &self.log)
+            }
+            KeyCommand::CountOf { names } => {
+                self.keyspace.count_of_keys(&names, &mut self.store, &self.log)
+            }
             KeyCommand::Delete { names } => self.delete_keys(&names, effects),
             KeyCommand::DeleteAll => self.delete_all_keys(effects),
             KeyCommand::Rename { from, to, only_new } => {
@@ -41,7 +40,9 @@ impl Engine {
                 self.set_deadline(&name, deadline, rule, effects)
             }
             KeyCommand::ClearDeadline { name } => self.clear_deadline(&name, effects),
-            KeyCommand::Lifetime { name } => self.lifetime_of_key(&name),
+            KeyCommand::Lifetime { name } => {
+                self.keyspace.lifetime_of_key(&name, &mut self.store, &self.log)
+            }
             KeyCommand::Names { after, max, kind } => {
                 self.keyspace.names_of_keys(after, max, kind, &mut self.store, &self.log)
             }
@@ -50,46 +51,13 @@ impl Engine {
                 let wish = Wish { value, deadline, rule, want_old };
                 self.set_value(&name, wish, effects)
             }
-            KeyCommand::Value { name, take } => self.value_of_key(&name, take, effects),
-            KeyCommand::ValueEach { names } => self.values_of_keys(names),
+            KeyCommand::Value { name, take } => {
+                self.keyspace.value_of_key(&name, take, &mut self.store, &mut self.log, effects)
+            }
+            KeyCommand::ValueEach { names } => {
+                self.keyspace.values_of_keys(names, &mut self.store, &self.log)
+            }
         }
-    }
-
-    /// The key found by this name.
-    pub(crate) fn find_key(&mut self, name: &QueueName) -> Option<Key> {
-        if self.keyspace.is_value(name, &self.store) {
-            return Some(Key::Value);
-        }
-        self.find_list(name).map(Key::List)
-    }
-
-    /// The queue of this name if it is a list: also behind a value.
-    pub(crate) fn find_list(&mut self, name: &QueueName) -> Option<QueueSlot> {
-        let slot = self.store.queues.find(name.as_str())?;
-        self.end_list_if_over(slot);
-        self.store.queues.at(slot).is_list().then_some(slot)
-    }
-
-    /// A key past its time goes now rather than by time.
-    pub(crate) fn notice_end(&mut self, name: &QueueName, effects: &mut Effects) {
-        if self.keyspace.values().holds(name) && !self.keyspace.is_value(name, &self.store) {
-            self.delete_value(name, effects);
-        }
-        self.find_list(name);
-    }
-
-    fn kind_of_key(&mut self, name: &QueueName) -> Outcome {
-        let kind = self.find_key(name).map(|key| match key {
-            Key::List(_) => KeyKind::List,
-            Key::Value => KeyKind::Value,
-        });
-        Outcome::reply(self.log.after_all(), Reply::Kind(kind))
-    }
-
-    fn count_of_keys(&mut self, names: &[QueueName]) -> Outcome {
-        self.store.took_steps(names.len());
-        let count = names.iter().filter(|name| self.find_key(name).is_some()).count();
-        Outcome::reply(self.log.after_all(), Reply::Count(count as u64))
     }
 }
 
@@ -102,7 +70,8 @@ impl Engine {
     ) -> Outcome {
         let there = self.keyspace.values().get(name, self.store.latest);
         let before = there.map(|value| Arc::clone(&value.bytes));
-        let list = if before.is_some() { None } else { self.find_list(name) };
+        let list =
+            if before.is_some() { None } else { self.keyspace.find_list(name, &mut self.store) };
         if wish.want_old && list.is_some() {
             return self.log.refuse(Refusal::WrongKind);
         }
@@ -132,39 +101,6 @@ impl Engine {
         }
     }
 
-    pub(crate) fn value_of_key(
-        &mut self,
-        name: &QueueName,
-        take: bool,
-        effects: &mut Effects,
-    ) -> Outcome {
-        let there = self.keyspace.values().get(name, self.store.latest);
-        let bytes = match there.map(|value| Arc::clone(&value.bytes)) {
-            Some(_) if take => self.delete_value(name, effects).map(|value| value.bytes),
-            None if self.find_list(name).is_some() => return self.log.refuse(Refusal::WrongKind),
-            bytes => bytes,
-        };
-        Outcome::reply(self.log.after_all(), Reply::Value(bytes))
-    }
-
-    /// So many of them as are not too much for one answer: at least one.
-    pub(crate) fn values_of_keys(&mut self, mut names: Vec<QueueName>) -> Outcome {
-        let (mut found, mut bytes) = (Vec::with_capacity(names.len()), 0);
-        for name in &names {
-            if bytes >= SHOWN_BYTES_MAX {
-                break;
-            }
-            let there = self.keyspace.values().get(name, self.store.latest);
-            let value = there.map(|value| Arc::clone(&value.bytes));
-            bytes += value.as_ref().map_or(0, |value| value.len());
-            let is_list = value.is_none() && self.find_list(name).is_some();
-            found.push(if is_list { Err(Refusal::WrongKind) } else { Ok(value) });
-        }
-        self.store.took_steps(STEPS * found.len());
-        let rest = names.split_off(found.len());
-        Outcome::reply(self.log.after_all(), Reply::Values(Box::new(Values { found, rest })))
-    }
-
     /// Stores a value in place of the key of that name: a value, or this list, which is deleted.
     pub(crate) fn replace_key(
         &mut self,
@@ -185,31 +121,8 @@ impl Engine {
         if let Some(slot) = list {
             self.delete_list(slot, effects);
         }
-        self.insert_value(name, value);
+        self.keyspace.insert_value(name, value, &mut self.store);
         Ok(())
-    }
-
-    /// Deletes a value, unless its time was over.
-    pub(crate) fn delete_value(
-        &mut self,
-        name: &QueueName,
-        effects: &mut Effects,
-    ) -> Option<Value> {
-        let is_over = !self.keyspace.is_value(name, &self.store);
-        let value = self.remove_value(name)?;
-        if self.log.key_level() != Durability::None {
-            let record = RecordView::ValueDeleted { name: name.as_str() };
-            self.log.append(&record, self.log.key_level(), effects);
-        }
-        (!is_over).then_some(value)
-    }
-
-    /// The time of the first value is over.
-    pub(crate) fn end_next_value(&mut self, effects: &mut Effects) {
-        let first = self.keyspace.values().first_deadline().cloned();
-        let (at, name) = first.expect("invariant: the timer is set while values have deadlines");
-        assert!(at <= self.store.latest, "a value goes when its time is over");
-        self.delete_value(&name, effects);
     }
 }
 
@@ -221,8 +134,10 @@ impl Engine {
         only_new: bool,
         effects: &mut Effects,
     ) -> Outcome {
-        let Some(key) = self.find_key(from) else { return self.log.not_found() };
-        if only_new && self.find_key(to).is_some() {
+        let Some(key) = self.keyspace.find_key(from, &mut self.store) else {
+            return self.log.not_found();
+        };
+        if only_new && self.keyspace.find_key(to, &mut self.store).is_some() {
             return Outcome::reply(self.log.after_all(), Reply::Count(0));
         }
         if from == to {
@@ -248,12 +163,12 @@ impl Engine {
     ) -> Result<(), Refusal> {
         let value = self.keyspace.values().get(from, self.store.latest).cloned();
         let value = value.expect("invariant: it was just found");
-        let list = match self.find_key(to) {
+        let list = match self.keyspace.find_key(to, &mut self.store) {
             Some(Key::List(slot)) => Some(slot),
             Some(Key::Value) | None => None,
         };
         self.replace_key(to, list, value, effects)?;
-        self.delete_value(from, effects);
+        self.keyspace.delete_value(from, &mut self.store, &mut self.log, effects);
         Ok(())
     }
 
@@ -266,7 +181,7 @@ impl Engine {
         to: &QueueName,
         effects: &mut Effects,
     ) -> Result<QueueSlot, Refusal> {
-        let there = self.find_list(to);
+        let there = self.keyspace.find_list(to, &mut self.store);
         let deleted = there.map_or(0, |slot| self.store.ready_count(slot));
         let moved = self.store.ready_count(from_slot);
         if moved.saturating_add(deleted) > ready_max(KEY_RECORDS_MAX) {
@@ -287,7 +202,7 @@ impl Engine {
         }
         // Or else it might go when it is empty.
         self.store.queues.at_mut(to_slot).keep();
-        self.delete_value(to, effects);
+        self.keyspace.delete_value(to, &mut self.store, &mut self.log, effects);
         self.delete_list(to_slot, effects);
         let at = self.store.queues.at(from_slot).lifetime().at;
         self.move_list(from_slot, to_slot, effects);
@@ -295,8 +210,8 @@ impl Engine {
         if at.is_some() {
             let over = self.store.queues.at(to_slot).lifetime().over;
             self.keyspace.change_lifetime(to_slot, ListLifetime { at, over }, &mut self.store);
-            self.state_lifetime(from, effects);
-            self.state_lifetime(to, effects);
+            self.keyspace.state_lifetime(from, &mut self.store, &mut self.log, effects);
+            self.keyspace.state_lifetime(to, &mut self.store, &mut self.log, effects);
         }
         Ok(to_slot)
     }
@@ -319,7 +234,7 @@ impl Engine {
         self.store.took_steps(names.len());
         let mut deletion = Deletion::begin();
         for name in names {
-            let Some(key) = self.find_key(name) else { continue };
+            let Some(key) = self.keyspace.find_key(name, &mut self.store) else { continue };
             if !self.delete_key(name, key, &mut deletion, effects) {
                 return self.log.deleted(Reply::CountSoFar(deletion.keys()), deletion);
             }
@@ -365,7 +280,7 @@ impl Engine {
                 if !deletion.takes_one() || !self.log.takes_change() {
                     return false;
                 }
-                self.delete_value(name, effects);
+                self.keyspace.delete_value(name, &mut self.store, &mut self.log, effects);
             }
             Key::List(slot) => {
                 deletion.touch(slot);
@@ -390,17 +305,5 @@ impl Engine {
         self.unindex(id);
         self.finish(id, effects);
         true
-    }
-}
-
-impl Engine {
-    /// A value is there from now on, in place of the key that was there.
-    pub(crate) fn insert_value(&mut self, name: &QueueName, value: Value) {
-        self.keyspace.insert_value(name, value, &mut self.store);
-    }
-
-    /// A value is gone.
-    pub(crate) fn remove_value(&mut self, name: &QueueName) -> Option<Value> {
-        self.keyspace.remove_value(name, &mut self.store)
     }
 }

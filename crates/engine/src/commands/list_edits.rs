@@ -31,8 +31,10 @@ impl Engine {
         (body, persistence): (Arc<[u8]>, Persistence),
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let Some(slot) = self.list_of(by, name)? else { return Ok(self.log.not_found()) };
-        let count = self.elements_count(slot);
+        let Some(slot) = self.keyspace.list_of(by, name, &mut self.store)? else {
+            return Ok(self.log.not_found());
+        };
+        let count = self.keyspace.elements_count(slot, &mut self.store);
         if count == 0 {
             return Ok(self.log.not_found());
         }
@@ -76,8 +78,10 @@ impl Engine {
         insertion: Insertion,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let Some(slot) = self.list_of(by, name)? else { return Ok(self.log.not_found()) };
-        if self.elements_count(slot) == 0 {
+        let Some(slot) = self.keyspace.list_of(by, name, &mut self.store)? else {
+            return Ok(self.log.not_found());
+        };
+        if self.keyspace.elements_count(slot, &mut self.store) == 0 {
             return Ok(self.log.not_found());
         }
         let Some((_, pivot)) =
@@ -115,7 +119,9 @@ impl Engine {
         search: &Search,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let Some(slot) = self.list_of(by, name)? else { return Ok(self.log.counted(0)) };
+        let Some(slot) = self.keyspace.list_of(by, name, &mut self.store)? else {
+            return Ok(self.log.counted(0));
+        };
         let found = self.bodies.find_equal(slot, search, &mut self.store)?;
         let ids: Vec<_> = found.into_iter().map(|(_, id)| id).collect();
         self.delete_all(&ids, effects)
@@ -129,8 +135,11 @@ impl Engine {
         span: Span,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let Some(slot) = self.list_of(by, name)? else { return Ok(self.log.counted(0)) };
-        let Parting { near, far, first } = span.parting(self.elements_count(slot));
+        let Some(slot) = self.keyspace.list_of(by, name, &mut self.store)? else {
+            return Ok(self.log.counted(0));
+        };
+        let Parting { near, far, first } =
+            span.parting(self.keyspace.elements_count(slot, &mut self.store));
         let at_once = self.log.deletions_max(limits::FRAME_RECORDS_MAX) as u64;
         if near + far > at_once
             && let Some((end, outside)) = first.filter(|(_, outside)| *outside > 0)
@@ -170,7 +179,7 @@ impl Engine {
     ) -> Result<Outcome, Refusal> {
         let (id, message) = self.store.draft_element(slot, new, place, &mut self.log, effects)?;
         self.admit(id, message);
-        let count = self.elements_count(slot);
+        let count = self.keyspace.elements_count(slot, &mut self.store);
         Ok(self.log.counted(count).waking(slot))
     }
 
@@ -211,7 +220,7 @@ impl Engine {
             self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
         }
         self.admit(id, message);
-        let count = self.elements_count(slot);
+        let count = self.keyspace.elements_count(slot, &mut self.store);
         Ok(self.log.counted(count).waking(slot))
     }
 }
@@ -227,18 +236,18 @@ impl Engine {
         self.keyspace.check_is_list(&name, &self.store)?;
         if push.only_existing {
             let known = self.store.queues.find(name.as_str());
-            if known.is_none_or(|slot| self.elements_count(slot) == 0) {
+            if known.is_none_or(|slot| self.keyspace.elements_count(slot, &mut self.store) == 0) {
                 return Ok(self.log.counted(0));
             }
         }
         let slot = self.directory.find_or_create(name, &mut self.store)?;
-        self.end_list_if_over(slot);
+        self.keyspace.end_list_if_over(slot, &mut self.store);
         let stored = self.store_elements(slot, push, elements, effects);
         if let Err(refusal) = stored {
             self.remove_if_idle(slot);
             return Err(refusal);
         }
-        let count = self.elements_count(slot);
+        let count = self.keyspace.elements_count(slot, &mut self.store);
         Ok(self.log.counted(count).waking(slot))
     }
 
@@ -253,7 +262,7 @@ impl Engine {
         if elements.len() > limits::TRANSACTION_RECORDS_MAX {
             return Err(Refusal::BatchTooLarge);
         }
-        self.state_if_stale(slot, effects);
+        self.keyspace.state_if_stale(slot, &mut self.store, &mut self.log, effects);
         let priority = self.store.priority_at(slot, push.end);
         let elements = match elements {
             OneOrMany::One(body) => {
@@ -306,8 +315,10 @@ impl Engine {
         name: &QueueName,
         span: Span,
     ) -> Result<Outcome, Refusal> {
-        let Some(slot) = self.list_of(by, name)? else { return Ok(self.log.listed(Vec::new())) };
-        let wanted = span.within(self.elements_count(slot));
+        let Some(slot) = self.keyspace.list_of(by, name, &mut self.store)? else {
+            return Ok(self.log.listed(Vec::new()));
+        };
+        let wanted = span.within(self.keyspace.elements_count(slot, &mut self.store));
         let count = wanted.end - wanted.start;
         if count > limits::LIST_SCAN_MAX as u64 {
             return Err(Refusal::ListTooLong);
@@ -337,9 +348,9 @@ impl Engine {
         search: &Search,
     ) -> Result<Outcome, Refusal> {
         let mut places = Vec::new();
-        if let Some(slot) = self.list_of(by, name)? {
+        if let Some(slot) = self.keyspace.list_of(by, name, &mut self.store)? {
             let found = self.bodies.find_equal(slot, search, &mut self.store)?;
-            let count = self.elements_count(slot);
+            let count = self.keyspace.elements_count(slot, &mut self.store);
             let opposite = search.origin != search.from;
             let place = |place: u64| if opposite { count - 1 - place } else { place };
             places.extend(found.into_iter().map(|(found, _)| place(found)));

@@ -19,8 +19,7 @@ use crate::keyspace::{Asked, DEADLINE_BYTES_MAX, MoveArgs, PopArgs, Popping};
 use crate::log::DELETED_BYTES_MAX;
 use crate::outcome::Outcome;
 use crate::replies::shown_bytes_of;
-use crate::store::message::{Message, State};
-use crate::store::queue::Role;
+use crate::store::message::Message;
 
 impl Engine {
     pub(crate) fn list(
@@ -64,7 +63,9 @@ impl Engine {
                 self.cancel_sends(by, effects);
                 Ok(self.cancel_pop(by))
             }
-            ListCommand::Length { queue } => self.length(by, &queue),
+            ListCommand::Length { queue } => {
+                self.keyspace.length(by, &queue, &mut self.store, &self.log)
+            }
             ListCommand::Range { queue, origin, first, last } => {
                 self.range(by, &queue, Span { origin, first, last })
             }
@@ -89,48 +90,6 @@ impl Engine {
             }
         }
     }
-
-    fn length(&mut self, by: SessionSlot, name: &QueueName) -> Result<Outcome, Refusal> {
-        let count = match self.list_of(by, name)? {
-            Some(slot) => self.elements_count(slot),
-            None => 0,
-        };
-        Ok(self.log.counted(count))
-    }
-
-    /// The queue of that name for a command that takes or looks at its elements. The elements of a
-    /// temporary queue are for the session that made it.
-    pub(crate) fn list_of(
-        &mut self,
-        by: SessionSlot,
-        name: &QueueName,
-    ) -> Result<Option<QueueSlot>, Refusal> {
-        self.keyspace.check_is_list(name, &self.store)?;
-        let Some(slot) = self.store.queues.find(name.as_str()) else { return Ok(None) };
-        self.end_list_if_over(slot);
-        match self.store.queues.at(slot).role {
-            Role::Temporary(owner) if owner != by => Err(Refusal::OfAnotherSession),
-            _ => Ok(Some(slot)),
-        }
-    }
-
-    /// How many elements there are.
-    pub(crate) fn elements_count(&mut self, slot: QueueSlot) -> u64 {
-        self.end_list_if_over(slot);
-        let queue = self.store.queues.at(slot);
-        let ready = queue.counts().ready();
-        if !queue.is_expiring(self.store.latest) {
-            return ready;
-        }
-        let over = queue.expiring_by(self.store.latest);
-        let is_ready = |id| {
-            self.store.message(id).state() == State::Ready && !self.store.is_expired_member(id)
-        };
-        let ready_over = over.clone().filter(|id| is_ready(*id));
-        let (looked, ready_over) = (over.count(), ready_over.count());
-        self.store.took_steps(looked);
-        ready - ready_over as u64
-    }
 }
 
 impl Engine {
@@ -141,7 +100,11 @@ impl Engine {
         hand: PopArgs,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        let Some(slot) = self.list_of(by, name)?.filter(|slot| self.store.may_take(*slot)) else {
+        let Some(slot) = self
+            .keyspace
+            .list_of(by, name, &mut self.store)?
+            .filter(|slot| self.store.may_take(*slot))
+        else {
             return Ok(self.log.not_found());
         };
         if hand.max == 0 {
@@ -165,7 +128,7 @@ impl Engine {
         }
         self.store.took_steps(names.len());
         for name in &names {
-            if let Some(slot) = self.list_of(by, name)?
+            if let Some(slot) = self.keyspace.list_of(by, name, &mut self.store)?
                 && self.store.may_take(slot)
             {
                 let queue = name.clone();
@@ -189,7 +152,7 @@ impl Engine {
         wait: Option<Nanos>,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
-        match self.list_of(by, &from)? {
+        match self.keyspace.list_of(by, &from, &mut self.store)? {
             Some(slot) if self.store.may_take(slot) => self.move_from(slot, way, effects),
             _ if wait == Some(Nanos::ZERO) => Ok(self.log.nothing_in_time()),
             _ => self.wait_to_move(by, from, way, wait, effects),
@@ -219,7 +182,7 @@ impl Engine {
             // back from a lease. A command that need not wait is done when the body is here.
             return Err(Refusal::StoreFull);
         }
-        self.end_list_if_over(to);
+        self.keyspace.end_list_if_over(to, &mut self.store);
         self.store.took_steps(1);
         let element = self.bodies.element_of(id, &self.store);
         let deadline = self.store.queues.at(from).lifetime().at;

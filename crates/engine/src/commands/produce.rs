@@ -133,7 +133,7 @@ impl Engine {
         let key = self.dedup.send_key(Target::Queue(slot), &new, &self.directory, &self.store);
         let beside_bytes = send_id_bytes_max(key.as_ref());
         let spot = Placement { order: None, beside_bytes };
-        self.state_if_stale(slot, effects);
+        self.keyspace.state_if_stale(slot, &mut self.store, &mut self.log, effects);
         let Ok(drafted) = self.store.draft_alone(slot, &new, spot, &mut self.log, effects) else {
             return Outcome::refused(Refusal::StoreFull);
         };

@@ -1,24 +1,21 @@
 //! Recovery: records of snapshots and frames over any state.
 
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use model::{Lsn, Matching, MessageGroup, MessageId, Subscription};
 use records::{
-    Copies, DeadlineView, Link, Place, RecordError, RecordView, Records, Standing, StoredEnvelope,
-    StoredState, SubscriptionView, ValueView, place_of, queue_name,
+    Copies, Link, Place, RecordError, RecordView, Records, Standing, StoredEnvelope, StoredState,
+    SubscriptionView, place_of,
 };
 use selector::Selector;
 
 use crate::bodies::Stored;
 use crate::directory::{Entry, Source};
 use crate::engine::Engine;
-use crate::keyspace::Value;
 use crate::log::Placed;
 use crate::recovery::placed;
 use crate::store::message::{Message, State};
-use crate::store::queue::ListLifetime;
 
 impl Engine {
     /// Takes in a chunk of a snapshot.
@@ -43,8 +40,10 @@ impl Engine {
                 RecordView::OwnPolicy(view) => {
                     self.directory.replay_policy(&view, size, &mut self.store)?;
                 }
-                RecordView::ValueSet(view) => self.replay_value(&view)?,
-                RecordView::KeyDeadline(view) if !view.of_value => self.replay_deadline(&view)?,
+                RecordView::ValueSet(view) => self.keyspace.replay_value(&view, &mut self.store)?,
+                RecordView::KeyDeadline(view) if !view.of_value => {
+                    self.keyspace.replay_deadline(&view, &mut self.store)?
+                }
                 RecordView::Located { envelope, location, record_bytes } => {
                     if self.store.messages.get(envelope.message.0).is_some() {
                         return Err(RecordError::DuplicateMessage(envelope.message));
@@ -87,9 +86,13 @@ impl Engine {
                 RecordView::OwnPolicy(view) => {
                     self.directory.replay_policy(&view, size, &mut self.store)
                 }
-                RecordView::ValueSet(view) => self.replay_value(&view),
-                RecordView::ValueDeleted { name } => self.replay_value_deleted(name),
-                RecordView::KeyDeadline(view) => self.replay_deadline(&view),
+                RecordView::ValueSet(view) => self.keyspace.replay_value(&view, &mut self.store),
+                RecordView::ValueDeleted { name } => {
+                    self.keyspace.replay_value_deleted(name, &mut self.store)
+                }
+                RecordView::KeyDeadline(view) => {
+                    self.keyspace.replay_deadline(&view, &mut self.store)
+                }
                 other => Err(RecordError::Misplaced(other.kind())),
             };
             match result {
@@ -425,38 +428,6 @@ impl Engine {
     #[must_use]
     pub fn chains_cut(&self) -> u64 {
         self.recovery.chains_cut()
-    }
-}
-
-impl Engine {
-    pub(crate) fn replay_value(&mut self, view: &ValueView<'_>) -> Result<(), RecordError> {
-        let name = queue_name(view.name)?;
-        self.insert_value(&name, Value { bytes: Arc::from(view.bytes), at: view.at });
-        Ok(())
-    }
-
-    pub(crate) fn replay_value_deleted(&mut self, name: &str) -> Result<(), RecordError> {
-        let name = queue_name(name)?;
-        match self.remove_value(&name) {
-            Some(_) => Ok(()),
-            None => Err(RecordError::UnknownValue),
-        }
-    }
-
-    pub(crate) fn replay_deadline(&mut self, view: &DeadlineView<'_>) -> Result<(), RecordError> {
-        let name = queue_name(view.name)?;
-        if view.of_value {
-            let value =
-                self.keyspace.values().stored(&name).cloned().ok_or(RecordError::UnknownValue)?;
-            self.insert_value(&name, Value { at: view.at, ..value });
-            return Ok(());
-        }
-        if let Some(over) = view.over {
-            // New elements there are told from the expired ones by their places.
-            self.store.recover_places(over.above, over.below);
-        }
-        self.keyspace.recover_stated(name, ListLifetime { at: view.at, over: view.over });
-        Ok(())
     }
 }
 

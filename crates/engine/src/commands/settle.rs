@@ -101,7 +101,7 @@ impl Engine {
     fn hide_until(&mut self, id: MessageId, until: Nanos, effects: &mut Effects) {
         let is_told = !self.store.message(id).is_journalled() || !self.log.is_scarce();
         if is_told {
-            self.spare(id);
+            self.keyspace.spare(id, &mut self.store);
         }
         self.index(id, State::Delayed { until });
         if is_told {
@@ -116,7 +116,7 @@ impl Engine {
         id: MessageId,
         effects: &mut Effects,
     ) -> Option<QueueSlot> {
-        let is_spared = self.log.may_say_where() && self.spare(id);
+        let is_spared = self.log.may_say_where() && self.keyspace.spare(id, &mut self.store);
         self.index(id, State::Ready);
         if is_spared {
             self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
@@ -270,7 +270,7 @@ impl Engine {
             self.hide_until(id, self.store.latest + delay, effects);
             return None;
         }
-        self.spare(id);
+        self.keyspace.spare(id, &mut self.store);
         self.index(id, State::Ready);
         self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
         Some(slot)
@@ -285,7 +285,7 @@ impl Engine {
 
     /// Puts a message into a state for good: journalled and confirmed.
     fn settle_into(&mut self, id: MessageId, state: State, effects: &mut Effects) -> Outcome {
-        self.spare(id);
+        self.keyspace.spare(id, &mut self.store);
         self.index(id, state);
         self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
         Outcome::reply(self.store.message_mut(id).after(), Reply::Done)

@@ -69,7 +69,7 @@ impl Engine {
             if !self.log.takes_change() {
                 return false;
             }
-            self.state_if_stale(slot, effects);
+            self.keyspace.state_if_stale(slot, &mut self.store, &mut self.log, effects);
         }
         true
     }

@@ -1,13 +1,16 @@
 //! When keys are to go, as sessions say it.
 
-use super::Key;
-use model::{Durability, Nanos, QueueName, Refusal};
+use model::{Durability, Lifetime, Nanos, QueueName, Refusal, Reply};
 use records::{DeadlineView, RecordView};
 
+use super::Key;
 use crate::Effects;
-use crate::keyspace::Keyspace;
+use crate::ids::QueueSlot;
+use crate::keyspace::{Keyspace, Value};
 use crate::log::FrameWriter;
+use crate::outcome::Outcome;
 use crate::store::MessageStore;
+use crate::store::queue::ListLifetime;
 
 impl Keyspace {
     /// When a key goes that is there.
@@ -21,6 +24,56 @@ impl Keyspace {
             Key::List(slot) => store.queues.at(slot).lifetime().at,
             Key::Value => self.values.get(name, store.latest)?.at,
         }
+    }
+
+    pub(crate) fn lifetime_of_key(
+        &mut self,
+        name: &QueueName,
+        store: &mut MessageStore,
+        log: &FrameWriter,
+    ) -> Outcome {
+        let Some(key) = self.find_key(name, store) else { return log.not_found() };
+        let at = self.deadline_of(name, key, store);
+        let left = at.map(|at| at.since(store.latest));
+        Outcome::reply(log.after_all(), Reply::Lifetime(Lifetime { at, left }))
+    }
+
+    pub(crate) fn give_value_deadline(
+        &mut self,
+        name: &QueueName,
+        at: Option<Nanos>,
+        store: &mut MessageStore,
+        log: &mut FrameWriter,
+        effects: &mut Effects,
+    ) -> Result<(), Refusal> {
+        log.store_deadline(
+            DeadlineView { name: name.as_str(), of_value: true, at, over: None },
+            effects,
+        )?;
+        let value = self.values().get(name, store.latest).cloned();
+        let value = value.expect("invariant: it was just found");
+        self.insert_value(name, Value { at, ..value }, store);
+        Ok(())
+    }
+
+    pub(crate) fn give_list_deadline(
+        &mut self,
+        slot: QueueSlot,
+        name: &QueueName,
+        at: Option<Nanos>,
+        store: &mut MessageStore,
+        log: &mut FrameWriter,
+        effects: &mut Effects,
+    ) -> Result<(), Refusal> {
+        let over = store.queues.at(slot).lifetime().over;
+        log.store_deadline(
+            DeadlineView { name: name.as_str(), of_value: false, at, over },
+            effects,
+        )?;
+        self.change_lifetime(slot, ListLifetime { at, over }, store);
+        self.lifetime_is_stated(name);
+        self.touched(name, store);
+        Ok(())
     }
 }
 

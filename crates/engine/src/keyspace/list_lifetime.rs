@@ -11,9 +11,10 @@
 
 use alloc::vec::Vec;
 
-use model::{Nanos, QueueName};
-use records::{DeadlineView, ExpiredList};
+use model::{DependsOn, Durability, MessageId, Nanos, QueueName};
+use records::{DeadlineView, ExpiredList, RecordView};
 
+use crate::Effects;
 use crate::ids::QueueSlot;
 use crate::keyspace::Keyspace;
 use crate::log::FrameWriter;
@@ -90,6 +91,100 @@ impl Keyspace {
                 self.list_ended(slot, store);
             }
         }
+    }
+
+    /// The time of a list is over: its ready messages become expired members.
+    pub(crate) fn end_list(&mut self, slot: QueueSlot, store: &mut MessageStore) {
+        let (above, below) = store.places_given_out();
+        let queue = store.queues.at(slot);
+        let ListLifetime { at, over } = queue.lifetime();
+        let at = at.expect("invariant: a list ends that has a deadline");
+        assert!(queue.is_list(), "a deadline is that of a list");
+        store.expire_ready(slot);
+        let before = over.map_or(at, |over| over.at);
+        let over = ExpiredList { at: at.max(before), above, below };
+        self.list_ended(slot, store);
+        self.change_lifetime(slot, ListLifetime { at: None, over: Some(over) }, store);
+        self.touched_list(slot, store);
+    }
+
+    /// Notices that the time of a list is over, if it is.
+    #[inline]
+    pub(crate) fn end_list_if_over(&mut self, slot: QueueSlot, store: &mut MessageStore) {
+        if store.queues.at(slot).is_ended(store.latest) {
+            self.end_list(slot, store);
+            store.end_drains_later(slot);
+        }
+    }
+
+    /// A message that is held, or in no index, comes back to its queue.
+    ///
+    /// While a list is still being deleted there, the message would lie among the deleted ones, as
+    /// far as the log knows. A restart would delete it too. So it gets a place in front of all, and
+    /// the log is to be told. Returns whether it got one.
+    pub(crate) fn spare(&mut self, id: MessageId, store: &mut MessageStore) -> bool {
+        let slot = store.message(id).queue();
+        self.end_list_if_over(slot, store);
+        let Some(over) = store.queues.at(slot).lifetime().over else { return false };
+        let message = store.message(id);
+        if !message.is_journalled() || !over.has(message.order(id), message.created()) {
+            return false;
+        }
+        let order = store.first_place();
+        store.reorder(id, order);
+        true
+    }
+
+    /// Tells the log the lifetime of the list of that name, as it is.
+    pub(crate) fn state_lifetime(
+        &mut self,
+        name: &QueueName,
+        store: &mut MessageStore,
+        log: &mut FrameWriter,
+        effects: &mut Effects,
+    ) -> DependsOn {
+        self.lifetime_is_stated(name);
+        let level = log.key_level();
+        if level == Durability::None {
+            return DependsOn::NOTHING;
+        }
+        let record = RecordView::KeyDeadline(store.lifetime_view(name));
+        let placed = log.append(&record, level, effects);
+        DependsOn::new(placed.lsn, level)
+    }
+
+    /// The log is about to hear of a message for this queue: if it knows a lifetime of its list
+    /// that is over, it is told first. Later might be a frame later, and a crash in between would
+    /// give the new list the deadline of the old one.
+    pub(crate) fn state_if_stale(
+        &mut self,
+        slot: QueueSlot,
+        store: &mut MessageStore,
+        log: &mut FrameWriter,
+        effects: &mut Effects,
+    ) {
+        if !self.is_stale(slot, store) {
+            return;
+        }
+        let name = store.queues.at(slot).name.clone();
+        self.state_lifetime(&name, store, log, effects);
+        // A batch has room for it beside all else; other frames may have none.
+        if !log.is_whole() {
+            log.seal(effects);
+        }
+    }
+
+    /// A dead letter keeps its place. But while an expired list is still being deleted there, that
+    /// place may be among the deleted ones, as far as the log knows.
+    pub(crate) fn place_among_dead(
+        &mut self,
+        to: QueueSlot,
+        id: MessageId,
+        store: &mut MessageStore,
+    ) -> i64 {
+        self.end_list_if_over(to, store);
+        let is_being_deleted = store.queues.at(to).lifetime().over.is_some();
+        if is_being_deleted { store.last_place() } else { store.message(id).order(id) }
     }
 }
 

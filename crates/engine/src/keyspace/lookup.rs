@@ -1,11 +1,14 @@
 //! Finds keys: values, and lists that no value hides.
 
-use model::QueueName;
+use model::{KeyKind, QueueName, Refusal, Reply};
 
-use crate::ids::QueueSlot;
-use crate::keyspace::Keyspace;
+use crate::ids::{QueueSlot, SessionSlot};
+use crate::keyspace::{Key, Keyspace};
+use crate::log::FrameWriter;
+use crate::outcome::Outcome;
 use crate::store::MessageStore;
-use crate::store::queue::ListLifetime;
+use crate::store::message::State;
+use crate::store::queue::{ListLifetime, Role};
 use crate::store::timers::Timer;
 
 impl Keyspace {
@@ -57,5 +60,96 @@ impl Keyspace {
             let over = queue.lifetime().over;
             self.change_lifetime(slot, ListLifetime { at: None, over }, store);
         }
+    }
+
+    /// The queue of this name if it is a list: also behind a value.
+    pub(crate) fn find_list(
+        &mut self,
+        name: &QueueName,
+        store: &mut MessageStore,
+    ) -> Option<QueueSlot> {
+        let slot = store.queues.find(name.as_str())?;
+        self.end_list_if_over(slot, store);
+        store.queues.at(slot).is_list().then_some(slot)
+    }
+
+    /// The key found by this name.
+    pub(crate) fn find_key(&mut self, name: &QueueName, store: &mut MessageStore) -> Option<Key> {
+        if self.is_value(name, store) {
+            return Some(Key::Value);
+        }
+        self.find_list(name, store).map(Key::List)
+    }
+
+    pub(crate) fn kind_of_key(
+        &mut self,
+        name: &QueueName,
+        store: &mut MessageStore,
+        log: &FrameWriter,
+    ) -> Outcome {
+        let kind = self.find_key(name, store).map(|key| match key {
+            Key::List(_) => KeyKind::List,
+            Key::Value => KeyKind::Value,
+        });
+        Outcome::reply(log.after_all(), Reply::Kind(kind))
+    }
+
+    pub(crate) fn count_of_keys(
+        &mut self,
+        names: &[QueueName],
+        store: &mut MessageStore,
+        log: &FrameWriter,
+    ) -> Outcome {
+        store.took_steps(names.len());
+        let count = names.iter().filter(|name| self.find_key(name, store).is_some()).count();
+        Outcome::reply(log.after_all(), Reply::Count(count as u64))
+    }
+
+    /// The queue of that name for a command that takes or looks at its elements. The elements of a
+    /// temporary queue are for the session that made it.
+    pub(crate) fn list_of(
+        &mut self,
+        by: SessionSlot,
+        name: &QueueName,
+        store: &mut MessageStore,
+    ) -> Result<Option<QueueSlot>, Refusal> {
+        self.check_is_list(name, store)?;
+        let Some(slot) = store.queues.find(name.as_str()) else { return Ok(None) };
+        self.end_list_if_over(slot, store);
+        match store.queues.at(slot).role {
+            Role::Temporary(owner) if owner != by => Err(Refusal::OfAnotherSession),
+            _ => Ok(Some(slot)),
+        }
+    }
+
+    /// How many elements there are.
+    pub(crate) fn elements_count(&mut self, slot: QueueSlot, store: &mut MessageStore) -> u64 {
+        self.end_list_if_over(slot, store);
+        let queue = store.queues.at(slot);
+        let ready = queue.counts().ready();
+        if !queue.is_expiring(store.latest) {
+            return ready;
+        }
+        let over = queue.expiring_by(store.latest);
+        let is_ready =
+            |id| store.message(id).state() == State::Ready && !store.is_expired_member(id);
+        let ready_over = over.clone().filter(|id| is_ready(*id));
+        let (looked, ready_over) = (over.count(), ready_over.count());
+        store.took_steps(looked);
+        ready - ready_over as u64
+    }
+
+    pub(crate) fn length(
+        &mut self,
+        by: SessionSlot,
+        name: &QueueName,
+        store: &mut MessageStore,
+        log: &FrameWriter,
+    ) -> Result<Outcome, Refusal> {
+        let count = match self.list_of(by, name, store)? {
+            Some(slot) => self.elements_count(slot, store),
+            None => 0,
+        };
+        Ok(log.counted(count))
     }
 }

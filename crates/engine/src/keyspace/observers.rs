@@ -70,12 +70,13 @@ impl Keyspace {
     /// The ready messages of a queue have changed.
     #[inline]
     pub(crate) fn touched_list(&mut self, slot: QueueSlot, store: &mut MessageStore) {
-        if !self.observers.by_key.is_empty() {
+        if store.depends_on_lists() || !self.observers.by_key.is_empty() {
             self.tell_touched_list(slot, store);
         }
     }
 
     fn tell_touched_list(&mut self, slot: QueueSlot, store: &mut MessageStore) {
+        store.source_changed(slot);
         let queue = store.queues.at(slot);
         if queue.is_named() {
             let steps = self.observers.touched(&queue.name);

@@ -3,13 +3,14 @@
 //! A snapshot shows each value, and the lifetime of each list that has one, as it is when its turn
 //! comes. Frames from after the snapshot's begin say the whole of each again, so the last holds.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
 use model::{Durability, QueueName};
-use records::{ExpiredList, RecordView, ValueView, encode};
+use records::{DeadlineView, ExpiredList, RecordError, RecordView, ValueView, encode, queue_name};
 
-use crate::keyspace::Keyspace;
+use crate::keyspace::{Keyspace, Value};
 use crate::log::FrameWriter;
 use crate::store::MessageStore;
 use crate::store::queue::{ListLifetime, Role};
@@ -112,6 +113,47 @@ impl Keyspace {
         let over = over.filter(|_| queue.counts().expired_members() > 0);
         self.change_lifetime(slot, ListLifetime { at, over }, store);
         ListLifetime { at, over }
+    }
+
+    pub(crate) fn replay_value(
+        &mut self,
+        view: &ValueView<'_>,
+        store: &mut MessageStore,
+    ) -> Result<(), RecordError> {
+        let name = queue_name(view.name)?;
+        self.insert_value(&name, Value { bytes: Arc::from(view.bytes), at: view.at }, store);
+        Ok(())
+    }
+
+    pub(crate) fn replay_value_deleted(
+        &mut self,
+        name: &str,
+        store: &mut MessageStore,
+    ) -> Result<(), RecordError> {
+        let name = queue_name(name)?;
+        match self.remove_value(&name, store) {
+            Some(_) => Ok(()),
+            None => Err(RecordError::UnknownValue),
+        }
+    }
+
+    pub(crate) fn replay_deadline(
+        &mut self,
+        view: &DeadlineView<'_>,
+        store: &mut MessageStore,
+    ) -> Result<(), RecordError> {
+        let name = queue_name(view.name)?;
+        if view.of_value {
+            let value = self.values().stored(&name).cloned().ok_or(RecordError::UnknownValue)?;
+            self.insert_value(&name, Value { at: view.at, ..value }, store);
+            return Ok(());
+        }
+        if let Some(over) = view.over {
+            // New elements there are told from the expired ones by their places.
+            store.recover_places(over.above, over.below);
+        }
+        self.recover_stated(name, ListLifetime { at: view.at, over: view.over });
+        Ok(())
     }
 }
 

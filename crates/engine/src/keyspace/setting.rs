@@ -1,15 +1,21 @@
 //! Setting, reading and deleting small values.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
-use super::Value;
 use model::{
-    Deadline, DependsOn, Durability, Nanos, QueueName, Refusal, SetRule, ValueDeadline, limits,
+    Deadline, DependsOn, Durability, Nanos, QueueName, Refusal, Reply, SetRule, ValueDeadline,
+    Values, limits,
 };
 use records::{RecordView, ValueView};
 
+use super::Value;
 use crate::Effects;
+use crate::keyspace::Keyspace;
+use crate::keyspace::lists::runs::{SHOWN_BYTES_MAX, STEPS};
 use crate::log::FrameWriter;
+use crate::outcome::Outcome;
 use crate::store::MessageStore;
 
 /// The value to set, and the condition for it.
@@ -47,6 +53,94 @@ impl FrameWriter {
         let placed = self.store(&RecordView::ValueSet(view), level, effects);
         let placed = placed.map_err(|_| Refusal::StoreFull)?;
         Ok(DependsOn::new(placed.lsn, level))
+    }
+}
+
+impl Keyspace {
+    /// Deletes a value, unless its time was over.
+    pub(crate) fn delete_value(
+        &mut self,
+        name: &QueueName,
+        store: &mut MessageStore,
+        log: &mut FrameWriter,
+        effects: &mut Effects,
+    ) -> Option<Value> {
+        let is_over = !self.is_value(name, store);
+        let value = self.remove_value(name, store)?;
+        if log.key_level() != Durability::None {
+            let record = RecordView::ValueDeleted { name: name.as_str() };
+            log.append(&record, log.key_level(), effects);
+        }
+        (!is_over).then_some(value)
+    }
+
+    /// The time of the first value is over.
+    pub(crate) fn end_next_value(
+        &mut self,
+        store: &mut MessageStore,
+        log: &mut FrameWriter,
+        effects: &mut Effects,
+    ) {
+        let first = self.values().first_deadline().cloned();
+        let (at, name) = first.expect("invariant: the timer is set while values have deadlines");
+        assert!(at <= store.latest, "a value goes when its time is over");
+        self.delete_value(&name, store, log, effects);
+    }
+
+    /// A key past its time goes now rather than by time.
+    pub(crate) fn notice_end(
+        &mut self,
+        name: &QueueName,
+        store: &mut MessageStore,
+        log: &mut FrameWriter,
+        effects: &mut Effects,
+    ) {
+        if self.values().holds(name) && !self.is_value(name, store) {
+            self.delete_value(name, store, log, effects);
+        }
+        self.find_list(name, store);
+    }
+
+    pub(crate) fn value_of_key(
+        &mut self,
+        name: &QueueName,
+        take: bool,
+        store: &mut MessageStore,
+        log: &mut FrameWriter,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let there = self.values().get(name, store.latest);
+        let bytes = match there.map(|value| Arc::clone(&value.bytes)) {
+            Some(_) if take => {
+                self.delete_value(name, store, log, effects).map(|value| value.bytes)
+            }
+            None if self.find_list(name, store).is_some() => return log.refuse(Refusal::WrongKind),
+            bytes => bytes,
+        };
+        Outcome::reply(log.after_all(), Reply::Value(bytes))
+    }
+
+    /// So many of them as are not too much for one answer: at least one.
+    pub(crate) fn values_of_keys(
+        &mut self,
+        mut names: Vec<QueueName>,
+        store: &mut MessageStore,
+        log: &FrameWriter,
+    ) -> Outcome {
+        let (mut found, mut bytes) = (Vec::with_capacity(names.len()), 0);
+        for name in &names {
+            if bytes >= SHOWN_BYTES_MAX {
+                break;
+            }
+            let there = self.values().get(name, store.latest);
+            let value = there.map(|value| Arc::clone(&value.bytes));
+            bytes += value.as_ref().map_or(0, |value| value.len());
+            let is_list = value.is_none() && self.find_list(name, store).is_some();
+            found.push(if is_list { Err(Refusal::WrongKind) } else { Ok(value) });
+        }
+        store.took_steps(STEPS * found.len());
+        let rest = names.split_off(found.len());
+        Outcome::reply(log.after_all(), Reply::Values(Box::new(Values { found, rest })))
     }
 }
 
