@@ -1,9 +1,9 @@
 //! How a message moves: out of the index of the state it is in, into that of another.
 //!
 //! A message is in exactly one index, that of its state: its queue's ready, delayed or buried set
-//! or its holder's leases. Only [`Engine::unindex`] and [`Engine::index`] change these,
-//! by [`MessageStore::unindex`] and [`MessageStore::index`], and tell the other parts. Between the
-//! two the message is in none.
+//! or its holder's leases. Only [`Engine::unindex`], [`Engine::index`] and
+//! [`Sessions::index`] change these, by [`MessageStore::unindex`] and [`MessageStore::index`], and
+//! tell the other parts. Between the two the message is in none.
 
 use alloc::boxed::Box;
 
@@ -45,15 +45,15 @@ impl Engine {
         state
     }
 
-    /// Puts a message that is in no index into that of its new state.
+    /// Puts a message that is in no index into that of its new state, in which no session has it.
     pub(crate) fn index(&mut self, id: MessageId, state: State) {
+        assert!(state.holder().is_none(), "a session indexes the messages that it has");
         self.store.took_steps(1);
         if state == State::Ready {
             // It is not of a list that is over.
             self.keyspace.end_list_if_over(self.store.message(id).queue(), &mut self.store);
         }
         let slot = self.store.index(id, state);
-        self.sessions.index(id, state, &mut self.store);
         if state == State::Ready {
             self.keyspace.touched_list(slot, &mut self.store);
             self.bodies.index_in_views(slot, id, &mut self.store);
@@ -194,11 +194,12 @@ impl Sessions {
         self.first_lease_changed(holder, first, store);
     }
 
-    /// A message comes into the index of the session that holds or leases it; no effect in other
-    /// states.
-    #[inline]
-    fn index(&mut self, id: MessageId, state: State, store: &mut MessageStore) {
-        let Some(holder) = state.holder() else { return };
+    /// Puts a message that is in no index into that of the session that holds or leases it from now
+    /// on.
+    pub(crate) fn index(&mut self, id: MessageId, state: State, store: &mut MessageStore) {
+        store.took_steps(1);
+        store.index(id, state);
+        let holder = state.holder().expect("invariant: a session has what it indexes");
         let session = self.at_mut(holder);
         let first = session.first_lease();
         let is_new = match state {

@@ -281,7 +281,7 @@ impl Engine {
         let message = self.store.message_mut(id);
         message.count_delivery();
         let until = now + lease.unwrap_or(message.lease());
-        self.index(id, State::Leased { holder, until });
+        self.sessions.index(id, State::Leased { holder, until }, &mut self.store);
     }
 }
 

@@ -133,7 +133,8 @@ impl Engine {
     pub(crate) fn move_to_hold(&mut self, key: ConsumerKey, id: MessageId) {
         self.unindex(id);
         self.store.message_mut(id).count_delivery();
-        self.index(id, State::Held { holder: key.session, since: self.store.latest });
+        let state = State::Held { holder: key.session, since: self.store.latest };
+        self.sessions.index(id, state, &mut self.store);
     }
 
     /// The queue goes on with the work that was too much for one step.

@@ -20,6 +20,7 @@ use crate::engine::Engine;
 use crate::ids::QueueSlot;
 use crate::outcome::Outcome;
 use crate::store::message::State;
+use crate::store::queue::Role;
 use crate::store::timers::Timer;
 
 impl Engine {
@@ -273,9 +274,7 @@ impl Engine {
 impl Engine {
     /// Begins the end of a queue that no consumer consumes from.
     pub(crate) fn begin_leaving(&mut self, slot: QueueSlot) {
-        if self.store.queues.at(slot).is_list() {
-            self.keyspace.list_ended(slot, &mut self.store);
-        }
+        assert!(self.store.queues.at(slot).role != Role::Named, "a queue that leaves is no list");
         self.store.queues.begin_leaving(slot);
         self.store.let_leaving_go_on(slot);
         let forgets_at = self.store.queues.at(slot).forgets_at();

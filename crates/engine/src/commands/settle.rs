@@ -195,7 +195,8 @@ impl Engine {
             return Outcome::reply(after, Reply::Done);
         }
         self.unindex(id);
-        self.index(id, State::Leased { holder: by, until: self.store.latest + lease });
+        let state = State::Leased { holder: by, until: self.store.latest + lease };
+        self.sessions.index(id, state, &mut self.store);
         Outcome::reply(after, Reply::Done)
     }
 

@@ -209,7 +209,8 @@ impl Engine {
     fn hold_for_transaction(&mut self, by: SessionSlot, id: MessageId) {
         if let State::Leased { .. } = self.store.message(id).state() {
             self.unindex(id);
-            self.index(id, State::Held { holder: by, since: self.store.latest });
+            let state = State::Held { holder: by, since: self.store.latest };
+            self.sessions.index(id, state, &mut self.store);
         }
     }
 
