@@ -1,9 +1,9 @@
 //! How a message moves: out of the index of the state it is in, into that of another.
 //!
 //! A message is in exactly one index, that of its state: its queue's ready, delayed or buried set
-//! or its holder's leases. Only [`Engine::unindex`], [`Engine::index`] and
-//! [`Sessions::index`] change these, by [`MessageStore::unindex`] and [`MessageStore::index`], and
-//! tell the other parts. Between the two the message is in none.
+//! or its holder's leases. Only [`Keyspace::unindex`], [`Keyspace::index`] and [`Sessions::index`]
+//! change these, by [`MessageStore::unindex`] and [`MessageStore::index`], and tell the other
+//! parts. Between the two the message is in none.
 
 use alloc::boxed::Box;
 
@@ -13,7 +13,7 @@ use records::RecordView;
 use crate::Effects;
 use crate::bodies::Bodies;
 use crate::engine::Engine;
-use crate::ids::{QueueSlot, SessionSlot};
+use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
 use crate::keyspace::Keyspace;
 use crate::log::{FrameWriter, Placed};
 use crate::sessions::Sessions;
@@ -24,52 +24,6 @@ use crate::store::queue::index::Left;
 use crate::store::timers::Timer;
 
 impl Engine {
-    /// Takes a message out of the index of its state.
-    pub(crate) fn unindex(&mut self, id: MessageId) -> State {
-        let (left, state) = self.store.unindex(id);
-        self.sessions.unindex(id, state, &mut self.store);
-        let slot = match left {
-            Left::ExpiredMembers(slot) => {
-                self.keyspace.expired_member_left(slot, &mut self.store);
-                slot
-            }
-            Left::Index(slot) => {
-                if state == State::Ready {
-                    self.keyspace.touched_list(slot, &mut self.store);
-                    self.keyspace.left_ready(slot, &mut self.store);
-                }
-                slot
-            }
-        };
-        self.store.may_have_caught_up(slot);
-        state
-    }
-
-    /// Puts a message that is in no index into that of its new state, in which no session has it.
-    pub(crate) fn index(&mut self, id: MessageId, state: State) {
-        assert!(state.holder().is_none(), "a session indexes the messages that it has");
-        self.store.took_steps(1);
-        if state == State::Ready {
-            // It is not of a list that is over.
-            self.keyspace.end_list_if_over(self.store.message(id).queue(), &mut self.store);
-        }
-        let slot = self.store.index(id, state);
-        if state == State::Ready {
-            self.keyspace.touched_list(slot, &mut self.store);
-            self.bodies.index_in_views(slot, id, &mut self.store);
-            self.keyspace.entered_ready(slot, &self.store);
-        }
-    }
-
-    /// Delays a message that is in no index. Its time may be over: that is dealt with when it comes
-    /// back.
-    pub(crate) fn hide(&mut self, id: MessageId, until: Nanos) {
-        assert!(until > self.store.latest, "what is hidden comes back later");
-        self.store.message_mut(id).set_aside(true);
-        self.index(id, State::Delayed { until });
-        self.store.hide_expiry(id);
-    }
-
     /// Forgets a queue when nothing points to it any more. One of a subscription that is not
     /// durable goes with its last consumer.
     pub(crate) fn remove_if_idle(&mut self, slot: QueueSlot) {
@@ -112,6 +66,116 @@ impl Keyspace {
         if queue.counts().ready() == 1 && queue.role == Role::Named {
             self.list_began(slot, store);
         }
+    }
+
+    /// Takes a message out of the index of its state.
+    pub(crate) fn unindex(
+        &mut self,
+        id: MessageId,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) -> State {
+        let (left, state) = store.unindex(id);
+        sessions.unindex(id, state, store);
+        let slot = match left {
+            Left::ExpiredMembers(slot) => {
+                self.expired_member_left(slot, store);
+                slot
+            }
+            Left::Index(slot) => {
+                if state == State::Ready {
+                    self.touched_list(slot, store);
+                    self.left_ready(slot, store);
+                }
+                slot
+            }
+        };
+        store.may_have_caught_up(slot);
+        state
+    }
+
+    /// Puts a message that is in no index into that of its new state, in which no session has it.
+    pub(crate) fn index(
+        &mut self,
+        id: MessageId,
+        state: State,
+        bodies: &Bodies,
+        store: &mut MessageStore,
+    ) {
+        assert!(state.holder().is_none(), "a session indexes the messages that it has");
+        store.took_steps(1);
+        if state == State::Ready {
+            // It is not of a list that is over.
+            self.end_list_if_over(store.message(id).queue(), store);
+        }
+        let slot = store.index(id, state);
+        if state == State::Ready {
+            self.touched_list(slot, store);
+            bodies.index_in_views(slot, id, store);
+            self.entered_ready(slot, store);
+        }
+    }
+
+    /// Delays a message that is in no index. Its time may be over: that is dealt with when it comes
+    /// back.
+    pub(crate) fn hide(
+        &mut self,
+        id: MessageId,
+        until: Nanos,
+        bodies: &Bodies,
+        store: &mut MessageStore,
+    ) {
+        assert!(until > store.latest, "what is hidden comes back later");
+        store.message_mut(id).set_aside(true);
+        self.index(id, State::Delayed { until }, bodies, store);
+        store.hide_expiry(id);
+    }
+
+    /// A message takes its place in its queue.
+    pub(crate) fn admit(
+        &mut self,
+        id: MessageId,
+        message: Box<Message>,
+        bodies: &mut Bodies,
+        store: &mut MessageStore,
+    ) {
+        let (state, slot) = (message.state(), message.queue());
+        store.snapshot_changed(&message, true);
+        bodies.account(id, &message, store);
+        store.insert(id, message);
+        self.index(id, state, bodies, store);
+        store.queues.at_mut(slot).came_one();
+        store.count_stored();
+    }
+
+    pub(crate) fn move_to_lease(
+        &mut self,
+        holder: SessionSlot,
+        id: MessageId,
+        lease: Option<Nanos>,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) {
+        self.unindex(id, sessions, store);
+        let now = store.latest;
+        let message = store.message_mut(id);
+        message.count_delivery();
+        let until = now + lease.unwrap_or(message.lease());
+        sessions.index(id, State::Leased { holder, until }, store);
+    }
+
+    /// A consumer takes a message.
+    pub(crate) fn move_to_hold(
+        &mut self,
+        key: ConsumerKey,
+        id: MessageId,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) {
+        self.unindex(id, sessions, store);
+        store.message_mut(id).count_delivery();
+        let state = State::Held { holder: key.session, since: store.latest };
+        sessions.index(id, state, store);
     }
 }
 
@@ -224,7 +288,7 @@ impl Sessions {
             return;
         }
         for &link in session.margins() {
-            let timer = Timer::Margin(crate::ids::ConsumerKey { session: holder, link });
+            let timer = Timer::Margin(ConsumerKey { session: holder, link });
             let (from, to) =
                 (session.margin_begins(link, before), session.margin_begins(link, now));
             store.timers.change(timer, from, to);

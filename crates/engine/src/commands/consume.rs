@@ -78,7 +78,7 @@ impl Engine {
             None | Some(State::Leased { .. } | State::Held { .. }) => self.log.not_found(),
             Some(State::Ready) => self.deliver(by, None, id, None),
             Some(State::Delayed { .. } | State::Buried { .. }) => {
-                self.move_to_lease(by, id, None);
+                self.keyspace.move_to_lease(by, id, None, &mut self.sessions, &mut self.store);
                 self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
                 let (after, reply) = self.directory.delivered(None, id, &self.bodies, &self.store);
                 Outcome::reply(after, reply)
@@ -154,13 +154,19 @@ impl Engine {
     fn deliver_to(&mut self, key: ConsumerKey, id: MessageId, effects: &mut Effects) {
         let is_credit_consumer = self.sessions.credit_consumer(key).is_some();
         if is_credit_consumer {
-            self.move_to_hold(key, id);
+            self.keyspace.move_to_hold(key, id, &mut self.sessions, &mut self.store);
             self.sessions.own_group(key, id, &mut self.store);
         } else {
             let wait = self.sessions.consumer(key).and_then(|consumer| consumer.wait());
             let was_waiting = self.sessions.end_wait(key, &mut self.store);
             assert!(was_waiting, "only who waits is served");
-            self.move_to_lease(key.session, id, wait.and_then(|wait| wait.lease()));
+            self.keyspace.move_to_lease(
+                key.session,
+                id,
+                wait.and_then(|wait| wait.lease()),
+                &mut self.sessions,
+                &mut self.store,
+            );
         }
         let (after, reply) =
             self.directory.delivered(Some(key.link), id, &self.bodies, &self.store);
@@ -197,7 +203,7 @@ impl Engine {
         let first = self.sessions.at(holder).leases().first().copied();
         let (_, id) = first.expect("invariant: the timer is set while there are leases");
         let queue = self.store.message(id).queue();
-        self.unindex(id);
+        self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
         if self.sessions.at_mut(holder).end_popped(id) {
             self.finish(id, effects);
             return queue;
@@ -265,23 +271,9 @@ impl Engine {
         id: MessageId,
         lease: Option<Nanos>,
     ) -> Outcome {
-        self.move_to_lease(holder, id, lease);
+        self.keyspace.move_to_lease(holder, id, lease, &mut self.sessions, &mut self.store);
         let (after, reply) = self.directory.delivered(link, id, &self.bodies, &self.store);
         Outcome::reply(after, reply)
-    }
-
-    pub(crate) fn move_to_lease(
-        &mut self,
-        holder: SessionSlot,
-        id: MessageId,
-        lease: Option<Nanos>,
-    ) {
-        self.unindex(id);
-        let now = self.store.latest;
-        let message = self.store.message_mut(id);
-        message.count_delivery();
-        let until = now + lease.unwrap_or(message.lease());
-        self.sessions.index(id, State::Leased { holder, until }, &mut self.store);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Commands of consumers with credit: they are delivered messages without asking for each.
 
-use model::{ConsumerMode, DependsOn, LinkId, MessageId, QueueName, Refusal, Reply};
+use model::{ConsumerMode, DependsOn, LinkId, QueueName, Refusal, Reply};
 use selector::Selector;
 
 use crate::Effects;
@@ -9,7 +9,6 @@ use crate::delivery::{Allowance, Browsing, CreditConsumer, Interest, Turn};
 use crate::engine::Engine;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
 use crate::outcome::Outcome;
-use crate::store::message::State;
 use crate::store::queue::{Queue, Role};
 use crate::store::timers::Timer;
 
@@ -127,14 +126,6 @@ impl Engine {
             queue.delivery.draining.remove(&key);
         }
         Outcome::NOTHING.waking(slot)
-    }
-
-    /// A consumer takes a message.
-    pub(crate) fn move_to_hold(&mut self, key: ConsumerKey, id: MessageId) {
-        self.unindex(id);
-        self.store.message_mut(id).count_delivery();
-        let state = State::Held { holder: key.session, since: self.store.latest };
-        self.sessions.index(id, state, &mut self.store);
     }
 
     /// The queue goes on with the work that was too much for one step.

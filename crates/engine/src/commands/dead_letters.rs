@@ -38,7 +38,7 @@ impl Engine {
             return None;
         }
         if message.is_journalled() && self.log.is_scarce() {
-            self.hide(id, self.store.latest + SCARCE_RETRY);
+            self.keyspace.hide(id, self.store.latest + SCARCE_RETRY, &self.bodies, &mut self.store);
             return None;
         }
         let (from, of, at) = (queue.name.clone(), queue.subscription(), self.store.latest);
@@ -80,7 +80,7 @@ impl Engine {
             }
             let Some(id) = self.store.oldest_dead_letter(slot) else { return };
             self.store.count_evicted(id);
-            self.unindex(id);
+            self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
             self.finish(id, effects);
         }
         if self.directory.has_too_many_dead_letters(slot, &self.store) {
@@ -98,7 +98,7 @@ impl Engine {
         let (at, id) = first.expect("invariant: the timer is set while messages expire");
         assert!(at <= self.store.latest, "a message expires when its time is over");
         let is_expired = self.store.is_expired_member(id);
-        self.unindex(id);
+        self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
         if is_expired {
             self.finish(id, effects);
             return None;
@@ -145,7 +145,7 @@ impl Engine {
             if !self.log.takes_change() {
                 break;
             }
-            self.unindex(*id);
+            self.keyspace.unindex(*id, &mut self.sessions, &mut self.store);
             self.finish(*id, effects);
             count += 1;
         }

@@ -218,7 +218,7 @@ impl Engine {
                 self.admission.stays_overfull(slot, &self.store);
                 return;
             }
-            self.unindex(id);
+            self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
             if parks && self.store.message(id).dead().is_none() {
                 woken.extend(self.dead_letter(id, DeadReason::Overflow, effects));
             } else {

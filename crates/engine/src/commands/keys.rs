@@ -221,7 +221,7 @@ impl Engine {
             self.store.queues.get(from).and_then(|queue| queue.delivery.dispatch.ready().first())
         {
             let id = self.store.message_of(order);
-            self.unindex(id);
+            self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
             let order = self.store.last_place();
             self.relocate(id, to, order, effects);
         }
@@ -302,7 +302,7 @@ impl Engine {
             self.store.queues.get(slot).and_then(|queue| queue.delivery.dispatch.ready().first());
         let Some((_, order)) = first else { return false };
         let id = self.store.message_of(order);
-        self.unindex(id);
+        self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
         self.finish(id, effects);
         true
     }

@@ -45,7 +45,7 @@ impl Engine {
         let draft = self.log.draft(effects);
         let old = self.store.message_of(order);
         let deadline = self.store.queues.at(slot).lifetime().at;
-        self.unindex(old);
+        self.keyspace.unindex(old, &mut self.sessions, &mut self.store);
         // In this order: in recovery no two are ever at one place.
         let message = self.store.message(old);
         if message.is_journalled() {
@@ -56,7 +56,7 @@ impl Engine {
         match self.store.draft_element(slot, &new, Some(order), &mut self.log, effects) {
             Err(refusal) => {
                 self.log.take_back(&draft, effects);
-                self.index(old, State::Ready);
+                self.keyspace.index(old, State::Ready, &self.bodies, &mut self.store);
                 self.keyspace.keep_deadline(slot, deadline, &mut self.store);
                 Err(refusal)
             }
@@ -64,7 +64,7 @@ impl Engine {
                 let gone = self.bodies.take(old, &mut self.store);
                 self.bodies.release_record(&gone, effects);
                 self.store.queues.at_mut(slot).count_deleted();
-                self.admit(id, message);
+                self.keyspace.admit(id, message, &mut self.bodies, &mut self.store);
                 self.keyspace.keep_deadline(slot, deadline, &mut self.store);
                 Ok(Outcome::reply(self.log.after_all(), Reply::Done).waking(slot))
             }
@@ -164,7 +164,7 @@ impl Engine {
         }
         self.store.took_steps(ids.len());
         for id in ids {
-            self.unindex(*id);
+            self.keyspace.unindex(*id, &mut self.sessions, &mut self.store);
             self.finish(*id, effects);
         }
         Ok(self.log.counted(ids.len() as u64))
@@ -178,7 +178,7 @@ impl Engine {
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
         let (id, message) = self.store.draft_element(slot, new, place, &mut self.log, effects)?;
-        self.admit(id, message);
+        self.keyspace.admit(id, message, &mut self.bodies, &mut self.store);
         let count = self.keyspace.elements_count(slot, &mut self.store);
         Ok(self.log.counted(count).waking(slot))
     }
@@ -214,12 +214,12 @@ impl Engine {
             self.store.draft_element(slot, new, Some(place), &mut self.log, effects)?;
         for id in moving {
             let place = self.store.place_at(end);
-            self.unindex(id);
+            self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
             self.store.reorder(id, place);
-            self.index(id, State::Ready);
+            self.keyspace.index(id, State::Ready, &self.bodies, &mut self.store);
             self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
         }
-        self.admit(id, message);
+        self.keyspace.admit(id, message, &mut self.bodies, &mut self.store);
         let count = self.keyspace.elements_count(slot, &mut self.store);
         Ok(self.log.counted(count).waking(slot))
     }
@@ -268,7 +268,7 @@ impl Engine {
             OneOrMany::One(body) => {
                 // A push that fails leaves nothing behind.
                 let (id, message) = self.draft_pushed(slot, push, priority, body, effects)?;
-                self.admit(id, message);
+                self.keyspace.admit(id, message, &mut self.bodies, &mut self.store);
                 return Ok(());
             }
             OneOrMany::Many(elements) => elements,
@@ -289,7 +289,7 @@ impl Engine {
             }
         }
         for (id, message) in drafted {
-            self.admit(id, message);
+            self.keyspace.admit(id, message, &mut self.bodies, &mut self.store);
         }
         Ok(())
     }

@@ -186,7 +186,7 @@ impl Engine {
         self.store.took_steps(1);
         let element = self.bodies.element_of(id, &self.store);
         let deadline = self.store.queues.at(from).lifetime().at;
-        self.unindex(id);
+        self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
         if self.store.queues.at(to).is_memory_only() {
             self.bodies.abandon_record(id, &mut self.store, &mut self.log, effects);
         }
@@ -248,7 +248,7 @@ impl Engine {
         let popped = self.sessions.at_mut(by).take_popped();
         self.store.took_steps(popped.len());
         for id in popped {
-            self.unindex(id);
+            self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
             self.finish(id, effects);
         }
         let after = self.log.after_open();
@@ -262,11 +262,11 @@ impl Engine {
         let message = self.store.message(id);
         let (seen, queue) = (message.after(), message.queue());
         if let Some(span) = self.store.queues.at(queue).policy.pop_lease {
-            self.move_to_lease(by, id, Some(span));
+            self.keyspace.move_to_lease(by, id, Some(span), &mut self.sessions, &mut self.store);
             self.sessions.at_mut(by).note_popped(id);
             return seen;
         }
-        self.unindex(id);
+        self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
         seen.and(self.finish(id, effects))
     }
 }

@@ -177,7 +177,7 @@ impl Engine {
         self.bodies.change_queue(id, to, &mut self.store);
         self.store.amend(id, |message| message.mark_moved());
         self.store.queues.at_mut(to).came_one();
-        self.index(id, State::Ready);
+        self.keyspace.index(id, State::Ready, &self.bodies, &mut self.store);
         self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
         if self.store.message(id).is_journalled() {
             self.log.use_room(RELOCATION_BYTES_MAX);
@@ -264,7 +264,7 @@ impl Engine {
             MoveTarget::Subscription(slot) => slot,
         };
         let order = self.store.last_place();
-        self.unindex(id);
+        self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
         self.store.amend(id, |message| message.revive());
         self.relocate(id, slot, order, effects);
         Ok(Some(slot))
@@ -287,7 +287,7 @@ impl Engine {
         let queue = self.store.queues.at(slot);
         if let Some((_, order)) = queue.first_expired_member() {
             let id = self.store.message_of(order);
-            self.unindex(id);
+            self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
             self.finish(id, effects);
             return;
         }
@@ -297,7 +297,7 @@ impl Engine {
         let buried = || queue.first_buried();
         let id = ready.or_else(delayed).or_else(buried);
         let id = id.expect("invariant: the timer is set while there is something to forget");
-        self.unindex(id);
+        self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
         let message = self.bodies.take(id, &mut self.store);
         self.bodies.release_record(&message, effects);
         self.remove_if_idle(slot);

@@ -147,7 +147,7 @@ impl Engine {
         );
         let (id, message) = drafted;
         let after = message.after();
-        self.admit(id, message);
+        self.keyspace.admit(id, message, &mut self.bodies, &mut self.store);
         self.dedup.remember_all(sent, after, &mut self.store);
         Outcome::reply(after, Reply::Stored { message: id }).waking(slot)
     }
@@ -180,7 +180,7 @@ impl Engine {
         let mut outcome = Outcome::reply(after, reply);
         for (id, message) in drafted {
             outcome = outcome.waking(message.queue());
-            self.admit(id, message);
+            self.keyspace.admit(id, message, &mut self.bodies, &mut self.store);
         }
         outcome
     }
@@ -216,17 +216,6 @@ impl Engine {
                 self.draft_copies(by, &name, new, drafted, effects)
             }
         }
-    }
-
-    /// A message takes its place in its queue.
-    pub(crate) fn admit(&mut self, id: MessageId, message: Box<Message>) {
-        let (state, slot) = (message.state(), message.queue());
-        self.store.snapshot_changed(&message, true);
-        self.bodies.account(id, &message, &mut self.store);
-        self.store.insert(id, message);
-        self.index(id, state);
-        self.store.queues.at_mut(slot).came_one();
-        self.store.count_stored();
     }
 
     /// A message for each subscription of a topic that takes it, and its sender's name for it.

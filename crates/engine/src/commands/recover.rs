@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use model::{Lsn, Matching, MessageGroup, MessageId, Subscription};
 use records::{
-    Copies, Link, Place, RecordError, RecordView, Records, Standing, StoredEnvelope, StoredState,
+    Copies, Link, Place, RecordError, RecordView, Records, Standing, StoredEnvelope,
     SubscriptionView, place_of,
 };
 use selector::Selector;
@@ -15,7 +15,7 @@ use crate::directory::{Entry, Source};
 use crate::engine::Engine;
 use crate::log::Placed;
 use crate::recovery::placed;
-use crate::store::message::{Message, State};
+use crate::store::message::Message;
 
 impl Engine {
     /// Takes in a chunk of a snapshot.
@@ -157,9 +157,9 @@ impl Engine {
             self.trim();
         }
         if message_group.is_some() {
-            let state = self.unindex(id);
+            let state = self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
             self.store.message_mut(id).set_message_group(message_group);
-            self.index(id, state);
+            self.keyspace.index(id, state, &self.bodies, &mut self.store);
         }
         Ok(())
     }
@@ -252,7 +252,7 @@ impl Engine {
         self.store.snapshot_changed(&message, true);
         self.bodies.account(id, &message, &mut self.store);
         self.store.messages.insert(id.0, Box::new(message));
-        self.settle_recovered(id, &envelope.standing);
+        self.keyspace.settle_recovered(id, &envelope.standing, &self.bodies, &mut self.store);
         if body_missing {
             self.bodies.grow_as_pictured(id, &mut self.store);
         }
@@ -344,7 +344,7 @@ impl Engine {
         let slot = moved.map_or(Ok(before), |place| {
             self.recovery.recovered_place(place, fuzzy, &self.directory, &mut self.store)
         })?;
-        self.unindex(id);
+        self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
         self.store.reorder(id, place_of(id));
         self.store.check_places(id, slot, standing)?;
         self.bodies.change_queue(id, slot, &mut self.store);
@@ -355,7 +355,7 @@ impl Engine {
             }
         });
         self.bodies.note_growth(id, changed_bytes, &mut self.store);
-        self.settle_recovered(id, standing);
+        self.keyspace.settle_recovered(id, standing, &self.bodies, &mut self.store);
         Ok(())
     }
 
@@ -368,27 +368,10 @@ impl Engine {
     }
 
     fn forget(&mut self, id: MessageId) {
-        self.unindex(id);
+        self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
         let message = self.bodies.take(id, &mut self.store);
         self.bodies.part_from_group(&message);
         self.recovery.end_missing(message.body_missing());
-    }
-
-    /// Enters a message into its indexes and moves the numbers past those it uses.
-    fn settle_recovered(&mut self, id: MessageId, standing: &Standing<'_>) {
-        let order = standing.order;
-        self.store.enter_order(id, order);
-        let largest = if order > 0 { id.0.max(order as u64) } else { id.0 };
-        self.store.recover_places(order - 1, largest + 1);
-        let state = match standing.state {
-            StoredState::Ready => State::Ready,
-            StoredState::Delayed { until } => State::Delayed { until },
-            StoredState::Buried { order } => {
-                self.store.recover_buried_place(order);
-                State::Buried { order }
-            }
-        };
-        self.index(id, state);
     }
 }
 

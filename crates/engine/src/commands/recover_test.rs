@@ -2,7 +2,7 @@
 //! `tests/random.rs`.
 
 use model::{Durability, Format, Nanos, StorePolicy};
-use records::{MessageCounters, encode};
+use records::{MessageCounters, StoredState, encode};
 
 use super::*;
 use crate::{EngineOptions, QueuePolicies};

@@ -27,7 +27,7 @@ impl Engine {
         // An expired message holds up its queue, where a consumer may wait for the message behind
         // it.
         let held_up = self.store.is_over(id).then(|| self.store.message(id).queue());
-        self.unindex(id);
+        self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
         let after = self.finish(id, effects);
         Outcome::reply(after, Reply::Done).waking_all(held_up)
     }
@@ -64,7 +64,7 @@ impl Engine {
         settlement: Settlement,
         effects: &mut Effects,
     ) -> Option<QueueSlot> {
-        let before = self.unindex(id);
+        let before = self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
         assert_eq!(before.holder(), Some(by), "who settles a message holds it");
         match settlement {
             Settlement::Accept => {
@@ -103,7 +103,7 @@ impl Engine {
         if is_told {
             self.keyspace.spare(id, &mut self.store);
         }
-        self.index(id, State::Delayed { until });
+        self.keyspace.index(id, State::Delayed { until }, &self.bodies, &mut self.store);
         if is_told {
             self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
         }
@@ -117,7 +117,7 @@ impl Engine {
         effects: &mut Effects,
     ) -> Option<QueueSlot> {
         let is_spared = self.log.may_say_where() && self.keyspace.spare(id, &mut self.store);
-        self.index(id, State::Ready);
+        self.keyspace.index(id, State::Ready, &self.bodies, &mut self.store);
         if is_spared {
             self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
         }
@@ -145,7 +145,7 @@ impl Engine {
             return self.log.not_found();
         };
         let by_rule = self.store.redelivery_delay(id).unwrap_or_default();
-        self.unindex(id);
+        self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
         if self.store.queues.at(queue).policy.release_order == ReleaseOrder::Back {
             let order = self.store.last_place();
             self.store.reorder(id, order);
@@ -171,7 +171,7 @@ impl Engine {
         if self.sessions.held_queue(by, id, &self.store).is_none() {
             return self.log.not_found();
         }
-        self.unindex(id);
+        self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
         let message = self.store.message_mut(id);
         message.set_priority(priority);
         message.count_burial();
@@ -194,7 +194,7 @@ impl Engine {
         if let State::Held { .. } = message.state() {
             return Outcome::reply(after, Reply::Done);
         }
-        self.unindex(id);
+        self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
         let state = State::Leased { holder: by, until: self.store.latest + lease };
         self.sessions.index(id, state, &mut self.store);
         Outcome::reply(after, Reply::Done)
@@ -239,7 +239,7 @@ impl Engine {
     pub(crate) fn end_delay(&mut self, slot: QueueSlot, effects: &mut Effects) -> QueueSlot {
         let first = self.store.queues.at(slot).first_delayed();
         let (_, id) = first.expect("invariant: the timer is set while there are delayed messages");
-        self.unindex(id);
+        self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
         self.return_ready(id, effects);
         slot
     }
@@ -272,14 +272,14 @@ impl Engine {
             return None;
         }
         self.keyspace.spare(id, &mut self.store);
-        self.index(id, State::Ready);
+        self.keyspace.index(id, State::Ready, &self.bodies, &mut self.store);
         self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
         Some(slot)
     }
 
     /// Kicks a buried or delayed message.
     fn make_ready(&mut self, id: MessageId, effects: &mut Effects) -> Outcome {
-        self.unindex(id);
+        self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
         self.store.message_mut(id).count_kick();
         self.settle_into(id, State::Ready, effects)
     }
@@ -287,7 +287,7 @@ impl Engine {
     /// Puts a message into a state for good: journalled and confirmed.
     fn settle_into(&mut self, id: MessageId, state: State, effects: &mut Effects) -> Outcome {
         self.keyspace.spare(id, &mut self.store);
-        self.index(id, state);
+        self.keyspace.index(id, state, &self.bodies, &mut self.store);
         self.bodies.journal_change(id, &mut self.store, &mut self.log, effects);
         Outcome::reply(self.store.message_mut(id).after(), Reply::Done)
     }

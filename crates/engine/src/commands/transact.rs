@@ -19,7 +19,6 @@ use crate::ids::SessionSlot;
 use crate::log::NoRoom;
 use crate::outcome::Outcome;
 use crate::store::drafting::Drafted;
-use crate::store::message::State;
 use crate::transactions::{Part, Span, Transaction};
 
 impl Engine {
@@ -97,7 +96,7 @@ impl Engine {
             // A frame is as durable as the message asks; of a chain not even the last is there yet.
             let is_bound = span == Span::Frame && message.is_journalled();
             ids.extend((!is_bound).then_some(id));
-            self.admit(id, message);
+            self.keyspace.admit(id, message, &mut self.bodies, &mut self.store);
         }
         self.end_transaction(by, &transaction);
         let has_gone = transaction.settled().any(|id| self.store.went_with_subscription(id));
@@ -196,22 +195,13 @@ impl Engine {
             return Outcome::refused(refusal);
         }
         let is_journalled = self.store.message(message).is_journalled();
-        self.hold_for_transaction(by, message);
+        self.keyspace.hold_for_transaction(by, message, &mut self.sessions, &mut self.store);
         self.store.began_settling(queue);
         let session = self.sessions.at_mut(by);
         session.begin_settling(message);
         let recorded = if is_journalled { bytes } else { 0 };
         session.transactions_mut().growing(id).add_settled(message, settlement, recorded);
         Outcome::reply(DependsOn::NOTHING, Reply::Done)
-    }
-
-    /// No other session gets the message until the transaction ends, however long that takes.
-    fn hold_for_transaction(&mut self, by: SessionSlot, id: MessageId) {
-        if let State::Leased { .. } = self.store.message(id).state() {
-            self.unindex(id);
-            let state = State::Held { holder: by, since: self.store.latest };
-            self.sessions.index(id, state, &mut self.store);
-        }
     }
 
     /// Appends the records of all messages that it puts, and leaves room for the records of its

@@ -7,12 +7,17 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use model::{Durability, QueueName};
-use records::{DeadlineView, ExpiredList, RecordError, RecordView, ValueView, encode, queue_name};
+use model::{Durability, MessageId, QueueName};
+use records::{
+    DeadlineView, ExpiredList, RecordError, RecordView, Standing, StoredState, ValueView, encode,
+    queue_name,
+};
 
+use crate::bodies::Bodies;
 use crate::keyspace::{Keyspace, Value};
 use crate::log::FrameWriter;
 use crate::store::MessageStore;
+use crate::store::message::State;
 use crate::store::queue::{ListLifetime, Role};
 
 /// How far a snapshot has come with the keys.
@@ -154,6 +159,29 @@ impl Keyspace {
         }
         self.recover_stated(name, ListLifetime { at: view.at, over: view.over });
         Ok(())
+    }
+
+    /// Enters a message into its indexes and moves the numbers past those it uses.
+    pub(crate) fn settle_recovered(
+        &mut self,
+        id: MessageId,
+        standing: &Standing<'_>,
+        bodies: &Bodies,
+        store: &mut MessageStore,
+    ) {
+        let order = standing.order;
+        store.enter_order(id, order);
+        let largest = if order > 0 { id.0.max(order as u64) } else { id.0 };
+        store.recover_places(order - 1, largest + 1);
+        let state = match standing.state {
+            StoredState::Ready => State::Ready,
+            StoredState::Delayed { until } => State::Delayed { until },
+            StoredState::Buried { order } => {
+                store.recover_buried_place(order);
+                State::Buried { order }
+            }
+        };
+        self.index(id, state, bodies, store);
     }
 }
 

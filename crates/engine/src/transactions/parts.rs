@@ -6,6 +6,7 @@ use crate::admission::Records;
 use crate::bodies::Bodies;
 use crate::directory::Directory;
 use crate::ids::SessionSlot;
+use crate::keyspace::Keyspace;
 use crate::log::FrameWriter;
 use crate::outcome::Outcome;
 use crate::sessions::Sessions;
@@ -200,6 +201,23 @@ impl Bodies {
             if let Some(name) = message.shared() {
                 self.part_from_body(name, store);
             }
+        }
+    }
+}
+
+impl Keyspace {
+    /// No other session gets the message until the transaction ends, however long that takes.
+    pub(crate) fn hold_for_transaction(
+        &mut self,
+        by: SessionSlot,
+        id: MessageId,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) {
+        if let State::Leased { .. } = store.message(id).state() {
+            self.unindex(id, sessions, store);
+            let state = State::Held { holder: by, since: store.latest };
+            sessions.index(id, state, store);
         }
     }
 }
