@@ -12,7 +12,7 @@ use records::RecordView;
 
 use crate::Effects;
 use crate::bodies::Bodies;
-use crate::engine::Engine;
+use crate::directory::Directory;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
 use crate::keyspace::Keyspace;
 use crate::log::{FrameWriter, Placed};
@@ -22,25 +22,6 @@ use crate::store::message::{Message, State};
 use crate::store::queue::Role;
 use crate::store::queue::index::Left;
 use crate::store::timers::Timer;
-
-impl Engine {
-    /// Forgets a queue when nothing points to it any more. One of a subscription that is not
-    /// durable goes with its last consumer.
-    pub(crate) fn remove_if_idle(&mut self, slot: QueueSlot) {
-        let Some(queue) = self.store.queues.get(slot) else { return };
-        if let Role::Subscription { number, durable: false } = queue.role
-            && queue.delivery.consumers.is_empty()
-        {
-            self.withdraw(number);
-            return;
-        }
-        if queue.is_idle() {
-            self.store.timers.change(Timer::Pause(slot), queue.pause_ends(), None);
-            self.store.timers.change(Timer::Resume(slot), queue.delivery.resumes, None);
-            self.store.queues.remove(slot);
-        }
-    }
-}
 
 impl Keyspace {
     /// A message is no longer among the ready messages of a queue.
@@ -292,6 +273,30 @@ impl Sessions {
             let (from, to) =
                 (session.margin_begins(link, before), session.margin_begins(link, now));
             store.timers.change(timer, from, to);
+        }
+    }
+}
+
+impl Directory {
+    /// Forgets a queue when nothing points to it any more. One of a subscription that is not
+    /// durable goes with its last consumer.
+    pub(crate) fn remove_if_idle(
+        &mut self,
+        slot: QueueSlot,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) {
+        let Some(queue) = store.queues.get(slot) else { return };
+        if let Role::Subscription { number, durable: false } = queue.role
+            && queue.delivery.consumers.is_empty()
+        {
+            self.withdraw(number, sessions, store);
+            return;
+        }
+        if queue.is_idle() {
+            store.timers.change(Timer::Pause(slot), queue.pause_ends(), None);
+            store.timers.change(Timer::Resume(slot), queue.delivery.resumes, None);
+            store.queues.remove(slot);
         }
     }
 }

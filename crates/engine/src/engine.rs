@@ -121,7 +121,7 @@ impl Engine {
         let Some(slot) = self.sessions.slot(session) else { return };
         self.bodies.drop_awaiting(session, &mut self.store);
         self.sessions.stop_consumers(slot, &mut self.store);
-        self.stop_waits(slot);
+        self.directory.stop_waits(slot, &mut self.sessions, &mut self.store);
     }
 
     /// Notes the messages of a session that its client can have begun. The others were fetched
@@ -148,7 +148,7 @@ impl Engine {
         self.drop_transactions(slot);
         self.keyspace.stop_observing(slot, &mut self.store);
         self.sessions.at_mut(slot).take_popped();
-        let idle = self.close_links(slot);
+        let idle = self.directory.close_links(slot, &mut self.sessions, &mut self.store);
         self.end_temporaries(slot, effects);
         self.stop_keeping(slot, effects);
         self.sessions.begin_return(slot, held, &mut self.store);
@@ -355,9 +355,11 @@ impl Engine {
     fn execute(&mut self, by: SessionSlot, command: Command, effects: &mut Effects) -> Outcome {
         let Self { directory, sessions, store, log, keyspace, .. } = self;
         match command {
-            Command::OpenProducer { link, to } => self.open_producer(by, link, to),
+            Command::OpenProducer { link, to } => {
+                directory.open_producer(by, link, to, sessions, store)
+            }
             Command::Identify { client } => sessions.identify(by, client),
-            Command::CloseProducer { link } => self.close_producer(by, link),
+            Command::CloseProducer { link } => directory.close_producer(by, link, sessions, store),
             Command::Put { link, message, transaction } => {
                 self.put(by, link, message, transaction, effects)
             }
@@ -368,9 +370,7 @@ impl Engine {
                 directory.create_temporary(by, topic, secret, sessions, store)
             }
             Command::DeleteTemporary { destination: to } => self.delete_temporary(by, &to, effects),
-            Command::Subscribe { link, subscription } => {
-                self.subscribe(by, link, subscription, effects)
-            }
+            Command::Subscribe { link, subscription: it } => self.subscribe(by, link, it, effects),
             Command::Unsubscribe { name } => self.unsubscribe(&name, effects),
             Command::FindSubscription { name } => directory.find_subscription(&name, log),
             Command::Begin { transaction } => sessions.begin(by, transaction),
@@ -387,7 +387,7 @@ impl Engine {
                 self.settle(by, message, settlement, transaction, effects)
             }
             Command::Watch { link, queue } => directory.watch(by, link, queue, sessions, store),
-            Command::Unwatch { link, queue } => self.unwatch(by, link, &queue),
+            Command::Unwatch { link, queue } => directory.unwatch(by, link, queue, sessions, store),
             Command::Receive { link, wait, margin, lease } => {
                 self.receive(by, link, Wanted { wait, margin, lease }, effects)
             }

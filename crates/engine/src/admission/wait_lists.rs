@@ -14,6 +14,7 @@ use model::{Bound, Command, Nanos, Refusal};
 use crate::admission::{Admission, Shortage, WaitList, WaitListId};
 use crate::bodies::Bodies;
 use crate::demand::{Demand, Stores};
+use crate::directory::Directory;
 use crate::ids::SessionSlot;
 use crate::keyspace::{Keyspace, Observing};
 use crate::sessions::Sessions;
@@ -275,6 +276,20 @@ impl WaitListId {
     /// True if sends wait there for memory.
     pub(crate) const fn is_for_memory(self) -> bool {
         matches!(self, Self::Memory | Self::Transactions)
+    }
+}
+
+impl Directory {
+    /// No send waits there any more, and perhaps nothing else keeps the queue.
+    pub(crate) fn remove_if_unused(
+        &mut self,
+        of: WaitListId,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) {
+        if let WaitListId::Queue(slot) = of {
+            self.remove_if_idle(slot, sessions, store);
+        }
     }
 }
 

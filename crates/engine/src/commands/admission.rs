@@ -87,7 +87,7 @@ impl Engine {
             Some(Shortage { waits_at: Some(at), .. }) if at != of => {
                 let Self { admission, sessions, store, .. } = self;
                 admission.change_lines(ticket, at, sessions, store);
-                self.remove_if_unused(of);
+                self.directory.remove_if_unused(of, &mut self.sessions, &mut self.store);
             }
             Some(lack)
                 if lack.waits_at.is_none()
@@ -128,7 +128,7 @@ impl Engine {
     pub(crate) fn forget_blocked_sends(&mut self, by: SessionSlot) {
         for ticket in self.sessions.at_mut(by).take_blocked() {
             let blocked = self.admission.take_blocked(ticket, &mut self.sessions, &mut self.store);
-            self.remove_if_unused(blocked.at);
+            self.directory.remove_if_unused(blocked.at, &mut self.sessions, &mut self.store);
         }
     }
 
@@ -176,7 +176,7 @@ impl Engine {
             self.do_now(by, command, effects)
         };
         self.conclude(session, outcome.late(ticket, floor), effects);
-        self.remove_if_unused(at);
+        self.directory.remove_if_unused(at, &mut self.sessions, &mut self.store);
     }
 
     pub(crate) fn give_up_send(&mut self, ticket: u64, refusal: Refusal, effects: &mut Effects) {
@@ -185,7 +185,7 @@ impl Engine {
         let session = self.sessions.at(by).id();
         let outcome = self.refuse_send(by, &command, refusal, effects);
         self.conclude(session, outcome.late(ticket, floor), effects);
-        self.remove_if_unused(at);
+        self.directory.remove_if_unused(at, &mut self.sessions, &mut self.store);
     }
 }
 
@@ -328,13 +328,6 @@ impl Engine {
             }
         }
     }
-
-    /// No send waits there any more, and perhaps nothing else keeps the queue.
-    pub(crate) fn remove_if_unused(&mut self, of: WaitListId) {
-        if let WaitListId::Queue(slot) = of {
-            self.remove_if_idle(slot);
-        }
-    }
 }
 
 impl Engine {
@@ -385,7 +378,7 @@ impl Engine {
         let session = self.sessions.at(by).id();
         let outcome = Outcome::reply(self.log.after_all(), Reply::TimedOut { link: None });
         self.conclude(session, outcome.late(ticket, floor), effects);
-        self.remove_if_unused(at);
+        self.directory.remove_if_unused(at, &mut self.sessions, &mut self.store);
     }
 }
 

@@ -1,9 +1,6 @@
 //! Commands of consumers that ask for one message: opening, watching, receiving, giving up.
 
-use alloc::collections::BTreeSet;
-use alloc::vec::Vec;
-
-use model::{DependsOn, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, limits};
+use model::{LinkId, MessageId, Nanos, Refusal, Reply, limits};
 
 use crate::Effects;
 use crate::delivery::receiving::Wanted;
@@ -15,19 +12,6 @@ use crate::store::message::State;
 use crate::store::timers::Timer;
 
 impl Engine {
-    pub(crate) fn unwatch(&mut self, by: SessionSlot, link: LinkId, name: &QueueName) -> Outcome {
-        let key = ConsumerKey { session: by, link };
-        if let Some(slot) = self.store.queues.find(name.as_str())
-            && let Some(consumer) = self.sessions.consumer_mut(key)
-            && consumer.unwatch(slot)
-        {
-            let ticket = consumer.wait().map(|wait| wait.ticket());
-            self.store.end_watch(key, slot, ticket);
-            self.remove_if_idle(slot);
-        }
-        Outcome::reply(DependsOn::NOTHING, Reply::Done)
-    }
-
     pub(crate) fn receive(
         &mut self,
         by: SessionSlot,
@@ -212,44 +196,6 @@ impl Engine {
         self.store.count_expired_lease();
         self.return_ready(id, effects);
         queue
-    }
-
-    /// Ends all waits of a session without an answer.
-    pub(crate) fn stop_waits(&mut self, slot: SessionSlot) {
-        let consumers = self.sessions.at(slot).consumers().iter();
-        let waiting = consumers.filter(|(_, consumer)| consumer.wait().is_some());
-        let waiting: Vec<LinkId> = waiting.map(|(link, _)| *link).collect();
-        for link in waiting {
-            let key = ConsumerKey { session: slot, link };
-            if self.end_popping(key).is_none() {
-                self.sessions.end_wait(key, &mut self.store);
-            }
-        }
-    }
-
-    /// Closes a session's producers and consumers; says which queues may now be idle.
-    pub(crate) fn close_links(&mut self, slot: SessionSlot) -> BTreeSet<QueueSlot> {
-        let mut touched = BTreeSet::new();
-        self.stop_waits(slot);
-        let (producers, consumers) = self.sessions.at_mut(slot).take_links();
-        let closed = producers.len();
-        for target in producers.into_values() {
-            self.end_producer(target);
-        }
-        for link in self.sessions.at(slot).credit_consumers().keys().copied().collect::<Vec<_>>() {
-            touched.extend(
-                self.sessions
-                    .close_credit_consumer(ConsumerKey { session: slot, link }, &mut self.store),
-            );
-        }
-        for (link, consumer) in consumers {
-            for queue in consumer.into_watched() {
-                self.store.end_watch(ConsumerKey { session: slot, link }, queue, None);
-                touched.insert(queue);
-            }
-        }
-        self.store.took_steps(closed + touched.len());
-        touched
     }
 
     /// Returns the first message that a closing session holds: a leased one as if nothing had

@@ -86,7 +86,7 @@ impl Engine {
         if let Some(consumer) = self.sessions.at_mut(by).close_consumer(link) {
             for slot in consumer.into_watched() {
                 self.store.end_watch(key, slot, None);
-                self.remove_if_idle(slot);
+                self.directory.remove_if_idle(slot, &mut self.sessions, &mut self.store);
             }
         }
         Outcome::reply(DependsOn::NOTHING, Reply::Done)
@@ -96,7 +96,7 @@ impl Engine {
     pub(crate) fn part_queue(&mut self, slot: QueueSlot, effects: &mut Effects) {
         match self.store.queues.get(slot).map(|queue| queue.role) {
             Some(Role::Subscription { number, .. }) => self.end_if_unused(number, effects),
-            _ => self.remove_if_idle(slot),
+            _ => self.directory.remove_if_idle(slot, &mut self.sessions, &mut self.store),
         }
     }
 

@@ -46,7 +46,7 @@ impl Engine {
         if self.directory.is_too_large_for(to, id, &self.store) {
             self.store.count_evicted(id);
             self.finish(id, effects);
-            self.remove_if_idle(to);
+            self.directory.remove_if_idle(to, &mut self.sessions, &mut self.store);
             return None;
         }
         let order = self.keyspace.place_among_dead(to, id, &mut self.store);

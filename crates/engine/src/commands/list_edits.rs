@@ -244,7 +244,7 @@ impl Engine {
         self.keyspace.end_list_if_over(slot, &mut self.store);
         let stored = self.store_elements(slot, push, elements, effects);
         if let Err(refusal) = stored {
-            self.remove_if_idle(slot);
+            self.directory.remove_if_idle(slot, &mut self.sessions, &mut self.store);
             return Err(refusal);
         }
         let count = self.keyspace.elements_count(slot, &mut self.store);

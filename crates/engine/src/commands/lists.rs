@@ -1,6 +1,5 @@
 //! Commands on lists that read and pop, and those that wait for an element.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use model::{
@@ -15,7 +14,7 @@ use crate::keyspace::lists::Taken;
 use crate::keyspace::lists::editing::Insertion;
 use crate::keyspace::lists::places::{Search, Span};
 use crate::keyspace::lists::pushing::Push;
-use crate::keyspace::{Asked, DEADLINE_BYTES_MAX, MoveArgs, PopArgs, Popping};
+use crate::keyspace::{Asked, DEADLINE_BYTES_MAX, MoveArgs, PopArgs};
 use crate::log::DELETED_BYTES_MAX;
 use crate::outcome::Outcome;
 use crate::replies::shown_bytes_of;
@@ -281,7 +280,8 @@ impl Engine {
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
         self.stop_waiting(by, effects);
-        let queues = self.queues_to_wait_in(by, names)?;
+        let queues =
+            self.directory.queues_to_wait_in(by, names, &mut self.sessions, &mut self.store)?;
         Ok(self.sessions.wait_in(by, &queues, Asked::Elements(hand), wait, &mut self.store))
     }
 
@@ -294,13 +294,21 @@ impl Engine {
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
         self.stop_waiting(by, effects);
-        let queues = self.queues_to_wait_in(by, [from].into())?;
+        let queues = self.directory.queues_to_wait_in(
+            by,
+            [from].into(),
+            &mut self.sessions,
+            &mut self.store,
+        )?;
         Ok(self.sessions.wait_in(by, &queues, Asked::Move(way), wait, &mut self.store))
     }
 
     pub(crate) fn cancel_pop(&mut self, by: SessionSlot) -> Outcome {
         let key = ConsumerKey { session: by, link: LIST_LINK };
-        let Some(popping) = self.end_popping(key) else { return Outcome::NOTHING };
+        let Some(popping) = self.directory.end_popping(key, &mut self.sessions, &mut self.store)
+        else {
+            return Outcome::NOTHING;
+        };
         let (_, floor) = popping.into_parts();
         let after = self.log.after_all().and(floor);
         Outcome::reply(after, Reply::TimedOut { link: None })
@@ -344,7 +352,10 @@ impl Engine {
         slot: QueueSlot,
         effects: &mut Effects,
     ) -> Option<QueueSlot> {
-        let popping = self.end_popping(key).expect("invariant: it stands in the line");
+        let popping = self
+            .directory
+            .end_popping(key, &mut self.sessions, &mut self.store)
+            .expect("invariant: it stands in the line");
         let (asked, floor) = popping.into_parts();
         let (outcome, woken) = match asked {
             Asked::Elements(hand) => {
@@ -367,44 +378,12 @@ impl Engine {
         woken
     }
 
-    /// Ends the wait of a command on lists, if this is one.
-    pub(crate) fn end_popping(&mut self, key: ConsumerKey) -> Option<Box<Popping>> {
-        self.sessions.consumer(key)?.popping()?;
-        let was_waiting = self.sessions.end_wait(key, &mut self.store);
-        assert!(was_waiting, "a command on lists is there while it waits");
-        let (popping, watched) = self.sessions.at_mut(key.session).end_popping(key.link);
-        for queue in watched {
-            self.store.end_watch(key, queue, None);
-            self.remove_if_idle(queue);
-        }
-        Some(popping)
-    }
-
     /// Ends the wait of a command on lists, if one waits: by time, or because a second one came,
     /// for each is answered once.
     pub(crate) fn stop_waiting(&mut self, by: SessionSlot, effects: &mut Effects) {
         if let Some((after, reply)) = self.cancel_pop(by).into_answer() {
             effects.reply(self.sessions.at(by).id(), after, reply);
         }
-    }
-
-    /// The queues of these names, which are made where they are not there.
-    fn queues_to_wait_in(
-        &mut self,
-        by: SessionSlot,
-        names: Vec<QueueName>,
-    ) -> Result<Vec<QueueSlot>, Refusal> {
-        let mut queues = Vec::with_capacity(names.len());
-        for name in names {
-            match self.directory.queue_to_consume(by, name, &mut self.store) {
-                Ok(queue) => queues.push(queue),
-                Err(refusal) => {
-                    queues.into_iter().for_each(|queue| self.remove_if_idle(queue));
-                    return Err(refusal);
-                }
-            }
-        }
-        Ok(queues)
     }
 }
 

@@ -5,8 +5,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use model::{
-    AdminCommand, BrowsedMessage, Holder, MessageId, MessageState, PolicyChange, QueueName,
-    Refusal, Reply, limits,
+    AdminCommand, BrowsedMessage, Holder, MessageId, MessageState, QueueName, Refusal, Reply,
+    limits,
 };
 use selector::Selector;
 
@@ -20,8 +20,6 @@ use crate::engine::Engine;
 use crate::ids::QueueSlot;
 use crate::outcome::Outcome;
 use crate::store::message::State;
-use crate::store::queue::Role;
-use crate::store::timers::Timer;
 
 impl Engine {
     pub(crate) fn administer(&mut self, command: AdminCommand, effects: &mut Effects) -> Outcome {
@@ -52,9 +50,13 @@ impl Engine {
             AdminCommand::Policy { queue } => {
                 self.directory.stated_policy(&queue, &self.store, &self.log)
             }
-            AdminCommand::ChangePolicy { queue, change } => {
-                self.change_policy(&queue, &change, effects)
-            }
+            AdminCommand::ChangePolicy { queue, change } => self.directory.change_policy(
+                &queue,
+                &change,
+                &mut self.store,
+                &mut self.log,
+                effects,
+            ),
             AdminCommand::ListPolicies { after, max } => {
                 self.directory.list_policies(after.as_ref(), max, &mut self.store, &self.log)
             }
@@ -139,30 +141,6 @@ impl Engine {
 }
 
 impl Engine {
-    pub(crate) fn change_policy(
-        &mut self,
-        name: &QueueName,
-        change: &PolicyChange,
-        effects: &mut Effects,
-    ) -> Outcome {
-        let before = self.directory.own_policies().of(name);
-        let own = change.applied_to(before);
-        if own == before {
-            return self.directory.stated_policy(name, &self.store, &self.log);
-        }
-        let is_new = before.is_empty();
-        let given = self.directory.may_give(name, own, is_new);
-        match given.and_then(|()| self.log.store_policy(name, own, effects)) {
-            Ok(record_bytes) => {
-                self.directory.adopt_own_policy(name, own, record_bytes, &mut self.store);
-                self.directory.stated_policy(name, &self.store, &self.log)
-            }
-            Err(refusal) => Outcome::refused(refusal),
-        }
-    }
-}
-
-impl Engine {
     /// Puts a message that is in no index into a queue, where it is ready at this place among those
     /// of its priority. A queue that it has left may go.
     pub(crate) fn relocate(
@@ -183,7 +161,7 @@ impl Engine {
             self.log.use_room(RELOCATION_BYTES_MAX);
         }
         self.store.drained_one(from);
-        self.remove_if_idle(from);
+        self.directory.remove_if_idle(from, &mut self.sessions, &mut self.store);
     }
 
     /// Moves messages that no session holds, as many as fit into one frame.
@@ -272,16 +250,6 @@ impl Engine {
 }
 
 impl Engine {
-    /// Begins the end of a queue that no consumer consumes from.
-    pub(crate) fn begin_leaving(&mut self, slot: QueueSlot) {
-        assert!(self.store.queues.at(slot).role != Role::Named, "a queue that leaves is no list");
-        self.store.queues.begin_leaving(slot);
-        self.store.let_leaving_go_on(slot);
-        let forgets_at = self.store.queues.at(slot).forgets_at();
-        self.store.timers.change(Timer::Forget(slot), None, forgets_at);
-        self.remove_if_idle(slot);
-    }
-
     /// Forgets a message of a queue that is leaving, or of a list that is over, by time.
     pub(crate) fn forget_next(&mut self, slot: QueueSlot, effects: &mut Effects) {
         let queue = self.store.queues.at(slot);
@@ -300,6 +268,6 @@ impl Engine {
         self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
         let message = self.bodies.take(id, &mut self.store);
         self.bodies.release_record(&message, effects);
-        self.remove_if_idle(slot);
+        self.directory.remove_if_idle(slot, &mut self.sessions, &mut self.store);
     }
 }

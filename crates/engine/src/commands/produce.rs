@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::slice;
 
 use model::{
-    DependsOn, Destination, Durability, LinkId, MessageId, NewMessage, QueueName, Refusal, Reply,
+    Destination, Durability, LinkId, MessageId, NewMessage, QueueName, Refusal, Reply,
     TransactionId, limits,
 };
 use records::{CopiesDraft, RecordView, StoredEnvelope};
@@ -26,30 +26,6 @@ use crate::store::drafting::{Drafted, Placement};
 use crate::store::message::Message;
 
 impl Engine {
-    pub(crate) fn open_producer(
-        &mut self,
-        by: SessionSlot,
-        link: LinkId,
-        to: Destination,
-    ) -> Outcome {
-        let target = match self.directory.target(to, &mut self.store) {
-            Ok(target) => target,
-            Err(refusal) => return Outcome::refused(refusal),
-        };
-        self.directory.begin_producer(target, &mut self.store);
-        if let Some(before) = self.sessions.at_mut(by).open_producer(link, target) {
-            self.end_producer(before);
-        }
-        Outcome::reply(DependsOn::NOTHING, Reply::Done)
-    }
-
-    pub(crate) fn close_producer(&mut self, by: SessionSlot, link: LinkId) -> Outcome {
-        if let Some(target) = self.sessions.at_mut(by).close_producer(link) {
-            self.end_producer(target);
-        }
-        Outcome::reply(DependsOn::NOTHING, Reply::Done)
-    }
-
     pub(crate) fn put(
         &mut self,
         by: SessionSlot,
@@ -77,14 +53,8 @@ impl Engine {
             Err(refusal) => return self.sessions.refuse_part(by, transaction, refusal, &self.log),
         };
         let outcome = self.put_at(by, target, new, transaction, effects);
-        self.remove_target_if_idle(target);
+        self.directory.remove_target_if_idle(target, &mut self.sessions, &mut self.store);
         outcome
-    }
-
-    /// A producer points there no more.
-    pub(crate) fn end_producer(&mut self, target: Target) {
-        self.directory.end_producer(target, &mut self.store);
-        self.remove_target_if_idle(target);
     }
 
     fn put_at(
@@ -298,15 +268,5 @@ impl Engine {
         }
         self.store.number_messages(slots.len() as u64);
         Ok(())
-    }
-}
-
-impl Engine {
-    /// Forgets it when nothing points to it any more.
-    pub(crate) fn remove_target_if_idle(&mut self, target: Target) {
-        match target {
-            Target::Queue(slot) => self.remove_if_idle(slot),
-            Target::Topic(slot) => self.directory.topics_mut().remove_if_idle(slot),
-        }
     }
 }

@@ -3,15 +3,12 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use model::{Lsn, Matching, MessageGroup, MessageId, Subscription};
+use model::{Lsn, MessageGroup, MessageId};
 use records::{
-    Copies, Link, Place, RecordError, RecordView, Records, Standing, StoredEnvelope,
-    SubscriptionView, place_of,
+    Copies, Link, Place, RecordError, RecordView, Records, Standing, StoredEnvelope, place_of,
 };
-use selector::Selector;
 
 use crate::bodies::Stored;
-use crate::directory::{Entry, Source};
 use crate::engine::Engine;
 use crate::log::Placed;
 use crate::recovery::placed;
@@ -33,7 +30,9 @@ impl Engine {
                 RecordView::Subscriptions { next } => {
                     self.directory.subscriptions_mut().skip_to(next);
                 }
-                RecordView::Subscribed(view) => self.replay_subscribed(&view, size)?,
+                RecordView::Subscribed(view) => {
+                    self.directory.replay_subscribed(&view, size, &mut self.store)?
+                }
                 RecordView::SendId(view) => {
                     self.dedup.replay_send_id(&view, size, &mut self.store)?
                 }
@@ -76,7 +75,9 @@ impl Engine {
                 RecordView::Shared { copies, body } => {
                     self.replay_copies(copies, placed(lsn, size)?, body, fuzzy)
                 }
-                RecordView::Subscribed(view) => self.replay_subscribed(&view, size),
+                RecordView::Subscribed(view) => {
+                    self.directory.replay_subscribed(&view, size, &mut self.store)
+                }
                 RecordView::Unsubscribed { number } => self.replay_unsubscribed(number),
                 RecordView::Changed { message, standing, moved } => {
                     self.replay_change(message, &standing, moved, placed(lsn, size)?.bytes, fuzzy)
@@ -191,7 +192,7 @@ impl Engine {
         let idle: Vec<_> = self.store.queues.iter().map(|(slot, _)| slot).collect();
         for slot in idle {
             self.store.queues.at_mut(slot).spare_what_is_there();
-            self.remove_if_idle(slot);
+            self.directory.remove_if_idle(slot, &mut self.sessions, &mut self.store);
         }
         self.log.recover(last);
         self.bodies.end_recovery(last);
@@ -278,36 +279,6 @@ impl Engine {
         Ok(())
     }
 
-    fn replay_subscribed(
-        &mut self,
-        view: &SubscriptionView<'_>,
-        size: usize,
-    ) -> Result<(), RecordError> {
-        let asks = view.subscription()?;
-        let known = asks.name.as_ref().and_then(|name| self.directory.subscriptions().find(name));
-        let there = self.directory.subscriptions().get(view.number).map(Entry::asks);
-        if let Some(there) = there
-            && *there == (Subscription { expiry: there.expiry, ..(*asks).clone() })
-        {
-            self.directory.restate(view.number, asks, size as u64, &mut self.store);
-            return Ok(());
-        }
-        if known.is_some() || there.is_some() {
-            return Err(RecordError::DuplicateSubscription(view.number));
-        }
-        let selector = asks.selector.as_deref().map(Selector::parse_stored).transpose();
-        let selector = selector.map_err(|_| RecordError::Invalid("selector"))?;
-        let source = match asks.matching {
-            Matching::Name => {
-                Source::Topic(self.directory.topics_mut().find_or_create(&asks.topic))
-            }
-            matching => Source::of_pattern(matching),
-        };
-        let Self { directory, store, .. } = self;
-        directory.register(view.number, asks, selector, source, size as u64, store);
-        Ok(())
-    }
-
     fn replay_unsubscribed(&mut self, number: u64) -> Result<(), RecordError> {
         self.directory.subscriptions_mut().skip_to(number + 1);
         let slot = match self.directory.subscriptions().get(number) {
@@ -322,9 +293,9 @@ impl Engine {
             self.forget(id);
         }
         if self.directory.subscriptions().get(number).is_some() {
-            self.withdraw(number);
+            self.directory.withdraw(number, &mut self.sessions, &mut self.store);
         } else {
-            self.begin_leaving(slot);
+            self.directory.begin_leaving(slot, &mut self.sessions, &mut self.store);
         }
         Ok(())
     }

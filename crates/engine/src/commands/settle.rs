@@ -129,7 +129,7 @@ impl Engine {
         let message = self.bodies.take(id, &mut self.store);
         let after = self.bodies.journal_deletion(id, &message, &self.store, &mut self.log, effects);
         self.store.queues.at_mut(message.queue()).count_deleted();
-        self.remove_if_idle(message.queue());
+        self.directory.remove_if_idle(message.queue(), &mut self.sessions, &mut self.store);
         after
     }
 

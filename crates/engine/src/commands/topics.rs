@@ -57,16 +57,7 @@ impl Engine {
             self.log.append(&RecordView::Unsubscribed { number }, level, effects);
         }
         self.sessions.dismiss_consumers(queue, None, &mut self.store, effects);
-        self.withdraw(number);
-    }
-
-    /// Takes a subscription without consumers out of its topic. The topic may go with it.
-    pub(crate) fn withdraw(&mut self, number: u64) {
-        let entry = self.directory.unregister(number, &mut self.store);
-        if let Some(owner) = entry.owner() {
-            self.sessions.at_mut(owner).end_keeping(number);
-        }
-        self.begin_leaving(entry.queue());
+        self.directory.withdraw(number, &mut self.sessions, &mut self.store);
     }
 
     fn subscribed(
@@ -261,7 +252,7 @@ impl Engine {
                 let slot = self.store.queues.find(name.as_str());
                 let slot = slot.expect("invariant: a temporary queue is there until its end");
                 self.sessions.dismiss_consumers(slot, None, &mut self.store, effects);
-                self.begin_leaving(slot);
+                self.directory.begin_leaving(slot, &mut self.sessions, &mut self.store);
             }
             Destination::Topic(name) => {
                 let slot = self.directory.topics().find(name.as_str());

@@ -318,7 +318,7 @@ impl Engine {
         self.admission.may_go_on(WaitListId::Transactions, &mut self.store);
         for target in transaction.targets() {
             self.directory.end_uncommitted(target, &mut self.store);
-            self.remove_target_if_idle(target);
+            self.directory.remove_target_if_idle(target, &mut self.sessions, &mut self.store);
         }
         for id in transaction.settled() {
             self.sessions.at_mut(by).end_settling(id);

@@ -10,11 +10,13 @@ use alloc::boxed::Box;
 use model::{DependsOn, MessageId, QueueFull, Reply};
 
 use crate::Effects;
+use crate::directory::Directory;
 use crate::ids::{ConsumerKey, QueueSlot};
 use crate::sessions::Sessions;
 use crate::store::MessageStore;
 use crate::store::message::{Message, State};
 use crate::store::queue::Role;
+use crate::store::timers::Timer;
 
 impl MessageStore {
     /// Its deletion was journalled as the end of a subscription.
@@ -97,5 +99,22 @@ impl Sessions {
         assert!(was_watched, "a consumer knows the queues that it watches");
         let ticket = consumer.wait().map(|wait| wait.ticket());
         store.end_watch(key, slot, ticket);
+    }
+}
+
+impl Directory {
+    /// Begins the end of a queue that no consumer consumes from.
+    pub(crate) fn begin_leaving(
+        &mut self,
+        slot: QueueSlot,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) {
+        assert!(store.queues.at(slot).role != Role::Named, "a queue that leaves is no list");
+        store.queues.begin_leaving(slot);
+        store.let_leaving_go_on(slot);
+        let forgets_at = store.queues.at(slot).forgets_at();
+        store.timers.change(Timer::Forget(slot), None, forgets_at);
+        self.remove_if_idle(slot, sessions, store);
     }
 }

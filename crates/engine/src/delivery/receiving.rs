@@ -6,6 +6,9 @@
 //! A receive looks at each watched queue's first message, and one that waits is entered in each:
 //! the cost grows with the queues that the one consumer watches, with nothing else.
 
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
 use model::{DependsOn, LinkId, MessageId, Nanos, QueueName, Refusal, Reply, Settlement, limits};
 
 use crate::Effects;
@@ -60,6 +63,72 @@ impl Directory {
             sessions.wait_at(slot, wait.ticket(), key, store);
         }
         Outcome::reply(DependsOn::NOTHING, Reply::Done).waking(slot)
+    }
+
+    pub(crate) fn unwatch(
+        &mut self,
+        by: SessionSlot,
+        link: LinkId,
+        name: QueueName,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) -> Outcome {
+        let key = ConsumerKey { session: by, link };
+        if let Some(slot) = store.queues.find(name.as_str())
+            && let Some(consumer) = sessions.consumer_mut(key)
+            && consumer.unwatch(slot)
+        {
+            let ticket = consumer.wait().map(|wait| wait.ticket());
+            store.end_watch(key, slot, ticket);
+            self.remove_if_idle(slot, sessions, store);
+        }
+        Outcome::reply(DependsOn::NOTHING, Reply::Done)
+    }
+
+    /// Ends all waits of a session without an answer.
+    pub(crate) fn stop_waits(
+        &mut self,
+        slot: SessionSlot,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) {
+        let consumers = sessions.at(slot).consumers().iter();
+        let waiting = consumers.filter(|(_, consumer)| consumer.wait().is_some());
+        let waiting: Vec<LinkId> = waiting.map(|(link, _)| *link).collect();
+        for link in waiting {
+            let key = ConsumerKey { session: slot, link };
+            if self.end_popping(key, sessions, store).is_none() {
+                sessions.end_wait(key, store);
+            }
+        }
+    }
+
+    /// Closes a session's producers and consumers; says which queues may now be idle.
+    pub(crate) fn close_links(
+        &mut self,
+        slot: SessionSlot,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) -> BTreeSet<QueueSlot> {
+        let mut touched = BTreeSet::new();
+        self.stop_waits(slot, sessions, store);
+        let (producers, consumers) = sessions.at_mut(slot).take_links();
+        let closed = producers.len();
+        for target in producers.into_values() {
+            self.end_producer(target, sessions, store);
+        }
+        for link in sessions.at(slot).credit_consumers().keys().copied().collect::<Vec<_>>() {
+            touched
+                .extend(sessions.close_credit_consumer(ConsumerKey { session: slot, link }, store));
+        }
+        for (link, consumer) in consumers {
+            for queue in consumer.into_watched() {
+                store.end_watch(ConsumerKey { session: slot, link }, queue, None);
+                touched.insert(queue);
+            }
+        }
+        store.took_steps(closed + touched.len());
+        touched
     }
 }
 

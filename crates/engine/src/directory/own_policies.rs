@@ -8,7 +8,10 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use model::{Durability, OwnPolicy, QueueName, QueuePolicy, Refusal, Reply, StatedPolicy, limits};
+use model::{
+    Durability, OwnPolicy, PolicyChange, QueueName, QueuePolicy, Refusal, Reply, StatedPolicy,
+    limits,
+};
 use records::{OwnPolicyView, RecordError, RecordView, encode, encoded_bytes, queue_name};
 
 use crate::Effects;
@@ -222,6 +225,30 @@ impl Directory {
         let name = queue_name(view.name)?;
         self.adopt_own_policy(&name, view.own, size as u64, store);
         Ok(())
+    }
+
+    pub(crate) fn change_policy(
+        &mut self,
+        name: &QueueName,
+        change: &PolicyChange,
+        store: &mut MessageStore,
+        log: &mut FrameWriter,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let before = self.own_policies().of(name);
+        let own = change.applied_to(before);
+        if own == before {
+            return self.stated_policy(name, store, log);
+        }
+        let is_new = before.is_empty();
+        let given = self.may_give(name, own, is_new);
+        match given.and_then(|()| log.store_policy(name, own, effects)) {
+            Ok(record_bytes) => {
+                self.adopt_own_policy(name, own, record_bytes, store);
+                self.stated_policy(name, store, log)
+            }
+            Err(refusal) => Outcome::refused(refusal),
+        }
     }
 }
 

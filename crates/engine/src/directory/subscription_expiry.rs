@@ -112,4 +112,18 @@ impl Directory {
             self.begin_to_end(number, store.latest, store);
         }
     }
+
+    /// Takes a subscription without consumers out of its topic. The topic may go with it.
+    pub(crate) fn withdraw(
+        &mut self,
+        number: u64,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) {
+        let entry = self.unregister(number, store);
+        if let Some(owner) = entry.owner() {
+            sessions.at_mut(owner).end_keeping(number);
+        }
+        self.begin_leaving(entry.queue(), sessions, store);
+    }
 }

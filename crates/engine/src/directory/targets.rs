@@ -1,10 +1,12 @@
 //! The targets of producers and transactions: a queue or a topic, which they keep alive.
 
-use model::{Destination, QueueName, Refusal, limits};
+use model::{DependsOn, Destination, LinkId, QueueName, Refusal, Reply, limits};
 
 use crate::directory::topics::TopicSlot;
 use crate::directory::{Directory, Target};
 use crate::ids::{QueueSlot, SessionSlot};
+use crate::outcome::Outcome;
+use crate::sessions::Sessions;
 use crate::store::MessageStore;
 use crate::store::queue::Role;
 
@@ -91,11 +93,17 @@ impl Directory {
     }
 
     /// A producer points to it no more.
-    pub(crate) fn end_producer(&mut self, target: Target, store: &mut MessageStore) {
+    pub(crate) fn end_producer(
+        &mut self,
+        target: Target,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) {
         match target {
             Target::Queue(slot) => store.queues.at_mut(slot).end_producer(),
             Target::Topic(slot) => self.topics.at_mut(slot).end_producer(),
         }
+        self.remove_target_if_idle(target, sessions, store);
     }
 
     /// An open transaction holds a message for it.
@@ -112,6 +120,51 @@ impl Directory {
             Target::Queue(slot) => store.queues.at_mut(slot).end_uncommitted(),
             Target::Topic(slot) => self.topics.at_mut(slot).end_uncommitted(),
         }
+    }
+
+    /// Forgets it when nothing points to it any more.
+    pub(crate) fn remove_target_if_idle(
+        &mut self,
+        target: Target,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) {
+        match target {
+            Target::Queue(slot) => self.remove_if_idle(slot, sessions, store),
+            Target::Topic(slot) => self.topics_mut().remove_if_idle(slot),
+        }
+    }
+
+    pub(crate) fn open_producer(
+        &mut self,
+        by: SessionSlot,
+        link: LinkId,
+        to: Destination,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) -> Outcome {
+        let target = match self.target(to, store) {
+            Ok(target) => target,
+            Err(refusal) => return Outcome::refused(refusal),
+        };
+        self.begin_producer(target, store);
+        if let Some(before) = sessions.at_mut(by).open_producer(link, target) {
+            self.end_producer(before, sessions, store);
+        }
+        Outcome::reply(DependsOn::NOTHING, Reply::Done)
+    }
+
+    pub(crate) fn close_producer(
+        &mut self,
+        by: SessionSlot,
+        link: LinkId,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) -> Outcome {
+        if let Some(target) = sessions.at_mut(by).close_producer(link) {
+            self.end_producer(target, sessions, store);
+        }
+        Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
 }
 

@@ -3,12 +3,15 @@
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use model::MessageId;
-use records::{Place, RecordError, Standing, StoredState, encode, place_of, queue_name};
+use model::{Matching, MessageId, Subscription};
+use records::{
+    Place, RecordError, Standing, StoredState, SubscriptionView, encode, place_of, queue_name,
+};
+use selector::Selector;
 
 use crate::QueuePolicy;
 use crate::bodies::Bodies;
-use crate::directory::Directory;
+use crate::directory::{Directory, Entry, Source};
 use crate::ids::QueueSlot;
 use crate::recovery::Recovery;
 use crate::store::MessageStore;
@@ -119,6 +122,34 @@ impl Directory {
         let name = queue_name(name)?;
         let policy = self.policy_for(&name);
         Ok(store.queues.create(name, policy))
+    }
+
+    pub(crate) fn replay_subscribed(
+        &mut self,
+        view: &SubscriptionView<'_>,
+        size: usize,
+        store: &mut MessageStore,
+    ) -> Result<(), RecordError> {
+        let asks = view.subscription()?;
+        let known = asks.name.as_ref().and_then(|name| self.subscriptions().find(name));
+        let there = self.subscriptions().get(view.number).map(Entry::asks);
+        if let Some(there) = there
+            && *there == (Subscription { expiry: there.expiry, ..(*asks).clone() })
+        {
+            self.restate(view.number, asks, size as u64, store);
+            return Ok(());
+        }
+        if known.is_some() || there.is_some() {
+            return Err(RecordError::DuplicateSubscription(view.number));
+        }
+        let selector = asks.selector.as_deref().map(Selector::parse_stored).transpose();
+        let selector = selector.map_err(|_| RecordError::Invalid("selector"))?;
+        let source = match asks.matching {
+            Matching::Name => Source::Topic(self.topics_mut().find_or_create(&asks.topic)),
+            matching => Source::of_pattern(matching),
+        };
+        self.register(view.number, asks, selector, source, size as u64, store);
+        Ok(())
     }
 }
 

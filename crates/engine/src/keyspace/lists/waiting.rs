@@ -7,11 +7,13 @@
 //! them. If the log takes no more in one call, the rest is served in the next.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
-use model::{DependsOn, Nanos};
+use model::{DependsOn, Nanos, QueueName, Refusal};
 
 use crate::Effects;
 use crate::delivery::receiving::Wanted;
+use crate::directory::Directory;
 use crate::ids::{ConsumerKey, LIST_LINK, QueueSlot, SessionSlot};
 use crate::keyspace::{Asked, Popping};
 use crate::outcome::Outcome;
@@ -62,5 +64,48 @@ impl Sessions {
         let lease = None;
         self.begin_wait(key, Wanted { wait, margin: Nanos::ZERO, lease }, store);
         Outcome::NOTHING
+    }
+}
+
+impl Directory {
+    /// The queues of these names, which are made where they are not there.
+    pub(crate) fn queues_to_wait_in(
+        &mut self,
+        by: SessionSlot,
+        names: Vec<QueueName>,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) -> Result<Vec<QueueSlot>, Refusal> {
+        let mut queues = Vec::with_capacity(names.len());
+        for name in names {
+            match self.queue_to_consume(by, name, store) {
+                Ok(queue) => queues.push(queue),
+                Err(refusal) => {
+                    queues
+                        .into_iter()
+                        .for_each(|queue| self.remove_if_idle(queue, sessions, store));
+                    return Err(refusal);
+                }
+            }
+        }
+        Ok(queues)
+    }
+
+    /// Ends the wait of a command on lists, if this is one.
+    pub(crate) fn end_popping(
+        &mut self,
+        key: ConsumerKey,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) -> Option<Box<Popping>> {
+        sessions.consumer(key)?.popping()?;
+        let was_waiting = sessions.end_wait(key, store);
+        assert!(was_waiting, "a command on lists is there while it waits");
+        let (popping, watched) = sessions.at_mut(key.session).end_popping(key.link);
+        for queue in watched {
+            store.end_watch(key, queue, None);
+            self.remove_if_idle(queue, sessions, store);
+        }
+        Some(popping)
     }
 }
