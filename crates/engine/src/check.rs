@@ -9,9 +9,9 @@ use records::place_of;
 
 use crate::admission::WaitListId;
 use crate::bodies::Bodies;
-use crate::delivery::Interest;
 use crate::delivery::dead_letters::SCARCE_RETRY;
-use crate::ids::{ConsumerKey, QueueSlot};
+use crate::delivery::{CreditConsumer, Interest};
+use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
 use crate::sessions::{Consumer, Session, Sessions};
 use crate::store::MessageStore;
 use crate::store::message::{Message, State};
@@ -49,6 +49,104 @@ impl Bodies {
             let next = queue.delivery.dispatch.ready().first_from(priority, order);
             assert_eq!(next, None, "who has seen all has nothing before it");
         }
+    }
+
+    pub(crate) fn check_credit_consumer(
+        &self,
+        key: ConsumerKey,
+        credit_consumer: &CreditConsumer,
+        sessions: &Sessions,
+        store: &MessageStore,
+    ) -> usize {
+        assert!(sessions.consumer(key).is_none(), "a link is a consumer of one kind");
+        assert!(
+            credit_consumer.delivered() <= credit_consumer.limit(),
+            "nobody gets more than it may"
+        );
+        let queue = store.queues.at(credit_consumer.queue());
+        assert!(queue.delivery.consumers.contains(&key), "a queue knows its consumers");
+        match credit_consumer.interest() {
+            Interest::Browse(browsing) => {
+                let awaits = self.has_browser(key);
+                let rests = browsing.resumes().is_none() && credit_consumer.has_credit();
+                let is_known = queue.delivery.browsers.contains(&key);
+                assert!(is_known == rests || awaits, "who looks on is known");
+                let goes_on = browsing.resumes().is_some() || awaits;
+                assert!(!credit_consumer.draining() || goes_on, "who drains goes on");
+                store.check_timer(Timer::Browse(key), browsing.resumes())
+            }
+            Interest::Take { view, turn } => {
+                let (place, ticket) = (turn.place(), turn.ticket());
+                let is_alone = queue.delivery.dispatch.waiting().len() == 1;
+                assert!(
+                    is_alone || ticket.is_none() || place == ticket,
+                    "who waits does so at its place"
+                );
+                assert_eq!(
+                    ticket.is_some(),
+                    credit_consumer.has_credit(),
+                    "who may have more waits"
+                );
+                assert_eq!(
+                    queue.delivery.draining.contains(&key),
+                    credit_consumer.draining(),
+                    "who drains is known"
+                );
+                let line = match view {
+                    Some(text) => {
+                        queue.delivery.views.get(text).map(|view| view.dispatch().waiting())
+                    }
+                    None => Some(queue.delivery.dispatch.waiting()),
+                };
+                let place = ticket.and_then(|ticket| line?.get(&ticket));
+                assert_eq!(place.is_some(), ticket.is_some(), "who waits is in the line");
+                0
+            }
+        }
+    }
+
+    /// Gives the number of its timers.
+    pub(crate) fn check_session(
+        &self,
+        slot: SessionSlot,
+        session: &Session,
+        sessions: &Sessions,
+        store: &MessageStore,
+    ) -> usize {
+        let found = sessions.slot(session.id()) == Some(slot);
+        assert_eq!(
+            found,
+            session.closing().is_none(),
+            "a session is found by its id until it closes"
+        );
+        for (until, id) in session.leases() {
+            let state = store.messages.get(id.0).map(|message| message.state());
+            let expected = State::Leased { holder: slot, until: *until };
+            assert_eq!(state, Some(expected), "message {id} is leased by who holds it");
+        }
+        for id in session.held() {
+            let state = store.messages.get(id.0).map(|message| message.state());
+            let is_its = matches!(state, Some(State::Held { holder, .. }) if holder == slot);
+            assert!(is_its, "message {id} is held by who holds it");
+        }
+        let mut timers = store.check_timer(Timer::Lease(slot), session.first_lease());
+        for (link, consumer) in session.consumers() {
+            let key = ConsumerKey { session: slot, link: *link };
+            timers += store.check_consumer(key, session, consumer);
+        }
+        for (link, credit_consumer) in session.credit_consumers() {
+            timers += self.check_credit_consumer(
+                ConsumerKey { session: slot, link: *link },
+                credit_consumer,
+                sessions,
+                store,
+            );
+        }
+        for link in session.margins() {
+            let wait = session.consumers().get(link).and_then(|consumer| consumer.wait());
+            assert!(wait.is_some_and(|wait| wait.margin() > Nanos::ZERO), "a margin is waited for");
+        }
+        timers
     }
 }
 
@@ -142,5 +240,56 @@ impl Sessions {
             Some(credit_consumer) => credit_consumer.ticket(),
             None => self.consumer(key)?.wait().map(|wait| wait.ticket()),
         }
+    }
+
+    /// Checks that a message is in the index of its state. The counts show that it is in no other.
+    pub(crate) fn check_index(&self, id: MessageId, message: &Message, store: &MessageStore) {
+        let queue = store.queues.get(message.queue());
+        let queue = queue.unwrap_or_else(|| panic!("the queue of message {id} exists"));
+        let place = (message.priority(), message.order(id));
+        let indexed = match message.state() {
+            State::Leased { holder, until } => self.at(holder).leases().contains(&(until, id)),
+            State::Held { holder, .. } => self.at(holder).held().contains(&id),
+            state => queue.has_indexed(id, state, place),
+        };
+        if let State::Buried { order } = message.state() {
+            let is_given_out = store.has_buried_place(order);
+            assert!(is_given_out, "message {id} was buried in a place given out");
+        }
+        assert!(indexed, "message {id} is in the index of its state");
+    }
+
+    pub(crate) fn check_links(&self, store: &MessageStore) {
+        let sessions = || self.iter().map(|(_, session)| session);
+        let consumers = || sessions().flat_map(|session| session.consumers().values());
+        let waiting = consumers().filter(|consumer| consumer.wait().is_some());
+        let credit_consumers =
+            || sessions().flat_map(|session| session.credit_consumers().values());
+        let waiting_credit_consumers =
+            credit_consumers().filter(|credit_consumer| credit_consumer.ticket().is_some()).count();
+        assert_eq!(
+            (waiting.count() + waiting_credit_consumers) as u64,
+            store.waiting(),
+            "consumers that wait"
+        );
+        let choosy = credit_consumers()
+            .filter(|credit_consumer| credit_consumer.view().is_some())
+            .count() as u64;
+        let views = store.queues.iter().flat_map(|(_, queue)| queue.delivery.views.values());
+        let viewers: u64 = views.map(|view| view.consumers()).sum();
+        assert_eq!(viewers, choosy, "consumers with a selector");
+        let watched: usize = consumers().map(|consumer| consumer.watched().len()).sum();
+        let watched = watched + credit_consumers().count();
+        let watching: usize =
+            store.queues.iter().map(|(_, queue)| queue.delivery.consumers.len()).sum();
+        assert_eq!(watching, watched, "consumers, summed over queues");
+        let waits = consumers().filter(|consumer| consumer.wait().is_some());
+        let entered: usize = waits.map(|consumer| consumer.watched().len()).sum();
+        let entries: u64 = store.queues.iter().map(|(_, queue)| queue.waiting_count()).sum();
+        assert_eq!(
+            entries,
+            (entered + waiting_credit_consumers) as u64,
+            "places of those who wait"
+        );
     }
 }

@@ -3,6 +3,7 @@
 
 use model::{Command, Durability, NewMessage, Persistence, TransactionId, limits};
 
+use crate::admission::Admission;
 use crate::admission::batch_load::RECORD_BYTES_MAX;
 use crate::demand::{Demand, Stores};
 use crate::ids::SessionSlot;
@@ -60,6 +61,23 @@ impl FrameWriter {
 
     fn is_durable(&self, persistence: Persistence) -> bool {
         self.durability(persistence) > Durability::None
+    }
+}
+
+impl Admission {
+    /// True if this call may append the bytes that the send adds. The first send of a call always
+    /// finds its room.
+    pub(crate) fn fits_into_call(
+        &self,
+        ticket: u64,
+        sessions: &Sessions,
+        log: &FrameWriter,
+    ) -> bool {
+        let blocked = self.blocked(ticket);
+        log.is_unspent() || {
+            let bytes = sessions.bytes_added(blocked.by, &blocked.command, log).unwrap_or(0);
+            bytes <= log.bytes_left_in_call()
+        }
     }
 }
 

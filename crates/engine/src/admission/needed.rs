@@ -5,10 +5,13 @@
 
 use alloc::collections::BTreeSet;
 
-use model::{End, MessageId, QueueName, limits};
+use model::{Command, End, MessageId, QueueName, limits};
 
-use crate::bodies::Bodies;
-use crate::demand::{Changes, Comparison, Demand};
+use crate::admission::{Admission, WaitListId};
+use crate::bodies::{Bodies, Looker};
+use crate::delivery::matching::parse_selector;
+use crate::delivery::paging::PageQuery;
+use crate::demand::{Changes, Comparison, Demand, Looks, Page, Stores};
 use crate::store::MessageStore;
 
 /// The bodies that a command lacks.
@@ -70,6 +73,81 @@ impl Bodies {
             }
         }
     }
+
+    pub(crate) fn add_needed_by_page(
+        &self,
+        page: Page<'_>,
+        needed: &mut Needed,
+        store: &MessageStore,
+    ) {
+        let Page { queue, state, held, selector, message, after } = page;
+        let Ok(selector) = parse_selector(selector) else { return };
+        let lacked = match message {
+            Some(id) => store.find(id).filter(|it| self.here(it).is_none()).map(|_| id),
+            None => store.queues.find(queue.as_str()).and_then(|queue| {
+                let selector = Some(&selector);
+                let sought = PageQuery { queue, state, held, selector, after, max: 1 };
+                self.stopped_at_once(&sought, store)
+            }),
+        };
+        needed.ids.extend(lacked.map(|id| store.body_name(id)));
+    }
+
+    pub(crate) fn add_needed_by_one(
+        &self,
+        demand: &Demand<'_>,
+        needed: &mut Needed,
+        store: &MessageStore,
+    ) {
+        self.add_needed_by_list(demand, needed, store);
+        if let Looks::ForMatch(page) = demand.looks {
+            self.add_needed_by_page(page, needed, store);
+        }
+    }
+
+    /// A later command may look into a message that an earlier one moves into a list. A command may
+    /// also find the message behind one that another takes away.
+    pub(crate) fn add_needed_by_batch(
+        &self,
+        commands: &[Command],
+        needed: &mut Needed,
+        store: &MessageStore,
+    ) {
+        let demands = || commands.iter().map(Demand::of);
+        demands().for_each(|demand| self.add_needed_by_one(&demand, needed, store));
+        let compared = || demands().filter_map(|demand| demand.looks.comparison());
+        let moved_from = demands().filter_map(|demand| demand.changes.moved_from());
+        let moved_from: BTreeSet<_> = moved_from.collect();
+        if let Some(shortest) = compared().map(|it| it.element.len()).min() {
+            let all = compared().map(|it| it.list).chain(moved_from.iter().copied());
+            for name in all.collect::<BTreeSet<_>>() {
+                let most = limits::LIST_SCAN_MAX;
+                self.add_both_ends(name, most, shortest, needed, store);
+            }
+        }
+        if demands().any(|demand| store.forsaken_by(&demand).is_some()) {
+            let taken =
+                demands().map(|demand| demand.changes.taken()).fold(0, usize::saturating_add);
+            for name in moved_from {
+                let most = taken.min(limits::LIST_SCAN_MAX);
+                self.add_both_ends(name, most, 0, needed, store);
+            }
+        }
+    }
+
+    /// The bodies that a command lacks before it can be done.
+    pub(crate) fn needed_by(&self, command: &Command, store: &MessageStore) -> Needed {
+        let mut needed = Needed::default();
+        if self.has_paged_out() {
+            match Demand::of(command) {
+                Demand { stores: Stores::Batch(commands), .. } => {
+                    self.add_needed_by_batch(commands, &mut needed, store);
+                }
+                demand => self.add_needed_by_one(&demand, &mut needed, store),
+            }
+        }
+        needed
+    }
 }
 
 impl MessageStore {
@@ -79,5 +157,35 @@ impl MessageStore {
         let Changes::Moved { from, from_end, to, .. } = demand.changes else { return None };
         let to = self.queues.find(to.as_str())?;
         self.queues.at(to).is_memory_only().then_some((from, from_end))
+    }
+}
+
+impl Admission {
+    /// The bodies that the first send waiting for a place in a queue lacks.
+    pub(crate) fn needed_by_line(
+        &self,
+        of: WaitListId,
+        bodies: &Bodies,
+        store: &MessageStore,
+    ) -> Needed {
+        let first = self.first_blocked(of, store);
+        first.map_or_else(Needed::default, |first| bodies.needed_by(&first.command, store))
+    }
+
+    /// True if the first command of a line waits for bodies now.
+    pub(crate) fn is_line_awaiting(
+        &mut self,
+        of: WaitListId,
+        bodies: &mut Bodies,
+        store: &mut MessageStore,
+    ) -> bool {
+        let Needed { ids, looked } = self.needed_by_line(of, bodies, store);
+        store.took_steps(looked);
+        let awaits = !ids.is_empty();
+        if awaits {
+            self.line_mut(of, store).set_looks(true);
+            bodies.wait_for_turn(Looker::WaitList(of), ids, store);
+        }
+        awaits
     }
 }

@@ -1,14 +1,19 @@
 //! The invariants of topics, subscriptions, groups, transactions and temporary destinations.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 
-use model::Matching;
+use model::{Destination, Matching, MessageId};
 use selector::Selector;
 
+use crate::bodies::Bodies;
+use crate::delivery::matching::Seen;
 use crate::directory::{Directory, Source, Target};
-use crate::sessions::Sessions;
+use crate::ids::SessionSlot;
+use crate::sessions::{Session, Sessions};
 use crate::store::MessageStore;
-use crate::store::queue::Role;
+use crate::store::message::{Message, State};
+use crate::store::queue::{Queue, Role};
+use crate::store::timers::Timer;
 
 impl Directory {
     pub(crate) fn check_topics(&self) {
@@ -91,5 +96,87 @@ impl Directory {
             assert_eq!(uncommitted.remove(&target).unwrap_or(0), held, "parts for {target:?}");
         }
         assert!(producers.is_empty() && uncommitted.is_empty(), "what is pointed to exists");
+    }
+
+    /// How many end by time, each by its timer.
+    pub(crate) fn check_subscription_timers(&self, store: &MessageStore) -> usize {
+        let entries = self.subscriptions().iter_from(0);
+        let ending = entries.filter_map(|(number, entry)| Some((number, entry.ends_at()?)));
+        ending
+            .inspect(|(number, at)| {
+                assert!(
+                    store.timers.contains(*at, Timer::Unused(*number)),
+                    "{number} ends by time"
+                );
+            })
+            .count()
+    }
+
+    pub(crate) fn check_session_parts(
+        &self,
+        slot: SessionSlot,
+        session: &Session,
+        sessions: &Sessions,
+        store: &MessageStore,
+    ) {
+        let settled =
+            session.transactions().open().values().flat_map(|transaction| transaction.settled());
+        let settled: BTreeSet<MessageId> = settled.collect();
+        assert_eq!(settled, *session.settling(), "what is settled is known");
+        for id in session.settling() {
+            let state = store.messages.get(id.0).map(|message| Message::state(message));
+            let is_held = matches!(state, Some(State::Held { holder, .. }) if holder == slot);
+            assert!(is_held, "message {id} is held until its transaction ends");
+        }
+        for destination in session.temporary() {
+            let is_its = match destination {
+                Destination::Queue(name) => {
+                    let queue =
+                        store.queues.find(name.as_str()).map(|queue| store.queues.at(queue));
+                    queue.is_some_and(|queue| queue.role == Role::Temporary(slot))
+                }
+                Destination::Topic(name) => {
+                    let topic =
+                        self.topics().find(name.as_str()).map(|topic| self.topics().at(topic));
+                    topic.is_some_and(|topic| topic.temporary() == Some(slot))
+                }
+            };
+            assert!(is_its, "{} goes with its session", destination.name());
+        }
+        if let Some(client) = session.client() {
+            assert_eq!(sessions.find_client(client), Some(slot), "one session a client");
+        }
+    }
+}
+
+impl Bodies {
+    pub(crate) fn check_views(&self, queue: &Queue, sessions: &Sessions, store: &MessageStore) {
+        let scanning = queue.is_scanning();
+        assert!(
+            !scanning || queue.delivery.resumes.is_some(),
+            "views are being made in {}",
+            queue.name
+        );
+        for (text, view) in &queue.delivery.views {
+            assert!(view.consumers() > 0, "view {text} is there for somebody");
+            let mut next = queue.delivery.dispatch.ready().first();
+            let mut found = 0;
+            while let Some((priority, order)) = next {
+                let message = store.message(store.message_of(order));
+                let shown = view.dispatch().ready().contains(priority, order);
+                let certain = view.is_certain((priority, order));
+                found += u64::from(shown);
+                if let Some(body) = self.here(message) {
+                    let wanted = Seen::of(message, body, self.formats()).matches(view.selector());
+                    assert!(!shown || wanted, "view {text} shows what matches");
+                    assert!(shown || !wanted || !certain, "view {text} shows all that matches");
+                }
+                next = queue.delivery.dispatch.ready().first_from(priority, order + 1);
+            }
+            assert_eq!(view.dispatch().ready().count(), found, "view {text} shows ready messages");
+            for (ticket, key) in view.dispatch().waiting() {
+                assert_eq!(sessions.ticket_of(*key), Some(*ticket), "who waits at {text} waits");
+            }
+        }
     }
 }

@@ -76,10 +76,10 @@ impl Engine {
             None if self.admission.is_held_back(ticket, &self.sessions, &self.log) => {
                 self.admission.hold_back(of, &mut self.store);
             }
-            None if self.is_line_awaiting(of) => {
+            None if self.admission.is_line_awaiting(of, &mut self.bodies, &mut self.store) => {
                 self.admission.look_later(of, &mut self.store);
             }
-            None if !self.fits_into_call(ticket) => {
+            None if !self.admission.fits_into_call(ticket, &self.sessions, &self.log) => {
                 self.admission.set_due(of, Some(self.store.latest), &mut self.store);
                 self.log.defer();
             }
@@ -149,17 +149,6 @@ impl Engine {
         let lack = self.directory.shortage_of_place(&demand, ticket, &self.store, &self.log);
         self.store.took_steps(steps);
         lack
-    }
-
-    /// True if this call may append the bytes that the send adds. The first send of a call always
-    /// finds its room.
-    fn fits_into_call(&self, ticket: u64) -> bool {
-        let blocked = self.admission.blocked(ticket);
-        self.log.is_unspent() || {
-            let bytes =
-                self.sessions.bytes_added(blocked.by, &blocked.command, &self.log).unwrap_or(0);
-            bytes <= self.log.bytes_left_in_call()
-        }
     }
 
     fn go_on(&mut self, ticket: u64, effects: &mut Effects) {

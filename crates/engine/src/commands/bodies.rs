@@ -9,7 +9,6 @@ use model::{Command, DependsOn, Lsn, MessageId, limits};
 use records::RecordError;
 
 use crate::Effects;
-use crate::admission::WaitListId;
 use crate::admission::needed::Needed;
 use crate::bodies::memory::charge;
 use crate::bodies::waits::StoredBody;
@@ -167,7 +166,7 @@ impl Engine {
         floor: DependsOn,
         effects: &mut Effects,
     ) -> Option<Command> {
-        let Needed { ids, looked } = self.needed_by(&command);
+        let Needed { ids, looked } = self.bodies.needed_by(&command, &self.store);
         self.store.took_steps(looked);
         if ids.is_empty() {
             return Some(command);
@@ -197,24 +196,12 @@ impl Engine {
         self.sessions.raise_answers(by, floor, first, effects);
     }
 
-    /// True if the first command of a line waits for bodies now.
-    pub(crate) fn is_line_awaiting(&mut self, of: WaitListId) -> bool {
-        let Needed { ids, looked } = self.needed_by_line(of);
-        self.store.took_steps(looked);
-        let awaits = !ids.is_empty();
-        if awaits {
-            self.admission.line_mut(of, &mut self.store).set_looks(true);
-            self.bodies.wait_for_turn(Looker::WaitList(of), ids, &mut self.store);
-        }
-        awaits
-    }
-
     /// The first waiting command goes on, unless it lacks something again.
     fn take_turn(&mut self, effects: &mut Effects) {
         let Some(first) = self.bodies.first_looker() else { return };
         let Needed { ids, looked } = match first {
-            Looker::Command { command, .. } => self.needed_by(command),
-            Looker::WaitList(of) => self.needed_by_line(*of),
+            Looker::Command { command, .. } => self.bodies.needed_by(command, &self.store),
+            Looker::WaitList(of) => self.admission.needed_by_line(*of, &self.bodies, &self.store),
         };
         self.store.took_steps(looked);
         let is_too_much = self.bodies.is_turn_too_large(&ids, &self.replies, &self.store);

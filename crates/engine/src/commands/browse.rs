@@ -1,9 +1,8 @@
 //! Commands that look at messages without taking them: browsing, pages, statistics.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use model::{LinkId, MessageId, Peek, Refusal, Reply};
+use model::{LinkId, MessageId, Peek, Refusal};
 
 use crate::Effects;
 use crate::delivery::browsing::Stop;
@@ -68,7 +67,7 @@ impl Engine {
 impl Engine {
     pub(crate) fn peek(&self, by: SessionSlot, which: Peek) -> Outcome {
         match which {
-            Peek::Message(id) => self.found(Some(id)),
+            Peek::Message(id) => self.bodies.found(Some(id), &self.store, &self.log),
             Peek::Ready(link) => self.peek_queue(by, link, |queue| {
                 queue
                     .delivery
@@ -91,19 +90,11 @@ impl Engine {
         first: impl FnOnce(&Queue) -> Option<MessageId>,
     ) -> Outcome {
         match self.sessions.producer_queue(by, link) {
-            Some(slot) => self.found(first(self.store.queues.at(slot))),
+            Some(slot) => {
+                self.bodies.found(first(self.store.queues.at(slot)), &self.store, &self.log)
+            }
             None => Outcome::refused(Refusal::NoSuchLink),
         }
-    }
-
-    fn found(&self, id: Option<MessageId>) -> Outcome {
-        let message = id.and_then(|id| Some((id, self.store.find(id)?)));
-        let Some((id, message)) = message else { return self.log.not_found() };
-        let reply = Reply::Found {
-            message: id,
-            element: Box::new(self.bodies.element_of(id, &self.store)),
-        };
-        Outcome::reply(message.after(), reply)
     }
 }
 

@@ -1,21 +1,16 @@
 //! The invariants that hold between all calls, for tests.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use core::slice;
 
-use model::{Destination, MessageId, Nanos};
+use model::MessageId;
 use records::place_of;
 
 use crate::admission::WaitListId;
-use crate::delivery::matching::Seen;
-use crate::delivery::{CreditConsumer, Interest};
 use crate::engine::Engine;
-use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
+use crate::ids::QueueSlot;
 use crate::recovery::snapshot::snapshot_bytes_of_record;
-use crate::sessions::Session;
-use crate::store::message::{Message, State};
-use crate::store::queue::{Counts, Queue, Role};
-use crate::store::timers::Timer;
+use crate::store::queue::{Counts, Queue};
 use crate::transactions::Transaction;
 
 impl Engine {
@@ -28,7 +23,7 @@ impl Engine {
         for (number, message) in self.store.messages.iter_from(0) {
             let id = MessageId(number);
             self.store.check_message(id, message, self.log.last());
-            self.check_index(id, message);
+            self.sessions.check_index(id, message, &self.store);
         }
         for (slot, queue) in self.store.queues.iter() {
             self.check_queue(slot, queue);
@@ -43,12 +38,12 @@ impl Engine {
             .map(|(slot, queue)| self.store.queue_timers(slot, queue))
             .sum();
         for (slot, session) in self.sessions.iter() {
-            timers += self.check_session(slot, session);
+            timers += self.bodies.check_session(slot, session, &self.sessions, &self.store);
         }
         self.sessions.check_message_groups(&self.store);
         timers += self.keyspace.check(&self.store)
             + self.check_blocked_sends()
-            + self.check_subscription_timers();
+            + self.directory.check_subscription_timers(&self.store);
         assert_eq!(self.store.timers.len(), timers, "no timer is set for nothing");
         self.check_sums();
         self.check_publishing();
@@ -112,25 +107,6 @@ impl Engine {
         assert!(comes_soon || lacks(), "{ticket} waits for a place in {}", queue.name);
     }
 
-    /// Checks that a message is in the index of its state. The counts show that it is in no other.
-    fn check_index(&self, id: MessageId, message: &Message) {
-        let queue = self.store.queues.get(message.queue());
-        let queue = queue.unwrap_or_else(|| panic!("the queue of message {id} exists"));
-        let place = (message.priority(), message.order(id));
-        let indexed = match message.state() {
-            State::Leased { holder, until } => {
-                self.sessions.at(holder).leases().contains(&(until, id))
-            }
-            State::Held { holder, .. } => self.sessions.at(holder).held().contains(&id),
-            state => queue.has_indexed(id, state, place),
-        };
-        if let State::Buried { order } = message.state() {
-            let is_given_out = self.store.has_buried_place(order);
-            assert!(is_given_out, "message {id} was buried in a place given out");
-        }
-        assert!(indexed, "message {id} is in the index of its state");
-    }
-
     fn check_queue(&self, slot: QueueSlot, queue: &Queue) {
         let name = &queue.name;
         let found = self.store.queues.find(name.as_str()) == Some(slot);
@@ -150,125 +126,8 @@ impl Engine {
         self.directory.check_policy(queue);
         self.directory.check_dead_letters(queue, &self.store);
         self.store.check_expiring(slot, queue);
-        self.check_views(queue);
+        self.bodies.check_views(queue, &self.sessions, &self.store);
         self.bodies.check_onlookers(slot, queue, &self.sessions, &self.store);
-    }
-
-    fn check_views(&self, queue: &Queue) {
-        let scanning = queue.is_scanning();
-        assert!(
-            !scanning || queue.delivery.resumes.is_some(),
-            "views are being made in {}",
-            queue.name
-        );
-        for (text, view) in &queue.delivery.views {
-            assert!(view.consumers() > 0, "view {text} is there for somebody");
-            let mut next = queue.delivery.dispatch.ready().first();
-            let mut found = 0;
-            while let Some((priority, order)) = next {
-                let message = self.store.message(self.store.message_of(order));
-                let shown = view.dispatch().ready().contains(priority, order);
-                let certain = view.is_certain((priority, order));
-                found += u64::from(shown);
-                if let Some(body) = self.bodies.here(message) {
-                    let wanted =
-                        Seen::of(message, body, self.bodies.formats()).matches(view.selector());
-                    assert!(!shown || wanted, "view {text} shows what matches");
-                    assert!(shown || !wanted || !certain, "view {text} shows all that matches");
-                }
-                next = queue.delivery.dispatch.ready().first_from(priority, order + 1);
-            }
-            assert_eq!(view.dispatch().ready().count(), found, "view {text} shows ready messages");
-            for (ticket, key) in view.dispatch().waiting() {
-                assert_eq!(
-                    self.sessions.ticket_of(*key),
-                    Some(*ticket),
-                    "who waits at {text} waits"
-                );
-            }
-        }
-    }
-
-    /// Gives the number of its timers.
-    fn check_session(&self, slot: SessionSlot, session: &Session) -> usize {
-        let found = self.sessions.slot(session.id()) == Some(slot);
-        assert_eq!(
-            found,
-            session.closing().is_none(),
-            "a session is found by its id until it closes"
-        );
-        for (until, id) in session.leases() {
-            let state = self.store.messages.get(id.0).map(|message| message.state());
-            let expected = State::Leased { holder: slot, until: *until };
-            assert_eq!(state, Some(expected), "message {id} is leased by who holds it");
-        }
-        for id in session.held() {
-            let state = self.store.messages.get(id.0).map(|message| message.state());
-            let is_its = matches!(state, Some(State::Held { holder, .. }) if holder == slot);
-            assert!(is_its, "message {id} is held by who holds it");
-        }
-        let mut timers = self.store.check_timer(Timer::Lease(slot), session.first_lease());
-        for (link, consumer) in session.consumers() {
-            let key = ConsumerKey { session: slot, link: *link };
-            timers += self.store.check_consumer(key, session, consumer);
-        }
-        for (link, credit_consumer) in session.credit_consumers() {
-            timers += self
-                .check_credit_consumer(ConsumerKey { session: slot, link: *link }, credit_consumer);
-        }
-        for link in session.margins() {
-            let wait = session.consumers().get(link).and_then(|consumer| consumer.wait());
-            assert!(wait.is_some_and(|wait| wait.margin() > Nanos::ZERO), "a margin is waited for");
-        }
-        timers
-    }
-
-    fn check_credit_consumer(&self, key: ConsumerKey, credit_consumer: &CreditConsumer) -> usize {
-        assert!(self.sessions.consumer(key).is_none(), "a link is a consumer of one kind");
-        assert!(
-            credit_consumer.delivered() <= credit_consumer.limit(),
-            "nobody gets more than it may"
-        );
-        let queue = self.store.queues.at(credit_consumer.queue());
-        assert!(queue.delivery.consumers.contains(&key), "a queue knows its consumers");
-        match credit_consumer.interest() {
-            Interest::Browse(browsing) => {
-                let awaits = self.bodies.has_browser(key);
-                let rests = browsing.resumes().is_none() && credit_consumer.has_credit();
-                let is_known = queue.delivery.browsers.contains(&key);
-                assert!(is_known == rests || awaits, "who looks on is known");
-                let goes_on = browsing.resumes().is_some() || awaits;
-                assert!(!credit_consumer.draining() || goes_on, "who drains goes on");
-                self.store.check_timer(Timer::Browse(key), browsing.resumes())
-            }
-            Interest::Take { view, turn } => {
-                let (place, ticket) = (turn.place(), turn.ticket());
-                let is_alone = queue.delivery.dispatch.waiting().len() == 1;
-                assert!(
-                    is_alone || ticket.is_none() || place == ticket,
-                    "who waits does so at its place"
-                );
-                assert_eq!(
-                    ticket.is_some(),
-                    credit_consumer.has_credit(),
-                    "who may have more waits"
-                );
-                assert_eq!(
-                    queue.delivery.draining.contains(&key),
-                    credit_consumer.draining(),
-                    "who drains is known"
-                );
-                let line = match view {
-                    Some(text) => {
-                        queue.delivery.views.get(text).map(|view| view.dispatch().waiting())
-                    }
-                    None => Some(queue.delivery.dispatch.waiting()),
-                };
-                let place = ticket.and_then(|ticket| line?.get(&ticket));
-                assert_eq!(place.is_some(), ticket.is_some(), "who waits is in the line");
-                0
-            }
-        }
     }
 
     /// Sums over all messages, queues and sessions equal the kept totals.
@@ -312,41 +171,7 @@ impl Engine {
         assert_eq!(named.count(), self.store.queues.count(), "queues by name");
         let open = self.sessions.iter().filter(|(_, session)| session.closing().is_none());
         assert_eq!(open.count(), self.sessions.count(), "sessions by id");
-        self.check_links();
-    }
-
-    fn check_links(&self) {
-        let sessions = || self.sessions.iter().map(|(_, session)| session);
-        let consumers = || sessions().flat_map(|session| session.consumers().values());
-        let waiting = consumers().filter(|consumer| consumer.wait().is_some());
-        let credit_consumers =
-            || sessions().flat_map(|session| session.credit_consumers().values());
-        let waiting_credit_consumers =
-            credit_consumers().filter(|credit_consumer| credit_consumer.ticket().is_some()).count();
-        assert_eq!(
-            (waiting.count() + waiting_credit_consumers) as u64,
-            self.store.waiting(),
-            "consumers that wait"
-        );
-        let choosy = credit_consumers()
-            .filter(|credit_consumer| credit_consumer.view().is_some())
-            .count() as u64;
-        let views = self.store.queues.iter().flat_map(|(_, queue)| queue.delivery.views.values());
-        let viewers: u64 = views.map(|view| view.consumers()).sum();
-        assert_eq!(viewers, choosy, "consumers with a selector");
-        let watched: usize = consumers().map(|consumer| consumer.watched().len()).sum();
-        let watched = watched + credit_consumers().count();
-        let watching: usize =
-            self.store.queues.iter().map(|(_, queue)| queue.delivery.consumers.len()).sum();
-        assert_eq!(watching, watched, "consumers, summed over queues");
-        let waits = consumers().filter(|consumer| consumer.wait().is_some());
-        let entered: usize = waits.map(|consumer| consumer.watched().len()).sum();
-        let entries: u64 = self.store.queues.iter().map(|(_, queue)| queue.waiting_count()).sum();
-        assert_eq!(
-            entries,
-            (entered + waiting_credit_consumers) as u64,
-            "places of those who wait"
-        );
+        self.sessions.check_links(&self.store);
     }
 }
 
@@ -357,59 +182,9 @@ impl Engine {
         self.directory.check_subscriptions(&self.sessions, &self.store);
         self.directory.check_targets(&self.sessions, &self.store);
         for (slot, session) in self.sessions.iter() {
-            self.check_session_parts(slot, session);
+            self.directory.check_session_parts(slot, session, &self.sessions, &self.store);
         }
         let temporaries = self.sessions.iter().map(|(_, session)| session.temporary().len());
         assert_eq!(temporaries.sum::<usize>(), self.directory.temporaries(), "what is private");
-    }
-
-    /// How many end by time, each by its timer.
-    pub(crate) fn check_subscription_timers(&self) -> usize {
-        let entries = self.directory.subscriptions().iter_from(0);
-        let ending = entries.filter_map(|(number, entry)| Some((number, entry.ends_at()?)));
-        ending
-            .inspect(|(number, at)| {
-                assert!(
-                    self.store.timers.contains(*at, Timer::Unused(*number)),
-                    "{number} ends by time"
-                );
-            })
-            .count()
-    }
-
-    fn check_session_parts(&self, slot: SessionSlot, session: &Session) {
-        let settled =
-            session.transactions().open().values().flat_map(|transaction| transaction.settled());
-        let settled: BTreeSet<MessageId> = settled.collect();
-        assert_eq!(settled, *session.settling(), "what is settled is known");
-        for id in session.settling() {
-            let state = self.store.messages.get(id.0).map(|message| Message::state(message));
-            let is_held = matches!(state, Some(State::Held { holder, .. }) if holder == slot);
-            assert!(is_held, "message {id} is held until its transaction ends");
-        }
-        for destination in session.temporary() {
-            let is_its = match destination {
-                Destination::Queue(name) => {
-                    let queue = self
-                        .store
-                        .queues
-                        .find(name.as_str())
-                        .map(|queue| self.store.queues.at(queue));
-                    queue.is_some_and(|queue| queue.role == Role::Temporary(slot))
-                }
-                Destination::Topic(name) => {
-                    let topic = self
-                        .directory
-                        .topics()
-                        .find(name.as_str())
-                        .map(|topic| self.directory.topics().at(topic));
-                    topic.is_some_and(|topic| topic.temporary() == Some(slot))
-                }
-            };
-            assert!(is_its, "{} goes with its session", destination.name());
-        }
-        if let Some(client) = session.client() {
-            assert_eq!(self.sessions.find_client(client), Some(slot), "one session a client");
-        }
     }
 }

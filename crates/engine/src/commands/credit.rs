@@ -1,11 +1,10 @@
 //! Commands of consumers with credit: they are delivered messages without asking for each.
 
 use model::{ConsumerMode, DependsOn, LinkId, QueueName, Refusal, Reply};
-use selector::Selector;
 
 use crate::Effects;
+use crate::delivery::Allowance;
 use crate::delivery::matching::{parse_selector, reading_steps};
-use crate::delivery::{Allowance, Browsing, CreditConsumer, Interest, Turn};
 use crate::engine::Engine;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
 use crate::outcome::Outcome;
@@ -28,41 +27,21 @@ impl Engine {
         self.store.took_steps(selector.map_or(0, reading_steps));
         let opened = selector.map(parse_selector).transpose().and_then(|selector| {
             let slot = self.directory.queue_to_consume(by, queue, &mut self.store)?;
-            self.open_credit_consumer(key, slot, selector, mode).map(|()| slot)
+            self.bodies
+                .open_credit_consumer(
+                    key,
+                    slot,
+                    selector,
+                    mode,
+                    &mut self.sessions,
+                    &mut self.store,
+                )
+                .map(|()| slot)
         });
         match opened {
             Ok(slot) => Outcome::reply(DependsOn::NOTHING, Reply::Done).waking(slot),
             Err(refusal) => Outcome::refused(refusal),
         }
-    }
-
-    /// Opens a consumer of this queue under a link that is not in use.
-    pub(crate) fn open_credit_consumer(
-        &mut self,
-        key: ConsumerKey,
-        slot: QueueSlot,
-        selector: Option<Selector>,
-        mode: ConsumerMode,
-    ) -> Result<(), Refusal> {
-        assert!(!self.sessions.is_consumer(key), "a link is opened once");
-        let queue = self.store.queues.at_mut(slot);
-        let interest = match mode {
-            ConsumerMode::Browse => Interest::Browse(Browsing::new(selector)),
-            ConsumerMode::Take => {
-                let view = selector.map(|selector| queue.join_view(selector)).transpose()?;
-                Interest::Take { view, turn: Turn::default() }
-            }
-        };
-        queue.let_catch_up();
-        queue.delivery.consumers.insert(key);
-        self.bodies.scan_views(slot, &mut self.store);
-        let credit_consumer = CreditConsumer::new(slot, interest);
-        let takes = credit_consumer.takes();
-        self.sessions.at_mut(key.session).open_credit_consumer(key.link, credit_consumer);
-        if takes {
-            self.sessions.inherit_groups(key, slot, &mut self.store);
-        }
-        Ok(())
     }
 
     pub(crate) fn close_consumer(

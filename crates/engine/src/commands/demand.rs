@@ -1,6 +1,5 @@
 //! The room that a command needs, in queues, memory and the log, before it is performed.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::slice;
 
@@ -13,14 +12,11 @@ use records::{Place, RecordView, encode};
 use crate::Effects;
 use crate::admission::batch_load::Load;
 use crate::admission::bounds::{Amount, PlaceDemand, Site};
-use crate::admission::needed::Needed;
 use crate::admission::tally::BODY_LENGTH_BYTES;
-use crate::admission::{Put, Shortage, WaitListId};
+use crate::admission::{Put, Shortage};
 use crate::dedup::remembering::send_id_bytes_max;
-use crate::delivery::matching::parse_selector;
-use crate::delivery::paging::PageQuery;
 use crate::delivery::woken::Woken;
-use crate::demand::{Address, Batching, Changes, Demand, Looks, Page, Stores};
+use crate::demand::{Address, Batching, Changes, Demand, Stores};
 use crate::directory::Target;
 use crate::engine::Engine;
 use crate::ids::{QueueSlot, SessionSlot};
@@ -226,74 +222,6 @@ impl Engine {
             }
         }
         self.store.resume_later(slot);
-    }
-}
-
-impl Engine {
-    /// The bodies that a command lacks before it can be done.
-    pub(crate) fn needed_by(&self, command: &Command) -> Needed {
-        let mut needed = Needed::default();
-        if self.bodies.has_paged_out() {
-            match Demand::of(command) {
-                Demand { stores: Stores::Batch(commands), .. } => {
-                    self.add_needed_by_batch(commands, &mut needed);
-                }
-                demand => self.add_needed_by_one(&demand, &mut needed),
-            }
-        }
-        needed
-    }
-
-    fn add_needed_by_one(&self, demand: &Demand<'_>, needed: &mut Needed) {
-        self.bodies.add_needed_by_list(demand, needed, &self.store);
-        if let Looks::ForMatch(page) = demand.looks {
-            self.add_needed_by_page(page, needed);
-        }
-    }
-
-    /// A later command may look into a message that an earlier one moves into a list. A command may
-    /// also find the message behind one that another takes away.
-    fn add_needed_by_batch(&self, commands: &[Command], needed: &mut Needed) {
-        let demands = || commands.iter().map(Demand::of);
-        demands().for_each(|demand| self.add_needed_by_one(&demand, needed));
-        let compared = || demands().filter_map(|demand| demand.looks.comparison());
-        let moved_from = demands().filter_map(|demand| demand.changes.moved_from());
-        let moved_from: BTreeSet<_> = moved_from.collect();
-        if let Some(shortest) = compared().map(|it| it.element.len()).min() {
-            let all = compared().map(|it| it.list).chain(moved_from.iter().copied());
-            for name in all.collect::<BTreeSet<_>>() {
-                let most = limits::LIST_SCAN_MAX;
-                self.bodies.add_both_ends(name, most, shortest, needed, &self.store);
-            }
-        }
-        if demands().any(|demand| self.store.forsaken_by(&demand).is_some()) {
-            let taken =
-                demands().map(|demand| demand.changes.taken()).fold(0, usize::saturating_add);
-            for name in moved_from {
-                let most = taken.min(limits::LIST_SCAN_MAX);
-                self.bodies.add_both_ends(name, most, 0, needed, &self.store);
-            }
-        }
-    }
-
-    fn add_needed_by_page(&self, page: Page<'_>, needed: &mut Needed) {
-        let Page { queue, state, held, selector, message, after } = page;
-        let Ok(selector) = parse_selector(selector) else { return };
-        let lacked = match message {
-            Some(id) => self.store.find(id).filter(|it| self.bodies.here(it).is_none()).map(|_| id),
-            None => self.store.queues.find(queue.as_str()).and_then(|queue| {
-                let selector = Some(&selector);
-                let sought = PageQuery { queue, state, held, selector, after, max: 1 };
-                self.bodies.stopped_at_once(&sought, &self.store)
-            }),
-        };
-        needed.ids.extend(lacked.map(|id| self.store.body_name(id)));
-    }
-
-    /// The bodies that the first send waiting for a place in a queue lacks.
-    pub(crate) fn needed_by_line(&self, of: WaitListId) -> Needed {
-        let first = self.admission.first_blocked(of, &self.store);
-        first.map_or_else(Needed::default, |first| self.needed_by(&first.command))
     }
 }
 

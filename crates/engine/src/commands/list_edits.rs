@@ -19,7 +19,6 @@ use crate::keyspace::lists::pushing::{Push, element};
 use crate::keyspace::lists::runs::{SHOWN_BYTES_MAX, STEPS};
 use crate::outcome::Outcome;
 use crate::replies::shown_bytes_of;
-use crate::store::drafting::Drafted;
 use crate::store::message::State;
 
 impl Engine {
@@ -267,7 +266,8 @@ impl Engine {
         let elements = match elements {
             OneOrMany::One(body) => {
                 // A push that fails leaves nothing behind.
-                let (id, message) = self.draft_pushed(slot, push, priority, body, effects)?;
+                let (id, message) =
+                    self.store.draft_pushed(slot, push, priority, body, &mut self.log, effects)?;
                 self.keyspace.admit(id, message, &mut self.bodies, &mut self.store);
                 return Ok(());
             }
@@ -279,7 +279,7 @@ impl Engine {
             self.log.widen();
         }
         for body in elements {
-            match self.draft_pushed(slot, push, priority, body, effects) {
+            match self.store.draft_pushed(slot, push, priority, body, &mut self.log, effects) {
                 Ok(one) => drafted.push(one),
                 Err(refusal) => {
                     self.log.take_back(&draft, effects);
@@ -292,19 +292,6 @@ impl Engine {
             self.keyspace.admit(id, message, &mut self.bodies, &mut self.store);
         }
         Ok(())
-    }
-
-    fn draft_pushed(
-        &mut self,
-        slot: QueueSlot,
-        push: &Push,
-        priority: u32,
-        body: Arc<[u8]>,
-        effects: &mut Effects,
-    ) -> Result<Drafted, Refusal> {
-        let new = element(body, priority, push.persistence);
-        let place = (push.end == End::Head).then(|| self.store.first_place());
-        self.store.draft_element(slot, &new, place, &mut self.log, effects)
     }
 }
 

@@ -2,12 +2,11 @@
 
 use alloc::vec::Vec;
 
-use model::{LiveRecords, Lsn, MessageId};
+use model::{LiveRecords, Lsn};
 use records::{RecordError, RecordView, Records, encode};
 
 use crate::Effects;
 use crate::engine::Engine;
-use crate::log::unrecorded_bytes_max;
 use crate::recovery::snapshot::{EXTENSION_BYTES_MAX, PICTURE_BYTES_MAX, SnapshotCursor};
 
 impl Engine {
@@ -72,11 +71,25 @@ impl Engine {
         for record in Records::new(payload) {
             match record {
                 Ok((RecordView::Message { envelope, body }, _)) => {
-                    self.restate_record(&[envelope.message], body, lsn, effects);
+                    self.bodies.restate_record(
+                        &[envelope.message],
+                        body,
+                        lsn,
+                        &mut self.store,
+                        &mut self.log,
+                        effects,
+                    );
                 }
                 Ok((RecordView::Shared { copies, body }, _)) => {
                     let ids: Vec<_> = copies.iter().map(|copy| copy.message).collect();
-                    self.restate_record(&ids, body, lsn, effects);
+                    self.bodies.restate_record(
+                        &ids,
+                        body,
+                        lsn,
+                        &mut self.store,
+                        &mut self.log,
+                        effects,
+                    );
                 }
                 Ok(_) => {}
                 Err(error) => result = Err(error),
@@ -108,41 +121,6 @@ impl Engine {
             }
         }
         Ok(live)
-    }
-
-    /// States anew the living messages of a record that stored these messages.
-    fn restate_record(&mut self, ids: &[MessageId], body: &[u8], lsn: Lsn, effects: &mut Effects) {
-        let stays = |id: &&MessageId| self.must_restate(**id, lsn, effects);
-        let message: Vec<_> = ids.iter().filter(stays).copied().collect();
-        let Some(first) = message.first() else { return };
-        let bytes = self.bodies.live_bytes_of(self.store.message(*first));
-        let growth = unrecorded_bytes_max(2);
-        // Before the messages move to a frame that no command or browser waits for.
-        self.bodies.bring_restated(*first, body, &mut self.store);
-        self.log.make_way(usize::try_from(bytes + growth).unwrap_or(usize::MAX), effects);
-        let placed = match message[..] {
-            [id] => self.bodies.restate_message(id, body, &mut self.store, &mut self.log, effects),
-            _ => self.bodies.restate_copies(
-                *first,
-                &message,
-                body,
-                &mut self.store,
-                &mut self.log,
-                effects,
-            ),
-        };
-        assert!(u64::from(placed.bytes) <= bytes + growth, "its room was known");
-    }
-
-    /// True if the frame is where the message's record is. One that is about to be forgotten lets
-    /// go of it instead.
-    fn must_restate(&mut self, id: MessageId, lsn: Lsn, effects: &mut Effects) -> bool {
-        let Some(message) = self.store.lives_at(id, lsn) else { return false };
-        if self.store.queues.at(message.queue()).is_leaving() {
-            self.bodies.forget_record(id, &mut self.store, effects);
-            return false;
-        }
-        true
     }
 }
 

@@ -90,7 +90,14 @@ impl Engine {
         };
         let queue = self.directory.subscriptions().at(number).queue();
         // The subscription's selector was applied when the messages were published.
-        self.open_credit_consumer(key, queue, None, ConsumerMode::Take)?;
+        self.bodies.open_credit_consumer(
+            key,
+            queue,
+            None,
+            ConsumerMode::Take,
+            &mut self.sessions,
+            &mut self.store,
+        )?;
         let Self { log, store, directory, sessions, .. } = self;
         let is_changed = directory.keep(number, by, expiry, sessions, store);
         let level = log.durability(Persistence::Persistent);

@@ -12,10 +12,12 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{LinkId, Nanos, Reply};
+use model::{ConsumerMode, LinkId, Nanos, Refusal, Reply};
+use selector::Selector;
 
 use crate::Effects;
-use crate::delivery::{Allowance, CreditConsumer, Interest, Turn};
+use crate::bodies::Bodies;
+use crate::delivery::{Allowance, Browsing, CreditConsumer, Interest, Turn};
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
 use crate::log::FrameWriter;
 use crate::sessions::Sessions;
@@ -113,6 +115,39 @@ impl CreditConsumer {
             Interest::Take { view, .. } => view.as_ref(),
             Interest::Browse(_) => None,
         }
+    }
+}
+
+impl Bodies {
+    /// Opens a consumer of this queue under a link that is not in use.
+    pub(crate) fn open_credit_consumer(
+        &mut self,
+        key: ConsumerKey,
+        slot: QueueSlot,
+        selector: Option<Selector>,
+        mode: ConsumerMode,
+        sessions: &mut Sessions,
+        store: &mut MessageStore,
+    ) -> Result<(), Refusal> {
+        assert!(!sessions.is_consumer(key), "a link is opened once");
+        let queue = store.queues.at_mut(slot);
+        let interest = match mode {
+            ConsumerMode::Browse => Interest::Browse(Browsing::new(selector)),
+            ConsumerMode::Take => {
+                let view = selector.map(|selector| queue.join_view(selector)).transpose()?;
+                Interest::Take { view, turn: Turn::default() }
+            }
+        };
+        queue.let_catch_up();
+        queue.delivery.consumers.insert(key);
+        self.scan_views(slot, store);
+        let credit_consumer = CreditConsumer::new(slot, interest);
+        let takes = credit_consumer.takes();
+        sessions.at_mut(key.session).open_credit_consumer(key.link, credit_consumer);
+        if takes {
+            sessions.inherit_groups(key, slot, store);
+        }
+        Ok(())
     }
 }
 

@@ -6,6 +6,8 @@ use model::{Delivery, DependsOn, LinkId, MessageId, Payload, Reply};
 
 use crate::bodies::Bodies;
 use crate::directory::Directory;
+use crate::log::FrameWriter;
+use crate::outcome::Outcome;
 use crate::store::MessageStore;
 
 impl Directory {
@@ -47,5 +49,19 @@ impl Directory {
             charge: body.bytes_max() as u64,
             body,
         }
+    }
+}
+
+impl Bodies {
+    pub(crate) fn found(
+        &self,
+        id: Option<MessageId>,
+        store: &MessageStore,
+        log: &FrameWriter,
+    ) -> Outcome {
+        let message = id.and_then(|id| Some((id, store.find(id)?)));
+        let Some((id, message)) = message else { return log.not_found() };
+        let reply = Reply::Found { message: id, element: Box::new(self.element_of(id, store)) };
+        Outcome::reply(message.after(), reply)
     }
 }

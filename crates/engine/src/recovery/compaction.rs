@@ -1,12 +1,13 @@
 //! Storing anew the live messages of an old frame, so that its place in the log can be used again.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use model::{Durability, Lsn, MessageId};
 use records::{CopiesDraft, RecordView, StoredEnvelope};
 
 use crate::bodies::{Bodies, Stored};
-use crate::log::{FrameWriter, Placed};
+use crate::log::{FrameWriter, Placed, unrecorded_bytes_max};
 use crate::store::MessageStore;
 use crate::store::message::Message;
 use crate::{Effects, Grown};
@@ -141,6 +142,48 @@ impl Bodies {
             None => self.account(id, &message, store),
         }
         store.messages.insert(id.0, message);
+    }
+
+    /// True if the frame is where the message's record is. One that is about to be forgotten lets
+    /// go of it instead.
+    pub(crate) fn must_restate(
+        &mut self,
+        id: MessageId,
+        lsn: Lsn,
+        store: &mut MessageStore,
+        effects: &mut Effects,
+    ) -> bool {
+        let Some(message) = store.lives_at(id, lsn) else { return false };
+        if store.queues.at(message.queue()).is_leaving() {
+            self.forget_record(id, store, effects);
+            return false;
+        }
+        true
+    }
+
+    /// States anew the living messages of a record that stored these messages.
+    pub(crate) fn restate_record(
+        &mut self,
+        ids: &[MessageId],
+        body: &[u8],
+        lsn: Lsn,
+        store: &mut MessageStore,
+        log: &mut FrameWriter,
+        effects: &mut Effects,
+    ) {
+        let stays = |id: &&MessageId| self.must_restate(**id, lsn, store, effects);
+        let message: Vec<_> = ids.iter().filter(stays).copied().collect();
+        let Some(first) = message.first() else { return };
+        let bytes = self.live_bytes_of(store.message(*first));
+        let growth = unrecorded_bytes_max(2);
+        // Before the messages move to a frame that no command or browser waits for.
+        self.bring_restated(*first, body, store);
+        log.make_way(usize::try_from(bytes + growth).unwrap_or(usize::MAX), effects);
+        let placed = match message[..] {
+            [id] => self.restate_message(id, body, store, log, effects),
+            _ => self.restate_copies(*first, &message, body, store, log, effects),
+        };
+        assert!(u64::from(placed.bytes) <= bytes + growth, "its room was known");
     }
 }
 

@@ -64,6 +64,20 @@ impl MessageStore {
             End::Tail => self.last_place(),
         }
     }
+
+    pub(crate) fn draft_pushed(
+        &mut self,
+        slot: QueueSlot,
+        push: &Push,
+        priority: u32,
+        body: Arc<[u8]>,
+        log: &mut FrameWriter,
+        effects: &mut Effects,
+    ) -> Result<Drafted, Refusal> {
+        let new = element(body, priority, push.persistence);
+        let place = (push.end == End::Head).then(|| self.first_place());
+        self.draft_element(slot, &new, place, log, effects)
+    }
 }
 
 /// An element as a message.
