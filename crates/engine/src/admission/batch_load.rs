@@ -13,7 +13,7 @@ use crate::delivery::move_messages::RELOCATION_BYTES_MAX;
 use crate::demand::{Address, Batching, Changes, Comparison, Demand, ElementRule, Looks, Stores};
 use crate::directory::Directory;
 use crate::keyspace::{DEADLINE_BYTES_MAX, Keyspace};
-use crate::log::DELETED_BYTES_MAX;
+use crate::log::{DELETED_BYTES_MAX, FrameWriter};
 use crate::store::MessageStore;
 
 /// The most that commands of a batch may come to.
@@ -93,7 +93,25 @@ impl<'c> Load<'c> {
 }
 
 impl Keyspace {
-    pub(crate) fn add_load<'c>(
+    /// The most that these commands of a batch may come to; an error where one is not allowed.
+    pub(crate) fn load_of<'c>(
+        &self,
+        commands: &'c [Command],
+        directory: &Directory,
+        store: &MessageStore,
+    ) -> Result<Load<'c>, Refusal> {
+        if commands.len() > limits::BATCH_COMMANDS_MAX {
+            return Err(Refusal::BatchTooLarge);
+        }
+        let mut load = Load::default();
+        for command in commands {
+            self.add_load(command, &mut load, directory, store)?;
+        }
+        self.add_lifetimes(&mut load);
+        Ok(load)
+    }
+
+    fn add_load<'c>(
         &self,
         command: &'c Command,
         load: &mut Load<'c>,
@@ -189,7 +207,7 @@ impl Keyspace {
     }
 
     /// Adds the records of lists that may begin or end.
-    pub(crate) fn add_lifetimes(&self, load: &mut Load<'_>) {
+    fn add_lifetimes(&self, load: &mut Load<'_>) {
         let may_be_stated =
             |name: &&&QueueName| self.may_be_stated(name) || load.limited.contains(**name);
         let count = load.lists.keys().filter(may_be_stated).count();
@@ -280,6 +298,26 @@ impl Directory {
     }
 }
 
+impl FrameWriter {
+    /// Checks that one frame and the room that is left take all the bytes that a batch may come to.
+    pub(crate) fn takes_batch(&self, load: &Load<'_>) -> Result<(), Refusal> {
+        let bytes = load.stored_bytes.saturating_add(load.settled_bytes);
+        if load.records > limits::TRANSACTION_RECORDS_MAX
+            || bytes > self.frame_bytes_max()
+            || load.scanned > SCANNED_MAX
+            // Leased messages are deleted by the session's next command, as one frame of its own.
+            || load.leased > limits::FRAME_RECORDS_MAX as u64
+        {
+            return Err(Refusal::BatchTooLarge);
+        }
+        // Both are one frame. A batch that only settles finds the room that is kept for it.
+        let fits = (bytes as u64).saturating_add(load.reserved) <= self.room_left();
+        let only_settles = load.stored_bytes == 0 && load.reserved == 0;
+        let settles = only_settles && self.surely_takes(load.settled_bytes);
+        if fits || settles { Ok(()) } else { Err(Refusal::StoreFull) }
+    }
+}
+
 impl MessageStore {
     fn add_looked_at<'c>(&self, looks: Looks<'c>, load: &mut Load<'c>) {
         match looks {
@@ -314,3 +352,6 @@ impl MessageStore {
 
 /// A record of something new, without names and body.
 pub(crate) const RECORD_BYTES_MAX: usize = 128;
+
+/// Elements that a batch may look at: some 40 ms.
+const SCANNED_MAX: u64 = 4 * limits::LIST_SCAN_MAX as u64;

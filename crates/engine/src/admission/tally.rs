@@ -4,13 +4,18 @@
 //! Everything is counted as large as it can become. Message numbers are given at the commit, and
 //! the takers of published messages are known only then.
 
-use model::{Settlement, limits};
-use records::CHANGED_BYTES_MAX;
+use alloc::vec::Vec;
+
+use model::{Durability, MessageId, NewMessage, Settlement, limits};
+use records::{CHANGED_BYTES_MAX, Place, RecordView, StoredEnvelope, encode};
 
 use crate::admission::{Put, Puts, Records, Tally};
+use crate::dedup::SendIds;
+use crate::dedup::remembering::send_id_bytes_max;
 use crate::directory::{Directory, Target};
 use crate::ids::QueueSlot;
 use crate::log::DELETED_BYTES_MAX;
+use crate::recovery::snapshot::snapshot_record_bytes_max;
 use crate::store::MessageStore;
 
 impl Put {
@@ -81,6 +86,44 @@ impl Tally {
     }
 }
 
+impl SendIds {
+    /// Bytes that a message for that destination may take, in one copy, if its record is as durable
+    /// as that.
+    pub(crate) fn measure(
+        &self,
+        target: Target,
+        new: &NewMessage,
+        level: Durability,
+        directory: &Directory,
+        store: &MessageStore,
+    ) -> Put {
+        let (place, is_journalled) = match target {
+            Target::Queue(slot) => {
+                let queue = store.queues.at(slot);
+                (queue.place(), level != Durability::None && !queue.is_memory_only())
+            }
+            Target::Topic(_) => (Place::Subscription(NUMBER_LARGE), level != Durability::None),
+        };
+        let id = MessageId(NUMBER_LARGE);
+        let envelope = store.envelope_of_new(id, level.max(Durability::Written), new);
+        let name_bytes = match target {
+            Target::Queue(slot) => store.queues.at(slot).name.as_str().len(),
+            Target::Topic(slot) => directory.topics().at(slot).name().as_str().len(),
+        };
+        let record =
+            RecordView::Message { envelope: StoredEnvelope { place, ..envelope }, body: &[] };
+        let mut bytes = Vec::with_capacity(ENVELOPE_BYTES_USUAL);
+        encode(&record, &mut bytes);
+        Put {
+            envelope_bytes: bytes.len() + BODY_LENGTH_BYTES,
+            body_bytes: new.body.len(),
+            name_bytes: send_id_bytes_max(self.send_key(target, new, directory, store).as_ref()),
+            snapshot_bytes: snapshot_record_bytes_max(name_bytes),
+            is_journalled,
+        }
+    }
+}
+
 impl Directory {
     /// Bytes that the record of a settlement may take.
     pub(crate) fn settled_bytes_max(
@@ -127,3 +170,9 @@ impl Directory {
 pub(crate) const BODY_LENGTH_BYTES: usize = 4;
 
 const _: () = assert!(limits::MESSAGE_BYTES_MAX < 1 << (7 * BODY_LENGTH_BYTES));
+
+/// No message or subscription has a larger number.
+const NUMBER_LARGE: u64 = (1 << 62) - 1;
+
+/// Most messages have a queue with a short name, and no delay.
+const ENVELOPE_BYTES_USUAL: usize = 96;

@@ -22,7 +22,8 @@ impl Engine {
         if let Some(stale) = self.stale_batch(by, effects) {
             return stale;
         }
-        if let Err(refusal) = self.check_batch(&commands) {
+        let load = self.keyspace.load_of(&commands, &self.directory, &self.store);
+        if let Err(refusal) = load.and_then(|load| self.log.takes_batch(&load)) {
             return Outcome::refused(refusal);
         }
         let demand = self.places_for(by, &commands);

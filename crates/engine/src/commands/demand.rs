@@ -1,20 +1,15 @@
 //! The room that a command needs, in queues, memory and the log, before it is performed.
 
-use alloc::vec::Vec;
 use core::slice;
 
 use model::{
-    Command, DeadReason, Durability, MessageId, NewMessage, QueueName, Refusal, SessionId,
-    Settlement, TransactionId, WhenFull, limits,
+    Command, DeadReason, MessageId, NewMessage, QueueName, Refusal, SessionId, Settlement,
+    TransactionId, WhenFull,
 };
-use records::{Place, RecordView, encode};
 
 use crate::Effects;
-use crate::admission::batch_load::Load;
+use crate::admission::Shortage;
 use crate::admission::bounds::{Amount, PlaceDemand, Site};
-use crate::admission::tally::BODY_LENGTH_BYTES;
-use crate::admission::{Put, Shortage};
-use crate::dedup::remembering::send_id_bytes_max;
 use crate::delivery::woken::Woken;
 use crate::demand::{Address, Batching, Changes, Demand, Stores};
 use crate::directory::Target;
@@ -226,41 +221,6 @@ impl Engine {
 }
 
 impl Engine {
-    /// Bytes that a message for that destination may take, in one copy.
-    pub(crate) fn measure(&self, target: Target, new: &NewMessage) -> Put {
-        let level = self.log.durability(new.persistence);
-        let (place, is_journalled) = match target {
-            Target::Queue(slot) => {
-                let queue = self.store.queues.at(slot);
-                (queue.place(), level != Durability::None && !queue.is_memory_only())
-            }
-            Target::Topic(_) => (Place::Subscription(NUMBER_LARGE), level != Durability::None),
-        };
-        let id = MessageId(NUMBER_LARGE);
-        let envelope = self.store.envelope_of_new(id, level.max(Durability::Written), new);
-        let name_bytes = match target {
-            Target::Queue(slot) => self.store.queues.at(slot).name.as_str().len(),
-            Target::Topic(slot) => self.directory.topics().at(slot).name().as_str().len(),
-        };
-        let record = RecordView::Message {
-            envelope: crate::StoredEnvelope { place, ..envelope },
-            body: &[],
-        };
-        let mut bytes = Vec::with_capacity(ENVELOPE_BYTES_USUAL);
-        encode(&record, &mut bytes);
-        Put {
-            envelope_bytes: bytes.len() + BODY_LENGTH_BYTES,
-            body_bytes: new.body.len(),
-            name_bytes: send_id_bytes_max(
-                self.dedup.send_key(target, new, &self.directory, &self.store).as_ref(),
-            ),
-            snapshot_bytes: Self::snapshot_record_bytes_max(name_bytes),
-            is_journalled,
-        }
-    }
-}
-
-impl Engine {
     /// Bytes of log that a command takes at most for the messages it adds. Copies of a published
     /// message but for one are not counted. `None`: it adds nothing durable. A command that only
     /// settles, takes or looks adds nothing, nor does one with messages that memory alone keeps.
@@ -273,35 +233,6 @@ impl Engine {
     #[must_use]
     pub fn adds_to_memory(command: &Command) -> bool {
         Demand::of(command).stores.adds_to_memory()
-    }
-}
-
-impl Engine {
-    /// Checks that a batch may be done: it holds only commands that are allowed. One frame and the
-    /// room that is left take all the bytes it may come to.
-    pub(crate) fn check_batch(&self, commands: &[Command]) -> Result<(), Refusal> {
-        if commands.len() > limits::BATCH_COMMANDS_MAX {
-            return Err(Refusal::BatchTooLarge);
-        }
-        let mut load = Load::default();
-        for command in commands {
-            self.keyspace.add_load(command, &mut load, &self.directory, &self.store)?;
-        }
-        self.keyspace.add_lifetimes(&mut load);
-        let bytes = load.stored_bytes.saturating_add(load.settled_bytes);
-        if load.records > limits::TRANSACTION_RECORDS_MAX
-            || bytes > self.log.frame_bytes_max()
-            || load.scanned > SCANNED_MAX
-            // Leased messages are deleted by the session's next command, as one frame of its own.
-            || load.leased > limits::FRAME_RECORDS_MAX as u64
-        {
-            return Err(Refusal::BatchTooLarge);
-        }
-        // Both are one frame. A batch that only settles finds the room that is kept for it.
-        let fits = (bytes as u64).saturating_add(load.reserved) <= self.log.room_left();
-        let only_settles = load.stored_bytes == 0 && load.reserved == 0;
-        let settles = only_settles && self.log.surely_takes(load.settled_bytes);
-        if fits || settles { Ok(()) } else { Err(Refusal::StoreFull) }
     }
 }
 
@@ -332,12 +263,3 @@ impl Engine {
 
 /// Messages that one step takes out of a queue; it goes on in the next.
 const SHED_PER_STEP_MAX: usize = 1_024;
-
-/// No message or subscription has a larger number.
-const NUMBER_LARGE: u64 = (1 << 62) - 1;
-
-/// Most messages have a queue with a short name, and no delay.
-const ENVELOPE_BYTES_USUAL: usize = 96;
-
-/// Elements that a batch may look at: some 40 ms.
-const SCANNED_MAX: u64 = 4 * limits::LIST_SCAN_MAX as u64;

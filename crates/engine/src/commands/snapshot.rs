@@ -7,7 +7,7 @@ use records::{RecordError, RecordView, Records, encode};
 
 use crate::Effects;
 use crate::engine::Engine;
-use crate::recovery::snapshot::{EXTENSION_BYTES_MAX, PICTURE_BYTES_MAX, SnapshotCursor};
+use crate::recovery::snapshot::SnapshotCursor;
 
 impl Engine {
     /// Begins a snapshot: frames after [`Engine::last_lsn`] of now are to be replayed on it.
@@ -21,11 +21,6 @@ impl Engine {
     #[must_use]
     pub fn snapshot_bytes_max(&self) -> u64 {
         self.store.snapshot_bytes() + self.keyspace.values().snapshot_bytes() + FIXED_BYTES
-    }
-
-    /// Bytes that a new message may take in a snapshot, in a queue with a name of so many bytes.
-    pub(crate) fn snapshot_record_bytes_max(name_bytes: usize) -> u64 {
-        PICTURE_BYTES_MAX + EXTENSION_BYTES_MAX + name_bytes as u64
     }
 
     /// Appends the next chunk of records; true when more are to come. Commands may be handled

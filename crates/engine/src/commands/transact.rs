@@ -1,6 +1,6 @@
 //! Commands of transactions: begin, enlist, commit, roll back, and commits that wait for room.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use model::{
@@ -40,37 +40,17 @@ impl Engine {
         {
             return self.refuse_commit(by, id, Refusal::TransactionTooLarge, effects);
         }
-        if !self.state_stale_targets(by, id, effects) {
-            return self.refuse_commit(by, id, Refusal::StoreFull, effects);
+        // Before the frame of the transaction, or the first of many.
+        for slot in self.keyspace.stale_targets(by, id, &self.sessions, &self.store) {
+            if !self.log.takes_change() {
+                return self.refuse_commit(by, id, Refusal::StoreFull, effects);
+            }
+            self.keyspace.state_if_stale(slot, &mut self.store, &mut self.log, effects);
         }
         if records.bytes > self.log.frame_bytes_max() {
             return self.transactions.await_room(by, id, &mut self.sessions);
         }
         self.commit_now(by, id, Span::Frame, effects)
-    }
-
-    /// Before the frame of a transaction, or the first of many. False where there is no room.
-    fn state_stale_targets(
-        &mut self,
-        by: SessionSlot,
-        id: TransactionId,
-        effects: &mut Effects,
-    ) -> bool {
-        let queue = |target| match target {
-            Target::Queue(slot) => Some(slot).filter(|slot| self.store.queues.get(*slot).is_some()),
-            Target::Topic(_) => None,
-        };
-        let targets =
-            self.sessions.open_transaction(by, id).into_iter().flat_map(Transaction::targets);
-        let stale =
-            targets.filter_map(queue).filter(|slot| self.keyspace.is_stale(*slot, &self.store));
-        for slot in stale.collect::<BTreeSet<_>>() {
-            if !self.log.takes_change() {
-                return false;
-            }
-            self.keyspace.state_if_stale(slot, &mut self.store, &mut self.log, effects);
-        }
-        true
     }
 
     /// It takes effect, or is rolled back.
@@ -166,7 +146,8 @@ impl Engine {
         target: Target,
         new: NewMessage,
     ) -> Outcome {
-        let put = self.measure(target, &new);
+        let level = self.log.durability(new.persistence);
+        let put = self.dedup.measure(target, &new, level, &self.directory, &self.store);
         let part = Part::of_put(put.bytes(), new.send_id.is_some());
         if let Err(refusal) = self.transactions.grow(by, id, part, &self.bodies, &mut self.sessions)
         {

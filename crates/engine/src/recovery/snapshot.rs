@@ -192,6 +192,11 @@ impl SendIds {
 /// Messages, subscriptions and keys of a chunk, unless another number is set.
 const CHUNK_MESSAGES_MAX: usize = 1_000;
 
+/// The most bytes that a message takes in a snapshot, if its queue has a name of so many bytes.
+pub(crate) const fn snapshot_record_bytes_max(name_bytes: usize) -> u64 {
+    PICTURE_BYTES_MAX + EXTENSION_BYTES_MAX + name_bytes as u64
+}
+
 /// A Located record without its queue's name, with numbers as large as they come in practice, and
 /// its share of the cost of a chunk.
 pub(crate) const PICTURE_BYTES_MAX: u64 = 104;

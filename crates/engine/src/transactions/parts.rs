@@ -1,11 +1,13 @@
 //! The parts of open transactions: how they come, count and go.
 
+use alloc::collections::BTreeSet;
+
 use model::{Command, DependsOn, MessageId, Refusal, Reply, TransactionId, limits};
 
 use crate::admission::Records;
 use crate::bodies::Bodies;
-use crate::directory::Directory;
-use crate::ids::SessionSlot;
+use crate::directory::{Directory, Target};
+use crate::ids::{QueueSlot, SessionSlot};
 use crate::keyspace::Keyspace;
 use crate::log::FrameWriter;
 use crate::outcome::Outcome;
@@ -219,5 +221,21 @@ impl Keyspace {
             let state = State::Held { holder: by, since: store.latest };
             sessions.index(id, state, store);
         }
+    }
+
+    /// The queues that a transaction puts into, if the log knows another lifetime of their lists.
+    pub(crate) fn stale_targets(
+        &self,
+        by: SessionSlot,
+        id: TransactionId,
+        sessions: &Sessions,
+        store: &MessageStore,
+    ) -> BTreeSet<QueueSlot> {
+        let queue = |target| match target {
+            Target::Queue(slot) => Some(slot).filter(|slot| store.queues.get(*slot).is_some()),
+            Target::Topic(_) => None,
+        };
+        let targets = sessions.open_transaction(by, id).into_iter().flat_map(Transaction::targets);
+        targets.filter_map(queue).filter(|slot| self.is_stale(*slot, store)).collect()
     }
 }
