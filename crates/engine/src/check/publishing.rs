@@ -147,6 +147,17 @@ impl Directory {
             assert_eq!(sessions.find_client(client), Some(slot), "one session a client");
         }
     }
+
+    pub(crate) fn check_publishing(&self, sessions: &Sessions, store: &MessageStore) {
+        self.check_topics();
+        self.check_subscriptions(sessions, store);
+        self.check_targets(sessions, store);
+        for (slot, session) in sessions.iter() {
+            self.check_session_parts(slot, session, sessions, store);
+        }
+        let temporaries = sessions.iter().map(|(_, session)| session.temporary().len());
+        assert_eq!(temporaries.sum::<usize>(), self.temporaries(), "what is private");
+    }
 }
 
 impl Bodies {

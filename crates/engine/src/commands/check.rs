@@ -11,7 +11,6 @@ use crate::engine::Engine;
 use crate::ids::QueueSlot;
 use crate::recovery::snapshot::snapshot_bytes_of_record;
 use crate::store::queue::{Counts, Queue};
-use crate::transactions::Transaction;
 
 impl Engine {
     /// Verifies every invariant; takes time that grows with the number of messages.
@@ -41,57 +40,21 @@ impl Engine {
             timers += self.bodies.check_session(slot, session, &self.sessions, &self.store);
         }
         self.sessions.check_message_groups(&self.store);
+        self.store.queues.iter().for_each(|(slot, queue)| self.check_first_in_line(slot, queue));
         timers += self.keyspace.check(&self.store)
-            + self.check_blocked_sends()
+            + self.admission.check_blocked_sends(&self.sessions, &self.store)
             + self.directory.check_subscription_timers(&self.store);
         assert_eq!(self.store.timers.len(), timers, "no timer is set for nothing");
         self.check_sums();
-        self.check_publishing();
+        self.bodies.check_groups(&self.store);
+        self.directory.check_publishing(&self.sessions, &self.store);
         self.dedup.check(self.store.latest);
-        self.check_transactions();
+        self.transactions.check_open(&self.admission, &self.sessions);
+        self.sessions.check_settling(&self.store);
         self.sessions.check_lists(&self.store);
         self.keyspace.check_observers(&self.sessions);
         self.bodies.check_memory(&self.store);
         self.bodies.check_awaited(&self.admission, &self.store);
-    }
-
-    fn check_transactions(&self) {
-        let sessions = self.sessions.iter().map(|(_, session)| session);
-        let all = sessions.flat_map(|session| session.transactions().open().values());
-        let (mut bytes, mut waiting) = (0, 0);
-        for transaction in all {
-            bytes += transaction.bytes();
-            waiting += usize::from(transaction.waits());
-        }
-        assert_eq!(bytes, self.transactions.uncommitted_bytes(), "what is open is counted");
-        let blocked = self.admission.commits_without_place();
-        assert_eq!(
-            waiting,
-            self.transactions.awaiting().len() + blocked,
-            "who waits for room is known"
-        );
-        self.admission.check_waiting_parts(&self.sessions);
-        for (session, id) in self.transactions.awaiting() {
-            let transaction = self.sessions.at(*session).transactions().open().get(id);
-            assert!(
-                transaction.is_some_and(Transaction::waits),
-                "who waits for room has committed"
-            );
-        }
-        let sessions = self.sessions.iter().map(|(_, session)| session);
-        let mut settling = BTreeMap::new();
-        for id in sessions.flat_map(|session| session.settling()) {
-            *settling.entry(self.store.message(*id).queue()).or_insert(0) += 1;
-        }
-        for (slot, queue) in self.store.queues.iter() {
-            assert_eq!(queue.settling(), settling.remove(&slot).unwrap_or(0), "what is settled");
-        }
-        assert!(settling.is_empty(), "what is settled is in a queue that is there");
-    }
-
-    fn check_blocked_sends(&self) -> usize {
-        self.store.queues.iter().for_each(|(slot, queue)| self.check_first_in_line(slot, queue));
-        self.admission.check_blocked_sends(&self.sessions, &self.store)
     }
 
     /// The first send that waits for a place lacks one, unless its turn is about to come.
@@ -172,19 +135,5 @@ impl Engine {
         let open = self.sessions.iter().filter(|(_, session)| session.closing().is_none());
         assert_eq!(open.count(), self.sessions.count(), "sessions by id");
         self.sessions.check_links(&self.store);
-    }
-}
-
-impl Engine {
-    pub(crate) fn check_publishing(&self) {
-        self.bodies.check_groups(&self.store);
-        self.directory.check_topics();
-        self.directory.check_subscriptions(&self.sessions, &self.store);
-        self.directory.check_targets(&self.sessions, &self.store);
-        for (slot, session) in self.sessions.iter() {
-            self.directory.check_session_parts(slot, session, &self.sessions, &self.store);
-        }
-        let temporaries = self.sessions.iter().map(|(_, session)| session.temporary().len());
-        assert_eq!(temporaries.sum::<usize>(), self.directory.temporaries(), "what is private");
     }
 }
