@@ -3,12 +3,13 @@
 //! The commands are in `commands`, by family. The code that moves a message between states and
 //! tells the parts is in `consequences`.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 
 use model::{
-    BrokerStatistics, Capacity, Command, DeadLetterStatistics, DependsOn, Lsn, MessageId, Nanos,
-    Refusal, Reply, SessionId, Settlement, limits,
+    BrokerStatistics, Capacity, Command, DeadLetterStatistics, DependsOn, Lsn, Matching, MessageId,
+    Nanos, Refusal, Reply, SessionId, Settlement, Subscription, limits,
 };
 
 use crate::admission::Admission;
@@ -417,7 +418,8 @@ impl Engine {
             Command::Unobserve => keyspace.unobserve(by, store),
             Command::Publish { topic, message } => self.publish_to(by, &topic, &message, effects),
             Command::SubscribePattern { link, pattern } => {
-                self.subscribe_pattern(by, link, pattern, effects)
+                let it = Subscription { matching: Matching::Glob, ..Subscription::new(pattern) };
+                self.subscribe(by, link, Box::new(it), effects)
             }
         }
     }
@@ -437,7 +439,7 @@ impl Engine {
             Timer::Expire(queue) => {
                 let dead = self.expire_next(queue, effects);
                 if let Some(dead) = dead {
-                    self.serve(dead, effects);
+                    self.serve_all(Woken::of(dead), effects);
                 }
                 queue
             }
@@ -466,7 +468,7 @@ impl Engine {
             }
             Timer::Wait(consumer) => return self.end_waiting(consumer, effects),
         };
-        self.serve(woken, effects);
+        self.serve_all(Woken::of(woken), effects);
     }
 
     /// Sends the answer, serves waiting consumers, and ends the frame.

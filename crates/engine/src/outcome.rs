@@ -30,14 +30,6 @@ impl Outcome {
         Self::reply(after, Reply::Refused(Refusal::SendIdReused))
     }
 
-    /// It is told no sooner than that is durable.
-    pub(crate) fn waiting_for(mut self, after: DependsOn) -> Self {
-        if let Some((own, _)) = &mut self.answer {
-            *own = own.and(after);
-        }
-        self
-    }
-
     pub(crate) fn waking(mut self, queue: QueueSlot) -> Self {
         self.woken.add(queue);
         self

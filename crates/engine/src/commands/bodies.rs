@@ -13,6 +13,7 @@ use crate::admission::needed::Needed;
 use crate::bodies::memory::charge;
 use crate::bodies::waits::StoredBody;
 use crate::bodies::{Looker, Spilled};
+use crate::delivery::woken::Woken;
 use crate::engine::Engine;
 use crate::ids::SessionSlot;
 
@@ -150,7 +151,7 @@ impl Engine {
         for slot in self.bodies.take_queues() {
             if self.store.queues.get(slot).is_some() {
                 self.bodies.scan_views(slot, &mut self.store);
-                self.serve(slot, effects);
+                self.serve_all(Woken::of(slot), effects);
             }
         }
         self.end_frame(effects);

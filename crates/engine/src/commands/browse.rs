@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use model::{LinkId, MessageId, Peek, Refusal};
+use model::{MessageId, Peek, Refusal};
 
 use crate::Effects;
 use crate::delivery::browsing::Stop;
@@ -66,33 +66,22 @@ impl Engine {
 
 impl Engine {
     pub(crate) fn peek(&self, by: SessionSlot, which: Peek) -> Outcome {
-        match which {
-            Peek::Message(id) => self.bodies.found(Some(id), &self.store, &self.log),
-            Peek::Ready(link) => self.peek_queue(by, link, |queue| {
-                queue
-                    .delivery
-                    .dispatch
-                    .ready()
-                    .first()
-                    .map(|(_, order)| self.store.message_of(order))
-            }),
-            Peek::Delayed(link) => {
-                self.peek_queue(by, link, |queue| queue.first_delayed().map(|(_, id)| id))
-            }
-            Peek::Buried(link) => self.peek_queue(by, link, Queue::first_buried),
-        }
-    }
-
-    fn peek_queue(
-        &self,
-        by: SessionSlot,
-        link: LinkId,
-        first: impl FnOnce(&Queue) -> Option<MessageId>,
-    ) -> Outcome {
-        match self.sessions.producer_queue(by, link) {
-            Some(slot) => {
-                self.bodies.found(first(self.store.queues.at(slot)), &self.store, &self.log)
-            }
+        let queue = |link| {
+            let slot = self.sessions.producer_queue(by, link)?;
+            Some(self.store.queues.at(slot))
+        };
+        let first_ready = |queue: &Queue| {
+            let first = queue.delivery.dispatch.ready().first();
+            first.map(|(_, order)| self.store.message_of(order))
+        };
+        let first = match which {
+            Peek::Message(id) => Some(Some(id)),
+            Peek::Ready(link) => queue(link).map(first_ready),
+            Peek::Delayed(link) => queue(link).map(|it| it.first_delayed().map(|(_, id)| id)),
+            Peek::Buried(link) => queue(link).map(Queue::first_buried),
+        };
+        match first {
+            Some(first) => self.bodies.found(first, &self.store, &self.log),
             None => Outcome::refused(Refusal::NoSuchLink),
         }
     }

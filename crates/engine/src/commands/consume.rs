@@ -70,13 +70,8 @@ impl Engine {
         }
     }
 
-    /// Gives ready messages of a queue to waiting consumers, the longest waiting first. Shows them
-    /// to browsers.
-    pub(crate) fn serve(&mut self, slot: QueueSlot, effects: &mut Effects) {
-        self.serve_all(Woken::of(slot), effects);
-    }
-
-    /// The same for several queues, in their order.
+    /// Gives ready messages of these queues, in their order, to waiting consumers, the longest
+    /// waiting first. Shows them to browsers.
     pub(crate) fn serve_all(&mut self, mut woken: Woken, effects: &mut Effects) {
         self.evict_if_needed(effects);
         if let Some(slot) = woken.only()
@@ -96,7 +91,7 @@ impl Engine {
         }
     }
 
-    /// The same for this queue alone, at most `left` times; which others have something by it is
+    /// Serves this queue alone, at most `left` times; which others have something by it is
     /// added to `woken`.
     fn serve_one(
         &mut self,

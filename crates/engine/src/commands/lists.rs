@@ -139,7 +139,7 @@ impl Engine {
         if wait == Some(Nanos::ZERO) {
             return Ok(self.log.nothing_in_time());
         }
-        self.wait_to_pop(by, names, hand, wait, effects)
+        self.wait_to_pop(by, names, Asked::Elements(hand), wait, effects)
     }
 
     /// Moves an element from one list to another, or waits for one.
@@ -154,7 +154,7 @@ impl Engine {
         match self.keyspace.list_of(by, &from, &mut self.store)? {
             Some(slot) if self.store.may_take(slot) => self.move_from(slot, way, effects),
             _ if wait == Some(Nanos::ZERO) => Ok(self.log.nothing_in_time()),
-            _ => self.wait_to_move(by, from, way, wait, effects),
+            _ => self.wait_to_pop(by, [from].into(), Asked::Move(way), wait, effects),
         }
     }
 
@@ -271,36 +271,19 @@ impl Engine {
 }
 
 impl Engine {
-    pub(crate) fn wait_to_pop(
+    /// A command on lists waits until one of these gets an element.
+    fn wait_to_pop(
         &mut self,
         by: SessionSlot,
         names: Vec<QueueName>,
-        hand: PopArgs,
+        asked: Asked,
         wait: Option<Nanos>,
         effects: &mut Effects,
     ) -> Result<Outcome, Refusal> {
         self.stop_waiting(by, effects);
         let queues =
             self.directory.queues_to_wait_in(by, names, &mut self.sessions, &mut self.store)?;
-        Ok(self.sessions.wait_in(by, &queues, Asked::Elements(hand), wait, &mut self.store))
-    }
-
-    pub(crate) fn wait_to_move(
-        &mut self,
-        by: SessionSlot,
-        from: QueueName,
-        way: MoveArgs,
-        wait: Option<Nanos>,
-        effects: &mut Effects,
-    ) -> Result<Outcome, Refusal> {
-        self.stop_waiting(by, effects);
-        let queues = self.directory.queues_to_wait_in(
-            by,
-            [from].into(),
-            &mut self.sessions,
-            &mut self.store,
-        )?;
-        Ok(self.sessions.wait_in(by, &queues, Asked::Move(way), wait, &mut self.store))
+        Ok(self.sessions.wait_in(by, &queues, asked, wait, &mut self.store))
     }
 
     pub(crate) fn cancel_pop(&mut self, by: SessionSlot) -> Outcome {

@@ -82,7 +82,13 @@ impl Engine {
                 RecordView::Changed { message, standing, moved } => {
                     self.replay_change(message, &standing, moved, placed(lsn, size)?.bytes, fuzzy)
                 }
-                RecordView::Deleted { message } => self.replay_deletion(message),
+                RecordView::Deleted { message } => match self.store.messages.get(message.0) {
+                    Some(_) => {
+                        self.forget(message);
+                        Ok(())
+                    }
+                    None => Err(RecordError::UnknownMessage(message)),
+                },
                 RecordView::SendId(view) => self.dedup.replay_send_id(&view, size, &mut self.store),
                 RecordView::OwnPolicy(view) => {
                     self.directory.replay_policy(&view, size, &mut self.store)
@@ -327,14 +333,6 @@ impl Engine {
         });
         self.bodies.note_growth(id, changed_bytes, &mut self.store);
         self.keyspace.settle_recovered(id, standing, &self.bodies, &mut self.store);
-        Ok(())
-    }
-
-    fn replay_deletion(&mut self, id: MessageId) -> Result<(), RecordError> {
-        if self.store.messages.get(id.0).is_none() {
-            return Err(RecordError::UnknownMessage(id));
-        }
-        self.forget(id);
         Ok(())
     }
 

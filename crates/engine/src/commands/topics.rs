@@ -216,17 +216,6 @@ impl Engine {
         let count = drafted.len() as u64;
         self.admit_all(drafted, sent, Reply::Count(count))
     }
-
-    pub(crate) fn subscribe_pattern(
-        &mut self,
-        by: SessionSlot,
-        link: LinkId,
-        pattern: QueueName,
-        effects: &mut Effects,
-    ) -> Outcome {
-        let subscription = Subscription { matching: Matching::Glob, ..Subscription::new(pattern) };
-        self.subscribe(by, link, Box::new(subscription), effects)
-    }
 }
 
 impl Engine {

@@ -66,7 +66,8 @@ impl Engine {
             match self.draft_all(by, &transaction, span, effects) {
                 Ok(drafts) => drafts,
                 Err((refusal, after)) => {
-                    return self.undo(by, &transaction, refusal, effects).waiting_for(after);
+                    let woken = self.undo_all(by, &transaction, effects);
+                    return Outcome::reply(after, Reply::Refused(refusal)).waking_just(woken);
                 }
             };
         let mut woken = Woken::NONE;
@@ -107,7 +108,8 @@ impl Engine {
     ) -> Outcome {
         self.give_up_parts(by, id, effects);
         let transaction = self.sessions.take_transaction(by, id, &mut self.store);
-        self.undo(by, &transaction, refusal, effects)
+        let woken = self.undo_all(by, &transaction, effects);
+        Outcome::refused(refusal).waking_just(woken)
     }
 
     pub(crate) fn rollback(
@@ -260,17 +262,6 @@ impl Engine {
             Err(NoRoom::InFrame) => return Err((Refusal::TransactionTooLarge, DependsOn::NOTHING)),
         }
         Ok(())
-    }
-
-    fn undo(
-        &mut self,
-        by: SessionSlot,
-        transaction: &Transaction,
-        refusal: Refusal,
-        effects: &mut Effects,
-    ) -> Outcome {
-        let woken = self.undo_all(by, transaction, effects);
-        Outcome::refused(refusal).waking_just(woken)
     }
 
     /// Nothing of it happens. The deliveries that it settled are as after a delivery that failed.
