@@ -4,6 +4,8 @@ pub(crate) mod keys;
 pub(crate) mod lists;
 pub(crate) mod publishing;
 
+use alloc::collections::BTreeMap;
+
 use model::{Lsn, MessageId, Nanos};
 use records::place_of;
 
@@ -173,24 +175,24 @@ impl MessageStore {
         assert_eq!(self.message_of(order), id, "the order of message {id} leads back to it");
     }
 
-    pub(crate) fn check_expiring(&self, slot: QueueSlot, queue: &Queue) {
-        let unheld = self
-            .messages
-            .iter_from(0)
-            .filter(|(_, message)| message.queue() == slot && message.state().holder().is_none());
-        let expiring = unheld.filter_map(|(number, message)| {
-            Some((message.expires()?, MessageId(number), message.state()))
-        });
-        let mut found = 0;
-        for (at, id, state) in expiring {
-            let known = queue.expires(at, id);
-            found += usize::from(known);
+    /// Checks what expires in each queue, in one pass over all messages.
+    pub(crate) fn check_expiring(&self) {
+        let mut found: BTreeMap<QueueSlot, usize> = BTreeMap::new();
+        for (number, message) in self.messages.iter_from(0) {
+            let (state, slot) = (message.state(), message.queue());
+            let Some(at) = message.expires().filter(|_| state.holder().is_none()) else { continue };
+            let queue = self.queues.at(slot);
+            let known = queue.expires(at, MessageId(number));
             let hidden_until = self.latest + SCARCE_RETRY;
             let hidden = at <= self.latest
                 && matches!(state, State::Delayed { until } if until <= hidden_until);
             assert!(known || hidden, "what expires in {} is known, or hidden", queue.name);
+            *found.entry(slot).or_default() += usize::from(known);
         }
-        assert_eq!(found, queue.expiring_count(), "what expires in {} is in it", queue.name);
+        for (slot, queue) in self.queues.iter() {
+            let found = found.remove(&slot).unwrap_or(0);
+            assert_eq!(found, queue.expiring_count(), "what expires in {} is in it", queue.name);
+        }
     }
 
     pub(crate) fn queue_timers(&self, slot: QueueSlot, queue: &Queue) -> usize {

@@ -27,6 +27,7 @@ impl Engine {
         for (slot, queue) in self.store.queues.iter() {
             self.check_queue(slot, queue);
         }
+        self.store.check_expiring();
         for (name, _) in self.directory.queue_policies().kept() {
             assert!(self.store.queues.find(name.as_str()).is_some(), "queue {name} is kept");
         }
@@ -88,7 +89,6 @@ impl Engine {
         }
         self.directory.check_policy(queue);
         self.directory.check_dead_letters(queue, &self.store);
-        self.store.check_expiring(slot, queue);
         self.bodies.check_views(queue, &self.sessions, &self.store);
         self.bodies.check_onlookers(slot, queue, &self.sessions, &self.store);
     }
