@@ -284,16 +284,14 @@ fn splice(content: &mut [u8], offset: usize, bytes: &[u8]) {
 
 /// Overwrites one sector as far as the content reaches.
 fn splice_sector(content: &mut [u8], index: usize, version: &Sector) {
-    let start = index * SECTOR_BYTES;
-    for (byte, new) in content.iter_mut().skip(start).zip(version) {
-        *byte = *new;
-    }
+    let Some(sector) = content.chunks_mut(SECTOR_BYTES).nth(index) else { return };
+    sector.copy_from_slice(version.split_at(sector.len()).0);
 }
 
 fn sector(content: &[u8], index: usize) -> Sector {
     let mut bytes = [0; SECTOR_BYTES];
-    for (byte, source) in bytes.iter_mut().zip(content.iter().skip(index * SECTOR_BYTES)) {
-        *byte = *source;
+    if let Some(source) = content.chunks(SECTOR_BYTES).nth(index) {
+        bytes.split_at_mut(source.len()).0.copy_from_slice(source);
     }
     bytes
 }
