@@ -7,19 +7,20 @@
 //! that it could not write: the cache still shows them, and no later sync writes them.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use crate::Rng;
 
 /// The unit in which a device writes whole or not at all.
 pub const SECTOR_BYTES: usize = 512;
 
-/// Content of one file.
+/// Content of one file. Clones share the bytes until one of them changes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
     /// The bytes that a reading process sees.
-    cache: Vec<u8>,
+    cache: Rc<Vec<u8>>,
     /// The bytes that certainly remain after a power cut.
-    device: Vec<u8>,
+    device: Rc<Vec<u8>>,
     /// Versions of a sector that were written since the device's, oldest first.
     pending: BTreeMap<usize, Vec<Sector>>,
     /// Lengths that the file had since the device's, oldest first.
@@ -62,14 +63,15 @@ impl Image {
     /// Puts bytes into the cache; the device may get them whenever it likes.
     pub fn write(&mut self, offset: usize, bytes: &[u8]) {
         let end = offset + bytes.len();
-        grow(&mut self.cache, end);
         // Measured by the device: a length that a failed sync forgot comes with new bytes.
         if end > self.length_to_come() {
             remember(&mut self.pending_lengths, end);
         }
-        splice(&mut self.cache, offset, bytes);
+        let cache = Rc::make_mut(&mut self.cache);
+        grow(cache, end);
+        splice(cache, offset, bytes);
         for index in sectors(offset, bytes.len()) {
-            let version = sector(&self.cache, index);
+            let version = sector(cache, index);
             remember(self.pending.entry(index).or_default(), version);
         }
     }
@@ -77,24 +79,25 @@ impl Image {
     /// Puts exactly these bytes, and the length that is needed to read them, onto the device.
     pub fn write_synced(&mut self, offset: usize, bytes: &[u8]) {
         let end = offset + bytes.len();
-        grow(&mut self.cache, end);
-        grow(&mut self.device, end);
-        splice(&mut self.cache, offset, bytes);
-        splice(&mut self.device, offset, bytes);
+        for content in [&mut self.cache, &mut self.device].map(Rc::make_mut) {
+            grow(content, end);
+            splice(content, offset, bytes);
+        }
         for index in sectors(offset, bytes.len()) {
             self.settle_sector(index, offset, bytes);
         }
         self.pending_lengths.retain(|length| *length > end);
         if let Some(cut) = self.cut {
             // Up to there the file is as long again, and reads as zeros.
-            self.device.get_mut(cut..offset).into_iter().flatten().for_each(|byte| *byte = 0);
+            let device = Rc::make_mut(&mut self.device);
+            device.get_mut(cut..offset).into_iter().flatten().for_each(|byte| *byte = 0);
             self.cut = Some(cut.max(end));
         }
     }
 
     /// Cuts the file; the device may hear of it whenever it likes.
     pub fn shorten(&mut self, length: usize) {
-        self.cache.truncate(length);
+        Rc::make_mut(&mut self.cache).truncate(length);
         self.pending.retain(|index, _| index * SECTOR_BYTES < length);
         self.pending_lengths.retain(|pending| *pending <= length);
         if self.device.len() < length {
@@ -138,11 +141,12 @@ impl Image {
     /// Everything in the cache reaches the device, except for bytes that a failed sync forgot.
     pub fn sync(&mut self) {
         let length = self.length_to_come();
-        self.device.truncate(self.cut.take().unwrap_or(usize::MAX));
-        grow(&mut self.device, length);
+        let device = Rc::make_mut(&mut self.device);
+        device.truncate(self.cut.take().unwrap_or(usize::MAX));
+        grow(device, length);
         for (index, versions) in std::mem::take(&mut self.pending) {
             let newest = versions.last().expect("invariant: a pending sector has a version");
-            splice_sector(&mut self.device, index, newest);
+            splice_sector(device, index, newest);
         }
         self.pending_lengths.clear();
     }
@@ -159,10 +163,11 @@ impl Image {
     pub fn end_process(&mut self) {
         if std::mem::take(&mut self.evicts) {
             self.cache.clone_from(&self.device);
-            grow(&mut self.cache, self.pending_lengths.last().copied().unwrap_or(0));
+            let cache = Rc::make_mut(&mut self.cache);
+            grow(cache, self.pending_lengths.last().copied().unwrap_or(0));
             for (index, versions) in &self.pending {
                 if let Some(latest) = versions.last() {
-                    splice_sector(&mut self.cache, *index, latest);
+                    splice_sector(cache, *index, latest);
                 }
             }
         }
@@ -180,8 +185,9 @@ impl Image {
     /// # Panics
     /// When the file is shorter.
     pub fn rot(&mut self, offset: usize, mask: u8) {
-        *self.cache.get_mut(offset).expect("rot lies within the file") ^= mask;
-        if let Some(byte) = self.device.get_mut(offset) {
+        let cache = Rc::make_mut(&mut self.cache);
+        *cache.get_mut(offset).expect("rot lies within the file") ^= mask;
+        if let Some(byte) = Rc::make_mut(&mut self.device).get_mut(offset) {
             *byte ^= mask;
         }
     }
@@ -210,17 +216,18 @@ impl Image {
     }
 
     fn lose_pending(&mut self, rng: &mut Rng) {
+        let device = Rc::make_mut(&mut self.device);
         if let Some(cut) = self.cut.take().filter(|_| rng.coin()) {
-            self.device.truncate(cut);
+            device.truncate(cut);
         }
         let lengths = std::mem::take(&mut self.pending_lengths);
         let chosen = rng.index(lengths.len() + 1);
         let length = chosen.checked_sub(1).and_then(|i| lengths.get(i)).copied();
-        grow(&mut self.device, length.unwrap_or(0));
+        grow(device, length.unwrap_or(0));
         let mut chance = Survival::draw(rng);
         for (index, versions) in std::mem::take(&mut self.pending) {
             if let Some(version) = chance.survivor(index, &versions, rng) {
-                splice_sector(&mut self.device, index, version);
+                splice_sector(device, index, version);
             }
         }
     }
