@@ -176,6 +176,8 @@ fn faults_of_the_file_are_told() {
     }
 }
 
+const PROMPTS: [&str; 2] = ["Password: ", "The same again: "];
+
 /// Types at a terminal; gives the exit status, and all that the terminal showed.
 fn typed(directory: &Directory, words: &[&str], keys: &str) -> (i32, String) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
@@ -196,7 +198,8 @@ fn typed(directory: &Directory, words: &[&str], keys: &str) -> (i32, String) {
         && count > 0
     {
         shown.extend_from_slice(&chunk[..count]);
-        if shown.ends_with(b": ") {
+        // A message may come in pieces that end like a prompt.
+        if PROMPTS.iter().any(|prompt| shown.ends_with(prompt.as_bytes())) {
             master.write_all(answers.next().unwrap().as_bytes()).unwrap();
         }
     }
