@@ -417,7 +417,8 @@ pub(crate) struct Serve {
     pub(crate) policy: Policy,
     /// Serve PROTOCOL (amqp, beanstalkd, redis or http; by TLS: amqps, beanstalkds, rediss or
     /// https) at ADDRESS: HOST, HOST:PORT (port 0: a free one) or unix:PATH with optional
-    /// ,mode=0660 and ,group=NAME [default: all without TLS on their usual ports of localhost: 127.0.0.1 and ::1]
+    /// ,mode=0660 and ,group=NAME [default: all without TLS on their usual ports of localhost:
+    /// 127.0.0.1 and ::1]
     #[arg(
         long,
         value_name = "PROTOCOL=ADDRESS",
