@@ -113,6 +113,7 @@ impl Keyspace {
     }
 
     /// A message takes its place in its queue.
+    #[inline]
     pub(crate) fn admit(
         &mut self,
         id: MessageId,

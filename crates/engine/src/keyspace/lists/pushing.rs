@@ -65,6 +65,7 @@ impl MessageStore {
         }
     }
 
+    #[inline]
     pub(crate) fn draft_pushed(
         &mut self,
         slot: QueueSlot,

@@ -64,7 +64,7 @@ impl MessageStore {
 
     /// Puts a message that is in no index into that of its new state, but for that of a session.
     /// Gives its queue.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn index(&mut self, id: MessageId, state: State) -> QueueSlot {
         let now = self.latest;
         let message = self.message_mut(id);
