@@ -1,4 +1,4 @@
-//! How long those wait that have failed to log in.
+//! The waits of users and addresses that have failed to log in.
 //!
 //! Each failure of a suspect (a user, an address) doubles its time, from 100 ms to 10 s. A quiet
 //! time of ten minutes forgets it; a success does not, or an attacker with a user of his own would

@@ -1,4 +1,4 @@
-//! What is kept of a password: the verifiers of RFC 5802, from which it cannot be read back.
+//! The verifiers of RFC 5802, which are kept in place of a password: none can be read from them.
 //!
 //! ```text
 //! SaltedPassword = PBKDF2(password, salt, iterations)

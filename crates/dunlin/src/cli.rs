@@ -400,7 +400,7 @@ pub(crate) struct Tls {
     pub(crate) tls_clients: Option<TlsClients>,
 }
 
-/// What clients by TLS have to show.
+/// The need of a certificate for clients by TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TlsClients {
     Optional,

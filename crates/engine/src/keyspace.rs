@@ -52,7 +52,7 @@ struct Observers {
     by_session: BTreeMap<SessionSlot, Observing>,
 }
 
-/// What a session observes.
+/// The keys that a session observes.
 #[derive(Debug)]
 pub(crate) enum Observing {
     /// None of these keys has changed.

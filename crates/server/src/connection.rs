@@ -323,7 +323,7 @@ impl Connection {
         if let Some(command) = self.postponed.take() {
             return Some(*command);
         }
-        // A session opens nothing for a peer that may be nobody.
+        // A session opens links only for a peer that has come through the handshake.
         if self.transport.is_handshaking() {
             return self.end_of_input();
         }

@@ -59,7 +59,7 @@ fn has_ipv4_wildcard(all: &[Listen], port: u16) -> bool {
     all.iter().any(|listen| listen.address.endpoints().contains(&Endpoint::Tcp(wildcard)))
 }
 
-/// What is spoken at a listener.
+/// The protocol of a listener, by TLS or without.
 #[derive(Clone, Copy, Debug)]
 struct Spoken {
     protocol: Protocol,
@@ -266,7 +266,7 @@ impl Acceptor {
         // such option.
         let _ = sockopt::set_tcp_nodelay(&socket, true);
         let tls = by_tls.then(|| hub.tls().expect(CERTIFIED).config(protocol));
-        let offer = hub.offer(by_tls || is_local(&socket));
+        let offer = hub.logins().map(|logins| logins.offer(by_tls || is_local(&socket)));
         let reactor = self.reactor_for(protocol, hub.reactors());
         hub.mailbox(reactor).deliver(Arrival { socket, protocol, tls, offer, permit });
     }

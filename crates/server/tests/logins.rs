@@ -133,7 +133,7 @@ fn amqp_peers_log_in() {
             line.end();
         }
     }
-    // Without a layer of SASL it is nobody.
+    // Without a layer of SASL the peer names no user.
     let mut line = Line::to(&server, Protocol::Amqp);
     line.ask(b"AMQP\0\x01\0\0", HEADER);
     line.end();

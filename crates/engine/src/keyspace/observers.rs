@@ -55,7 +55,7 @@ impl Keyspace {
         Some(observing)
     }
 
-    /// What a session observes.
+    /// The keys that a session observes.
     pub(crate) fn observing(&self, by: SessionSlot) -> Option<&Observing> {
         self.observers.by_session.get(&by)
     }

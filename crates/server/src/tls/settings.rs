@@ -1,4 +1,4 @@
-//! What an operator says about TLS, and what may be wrong with it.
+//! The settings of TLS, and the errors of its files.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -27,7 +27,7 @@ pub(crate) struct TlsStream {
     unsent: usize,
 }
 
-/// What became of bytes to send.
+/// The fate of bytes to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     /// How many left the connection's own buffer.
@@ -36,7 +36,7 @@ pub(crate) struct Sent {
     pub(crate) is_writable: bool,
 }
 
-/// What received bytes were.
+/// The kind of received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Received {
     /// The peer has said that nothing follows.
