@@ -82,6 +82,35 @@ pub enum LoginStep {
     Token(Secret),
 }
 
+impl LoginStep {
+    /// Bytes of what the client sent.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Password { user, password } => user.len() + password.expose().len(),
+            Self::ScramFirst { message, .. } | Self::ScramFinal { message } => {
+                message.expose().len()
+            }
+            Self::Certificate { user } => user.len(),
+            Self::Token(token) => token.expose().len(),
+            Self::Anonymous => 0,
+        }
+    }
+}
+
+impl LoginOffer {
+    /// The step that a connection takes unasked, in protocols in which its client says nothing:
+    /// with a certificate by that, else as the user for clients without a name.
+    #[must_use]
+    pub fn unasked_step(self) -> Option<LoginStep> {
+        match self {
+            Self { certificate: true, .. } => Some(LoginStep::Certificate { user: Box::default() }),
+            Self { anonymous: true, .. } => Some(LoginStep::Anonymous),
+            _ => None,
+        }
+    }
+}
+
 /// The answer to a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoginAnswer {

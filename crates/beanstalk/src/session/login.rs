@@ -35,13 +35,7 @@ enum Pending {
 
 impl Login {
     fn new(offer: LoginOffer) -> Self {
-        let step = match offer {
-            LoginOffer { certificate: true, .. } => {
-                Some(LoginStep::Certificate { user: Box::default() })
-            }
-            LoginOffer { anonymous: true, .. } => Some(LoginStep::Anonymous),
-            _ => None,
-        };
+        let step = offer.unasked_step();
         let pending = step.is_some().then_some(Pending::Connected);
         Self { offer, step, pending, user: None }
     }

@@ -44,13 +44,7 @@ impl Login {
     /// A client with a certificate logs in by it at once, one without a name by the user for such
     /// clients; either may become another user by AUTH.
     fn new(offer: LoginOffer) -> Self {
-        let step = match offer {
-            LoginOffer { certificate: true, .. } => {
-                Some(LoginStep::Certificate { user: Box::default() })
-            }
-            LoginOffer { anonymous: true, .. } => Some(LoginStep::Anonymous),
-            _ => None,
-        };
+        let step = offer.unasked_step();
         let pending = step.is_some().then_some(Pending::Connected);
         Self { offer, step, pending, user: None, own: None }
     }
