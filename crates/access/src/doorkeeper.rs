@@ -132,10 +132,16 @@ impl Doorkeeper {
         self.passwords.clear();
     }
 
-    /// The users.
+    /// True if the answer to a step takes the derivation of a password: milliseconds, and
+    /// microseconds otherwise.
     #[must_use]
-    pub const fn users(&self) -> &Users {
-        &self.users
+    pub fn derives(&self, now: Nanos, peer: &LoginPeer, step: &LoginStep) -> bool {
+        let LoginStep::Password { user, password } = step else { return false };
+        let Some(name) = sent_name(user) else { return false };
+        let suspects = self.claim(now, peer, Some(&name)).suspects;
+        password.expose().len() <= PASSWORD_BYTES_MAX
+            && !self.back_off.holds_off(now, &suspects)
+            && !self.passwords.contains(now, &self.password_mark(&name, password))
     }
 
     fn check_password(
@@ -154,9 +160,9 @@ impl Doorkeeper {
         if password.expose().len() > PASSWORD_BYTES_MAX {
             return self.refuse(now, &claim);
         }
+        let mark = self.password_mark(&name, password);
         let prepared = sent_password(password);
         let password = prepared.as_ref().unwrap_or(password);
-        let mark = self.mark(&[b"password", name.as_bytes(), password.expose()]);
         let (verifier, is_known) = self.verifier(ScramHash::Sha256, &name);
         let is_right = self.passwords.contains(now, &mark) || verifier.fits(password);
         if !(is_right && is_known && prepared.is_some()) {
@@ -336,6 +342,10 @@ impl Doorkeeper {
                 (Cow::Owned(Verifier::decoy(hash, key, name)), false)
             }
         }
+    }
+
+    fn password_mark(&self, name: &str, sent: &Secret) -> Mark {
+        self.mark(&[b"password", name.as_bytes(), sent.expose()])
     }
 
     /// A keyed hash of the parts, which only this process can make.

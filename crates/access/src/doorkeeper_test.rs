@@ -348,6 +348,25 @@ fn certificates_name_their_user() {
 }
 
 #[test]
+fn only_new_passwords_are_derived() {
+    let (mut door, client) = (doorkeeper(), peer(1, "10.0.0.1"));
+    let derives = |door: &Doorkeeper, now, step: &LoginStep| door.derives(now, &client, step);
+    let (right, wrong) = (password("orders", PASSWORD), password("orders", WRONG));
+    assert!(derives(&door, NOW, &right));
+    assert_eq!(granted_to(&door.handle(NOW, &client, right.clone())), Some("orders"));
+    assert!(!derives(&door, NOW, &right), "it is remembered");
+    assert!(derives(&door, NOW, &wrong));
+    assert_eq!(door.handle(NOW, &client, wrong.clone()), LoginAnswer::Refused);
+    assert!(!derives(&door, NOW, &wrong), "it is held off");
+    assert!(derives(&door, later(200), &wrong));
+    assert!(derives(&door, later(301_000), &right), "and forgotten");
+    let long = password("mail", &"x".repeat(PASSWORD_BYTES_MAX + 1));
+    for step in [long, LoginStep::Anonymous, LoginStep::Token(Secret::from(TOKEN.as_bytes()))] {
+        assert!(!derives(&door, later(200), &step), "{step:?}");
+    }
+}
+
+#[test]
 fn tokens_and_anonymous_clients_have_users() {
     let mut door = doorkeeper();
     let token = |text: &str| LoginStep::Token(Secret::from(text.as_bytes()));

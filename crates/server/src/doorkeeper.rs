@@ -2,8 +2,9 @@
 //! reactor nor the lock around the broker ever waits for it.
 //!
 //! ```text
-//!  reactor, HTTP    ask(peer, step, answer)  ->  64 steps, else Busy at once
+//!  reactor, HTTP    ask(peer, step, answer)  ->  4 MiB of steps, else Busy at once
 //!  doorkeeper       step -> access::Doorkeeper -> answer(LoginAnswer)
+//!                   a step that takes a derivation waits behind all others: 64, else Busy
 //!  reactor, HTTP    a mailbox, a oneshot: the closure decides
 //! ```
 //! Each step is answered once, or belongs to a connection that has closed. If the thread ends, in
@@ -33,16 +34,29 @@ pub(crate) struct LoginQueue {
 #[derive(Debug, Default)]
 struct Waiting {
     tasks: VecDeque<Task>,
-    /// Those among the tasks that are steps.
-    steps: usize,
+    /// Bytes of the steps among them.
+    step_bytes: usize,
+    /// Steps that take a derivation each. Thousands of clients whose passwords are remembered, and
+    /// all other logins, do not wait for them.
+    derivations: VecDeque<Asked>,
     /// Users that replace the present ones before the next task.
     users: Option<Users>,
     ended: bool,
 }
 
+#[derive(Debug)]
 enum Task {
-    Step { peer: LoginPeer, step: LoginStep, answer: Answer },
+    Step(Asked),
+    /// A step that has waited for all others.
+    Derivation(Asked),
     Closed(ConnectionId),
+}
+
+/// A step, and where its answer goes.
+struct Asked {
+    peer: LoginPeer,
+    step: LoginStep,
+    answer: Answer,
 }
 
 impl LoginQueue {
@@ -54,30 +68,26 @@ impl LoginQueue {
         answer: impl FnOnce(LoginAnswer) + Send + 'static,
     ) {
         let mut waiting = self.lock();
-        if waiting.ended || waiting.steps >= STEPS_MAX {
+        let bytes = waiting.step_bytes + bytes_of(&step);
+        if waiting.ended || bytes > STEP_BYTES_MAX {
             drop(waiting);
             return answer(LoginAnswer::Busy);
         }
-        waiting.steps += 1;
-        waiting.tasks.push_back(Task::Step { peer, step, answer: Box::new(answer) });
+        waiting.step_bytes = bytes;
+        waiting.tasks.push_back(Task::Step(Asked { peer, step, answer: Box::new(answer) }));
         self.changed.notify_one();
     }
 
-    /// The connection has closed: its waiting steps are dropped, its exchange is void. Only a
+    /// The connection has closed: its derivations are dropped, its exchange is void. Only a
     /// connection that has asked something may be told here, so these tasks are as bounded as
     /// connections are.
     pub(crate) fn close(&self, connection: ConnectionId) {
         let mut waiting = self.lock();
-        if waiting.ended {
-            return;
+        if !waiting.ended {
+            waiting.derivations.retain(|asked| asked.peer.connection != connection);
+            waiting.tasks.push_back(Task::Closed(connection));
+            self.changed.notify_one();
         }
-        let is_of_it =
-            |task: &Task| matches!(task, Task::Step { peer, .. } if peer.connection == connection);
-        waiting.tasks.retain(|task| !is_of_it(task));
-        waiting.tasks.push_back(Task::Closed(connection));
-        let steps = waiting.tasks.iter().filter(|task| matches!(task, Task::Step { .. }));
-        waiting.steps = steps.count();
-        self.changed.notify_one();
     }
 
     /// Has the doorkeeper go on with other users, from its next step on.
@@ -100,26 +110,51 @@ impl LoginQueue {
                 doorkeeper.reload(users);
             }
             match task {
-                Some(Task::Step { peer, step, answer }) => {
+                Some(Task::Step(Asked { peer, step, answer })) => {
+                    let now = clock.now();
+                    if doorkeeper.derives(now, &peer, &step) {
+                        self.postpone(Asked { peer, step, answer });
+                    } else {
+                        answer(doorkeeper.handle(now, &peer, step));
+                    }
+                }
+                Some(Task::Derivation(Asked { peer, step, answer })) => {
                     answer(doorkeeper.handle(clock.now(), &peer, step));
                 }
-                Some(Task::Closed(connection)) => doorkeeper.handle_closed(connection),
+                Some(Task::Closed(connection)) => {
+                    self.lock().derivations.retain(|asked| asked.peer.connection != connection);
+                    doorkeeper.handle_closed(connection);
+                }
                 None => {}
             }
         }
     }
 
+    /// Lets a step wait for its derivation, if there are not too many.
+    fn postpone(&self, asked: Asked) {
+        let mut waiting = self.lock();
+        if waiting.ended || waiting.derivations.len() >= DERIVATIONS_MAX {
+            drop(waiting);
+            return (asked.answer)(LoginAnswer::Busy);
+        }
+        waiting.derivations.push_back(asked);
+    }
+
     /// Waits for other users or a task; `None`: the end has come.
     fn wait(&self) -> Option<(Option<Users>, Option<Task>)> {
         let is_idle = |waiting: &mut Waiting| {
-            !waiting.ended && waiting.users.is_none() && waiting.tasks.is_empty()
+            let has_none = waiting.tasks.is_empty() && waiting.derivations.is_empty();
+            !waiting.ended && waiting.users.is_none() && has_none
         };
         let mut waiting = self.changed.wait_while(self.lock(), is_idle).expect(POISONED);
         if waiting.ended {
             return None;
         }
         let task = waiting.tasks.pop_front();
-        waiting.steps -= usize::from(matches!(task, Some(Task::Step { .. })));
+        if let Some(Task::Step(asked)) = &task {
+            waiting.step_bytes -= bytes_of(&asked.step);
+        }
+        let task = task.or_else(|| waiting.derivations.pop_front().map(Task::Derivation));
         Some((waiting.users.take(), task))
     }
 
@@ -134,29 +169,36 @@ struct End<'a>(&'a LoginQueue);
 impl Drop for End<'_> {
     fn drop(&mut self) {
         let mut waiting = self.0.lock();
+        let Waiting { tasks, derivations, .. } = std::mem::take(&mut *waiting);
         waiting.ended = true;
-        waiting.steps = 0;
-        let tasks = std::mem::take(&mut waiting.tasks);
         drop(waiting);
-        for task in tasks {
-            if let Task::Step { answer, .. } = task {
-                answer(LoginAnswer::Busy);
-            }
-        }
+        let steps = tasks.into_iter().filter_map(|task| match task {
+            Task::Step(asked) | Task::Derivation(asked) => Some(asked),
+            Task::Closed(_) => None,
+        });
+        steps.chain(derivations).for_each(|asked| (asked.answer)(LoginAnswer::Busy));
     }
 }
 
-impl fmt::Debug for Task {
+impl fmt::Debug for Asked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Step { peer, .. } => f.debug_tuple("Step").field(&peer.connection).finish(),
-            Self::Closed(connection) => f.debug_tuple("Closed").field(connection).finish(),
-        }
+        f.debug_tuple("Asked").field(&self.peer.connection).finish()
     }
 }
 
-/// Steps that may wait: the last of them waits for 64 derivations, some 130 ms.
-const STEPS_MAX: usize = 64;
+/// Bytes of memory that a waiting step takes.
+fn bytes_of(step: &LoginStep) -> usize {
+    step.bytes() + STEP_BYTES
+}
+
+/// Bytes of a waiting step beside what its client sent.
+const STEP_BYTES: usize = 256;
+
+/// Bytes of all waiting steps: some ten thousand usual ones, which take tens of milliseconds.
+const STEP_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Steps that may wait for a derivation: the last of them waits some 130 ms.
+const DERIVATIONS_MAX: usize = 64;
 
 const POISONED: &str = "invariant: no thread panics with the queue";
 
@@ -225,29 +267,45 @@ mod tests {
     #[test]
     fn full_queue_answers_busy_at_once() {
         let (queue, (to, from)) = (LoginQueue::default(), channel());
-        (0..64).for_each(|connection| ask(&queue, connection, &to));
-        ask(&queue, 64, &to);
-        assert_eq!(receive(&from), (64, LoginAnswer::Busy));
+        let large = |connection| {
+            let (to, token) = (to.clone(), Secret::new(vec![b'x'; 1024 * 1024]));
+            queue.ask(peer(connection), LoginStep::Token(token), move |answer| {
+                to.send((connection, answer)).unwrap();
+            });
+        };
+        (0..3).for_each(large);
+        (3..1_000).for_each(|connection| ask(&queue, connection, &to));
+        large(1_000);
+        assert_eq!(receive(&from), (1_000, LoginAnswer::Busy));
         with_thread(&queue, || {
-            for connection in 0..64 {
+            (0..3).for_each(|_| assert_ne!(receive(&from).1, granted("guest")));
+            for connection in 3..1_000 {
                 assert_eq!(receive(&from), (connection, granted("guest")));
             }
-            ask(&queue, 65, &to);
-            assert_eq!(receive(&from), (65, granted("guest")));
+            large(1_001);
+            assert_eq!(receive(&from).0, 1_001, "there is room again");
         });
     }
 
     #[test]
-    fn closed_connections_leave_the_queue() {
+    fn derivations_wait_behind_all_others() {
         let (queue, (to, from)) = (LoginQueue::default(), channel());
-        (0..64).for_each(|connection| ask(&queue, connection % 2, &to));
+        for connection in 0..DERIVATIONS_MAX as u64 + 2 {
+            let (to, user) = (to.clone(), format!("user-{connection}").into_boxed_str());
+            let step = LoginStep::Password { user, password: Secret::from(&b"password"[..]) };
+            queue.ask(peer(connection), step, move |answer| {
+                to.send((connection, answer)).unwrap();
+            });
+        }
+        ask(&queue, 1_000, &to);
         queue.close(ConnectionId(0));
-        ask(&queue, 2, &to);
         with_thread(&queue, || {
-            for _ in 0..32 {
-                assert_eq!(receive(&from), (1, granted("guest")));
+            assert_eq!(receive(&from), (64, LoginAnswer::Busy));
+            assert_eq!(receive(&from), (65, LoginAnswer::Busy));
+            assert_eq!(receive(&from), (1_000, granted("guest")));
+            for connection in 1..64 {
+                assert_eq!(receive(&from), (connection, LoginAnswer::Refused));
             }
-            assert_eq!(receive(&from), (2, granted("guest")));
         });
     }
 

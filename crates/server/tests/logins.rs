@@ -92,6 +92,18 @@ fn redis_clients_log_in() {
     line.ask("AUTH orders wrong-password\r\n", wrong);
 }
 
+/// As after the restart of a broker: all come at once.
+#[test]
+fn hundreds_log_in_at_once() {
+    let directory = Directory::new("logins-many");
+    let server = start(with_users(users(&directory, &[("orders", "correct-horse")])));
+    let log_in = "AUTH orders correct-horse\r\n";
+    Line::to(&server, Protocol::Redis).ask(log_in, "+OK\r\n");
+    let mut lines: Vec<_> = (0..400).map(|_| Line::to(&server, Protocol::Redis)).collect();
+    lines.iter_mut().for_each(|line| line.0.write_all(log_in.as_bytes()).unwrap());
+    lines.iter_mut().for_each(|line| line.hear("+OK\r\n"));
+}
+
 #[test]
 fn beanstalkd_clients_log_in() {
     let directory = Directory::new("logins-beanstalkd");
