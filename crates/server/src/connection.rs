@@ -46,7 +46,6 @@ pub(crate) struct Connection {
     broken: bool,
     /// It may have whole commands unread: it was stopped by a limit, not by the end of its input.
     unfinished: bool,
-    accepted_at: Nanos,
     active_at: Nanos,
     half_sent_since: Option<Nanos>,
     /// The bytes in its buffers.
@@ -74,6 +73,8 @@ pub(crate) struct Connection {
 struct Login {
     /// To be made once the peer's certificate is known.
     offer: Option<LoginOffer>,
+    /// Since when its peer has to agree about keys or to log in; it may have to once more.
+    due_since: Option<Nanos>,
     /// The doorkeeper was asked, and knows the connection.
     has_asked: bool,
 }
@@ -149,7 +150,6 @@ impl Connection {
             broken: false,
             // The session opens its producer and consumer before the peer says a word.
             unfinished: true,
-            accepted_at: now,
             active_at: now,
             half_sent_since: None,
             held: Held::default(),
@@ -160,7 +160,7 @@ impl Connection {
             head: Some(Head::default()),
             wrong: None,
             tls_failure: None,
-            login: Login::default(),
+            login: Login { due_since: Some(now), ..Login::default() },
             marks: ListFlags::default(),
         }
     }
@@ -545,7 +545,8 @@ impl Connection {
         let idle = limits.idle.filter(|_| !self.is_owed());
         let idle = idle.map(|limit| self.active_at + crate::clock::nanos(limit));
         let is_unknown = self.transport.is_handshaking() || self.peer.needs_login();
-        let login = is_unknown.then(|| self.accepted_at + LOGIN_SPAN_MAX);
+        self.login.due_since = is_unknown.then(|| self.login.due_since.unwrap_or(now));
+        let login = self.login.due_since.map(|since| since + LOGIN_SPAN_MAX);
         let all = half_sent.into_iter().chain(idle).chain(self.peer.poll_timeout());
         all.chain(login).min()
     }
@@ -592,7 +593,7 @@ fn gives_up(reply: &Reply) -> bool {
 const INPUT_BYTES_MAX: usize = 64 * 1024;
 
 /// The time in which a peer and the server agree about keys and the peer logs in, from the accepted
-/// connection on.
+/// connection on, or since it gave its login back.
 const LOGIN_SPAN_MAX: Nanos = Nanos::from_secs(10);
 
 #[cfg(test)]
@@ -893,6 +894,27 @@ mod tests {
             assert_eq!(due, Some(LOGIN_SPAN_MAX), "{protocol:?}");
             assert!(line.connection.permit.is_silent(), "a stranger gives way to others");
         }
+    }
+
+    #[test]
+    fn reset_client_may_log_in_again() {
+        let line = Line::new_unopened(Protocol::Redis);
+        let offer = LoginOffer { password: true, ..LoginOffer::default() };
+        let mut line = Line { connection: line.connection.with_offer(Some(offer)), ..line };
+        let limits = Limits { idle: None, half_sent: None, ..Limits::default() };
+        assert!(line.say("AUTH orders secret\r\n").is_none());
+        assert!(line.connection.poll_login().is_some());
+        let answer = LoginAnswer::Granted { user: "orders".into(), proof: Vec::new() };
+        line.connection.handle_login(answer, &mut line.commons);
+        assert_eq!(line.hear(), "+OK\r\n");
+        assert_eq!(line.connection.deadline(&limits, Nanos::from_secs(1)), None);
+        line.say("RESET\r\n");
+        while line.next_command().is_some() {
+            line.reply(Reply::Done);
+        }
+        assert!(line.hear().ends_with("+RESET\r\n"));
+        let now = Nanos::from_secs(3_600);
+        assert_eq!(line.connection.deadline(&limits, now), Some(now + LOGIN_SPAN_MAX));
     }
 
     #[test]
