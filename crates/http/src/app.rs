@@ -49,9 +49,6 @@ pub struct Options {
     pub envelopes: Envelopes,
     /// The count of bytes that requests and answers hold.
     pub held_bytes: Arc<AtomicUsize>,
-    /// The ways in which clients log in; `None`: there are no users. A password or a token is taken
-    /// only where no other machine can read it.
-    pub offer: Option<LoginOffer>,
 }
 
 impl Options {
@@ -63,11 +60,6 @@ impl Options {
     /// Memory for the messages that the lines of one request make.
     pub(crate) fn lines_bytes_max(&self) -> usize {
         2 * self.batch_bytes_max()
-    }
-
-    /// The offer to a client whose bytes other machines can read, or cannot.
-    pub(crate) fn offer_to(&self, is_private: bool) -> Option<LoginOffer> {
-        self.offer.map(|offer| LoginOffer { password: offer.password && is_private, ..offer })
     }
 
     /// Memory for the JSON of one transaction.

@@ -14,8 +14,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
 use model::{
-    BrokerStatistics, Command, Delivery, Destination, LoginAnswer, LoginStep, MessageId, Nanos,
-    NewMessage, QueueName, Refusal, Reply,
+    BrokerStatistics, Command, Delivery, Destination, LoginAnswer, LoginOffer, LoginStep,
+    MessageId, Nanos, NewMessage, QueueName, Refusal, Reply,
 };
 use tokio::sync::Notify;
 
@@ -75,6 +75,12 @@ pub trait Gateway: Clone + Send + Sync + 'static {
 
     /// A place for one more connection; `None`: there are too many.
     fn admit(&self, connection: NewConnection) -> Option<Self::ConnectionPermit>;
+
+    /// How a client may log in whose bytes other machines can read, or cannot. `None`: there are no
+    /// users.
+    fn offer(&self, _is_private: bool) -> Option<LoginOffer> {
+        None
+    }
 
     /// The answer to a step of a client's login. Without users it is asked for nothing, and
     /// refuses.

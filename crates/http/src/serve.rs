@@ -75,7 +75,7 @@ pub async fn serve_stream<G: Gateway>(
     let peer = Peer {
         over_loopback: true,
         address: None,
-        offer: app.options.offer_to(true),
+        offer: app.gateway.offer(true),
         certificate: None,
         hangup: Hangup::default(),
         asker: Asker::default(),
@@ -113,7 +113,7 @@ async fn accept<G: Gateway>(listener: Listener, app: App<G>, mut stage: watch::R
         let (socket, asker) = Socket::new(socket);
         let gone = socket.gone(asker.clone());
         let is_private = over_loopback || listener.tls.is_some();
-        let offer = app.options.offer_to(is_private);
+        let offer = app.gateway.offer(is_private);
         let mut peer = Peer { over_loopback, address, offer, certificate: None, hangup, asker };
         match listener.tls.clone() {
             Some(tls) => {

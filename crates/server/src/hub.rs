@@ -13,7 +13,7 @@ use disk::{File, RealDisk};
 use http_api::RequestQueue;
 use input::WrongProtocol;
 use journal::{DiskError, Durable};
-use model::{LoginAnswer, LoginOffer, LoginStep, Lsn, Nanos, SessionId, WallClock};
+use model::{LoginAnswer, LoginStep, Lsn, Nanos, SessionId, WallClock};
 
 use crate::buffered::Buffered;
 use crate::clock::Clock;
@@ -248,12 +248,6 @@ impl Hub {
     /// The users, if there are any.
     pub(crate) const fn logins(&self) -> Option<&Logins> {
         self.logins.as_ref()
-    }
-
-    /// How a client may log in whose bytes other machines can read, or cannot; `None`: there are no
-    /// users.
-    pub(crate) fn offer(&self, is_private: bool) -> Option<LoginOffer> {
-        self.logins.as_ref().map(|logins| logins.offer(is_private))
     }
 
     /// Has a step of a session's login answered: the answer comes into the mailbox of its reactor.

@@ -470,7 +470,6 @@ fn http_options(config: &Config, hub: &Hub) -> http_api::Options {
         allowed_hosts: config.allowed_hosts.clone(),
         envelopes: amqp::envelopes(),
         held_bytes: Arc::clone(&hub.http_bytes),
-        offer: hub.offer(true),
     }
 }
 

@@ -10,13 +10,13 @@ use http_api::{
     SegmentFigures, Settling, Step, Token, Wanted, Work,
 };
 use model::{
-    AdminCommand, Capacity, Command, Delivery, LoginAnswer, LoginStep, MessageId, Nanos, QueueName,
-    Reply, SessionId, Settlement, StorePolicy, limits,
+    AdminCommand, Capacity, Command, Delivery, LoginAnswer, LoginOffer, LoginStep, MessageId,
+    Nanos, QueueName, Reply, SessionId, Settlement, StorePolicy, limits,
 };
 
 /// Its clones are one.
 #[derive(Clone)]
-pub(crate) struct Ours(Arc<Mutex<Broker>>, Arc<AtomicBool>);
+pub(crate) struct Ours(Arc<Mutex<Broker>>, Arc<AtomicBool>, Option<LoginOffer>);
 
 struct Broker {
     engine: Engine,
@@ -44,7 +44,12 @@ impl Ours {
         engine.open_session(SESSION);
         let now = Nanos::from_secs(1_000_000);
         let broker = Broker { engine, effects: Effects::default(), now };
-        Self(Arc::new(Mutex::new(broker)), Arc::default())
+        Self(Arc::new(Mutex::new(broker)), Arc::default(), None)
+    }
+
+    /// The same with clients that log in by this offer.
+    pub(crate) fn offering(&self, offer: Option<LoginOffer>) -> Self {
+        Self(Arc::clone(&self.0), Arc::clone(&self.1), offer)
     }
 
     /// From now on the log answers nothing.
@@ -130,6 +135,10 @@ impl Gateway for Ours {
 
     fn admit(&self, _: NewConnection) -> Option<()> {
         Some(())
+    }
+
+    fn offer(&self, is_private: bool) -> Option<LoginOffer> {
+        self.2.map(|offer| LoginOffer { password: offer.password && is_private, ..offer })
     }
 
     async fn login(&self, step: LoginStep, _: LoginClient) -> LoginAnswer {

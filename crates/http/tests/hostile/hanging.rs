@@ -40,7 +40,6 @@ fn options() -> Options {
         allowed_hosts: Vec::new(),
         envelopes: amqp::envelopes(),
         held_bytes: Arc::default(),
-        offer: None,
     }
 }
 

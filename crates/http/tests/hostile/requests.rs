@@ -70,7 +70,6 @@ async fn converse_as(
         allowed_hosts: vec!["*".parse().unwrap()],
         envelopes: amqp::envelopes(),
         held_bytes: std::sync::Arc::default(),
-        offer,
     };
     let (mut answers, mut requests) = tokio::io::split(client);
     let ask = async {
@@ -87,7 +86,7 @@ async fn converse_as(
         let _ = answers.read_to_end(&mut heard).await;
         heard
     };
-    let serving = serve_stream(server, ours.clone(), options);
+    let serving = serve_stream(server, ours.offering(offer), options);
     tokio::pin!(ask, serving);
     tokio::select! {
         biased;

@@ -6,7 +6,7 @@ use http_api::{
     Figures, Following, GatewayClient, GatewayError, Leased, LoginClient, NewConnection, Readiness,
     SegmentFigures, Token, WINDOW, Wanted, Work,
 };
-use model::{LoginAnswer, LoginStep, Nanos, QueueName, Reply, limits};
+use model::{LoginAnswer, LoginOffer, LoginStep, Nanos, QueueName, Reply, limits};
 
 use crate::connection_permits::{ConnectionPermit, Exit};
 use crate::gateway_thread::figures;
@@ -43,6 +43,10 @@ impl http_api::Gateway for Gateway {
         let now = self.hub.clock.now();
         let permit = self.hub.admit(now, peer, Exit::Task(hangup), is_local)?;
         Some(HttpPermit(Mutex::new(permit)))
+    }
+
+    fn offer(&self, is_private: bool) -> Option<LoginOffer> {
+        self.hub.logins().map(|logins| logins.offer(is_private))
     }
 
     async fn login(&self, step: LoginStep, client: LoginClient) -> LoginAnswer {
