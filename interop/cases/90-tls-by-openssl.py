@@ -171,7 +171,18 @@ for _ in range(300):
             pass
 grown = rss_kib() - before
 check('garbage is closed', ping() == b'+PONG\r\n' and grown < 20_000, grown)
-check('the log says why', 'does its client use TLS?' in s.log(), s.log()[-600:])
+for scheme in SCHEMES:
+    # One such line a second is written.
+    time.sleep(1.2)
+    with socket.create_connection(('127.0.0.1', s.ports[scheme]), 20) as c:
+        c.sendall(b'GET / HTTP/1.1\r\n\r\n')
+        c.recv(100)
+    end = time.time() + 10
+    while f'closed {scheme} 127' not in s.log() and time.time() < end:
+        time.sleep(0.1)
+    lines = [line for line in s.log().splitlines() if f'closed {scheme} 127' in line]
+    told = any('does its client use TLS?' in line for line in lines)
+    check(f'the log says why {scheme} was closed', told, s.log()[-600:])
 
 # Thousands of half handshakes.
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

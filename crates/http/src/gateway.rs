@@ -10,6 +10,7 @@ mod request_queue;
 mod state;
 mod works;
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
@@ -75,6 +76,9 @@ pub trait Gateway: Clone + Send + Sync + 'static {
 
     /// A place for one more connection; `None`: there are too many.
     fn admit(&self, connection: NewConnection) -> Option<Self::ConnectionPermit>;
+
+    /// A client and the server could not agree about TLS.
+    fn handshake_failed(&self, _from: Option<SocketAddr>, _error: &io::Error) {}
 
     /// How a client may log in whose bytes other machines can read, or cannot. `None`: there are no
     /// users.

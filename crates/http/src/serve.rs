@@ -109,7 +109,7 @@ async fn accept<G: Gateway>(listener: Listener, app: App<G>, mut stage: watch::R
         };
         // Closed at once if there are too many, as by every protocol.
         let Some(permit) = app.gateway.admit(connection) else { continue };
-        let (app, stage) = (app.clone(), stage.clone());
+        let (app, mut stage) = (app.clone(), stage.clone());
         let (socket, asker) = Socket::new(socket);
         let gone = socket.gone(asker.clone());
         let is_private = over_loopback || listener.tls.is_some();
@@ -119,8 +119,8 @@ async fn accept<G: Gateway>(listener: Listener, app: App<G>, mut stage: watch::R
             Some(tls) => {
                 let turnstile = Arc::clone(&turnstile);
                 connections.spawn(async move {
-                    let greeted = greet(tls, socket, &turnstile, &peer, stage.clone()).await;
-                    let Some(stream) = greeted else { return };
+                    let greeting = greet(tls, socket, &turnstile, &peer, &app.gateway, &mut stage);
+                    let Some(stream) = greeting.await else { return };
                     peer.show(stream.get_ref().1.peer_certificates());
                     converse(stream, peer, Some(permit), gone, app, stage).await;
                 });
@@ -140,13 +140,15 @@ async fn greet(
     socket: Socket,
     turnstile: &Mutex<()>,
     peer: &Peer,
-    mut stage: watch::Receiver<Stage>,
+    gateway: &impl Gateway,
+    stage: &mut watch::Receiver<Stage>,
 ) -> Option<TlsStream<Socket>> {
-    tokio::select! {
-        stream = timeout(HANDSHAKE_SPAN_MAX, tls.accept(socket, turnstile)) => stream.ok()?.ok(),
-        () = peer.hangup.notified() => None,
-        () = reach(&mut stage, Stage::Stopping) => None,
-    }
+    let greeted = tokio::select! {
+        greeted = timeout(HANDSHAKE_SPAN_MAX, tls.accept(socket, turnstile)) => greeted.ok()?,
+        () = peer.hangup.notified() => return None,
+        () = reach(stage, Stage::Stopping) => return None,
+    };
+    greeted.inspect_err(|error| gateway.handshake_failed(peer.address, error)).ok()
 }
 
 /// One connection, to its end; `gone` ends when the peer is, if that can be known.

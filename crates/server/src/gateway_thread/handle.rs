@@ -1,5 +1,7 @@
 //! The server as HTTP sees it.
 
+use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use http_api::{
@@ -8,6 +10,7 @@ use http_api::{
 };
 use model::{LoginAnswer, LoginOffer, LoginStep, Nanos, QueueName, Reply, limits};
 
+use crate::config::Protocol;
 use crate::connection_permits::{ConnectionPermit, Exit};
 use crate::gateway_thread::figures;
 use crate::hub::{Hub, Phase};
@@ -43,6 +46,14 @@ impl http_api::Gateway for Gateway {
         let now = self.hub.clock.now();
         let permit = self.hub.admit(now, peer, Exit::Task(hangup), is_local)?;
         Some(HttpPermit(Mutex::new(permit)))
+    }
+
+    fn handshake_failed(&self, from: Option<SocketAddr>, error: &io::Error) {
+        // Any other error says that the client has gone.
+        let Some(error) = error.get_ref().and_then(|error| error.downcast_ref()) else { return };
+        let endpoint = from.map_or_else(String::new, |from| format!(" {from}"));
+        let name = format!("{}{endpoint}", Protocol::Http.name_by_tls());
+        self.hub.tell_failed_handshake(self.hub.clock.now(), &name, error);
     }
 
     fn offer(&self, is_private: bool) -> Option<LoginOffer> {
