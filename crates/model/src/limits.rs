@@ -142,3 +142,9 @@ pub const SEND_ID_BYTES_MAX: usize = 255;
 /// Names of queues that may have rules of their own, given while the broker runs: all are in memory
 /// and in every snapshot.
 pub const OWN_POLICIES_MAX: usize = 10_000;
+
+/// Names that are looked at to list all queues for a user who sees only some of them.
+pub const LISTED_NAMES_MAX: usize = 100_000;
+
+/// Names that a page of queues passes over at most, since the user may not see them.
+pub const PAGE_LOOKS_MAX: usize = 4_096;

@@ -10,6 +10,8 @@ use core::fmt;
 
 use zeroize::Zeroizing;
 
+use crate::Rights;
+
 /// Bytes that no log may show, such as a password. They are overwritten when they are dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<Vec<u8>>);
@@ -118,8 +120,8 @@ pub enum LoginAnswer {
     Challenge(Vec<u8>),
     /// The client is this user.
     Granted {
-        /// The name of the user.
-        user: Arc<str>,
+        /// The user's rights.
+        rights: Arc<Rights>,
         /// The last message of SCRAM, which proves the server; else empty.
         proof: Vec<u8>,
     },

@@ -100,7 +100,12 @@ pub enum Reply {
     /// The names of all queues, ascending.
     Queues(Vec<QueueName>),
     /// Some queues, ascending by name.
-    QueuePage(Vec<QueueStatistics>),
+    QueuePage {
+        /// They.
+        queues: Vec<QueueStatistics>,
+        /// The last one that was looked at; `None`: there are no more.
+        next: Option<QueueName>,
+    },
     /// Elements of a list.
     Elements(OneOrMany<Element>),
     /// Elements taken from one of several lists.

@@ -2,9 +2,10 @@
 //! it. A protocol that has words of its own for one of these says those.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::fmt;
 
-use crate::{Nanos, QueueName, limits};
+use crate::{Nanos, QueueName, Right, limits};
 
 /// Why the engine refuses a command. Every one leaves the engine as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +98,19 @@ pub enum Refusal {
     PolicyAtOdds,
     /// The server stores nothing more until it is started anew.
     Draining,
+    /// The user has no right to do it.
+    NotPermitted(Box<NotPermitted>),
+}
+
+/// The right that a user lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotPermitted {
+    /// The user; `None`: the client has not logged in.
+    pub user: Option<Arc<str>>,
+    /// The right.
+    pub right: Right,
+    /// The name for which it lacks the right, unless that is for the broker as a whole.
+    pub name: Option<QueueName>,
 }
 
 /// Which bound of which queue is in the way.
@@ -170,6 +184,7 @@ impl fmt::Display for Refusal {
             Self::InvalidSelector { position, reason } => {
                 write!(f, "selector, at byte {position}: {reason}")
             }
+            Self::NotPermitted(lack) => lack.fmt(f),
             other => other.too_much(f),
         }
     }
@@ -284,6 +299,25 @@ fn too_many_queues(max: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
+impl fmt::Display for NotPermitted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { user, right, name } = self;
+        let Some(user) = user else { return f.write_str("log in first: the server has users") };
+        let right = right.word();
+        match name {
+            Some(name) => write!(
+                f,
+                "user {user} may not {right} here: {name} (an operator can allow it: dunlin user \
+                 grant)"
+            ),
+            None => write!(
+                f,
+                "user {user} may not {right} (an operator can allow it: dunlin user grant)"
+            ),
+        }
+    }
+}
+
 impl fmt::Display for QueueFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "queue {} is full: {}", self.queue, self.bound)
@@ -309,6 +343,8 @@ mod tests {
     #[test]
     fn refusals_name_limit_and_mend() {
         let full = QueueFull { queue: QueueName::new("jobs").unwrap(), bound: Bound::Bytes(9) };
+        let name = QueueName::new("jobs").ok();
+        let lack = NotPermitted { user: Some("ann".into()), right: Right::Send, name };
         let cases = [
             (Refusal::StoreFull, "--disk-limit", "settle or delete"),
             (Refusal::MemoryFull, "--memory-limit", "receive and settle"),
@@ -329,6 +365,7 @@ mod tests {
             (Refusal::SendIdReused, "another body", "a name of its own"),
             (Refusal::QueueFull(Box::new(full)), "queue jobs is full: max-bytes=9", "hold more"),
             (Refusal::TooManyPolicies, "10000 queues", "away"),
+            (Refusal::NotPermitted(Box::new(lack)), "may not send here: jobs", "user grant"),
         ];
         for (refusal, limit, mend) in cases {
             let text = refusal.to_string();

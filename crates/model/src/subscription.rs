@@ -1,6 +1,7 @@
 //! Subscriptions of topics, and the names of clients that own them.
 
 use alloc::sync::Arc;
+use core::fmt;
 
 use crate::{Nanos, QueueName};
 
@@ -8,14 +9,28 @@ use crate::{Nanos, QueueName};
 pub type ClientName = QueueName;
 
 /// The identity of a subscription.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SubscriptionName {
-    /// Its owner; `None`: it belongs to all clients of the broker.
+    /// The user whose it is; `None`: there were no users when it was made, or the engine is to take
+    /// that of the session.
+    pub user: Option<Arc<str>>,
+    /// The client among those of that user; `None`: it belongs to all of them.
     pub client: Option<ClientName>,
     /// Its name among those of that client.
     pub name: QueueName,
     /// A durable and a non-durable subscription may share client and name.
     pub durable: bool,
+}
+
+impl fmt::Debug for SubscriptionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("SubscriptionName");
+        if let Some(user) = &self.user {
+            shown.field("user", user);
+        }
+        shown.field("client", &self.client).field("name", &self.name);
+        shown.field("durable", &self.durable).finish()
+    }
 }
 
 /// The subscription that a consumer of a topic asks for.

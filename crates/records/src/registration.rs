@@ -8,6 +8,7 @@
 //!             bit 4  its topic is a pattern of words
 //!             bit 5  it ends so many milliseconds after its last consumer
 //!             bit 6  not that, but after the last consumer's session (not without bit 5)
+//!             bit 7  it is a user's: bytes of the name, at the end
 //! ```
 //! All bytes are UTF-8. The same subscription may be stated again, with another end.
 
@@ -44,6 +45,8 @@ pub struct SubscriptionView<'a> {
     pub is_pattern: bool,
     /// When it ends by itself, if it does.
     pub expiry: Option<Expiry>,
+    /// Its user, if it is a user's.
+    pub user: Option<&'a str>,
 }
 
 impl<'a> SubscriptionView<'a> {
@@ -61,6 +64,7 @@ impl<'a> SubscriptionView<'a> {
             shared: subscription.shared,
             is_pattern: subscription.matching == Matching::Words,
             expiry: subscription.expiry,
+            user: name.user.as_deref(),
         })
     }
 
@@ -70,6 +74,7 @@ impl<'a> SubscriptionView<'a> {
     /// A name is none, or the topic is no pattern.
     pub fn subscription(&self) -> Result<Box<Subscription>, RecordError> {
         let name = SubscriptionName {
+            user: self.user.map(Arc::from),
             client: self.client.map(queue_name).transpose()?,
             name: queue_name(self.name)?,
             durable: true,
@@ -101,6 +106,7 @@ impl<'a> SubscriptionView<'a> {
             (self.is_pattern, IS_PATTERN),
             (self.expiry.is_some(), HAS_EXPIRY),
             (with_session, WITH_SESSION),
+            (self.user.is_some(), HAS_USER),
         ];
         let others = others.into_iter().filter(|(is_so, _)| *is_so).map(|(_, bit)| bit);
         out.push(flags.sum::<u8>() | others.sum::<u8>());
@@ -114,13 +120,16 @@ impl<'a> SubscriptionView<'a> {
             debug_assert!(after.is_multiple_of(NANOS_PER_MILLI), "the rest would be lost");
             put_varint(out, after / NANOS_PER_MILLI);
         }
+        if let Some(user) = self.user {
+            put_bytes(out, user.as_bytes());
+        }
     }
 
     pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self, RecordError> {
         let number = number(reader)?;
         let flags = reader.byte()?;
         let is_odd = flags & (HAS_EXPIRY | WITH_SESSION) == WITH_SESSION;
-        if flags & !ALL != 0 || is_odd {
+        if is_odd {
             return Err(RecordError::Invalid("flags"));
         }
         let name = text(reader, "name")?;
@@ -131,8 +140,20 @@ impl<'a> SubscriptionView<'a> {
         let selector = optional(HAS_SELECTOR, "selector")?;
         let without = optional(HAS_WITHOUT, "client")?;
         let expiry = if flags & HAS_EXPIRY == 0 { None } else { Some(expiry(reader, flags)?) };
+        let user = if flags & HAS_USER == 0 { None } else { Some(text(reader, "user")?) };
         let (shared, is_pattern) = (flags & SHARED != 0, flags & IS_PATTERN != 0);
-        Ok(Self { number, name, topic, client, selector, without, shared, is_pattern, expiry })
+        Ok(Self {
+            number,
+            name,
+            topic,
+            client,
+            selector,
+            without,
+            shared,
+            is_pattern,
+            expiry,
+            user,
+        })
     }
 
     pub(crate) fn fields(&self, each: &mut impl FnMut(&'static str, FieldValue<'_>)) {
@@ -157,6 +178,9 @@ impl<'a> SubscriptionView<'a> {
             };
             each(field, FieldValue::Number(after.0 / NANOS_PER_MILLI));
         }
+        if let Some(user) = self.user {
+            each("user", FieldValue::Text(user));
+        }
     }
 }
 
@@ -178,9 +202,19 @@ const SHARED: u8 = 1 << 3;
 const IS_PATTERN: u8 = 1 << 4;
 const HAS_EXPIRY: u8 = 1 << 5;
 const WITH_SESSION: u8 = 1 << 6;
-const ALL: u8 =
-    HAS_CLIENT | HAS_SELECTOR | HAS_WITHOUT | SHARED | IS_PATTERN | HAS_EXPIRY | WITH_SESSION;
+const HAS_USER: u8 = 1 << 7;
 
-const _: () = assert!(ALL == !0 >> 1, "each bit has one meaning");
+const _: () = assert!(
+    HAS_CLIENT
+        | HAS_SELECTOR
+        | HAS_WITHOUT
+        | SHARED
+        | IS_PATTERN
+        | HAS_EXPIRY
+        | WITH_SESSION
+        | HAS_USER
+        == !0,
+    "each bit has one meaning"
+);
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
