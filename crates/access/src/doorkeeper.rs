@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
 
-use model::{LoginAnswer, LoginStep, Nanos, ScramHash, Secret, Secrets};
+use model::{LoginAnswer, LoginStep, Nanos, Rights, ScramHash, Secret, Secrets};
 use ring::hmac;
 
 use crate::back_off::{BackOff, Suspect};
@@ -263,8 +263,8 @@ impl Doorkeeper {
         if !is_familiar && self.back_off.holds_off(now, &claim.suspects) {
             return LoginAnswer::Busy;
         }
-        let user = self.users.of_token(&digest, now);
-        match user.filter(|user| user.is_active(now)).map(granted) {
+        let user = self.users.of_token(&digest, now).filter(|(user, _)| user.is_active(now));
+        match user.map(|(user, end)| granted_until(user, end)) {
             Some(answer) => {
                 mark.into_iter().for_each(|mark| self.familiar.insert(now, mark));
                 answer
@@ -283,14 +283,14 @@ impl Doorkeeper {
     ) -> LoginAnswer {
         let name = claim.user.as_deref();
         let user = name.and_then(|name| self.users.user(name)).filter(|it| it.is_active(now));
-        let Some(user) = user.map(|user| Arc::clone(user.name())) else {
+        let Some(rights) = user.map(|user| Arc::clone(user.rights())) else {
             return self.refuse(now, claim);
         };
         if let Some(network) = peer.address.map(network_of) {
-            let mark = self.mark(&[b"familiar", user.as_bytes(), &network]);
+            let mark = self.mark(&[b"familiar", rights.user().as_bytes(), &network]);
             self.familiar.insert(now, mark);
         }
-        LoginAnswer::Granted { user, proof }
+        LoginAnswer::Granted { rights, proof }
     }
 
     fn refuse(&mut self, now: Nanos, claim: &Claim) -> LoginAnswer {
@@ -373,7 +373,17 @@ impl Waiting {
 }
 
 fn granted(user: &User) -> LoginAnswer {
-    LoginAnswer::Granted { user: Arc::clone(user.name()), proof: Vec::new() }
+    granted_until(user, None)
+}
+
+/// The user's rights end with what it has shown, if that is sooner.
+fn granted_until(user: &User, end: Option<Nanos>) -> LoginAnswer {
+    let ends_sooner = end.is_some_and(|end| user.expires().is_none_or(|other| end < other));
+    let mut rights = Arc::clone(user.rights());
+    if ends_sooner {
+        rights = Arc::new(Rights::clone(&rights).until(end));
+    }
+    LoginAnswer::Granted { rights, proof: Vec::new() }
 }
 
 /// The network whose clients count as one: an address of IPv4, the first 64 bits of one of IPv6,

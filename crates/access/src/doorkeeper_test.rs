@@ -60,7 +60,7 @@ fn password(user: &str, password: &str) -> LoginStep {
 
 fn granted_to(answer: &LoginAnswer) -> Option<&str> {
     match answer {
-        LoginAnswer::Granted { user, .. } => Some(user),
+        LoginAnswer::Granted { rights, .. } => Some(rights.user()),
         _ => None,
     }
 }

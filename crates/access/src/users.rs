@@ -8,10 +8,16 @@
 //! scram-sha-256 = "16384$SALT$STOREDKEY$SERVERKEY"
 //! scram-sha-512 = "16384$SALT$STOREDKEY$SERVERKEY"
 //! certificates = ["SAN:URI:spiffe://corp/orders", "CN=orders"]
+//! groups = ["workers"]
+//! allow = ["send,look orders.*"]   # see model::Rights
+//! deny = ["look orders.audit"]
 //! disabled = true
 //! expires = 2027-01-01             # midnight UTC, or a moment: 2027-01-01T12:00:00Z
 //!
 //! [users.guest]
+//!
+//! [groups.workers]
+//! allow = ["receive jobs.*"]
 //!
 //! [tokens]
 //! ci = { sha256 = "64 hexadecimal digits", user = "orders", expires = 2027-01-01 }
@@ -26,7 +32,7 @@ use alloc::vec::Vec;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use model::{Nanos, ScramHash};
+use model::{Nanos, Rights, ScramHash, UserRights};
 use ring::digest;
 use subtle::ConstantTimeEq as _;
 
@@ -40,6 +46,10 @@ mod reading;
 pub mod limits {
     /// Bytes of the file: 10,000 users with both verifiers take a third of it.
     pub const USERS_FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
+    /// Groups of a file.
+    pub const GROUPS_MAX: usize = 1_000;
+    /// Groups of a user.
+    pub const USER_GROUPS_MAX: usize = 64;
     /// Users of a file.
     pub const USERS_MAX: usize = 10_000;
     /// Bearer tokens of a file.
@@ -82,7 +92,8 @@ pub struct User {
     password: Option<Passwords>,
     certificates: Vec<Box<str>>,
     is_disabled: bool,
-    expires: Option<Nanos>,
+    groups: Vec<Box<str>>,
+    rights: Arc<Rights>,
 }
 
 /// The verifiers of a user's password.
@@ -130,6 +141,13 @@ impl Users {
         self.users.values()
     }
 
+    /// The rights of those that are not disabled.
+    #[must_use]
+    pub fn rights(&self) -> UserRights {
+        let active = self.users.iter().filter(|(_, user)| !user.is_disabled);
+        active.map(|(name, user)| (Arc::clone(name), Arc::clone(&user.rights))).collect()
+    }
+
     /// The user of this name.
     #[must_use]
     pub fn user(&self, name: &str) -> Option<&User> {
@@ -160,14 +178,19 @@ impl Users {
         self.users.get(name)
     }
 
-    /// The user of a token with this digest that has not expired. The comparison takes as long for
+    /// The user of a token with this digest that has not expired, and the end of the token. The comparison takes as long for
     /// all with the same first bytes of the digest, which tell nothing about the token itself.
-    pub(crate) fn of_token(&self, digest: &[u8; DIGEST_BYTES], now: Nanos) -> Option<&User> {
+    pub(crate) fn of_token(
+        &self,
+        digest: &[u8; DIGEST_BYTES],
+        now: Nanos,
+    ) -> Option<(&User, Option<Nanos>)> {
         let names = self.token_index.get(&index_of(digest))?;
         let mut found = names.iter().filter_map(|name| self.tokens.get(name));
         let token = found.find(|token| bool::from(token.digest.ct_eq(digest)))?;
         let is_valid = token.expires.is_none_or(|end| now < end);
-        self.users.get(&token.user).filter(|_| is_valid)
+        let user = self.users.get(&token.user).filter(|_| is_valid)?;
+        Some((user, token.expires))
     }
 
     pub(crate) const fn decoy_key(&self) -> Option<&[u8; 32]> {
@@ -202,14 +225,26 @@ impl User {
 
     /// The moment from which on the user can do nothing.
     #[must_use]
-    pub const fn expires(&self) -> Option<Nanos> {
-        self.expires
+    pub fn expires(&self) -> Option<Nanos> {
+        self.rights.expires()
     }
 
     /// True if the user is neither disabled nor expired.
     #[must_use]
     pub fn is_active(&self, now: Nanos) -> bool {
-        !self.is_disabled && self.expires.is_none_or(|end| now < end)
+        !self.is_disabled && self.expires().is_none_or(|end| now < end)
+    }
+
+    /// What the user may do, by its own rules and those of its groups.
+    #[must_use]
+    pub const fn rights(&self) -> &Arc<Rights> {
+        &self.rights
+    }
+
+    /// The groups that the user is in.
+    #[must_use]
+    pub fn groups(&self) -> &[Box<str>] {
+        &self.groups
     }
 
     /// The verifier for a hash function.

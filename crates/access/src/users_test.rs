@@ -65,9 +65,14 @@ fn faults_name_line_key_and_mend() {
         ("\n[users.\"a b\"]", "line 2: users.a b: the name holds a space"),
         ("[users.\"a\\nb\"]", "line 1: users.a\\nb: the name holds a space"),
         ("[users.a]\npassword = \"x\"", "line 2: users.a.password is no key that is known here"),
-        ("[users.a]\nallow = [\"send *\"]", "line 2: users.a.allow: rights are not there yet"),
-        ("[users.a]\nlimits = {}", "line 2: users.a.limits: rights are not there yet"),
-        ("[groups.workers]", "line 1: groups: rights are not there yet"),
+        ("[users.a]\nallow = [\"read *\"]", "line 2: users.a.allow: \"read\" is no right"),
+        ("[users.a]\ndeny = \"send *\"", "line 2: users.a.deny is of type string, not a list"),
+        ("[users.a]\nallow = [1]", "line 2: users.a.allow is of type integer, not a text"),
+        ("[users.a]\nlimits = {}", "line 2: users.a.limits: limits of users are not there yet"),
+        ("[users.a]\ngroups = [\"b\"]", "line 2: users.a.groups: there is no group b"),
+        ("[groups.b]\nallow = [\"send\"]", "line 2: groups.b.allow: send of which names?"),
+        ("[groups.b]\ngroups = []", "line 2: groups.b.groups is no key"),
+        ("[groups.\"\"]", "line 1: groups.: the name"),
         ("[users.a]\ndisabled = \"yes\"", "line 2: users.a.disabled is of type string, not true"),
         ("[users.a]\nexpires = \"2027-01-01\"", "line 2: users.a.expires is no date such as"),
         ("[users.a]\nexpires = 2027-01-01T00:00:00", "line 2: users.a.expires is no date such as"),
@@ -124,4 +129,28 @@ fn limits_of_a_file_are_refused() {
     assert!(found.contains("longer than 128 bytes"), "{found}");
     let deep = format!("x = {}", "[".repeat(100_000));
     assert!(problems(&deep).starts_with("line 1"));
+}
+
+#[test]
+fn rights_are_those_of_user_and_groups() {
+    let text = "[groups.workers]\nallow = [\"receive jobs.*\"]\ndeny = [\"receive jobs.audit\"]\n\
+                [users.ann]\ngroups = [\"workers\"]\nallow = [\"send {user}.*\"]\n\
+                [users.bob]\n";
+    let users = Users::parse(text).unwrap();
+    let on = |user: &str, name: &str| users.user(user).unwrap().rights().on(name, None);
+    assert_eq!(on("ann", "jobs.a"), model::Right::Receive.into());
+    assert!(on("ann", "jobs.audit").is_empty());
+    assert_eq!(on("ann", "ann.a"), model::Right::Send.into());
+    assert!(on("ann", "bob.a").is_empty() && on("bob", "jobs.a").is_empty());
+}
+
+#[test]
+fn rules_of_groups_count_for_each_user() {
+    let rules = "\"send a\", ".repeat(model::rights_limits::USER_RULES_MAX);
+    let group = format!("[groups.g]\nallow = [{rules}]\n[users.a]\ngroups = [\"g\"]\n");
+    assert!(Users::parse(&group).is_ok());
+    let found = problems(&format!("{group}allow = [\"send b\"]\n"));
+    assert!(found.contains("users.a: 1001 rules"), "{found}");
+    let groups: String = (0..=limits::GROUPS_MAX).map(|it| format!("[groups.g{it}]\n")).collect();
+    assert!(problems(&groups).contains("1001 groups are too many"));
 }

@@ -33,7 +33,9 @@ pub(crate) fn word(out: &mut Vec<u8>, word: &str) {
 /// memory that the server does not have.
 pub(crate) fn refusal(refusal: &Refusal) -> &'static str {
     match refusal {
+        Refusal::NotPermitted(_) => DENIED,
         Refusal::StoreFull
+        | Refusal::ListTooLong
         | Refusal::QueueFull(_)
         | Refusal::MemoryFull
         | Refusal::TooManyQueues { .. }

@@ -17,7 +17,8 @@ use alloc::vec::Vec;
 
 use input::{InputBuffer, is_http_line};
 use model::{
-    Command, Delivery, Destination, LinkId, Nanos, NewMessage, Peek, QueueName, Reply, SessionId,
+    Command, Delivery, Destination, LinkId, Nanos, NewMessage, Peek, QueueName, Refusal, Reply,
+    SessionId,
 };
 
 use crate::answer;
@@ -197,7 +198,13 @@ impl Session {
         let awaited = core::mem::replace(&mut self.awaited, Awaited::Nothing);
         assert!(!matches!(awaited, Awaited::Nothing), "invariant: a reply answers a command");
         match (awaited, reply) {
+            // A client that may not use the tube `default` names another.
+            (Awaited::Opening, Reply::Refused(Refusal::NotPermitted(_))) => {}
             (Awaited::Opening, reply) => self.closing = matches!(reply, Reply::Refused(_)),
+            // It may not use the tube `default`, and has named no other.
+            (_, Reply::Refused(Refusal::NoSuchLink)) if self.login.is_some() => {
+                answer::word(out, answer::DENIED);
+            }
             (_, Reply::Refused(refusal)) => answer::word(out, answer::refusal(&refusal)),
             (_, Reply::NotFound) => answer::word(out, answer::NOT_FOUND),
             (awaited, Reply::Done) => self.finish(awaited, out),

@@ -10,7 +10,7 @@ use journal::{
 };
 use model::{
     BrokerStatistics, Capacity, Command, DeadLetterStatistics, LiveRecords, Lsn, MessageId, Nanos,
-    Output, SessionId, StorePolicy,
+    Output, Principal, SessionId, StorePolicy, UserRights,
 };
 
 use crate::explain::Explaining;
@@ -110,6 +110,16 @@ impl<F: Clone> Broker<F> {
     /// Sets the name of a client for operators.
     pub fn name_session(&mut self, session: SessionId, name: Arc<str>) {
         self.engine.name_session(session, name);
+    }
+
+    /// A client acts for this one from now on: see [`Engine::act_for`].
+    pub fn act_for(&mut self, session: SessionId, principal: Principal) {
+        self.engine.act_for(session, principal);
+    }
+
+    /// The rights of all users: see [`Engine::set_users`].
+    pub fn set_users(&mut self, users: Option<Arc<UserRights>>) {
+        self.engine.set_users(users);
     }
 
     /// A client is gone: its deliveries are ready again, as failed attempts; its waits end.

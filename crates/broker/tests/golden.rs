@@ -440,7 +440,7 @@ fn golden(name: &str) -> Box<Subscription> {
     let client = Some(QueueName::new("client").unwrap());
     let name = QueueName::new(name).unwrap();
     Box::new(Subscription {
-        name: Some(SubscriptionName { client: client.clone(), name, durable: true }),
+        name: Some(SubscriptionName { user: None, client: client.clone(), name, durable: true }),
         selector: Some("missing IS NULL".into()),
         shared: true,
         without: Some(QueueName::new("other").unwrap()),

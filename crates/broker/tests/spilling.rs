@@ -89,7 +89,7 @@ impl Store {
     fn subscribe(&mut self, session: SessionId, link: LinkId) {
         let name = QueueName::new(&format!("subscriber-{}", link.0)).unwrap();
         let subscription = Box::new(Subscription {
-            name: Some(SubscriptionName { client: None, name, durable: true }),
+            name: Some(SubscriptionName { user: None, client: None, name, durable: true }),
             ..Subscription::new(queue())
         });
         self.ask(session, Command::Subscribe { link, subscription });

@@ -16,6 +16,7 @@ mod lists;
 mod operate;
 mod produce;
 mod recover;
+mod rights;
 mod settle;
 mod snapshot;
 mod topics;

@@ -14,13 +14,16 @@ pub(crate) mod topics;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
 
-use model::{Nanos, OwnPolicy, QueueName, Subscription, SubscriptionName};
+use model::{Nanos, OwnPolicy, QueueName, Right, Subscription, SubscriptionName, UserRights};
 use selector::Selector;
 
 use crate::collections::pattern_tree::PatternTree;
 use crate::directory::topics::{TopicSlot, Topics};
 use crate::ids::{QueueSlot, SessionSlot};
+use crate::store::MessageStore;
+use crate::store::queue::Role;
 use crate::{DeadLettersMax, EngineOptions, QueuePolicies};
 
 /// Topics, subscriptions and the policies of queues, by name.
@@ -34,6 +37,8 @@ pub(crate) struct Directory {
     dead_letters_max: DeadLettersMax,
     /// Queues and topics that go with their sessions.
     temporaries: usize,
+    /// The rights of all users; `None`: there are no users.
+    users: Option<Arc<UserRights>>,
 }
 
 /// All subscriptions, by number and by name.
@@ -66,6 +71,8 @@ pub(crate) struct Entry {
     queue: QueueSlot,
     /// The size of its record; zero where it has none.
     record_bytes: u64,
+    /// The user whose it is; `None`: there were no users when it was made.
+    user: Option<Arc<str>>,
     /// The session that keeps it.
     owner: Option<SessionSlot>,
     /// When it ends, since nothing keeps it.
@@ -120,7 +127,34 @@ impl Directory {
             dead_letter_queue: options.dead_letter_queue,
             dead_letters_max: options.dead_letters_max,
             temporaries: 0,
+            users: None,
         }
+    }
+
+    pub(crate) fn set_users(&mut self, users: Option<Arc<UserRights>>) {
+        self.users = users;
+    }
+
+    /// True if a subscription of a pattern may take what is published to a topic: its user may
+    /// receive from there. Without users all may.
+    pub(crate) fn may_take(&self, entry: &Entry, topic: &QueueName) -> bool {
+        let (Some(users), Some(user)) = (&self.users, &entry.user) else { return true };
+        let client = entry.asks.name.as_ref().and_then(|name| name.client.as_ref());
+        let client = client.map(QueueName::as_str);
+        let rights = users.get(user);
+        rights.is_some_and(|it| it.on(topic.as_str(), client).contains(Right::Receive))
+    }
+
+    /// The name that rights on a queue are for. That of a subscription is its topic, or its
+    /// pattern.
+    pub(crate) fn name_for_rights(&self, slot: QueueSlot, store: &MessageStore) -> QueueName {
+        let queue = store.queues.at(slot);
+        let number = match queue.role {
+            Role::Subscription { number, .. } => Some(number),
+            Role::Named | Role::Temporary(_) | Role::Leaving => None,
+        };
+        let entry = number.and_then(|number| self.subscriptions.get(number));
+        entry.map_or_else(|| queue.name.clone(), |entry| entry.asks.topic.clone())
     }
 
     pub(crate) const fn topics(&self) -> &Topics {

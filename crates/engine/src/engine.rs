@@ -181,7 +181,7 @@ impl Engine {
         &mut self,
         now: Nanos,
         session: SessionId,
-        command: Command,
+        mut command: Command,
         capacity: Capacity,
         effects: &mut Effects,
     ) {
@@ -195,6 +195,11 @@ impl Engine {
         };
         let floor =
             if is_from_client { self.settle_popped(slot, effects) } else { DependsOn::NOTHING };
+        if self.sessions.at(slot).is_limited()
+            && let Some(denied) = self.turn_away(slot, &mut command)
+        {
+            return self.conclude(session, denied, effects);
+        }
         let command = if self.bodies.has_paged_out() {
             self.unless_awaiting(slot, command, floor, effects)
         } else {
@@ -409,10 +414,10 @@ impl Engine {
             Command::MessageStatistics { message } => store.message_statistics(message, log),
             Command::QueueStatistics { queue } => store.queue_statistics(&queue, log),
             Command::BrokerStatistics => store.broker_statistics(log),
-            Command::ListQueues => store.list_queues(log),
+            Command::ListQueues => store.list_queues(sessions.at(by).sight(), log),
             Command::List(command) => self.list(by, command, effects),
             Command::Key(command) => self.key(by, command, effects),
-            Command::Admin(command) => self.administer(*command, effects),
+            Command::Admin(command) => self.administer(by, *command, effects),
             Command::Batch { commands } => self.batch(by, commands, effects),
             Command::Observe { names } => keyspace.observe(by, names, store),
             Command::Unobserve => keyspace.unobserve(by, store),

@@ -97,6 +97,7 @@ mod log;
 mod outcome;
 mod recovery;
 mod replies;
+mod rights;
 mod sessions;
 mod store;
 mod transactions;

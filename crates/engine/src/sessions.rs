@@ -1,13 +1,15 @@
 //! Sessions, their producers and consumers, and the messages they hold.
 
+pub(crate) mod acting;
+
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use core::cell::Cell;
 
 use model::{
-    ClientName, DependsOn, Destination, LinkId, MessageId, Nanos, Refusal, Reply, SessionId,
-    Settlement, limits,
+    ClientName, DependsOn, Destination, LinkId, MessageId, Nanos, Principal, Refusal, Reply,
+    SessionId, Settlement, limits,
 };
 
 use crate::collections::slab::Slab;
@@ -16,6 +18,7 @@ use crate::directory::Target;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
 use crate::keyspace::Popping;
 use crate::outcome::Outcome;
+use crate::sessions::acting::Acting;
 use crate::transactions::SessionTransactions;
 
 #[derive(Debug)]
@@ -37,6 +40,7 @@ struct Identity {
     name: Option<Arc<str>>,
     /// The client that the session belongs to.
     client: Option<ClientName>,
+    acting: Acting,
 }
 
 /// The producers and consumers of a session.
@@ -96,13 +100,16 @@ pub(crate) struct Wait {
     lease: Option<Nanos>,
 }
 
+/// A client of a user. Two users may choose the same name for theirs.
+type ClientKey = (Option<Arc<str>>, ClientName);
+
 #[derive(Debug)]
 pub(crate) struct Sessions {
     slots: Slab<Session>,
     ids: BTreeMap<SessionId, SessionSlot>,
     /// The one that was looked for last: it mostly has more to ask.
     found: Cell<Option<(SessionId, SessionSlot)>>,
-    clients: BTreeMap<ClientName, SessionSlot>,
+    clients: BTreeMap<ClientKey, SessionSlot>,
 }
 
 impl Session {
@@ -497,7 +504,7 @@ impl Sessions {
             return;
         }
         let slot = self.slots.insert(Session {
-            identity: Identity { id, name: None, client: None },
+            identity: Identity { id, name: None, client: None, acting: Acting::default() },
             links: Links::default(),
             holdings: Holdings::default(),
             owned: Owned::default(),
@@ -509,20 +516,43 @@ impl Sessions {
 
     /// Makes it a client's, and no other's; refused when another session is that client's.
     pub(crate) fn identify(&mut self, slot: SessionSlot, client: ClientName) -> Outcome {
-        if self.clients.get(&client).is_some_and(|other| *other != slot) {
+        let key = (self.at(slot).user().cloned(), client.clone());
+        if self.clients.get(&key).is_some_and(|other| *other != slot) {
             return Outcome::refused(Refusal::ClientInUse);
         }
-        let before = self.at_mut(slot).identity.client.replace(client.clone());
-        if let Some(before) = before {
-            let was_known = self.clients.remove(&before);
-            assert_eq!(was_known, Some(slot), "a client has one session");
-        }
-        self.clients.insert(client, slot);
+        self.forget_client(slot);
+        let session = self.at_mut(slot);
+        session.identity.client = Some(client);
+        session.forget_rights();
+        self.clients.insert(key, slot);
         Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
 
-    pub(crate) fn find_client(&self, client: &ClientName) -> Option<SessionSlot> {
-        self.clients.get(client).copied()
+    /// It belongs to no client.
+    fn forget_client(&mut self, slot: SessionSlot) {
+        let session = self.at_mut(slot);
+        let user = session.user().cloned();
+        if let Some(client) = session.identity.client.take() {
+            let was_known = self.clients.remove(&(user, client));
+            assert_eq!(was_known, Some(slot), "a client has one session");
+        }
+    }
+
+    /// A session acts for this one from now on. It keeps its client if the user is the same.
+    pub(crate) fn act_for(&mut self, slot: SessionSlot, principal: Principal) {
+        if self.at(slot).principal().user() != principal.user() {
+            self.forget_client(slot);
+        }
+        self.at_mut(slot).act_for(principal);
+    }
+
+    /// The session of a client of this user.
+    pub(crate) fn find_client(
+        &self,
+        user: Option<&Arc<str>>,
+        client: &ClientName,
+    ) -> Option<SessionSlot> {
+        self.clients.get(&(user.cloned(), client.clone())).copied()
     }
 
     /// From now on it can ask for nothing. Its messages are still to be returned, `held` so.
@@ -537,14 +567,11 @@ impl Sessions {
         assert!(session.holdings.settling.is_empty(), "only transactions settle what it holds");
         assert!(session.closing.is_none(), "a session closes once");
         session.closing = Some(held);
-        let (id, client) = (session.id(), session.identity.client.take());
+        let id = session.id();
+        self.forget_client(slot);
         let was_open = self.ids.remove(&id);
         assert_eq!(was_open, Some(slot), "a session is found by its id until it closes");
         self.found.set(None);
-        if let Some(client) = client {
-            let was_known = self.clients.remove(&client);
-            assert_eq!(was_known, Some(slot), "a client has one session");
-        }
     }
 
     /// Forgets it. Nothing may point to it.

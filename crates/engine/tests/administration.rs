@@ -141,18 +141,16 @@ fn queue_page_visits_no_other_queues() {
     let (mut listed, mut after) = (Vec::new(), None);
     loop {
         let before = house.engine.steps();
-        let Reply::QueuePage(page) = house.admin(AdminCommand::ListQueues { after, max: PAGE })
-        else {
-            panic!()
-        };
+        let listing = AdminCommand::ListQueues { after, max: PAGE };
+        let Reply::QueuePage { queues: page, next } = house.admin(listing) else { panic!() };
         let steps = house.engine.steps() - before;
         assert_eq!(steps, (limits::COMMAND_STEPS + page.len()) as u64);
         assert!(page.len() <= PAGE && page.iter().all(|queue| queue.ready == 1));
-        after = page.last().map(|queue| queue.queue.clone());
+        listed.extend(page);
+        after = next;
         if after.is_none() {
             break;
         }
-        listed.extend(page);
     }
     let listed: Vec<_> = listed.iter().map(|queue| queue.queue.as_str()).collect();
     assert_eq!(listed, names);

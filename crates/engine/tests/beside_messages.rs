@@ -107,6 +107,7 @@ fn subscription_selectors_count_and_are_bounded() {
         link: LinkId(number as u32),
         subscription: Box::new(Subscription {
             name: Some(SubscriptionName {
+                user: None,
                 client: Some(name("client")),
                 name: name(&format!("{}", number % 1_000)),
                 durable: true,

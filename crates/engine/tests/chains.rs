@@ -74,6 +74,7 @@ impl World {
         for (link, named) in [(0, Some("a")), (1, Some("b")), (2, None)] {
             let subscription = Box::new(Subscription {
                 name: named.map(|word| SubscriptionName {
+                    user: None,
                     client: None,
                     name: name(word),
                     durable: true,

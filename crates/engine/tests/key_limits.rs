@@ -226,7 +226,12 @@ fn publish_on_full_device_refused_whole() {
     let reply = session.run(Command::SubscribePattern { link: LinkId(1), pattern });
     assert_eq!(reply, Reply::Done);
     let subscription = Subscription {
-        name: Some(model::SubscriptionName { client: None, name: name("s"), durable: true }),
+        name: Some(model::SubscriptionName {
+            user: None,
+            client: None,
+            name: name("s"),
+            durable: true,
+        }),
         ..Subscription::new(name("news"))
     };
     let subscription = Box::new(subscription);

@@ -25,6 +25,8 @@ mod policies_random;
 mod publishing;
 mod random;
 mod records;
+mod rights;
+mod rights_random;
 mod scripts;
 mod selecting;
 mod send_ids;

@@ -103,7 +103,7 @@ impl World {
     fn subscribe(&mut self, number: u32) {
         let name = name(&format!("subscription-{number}"));
         let subscription = Box::new(Subscription {
-            name: Some(SubscriptionName { client: None, name, durable: true }),
+            name: Some(SubscriptionName { user: None, client: None, name, durable: true }),
             ..Subscription::new(topic())
         });
         self.ask(BY, Command::Subscribe { link: LinkId(number), subscription });

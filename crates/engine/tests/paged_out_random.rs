@@ -549,7 +549,7 @@ fn property<'m>(seen: &Subject<'m>, _: Found<'_, 'm>, _: &str) -> PropertyValue<
 
 /// Of that name and durable, or of its consumer alone.
 fn subscription(named: Option<&str>) -> Subscription {
-    let of = |text| SubscriptionName { client: None, name: name(text), durable: true };
+    let of = |text| SubscriptionName { user: None, client: None, name: name(text), durable: true };
     Subscription { name: named.map(of), shared: named.is_some(), ..Subscription::new(name(TOPIC)) }
 }
 

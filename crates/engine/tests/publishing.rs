@@ -362,6 +362,7 @@ impl World {
 
     fn name(&mut self) -> SubscriptionName {
         SubscriptionName {
+            user: None,
             client: if self.rng.one_in(2) { Some(name("client")) } else { None },
             name: name(self.rng.pick(&["a", "b", "c"])),
             durable: !self.rng.one_in(5),

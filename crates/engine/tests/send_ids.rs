@@ -263,7 +263,12 @@ impl World {
     fn subscribe(&mut self) {
         let name = self.rng.pick(&NAMES[..3]);
         let asked = Subscription {
-            name: Some(SubscriptionName { client: None, name: self::name(name), durable: true }),
+            name: Some(SubscriptionName {
+                user: None,
+                client: None,
+                name: self::name(name),
+                durable: true,
+            }),
             shared: true,
             ..Subscription::new(self::name("topic"))
         };

@@ -10,7 +10,9 @@ use hyper::header::{
     ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, TRANSFER_ENCODING,
 };
 use hyper::{Method, Request, StatusCode};
-use model::{Command, Envelopes, LoginOffer, Reply};
+use model::{
+    Command, Envelopes, LoginOffer, NotPermitted, Principal, QueueName, Refusal, Reply, Right,
+};
 use serde::Serialize;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
@@ -77,6 +79,8 @@ pub(crate) struct App<G> {
     pub(crate) budget: ByteBudget,
     pub(crate) reader: Reader,
     pub(crate) latest: Latest,
+    /// The one for whom requests are answered.
+    principal: Principal,
 }
 
 /// The connection that a request came by.
@@ -124,7 +128,9 @@ impl<G: Gateway> App<G> {
         let budget = ByteBudget::new(*buffered_bytes, *block_timeout, held_bytes);
         let reader = Reader { budget: budget.clone(), idle: options.half_sent };
         let (options, latest) = (Arc::new(options), Latest::default());
-        Self { gateway, options, open, budget, reader, latest }
+        // Until a request comes the broker itself asks, to sample its figures.
+        let principal = Principal::Everyone;
+        Self { gateway, options, open, budget, reader, latest, principal }
     }
 
     /// Answers one request of a connection, of any kind.
@@ -146,9 +152,12 @@ impl<G: Gateway> App<G> {
         let caller = origin::check(&head, &self.options.allowed_hosts, peer.over_loopback)?;
         check_coding(&head.headers)?;
         let segments = segments(head.uri.path());
-        if !segments.as_ref().is_ok_and(|segments| is_probe(&head.method, segments)) {
-            self.log_in(&head.headers, &peer).await?;
-        }
+        let is_probe = segments.as_ref().is_ok_and(|segments| is_probe(&head.method, segments));
+        let principal = match peer.offer {
+            None => Principal::Everyone,
+            Some(_) if is_probe => Principal::Stranger,
+            Some(offer) => self.log_in(&head.headers, &peer, offer).await?,
+        };
         if head.method == Method::OPTIONS && head.uri.path() == "*" {
             return Ok(allowed(ANY_METHODS));
         }
@@ -162,7 +171,7 @@ impl<G: Gateway> App<G> {
         // The rest of the head is not kept for as long as the answer takes.
         let method = if head.method == Method::HEAD { Method::GET } else { head.method };
         drop(head.uri);
-        self.dispatch(&method, resource, asked).await
+        Self { principal, ..self.clone() }.dispatch(&method, resource, asked).await
     }
 
     async fn dispatch(&self, method: &Method, at: Resource, asked: Asked) -> Result<Answer> {
@@ -204,9 +213,36 @@ impl<G: Gateway> App<G> {
         }
     }
 
+    /// Has a work done for the client of the request.
+    pub(crate) async fn ask(&self, work: Work) -> Result<Vec<Reply>> {
+        Ok(self.gateway.ask(self.principal.clone(), work).await?)
+    }
+
+    /// The one for whom the request is answered.
+    pub(crate) const fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// Lets those pass who may use what belongs to the broker as a whole.
+    ///
+    /// # Errors
+    /// 403 for others.
+    pub(crate) fn check_operator(&self) -> Result<()> {
+        if self.principal.may_operate() {
+            return Ok(());
+        }
+        let (user, right) = (self.principal.user().cloned(), Right::Operate);
+        Err(Refusal::NotPermitted(Box::new(NotPermitted { user, right, name: None })).into())
+    }
+
+    /// True if the client may look at a name.
+    pub(crate) fn sees(&self, name: &QueueName) -> bool {
+        self.principal.on(name.as_str(), None).contains(Right::Look)
+    }
+
     /// One command, and its reply, which is no refusal.
     pub(crate) async fn command(&self, command: Command) -> Result<Reply> {
-        let mut replies = self.gateway.ask(Work::command(command)).await?;
+        let mut replies = self.ask(Work::command(command)).await?;
         match replies.pop() {
             Some(Reply::Refused(refusal)) => Err(refusal.into()),
             Some(reply) => Ok(reply),

@@ -16,7 +16,7 @@ use std::sync::{Arc, Weak};
 
 use model::{
     BrokerStatistics, Command, Delivery, Destination, LoginAnswer, LoginOffer, LoginStep,
-    MessageId, Nanos, NewMessage, QueueName, Refusal, Reply,
+    MessageId, Nanos, NewMessage, Principal, QueueName, Refusal, Reply,
 };
 use tokio::sync::Notify;
 
@@ -96,30 +96,36 @@ pub trait Gateway: Clone + Send + Sync + 'static {
         std::future::ready(LoginAnswer::Refused)
     }
 
-    /// Does these one after the other.
+    /// Does these one after the other, for this one.
     ///
     /// # Errors
     /// [`GatewayError`]; the steps before it were done, unless the work is atomic.
-    fn ask(&self, work: Work) -> impl Future<Output = Result<Vec<Reply>, GatewayError>> + Send;
+    fn ask(
+        &self,
+        principal: Principal,
+        work: Work,
+    ) -> impl Future<Output = Result<Vec<Reply>, GatewayError>> + Send;
 
-    /// Leases messages, waiting for the first.
+    /// Leases messages for this one, waiting for the first.
     ///
     /// # Errors
     /// [`GatewayError`]; nothing was leased.
     fn receive(
         &self,
+        principal: Principal,
         wanted: Wanted,
     ) -> impl Future<Output = Result<Vec<Leased>, GatewayError>> + Send;
 
     /// Takes back leased messages that never reached a client, as if they had not been leased.
     fn give_back(&self, tokens: Vec<Token>);
 
-    /// Subscribes to a topic from now on.
+    /// Subscribes to a topic from now on, for this one.
     ///
     /// # Errors
     /// [`GatewayError`]; there is no subscription.
     fn follow(
         &self,
+        principal: Principal,
         topic: QueueName,
     ) -> impl Future<Output = Result<Self::Events, GatewayError>> + Send;
 

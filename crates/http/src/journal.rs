@@ -16,6 +16,7 @@ impl<G: Gateway> App<G> {
     /// Its files, whole: they are as many as the disk holds segments.
     pub(crate) async fn journal(&self, asked: Asked) -> Result<Answer> {
         asked.query.finish()?;
+        self.check_operator()?;
         let segments: Vec<Json> = self.gateway.segments().await.iter().map(segment).collect();
         // Answered when all of the log so far is durable.
         let durable = async { self.admin(AdminCommand::NextMessage).await.map(drop) };

@@ -93,7 +93,13 @@ impl<G: Gateway> App<G> {
     ) -> Result<Aged<Page>> {
         match timeout(PATIENCE, self.queue_page(after.clone(), max)).await {
             Ok(page) => page.map(Aged::new),
-            Err(_) => self.latest.page(after.as_ref(), max).ok_or_else(Problem::log_hangs),
+            Err(_) => {
+                let mut page = self.latest.page(after.as_ref(), max);
+                if let Some(Aged { value, .. }) = &mut page {
+                    value.queues.retain(|it| self.sees(&it.queue));
+                }
+                page.ok_or_else(Problem::log_hangs)
+            }
         }
     }
 
@@ -110,7 +116,8 @@ impl<G: Gateway> App<G> {
         if let Ok(told) = timeout(PATIENCE, asking).await {
             return told.map(Aged::new);
         }
-        let Aged { value, age } = self.latest.queue(name).ok_or_else(Problem::log_hangs)?;
+        let latest = self.latest.queue(name).filter(|_| self.sees(name));
+        let Aged { value, age } = latest.ok_or_else(Problem::log_hangs)?;
         Ok(Aged { value: of_latest(&value), age })
     }
 

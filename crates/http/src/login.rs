@@ -2,7 +2,7 @@
 //! users. Nothing is remembered between two requests.
 
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
-use model::{LoginAnswer, LoginOffer, LoginStep, Secret};
+use model::{LoginAnswer, LoginOffer, LoginStep, Principal, Secret};
 
 use crate::app::{App, Peer};
 use crate::base64;
@@ -14,17 +14,20 @@ pub(crate) const CHALLENGES: [&str; 2] =
     ["Basic realm=\"dunlin\", charset=\"UTF-8\"", "Bearer realm=\"dunlin\""];
 
 impl<G: Gateway> App<G> {
-    /// Lets a request pass whose client is a user. Without an offer there are none, and every
-    /// request passes.
+    /// The user who asks.
     ///
     /// # Errors
     /// 400 if the header makes no sense, 401, 403 for a secret in the clear, 503 if too many log
     /// in.
-    pub(crate) async fn log_in(&self, headers: &HeaderMap, peer: &Peer) -> Result<()> {
-        let Some(offer) = peer.offer else { return Ok(()) };
+    pub(crate) async fn log_in(
+        &self,
+        headers: &HeaderMap,
+        peer: &Peer,
+        offer: LoginOffer,
+    ) -> Result<Principal> {
         let step = step(headers, offer)?;
         match self.gateway.login(step, LoginClient::of(peer)).await {
-            LoginAnswer::Granted { .. } => Ok(()),
+            LoginAnswer::Granted { rights, .. } => Ok(Principal::User(rights)),
             LoginAnswer::Busy => Err(Problem::too_many_logins()),
             LoginAnswer::Refused | LoginAnswer::Challenge(_) => Err(Problem::unauthorized(
                 "the name, the password or the token is wrong, or the user may not log in",

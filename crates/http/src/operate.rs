@@ -40,11 +40,19 @@ impl<G: Gateway> App<G> {
 
     /// Some queues in the order of their names, and whether there are more.
     pub(crate) async fn queue_page(&self, after: Option<QueueName>, max: usize) -> Result<Page> {
-        // One more, to know whether there is one.
-        let command = AdminCommand::ListQueues { after, max: max + 1 };
-        let Reply::QueuePage(mut queues) = self.admin(command).await? else {
-            return Err(unexpected());
-        };
+        let (mut queues, mut after) = (Vec::new(), after);
+        // One more, to know whether there is one that the client sees.
+        while queues.len() <= max {
+            let command = AdminCommand::ListQueues { after, max: max + 1 - queues.len() };
+            let Reply::QueuePage { queues: some, next } = self.admin(command).await? else {
+                return Err(unexpected());
+            };
+            queues.extend(some);
+            after = next;
+            if after.is_none() {
+                break;
+            }
+        }
         let more = queues.len() > max;
         queues.truncate(max);
         Ok(Page { queues, more })
@@ -203,8 +211,10 @@ impl<G: Gateway> App<G> {
     pub(crate) async fn unsubscribe(&self, name: QueueName, mut asked: Asked) -> Result<Answer> {
         let client = asked.query.text("client").map(|it| crate::route::name(&it)).transpose()?;
         let durable = asked.query.choice("durable")?.unwrap_or(true);
+        let asked_user = asked.query.text("user").map(|user| user.into());
         asked.query.finish()?;
-        let name = SubscriptionName { client, name, durable };
+        let user = asked_user;
+        let name = SubscriptionName { user, client, name, durable };
         match self.command(Command::Unsubscribe { name }).await? {
             Reply::NotFound => Err(Problem::not_found(
                 "no such subscription; it is known by its name, client and durability",

@@ -265,6 +265,7 @@ impl From<Refusal> for Problem {
             Refusal::TransactionFailed | Refusal::NoSuchTransaction => Self::conflict(
                 "a part of the transaction was refused, so that nothing of it was done",
             ),
+            Refusal::NotPermitted(_) => Self::forbidden(refusal.to_string()),
             Refusal::TooManyPolicies => Self::conflict(format!(
                 "{refusal}; GET /policies lists them, DELETE /queues/NAME/policy ends one"
             )),

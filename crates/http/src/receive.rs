@@ -53,7 +53,7 @@ impl<G: Gateway> App<G> {
             }
         }
         let wanted = Wanted { queue, wait, lease, max: max_count, asker: asker.clone() };
-        let leased = self.gateway.receive(wanted).await?;
+        let leased = self.gateway.receive(self.principal().clone(), wanted).await?;
         let tokens: Vec<Token> = leased.iter().map(|leased| leased.token).collect();
         let gateway = self.gateway.clone();
         let unsent = Unsent::new(move || gateway.give_back(tokens));
@@ -120,7 +120,7 @@ impl<G: Gateway> App<G> {
     }
 
     async fn settle(&self, token: Token, settling: Settling) -> Result<Answer> {
-        self.gateway.ask(Work::steps(vec![Step::Settle { token, settling }])).await?;
+        self.ask(Work::steps(vec![Step::Settle { token, settling }])).await?;
         Ok(no_content())
     }
 }

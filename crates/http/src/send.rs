@@ -59,10 +59,10 @@ impl<G: Gateway> App<G> {
     ) -> Result<Answer> {
         let step = Step::Put { to, message, count: count.unwrap_or(1) };
         let Some(count) = count else {
-            let reply = self.gateway.ask(Work::steps(vec![step]).by(asker)).await?.pop();
+            let reply = self.ask(Work::steps(vec![step]).by(asker)).await?.pop();
             return Ok(stored(reply));
         };
-        self.gateway.ask(Work::atomic(vec![step]).by(asker)).await?;
+        self.ask(Work::atomic(vec![step]).by(asker)).await?;
         Ok(json(StatusCode::CREATED, &json!({ "count": count })))
     }
 
@@ -84,7 +84,7 @@ impl<G: Gateway> App<G> {
         self.add_line(&mut lines, &last)?;
         let count = lines.steps.len();
         if count > 0 {
-            self.gateway.ask(Work::atomic(lines.steps).by(&lines.asker)).await?;
+            self.ask(Work::atomic(lines.steps).by(&lines.asker)).await?;
         }
         Ok(json(StatusCode::CREATED, &json!({ "count": count })))
     }

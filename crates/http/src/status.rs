@@ -44,6 +44,7 @@ impl<G: Gateway> App<G> {
 
     pub(crate) async fn metrics(&self, asked: Asked) -> Result<Answer> {
         asked.query.finish()?;
+        self.check_operator()?;
         let Aged { value: page, age } = self.page_or_latest(None, SAMPLED_QUEUES_MAX).await?;
         let text_of = exposition(&self.gateway.figures(), &page.queues, age);
         Ok(text("text/plain; version=0.0.4; charset=utf-8", text_of))

@@ -55,7 +55,7 @@ impl<G: Gateway> App<G> {
         let _room = self.budget.take(BodyKind::Send, sending)?;
         drop(read);
         if !steps.is_empty() {
-            self.gateway.ask(Work::atomic(steps).by(&asker)).await?;
+            self.ask(Work::atomic(steps).by(&asker)).await?;
         }
         Ok(json(StatusCode::OK, &json!({ "sent": sent, "settled": settled })))
     }

@@ -1,12 +1,11 @@
 //! The connected clients, as CLIENT LIST shows them.
 
 use alloc::string::String;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::Write as _;
 use core::net::SocketAddr;
 
-use model::{Nanos, SessionId};
+use model::{Nanos, Principal, SessionId};
 
 use crate::answer::Version;
 use crate::greeting::DEFAULT_USER;
@@ -60,31 +59,9 @@ pub struct Ends {
     pub local: SocketAddr,
 }
 
-/// The user that a client is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Principal {
-    /// There are no users: every client may do everything.
-    #[default]
-    Everyone,
-    /// It has not logged in.
-    Stranger,
-    /// It has, by this name.
-    User(Arc<str>),
-}
-
-impl Principal {
-    /// True if there are users.
-    pub(crate) const fn needs_user(&self) -> bool {
-        !matches!(self, Self::Everyone)
-    }
-
-    /// The name in lists; `default` before a login, as with Redis.
-    pub(crate) fn name(&self) -> &str {
-        match self {
-            Self::Everyone | Self::Stranger => DEFAULT_USER,
-            Self::User(name) => name,
-        }
-    }
+/// The name of a client's user in lists; `default` before a login, as with Redis.
+pub(crate) fn user_name(principal: &Principal) -> &str {
+    principal.user().map_or(DEFAULT_USER, |user| user)
 }
 
 /// How a client's library calls itself.
@@ -244,7 +221,7 @@ impl Client {
             now.since(self.active).as_secs(),
             self.flags(),
             self.command,
-            self.principal.name(),
+            user_name(&self.principal),
             self.version.number(),
             String::from_utf8_lossy(&self.library.name),
             String::from_utf8_lossy(&self.library.version),

@@ -71,6 +71,7 @@ impl Fault {
                  or delete messages",
             ),
             Refusal::Draining => Self::DRAINING,
+            Refusal::NotPermitted(_) => Self::said("NOPERM", refusal),
             Refusal::NoSuchPlace => Self::of("ERR index out of range"),
             Refusal::NoSuchDestination | Refusal::OfAnotherSession => Self::of(
                 "ERR names that begin with temporary/ belong to connections of another protocol",

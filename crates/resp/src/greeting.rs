@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use model::{LoginStep, Secret};
+use model::{LoginStep, Principal, Secret};
 
 use crate::answer::Version;
 use crate::client_commands::check_name;
@@ -81,7 +81,7 @@ pub(crate) fn hello(context: &mut Context<'_>, words: &Words) -> Said {
 impl Hello {
     /// Without users the name is judged here, as part of the words.
     pub(crate) fn parse(context: &mut Context<'_>, words: &Words) -> Result<Self, Fault> {
-        let has_users = context.client().principal.needs_user();
+        let has_users = context.client().principal != Principal::Everyone;
         let version = version(context, words)?;
         let mut hello = Self { version, name: None, credentials: None };
         let mut at = 2;

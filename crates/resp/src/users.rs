@@ -1,12 +1,16 @@
-//! ACL: which user a client is, and what users may do. Users are managed elsewhere: what a client
-//! could see or change of them is refused.
+//! ACL: which user a client is, and what it may do. Users are managed elsewhere, and none sees
+//! another.
 
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
+use model::Rights;
+
 use crate::catalogue::{categories, category_names};
+use crate::clients::user_name;
 use crate::context::Context;
 use crate::fault::{Fault, printed};
-use crate::greeting::DEFAULT_USER;
 use crate::table::{self, Spec};
 use crate::words::Words;
 
@@ -22,55 +26,69 @@ const EVERYTHING: &str = "user default on nopass ~* &* +@all";
 /// ACL WHOAMI
 pub(crate) fn who_am_i(context: &mut Context<'_>, _words: &Words) -> Said {
     let principal = context.client().principal.clone();
-    context.answer().bulk(principal.name().as_bytes());
+    context.answer().bulk(user_name(&principal).as_bytes());
     Ok(())
 }
 
-/// ACL USERS
+/// ACL USERS. With users the client sees itself alone.
 pub(crate) fn users(context: &mut Context<'_>, _words: &Words) -> Said {
-    list_default(context, DEFAULT_USER)
+    let principal = context.client().principal.clone();
+    let mut answer = context.answer();
+    answer.array(1);
+    answer.bulk(user_name(&principal).as_bytes());
+    Ok(())
 }
 
-/// ACL LIST
+/// ACL LIST. With users the client sees itself alone.
 pub(crate) fn list(context: &mut Context<'_>, _words: &Words) -> Said {
-    list_default(context, EVERYTHING)
-}
-
-fn list_default(context: &mut Context<'_>, line: &str) -> Said {
-    if context.client().principal.needs_user() {
-        return Err(Fault::of(ELSEWHERE));
-    }
+    let principal = context.client().principal.clone();
+    let line = match principal.rights() {
+        None => EVERYTHING.into(),
+        Some(rights) => format!("user {} on {}", rights.user(), told(rights)),
+    };
     let mut answer = context.answer();
     answer.array(1);
     answer.bulk(line.as_bytes());
     Ok(())
 }
 
-/// ACL GETUSER
+/// ACL GETUSER of the client's own user: its rules in our words, for Redis has none for them.
 pub(crate) fn user(context: &mut Context<'_>, words: &Words) -> Said {
-    if context.client().principal.needs_user() {
-        return Err(Fault::of(ELSEWHERE));
-    }
+    let principal = context.client().principal.clone();
+    let (keys, channels, rules) = match principal.rights() {
+        None => ("~*".into(), "&*".into(), None),
+        Some(rights) => {
+            let rules = told(rights);
+            (rules.clone(), rules.clone(), Some(rules))
+        }
+    };
     let mut answer = context.answer();
-    if words.word(2) != DEFAULT_USER.as_bytes() {
+    if words.word(2) != user_name(&principal).as_bytes() {
         answer.null();
         return Ok(());
     }
     answer.map(6);
     answer.bulk(b"flags");
-    answer.set(2);
-    for flag in ["on", "nopass"] {
-        answer.bulk(flag.as_bytes());
-    }
+    let flags: &[&str] = if rules.is_some() { &["on"] } else { &["on", "nopass"] };
+    answer.set(flags.len());
+    flags.iter().for_each(|flag| answer.bulk(flag.as_bytes()));
     answer.bulk(b"passwords");
     answer.array(0);
-    for (field, rule) in [("commands", "+@all"), ("keys", "~*"), ("channels", "&*")] {
+    for (field, rule) in [("commands", "+@all"), ("keys", &keys), ("channels", &channels)] {
         answer.bulk(field.as_bytes());
         answer.bulk(rule.as_bytes());
     }
     answer.bulk(b"selectors");
     answer.array(0);
     Ok(())
+}
+
+/// The rules of a user: `allow "send orders.*" deny "look *"`.
+fn told(rights: &Rights) -> String {
+    let (allow, deny) = rights.rules();
+    let allow = allow.iter().map(|rule| format!("allow \"{rule}\""));
+    let deny = deny.iter().map(|rule| format!("deny \"{rule}\""));
+    allow.chain(deny).collect::<Vec<_>>().join(" ")
 }
 
 /// ACL CAT

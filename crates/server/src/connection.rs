@@ -12,8 +12,8 @@ use access::{ConnectionId, LoginPeer};
 use input::{Beginning, WrongProtocol};
 use journal::Durable;
 use model::{
-    Command, DependsOn, LoginAnswer, LoginOffer, LoginStep, MessageId, Nanos, Output, Reply,
-    SessionId,
+    Command, DependsOn, LoginAnswer, LoginOffer, LoginStep, MessageId, Nanos, Output, Principal,
+    Reply, Rights, SessionId,
 };
 use rustix::io::{Errno, read, retry_on_intr};
 
@@ -366,6 +366,21 @@ impl Connection {
         self.is_free |= !self.outgoing.is_held();
         self.peer.handle_login(answer, commons, &mut self.outgoing);
         self.unfinished = true;
+    }
+
+    /// The one for whom its peer's commands are done from now on, if that has changed.
+    pub(crate) fn take_principal(&mut self) -> Option<Principal> {
+        self.peer.take_principal()
+    }
+
+    /// The one for whom they are done.
+    pub(crate) fn principal(&self) -> Principal {
+        self.peer.principal()
+    }
+
+    /// The rights of its peer's user have changed.
+    pub(crate) fn set_rights(&mut self, rights: Arc<Rights>, commons: &mut ProtocolState) {
+        self.peer.set_rights(rights, commons);
     }
 
     /// The cost of reading its peer's bytes beside the broker's steps, since the last call.

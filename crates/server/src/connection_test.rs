@@ -306,7 +306,8 @@ fn reset_client_may_log_in_again() {
     let limits = Limits { idle: None, half_sent: None, ..Limits::default() };
     assert!(line.say("AUTH orders secret\r\n").is_none());
     assert!(line.connection.poll_login().is_some());
-    let answer = LoginAnswer::Granted { user: "orders".into(), proof: Vec::new() };
+    let answer =
+        LoginAnswer::Granted { rights: Rights::everything("orders").into(), proof: Vec::new() };
     line.connection.handle_login(answer, &mut line.commons);
     assert_eq!(line.hear(), "+OK\r\n");
     assert_eq!(line.connection.deadline(&limits, Nanos::from_secs(1)), None);

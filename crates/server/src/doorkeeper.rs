@@ -208,7 +208,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::thread;
 
-    use model::{Secret, Secrets};
+    use model::{Rights, Secret, Secrets};
 
     use super::*;
 
@@ -231,7 +231,7 @@ mod tests {
     }
 
     fn granted(user: &str) -> LoginAnswer {
-        LoginAnswer::Granted { user: user.into(), proof: Vec::new() }
+        LoginAnswer::Granted { rights: Rights::new(user.into(), [], []).into(), proof: Vec::new() }
     }
 
     /// Runs the queue's thread while the test does its part.

@@ -13,7 +13,7 @@ use disk::{File, RealDisk};
 use http_api::RequestQueue;
 use input::WrongProtocol;
 use journal::{DiskError, Durable};
-use model::{LoginAnswer, LoginStep, Lsn, Nanos, SessionId, WallClock};
+use model::{LoginAnswer, LoginStep, Lsn, Nanos, Rights, SessionId, WallClock};
 
 use crate::buffered::Buffered;
 use crate::clock::Clock;
@@ -24,7 +24,7 @@ use crate::core::{Core, Transfer};
 use crate::counters::Counters;
 use crate::facts::JournalGauges;
 use crate::log::Complaint;
-use crate::logins::Logins;
+use crate::logins::{Logins, Standing};
 use crate::mailbox::Mailbox;
 use crate::memory::receives_max;
 use crate::tls::{FailedHandshake, TlsKeeper};
@@ -82,6 +82,8 @@ pub(crate) struct Hub {
     tls: Option<TlsKeeper>,
     /// The users, if there are any.
     logins: Option<Logins>,
+    /// How often users were to be reviewed.
+    users_generation: AtomicU64,
     /// The complaint that connections are refused.
     refusals: Mutex<Complaint>,
     /// The complaint that connections without a command gave way.
@@ -191,6 +193,7 @@ impl Hub {
             failed_handshakes: Mutex::default(),
             tls,
             logins,
+            users_generation: AtomicU64::new(0),
             refusals: Mutex::default(),
             dismissals: Mutex::default(),
         }
@@ -275,12 +278,47 @@ impl Hub {
     pub(crate) fn reload(&self) {
         self.tls.iter().for_each(TlsKeeper::reload);
         self.logins.iter().for_each(Logins::reload);
+        self.review_users();
     }
 
     /// The same of those that have changed.
     pub(crate) fn reload_changed(&self) {
         self.tls.iter().for_each(TlsKeeper::reload_if_changed);
         self.logins.iter().for_each(Logins::reload_if_changed);
+        self.review_users();
+    }
+
+    /// Has all connections held against the users as they are now: their rights may have changed,
+    /// or have ended by time.
+    fn review_users(&self) {
+        let Some(logins) = &self.logins else { return };
+        self.lock().broker.set_users(Some(logins.rights()));
+        self.users_generation.fetch_add(1, Ordering::AcqRel);
+        self.mailboxes.iter().for_each(Mailbox::notify_mail);
+    }
+
+    /// Tells how often users were to be reviewed.
+    pub(crate) fn users_generation(&self) -> u64 {
+        self.users_generation.load(Ordering::Acquire)
+    }
+
+    /// The standing of a user who had these rights.
+    pub(crate) fn standing(&self, rights: &Arc<Rights>) -> Standing {
+        match &self.logins {
+            Some(logins) => logins.standing(rights, self.clock.now()),
+            None => Standing::Ended,
+        }
+    }
+
+    /// An answer to a login with the rights that the user has now: they may have changed while it
+    /// was on its way.
+    pub(crate) fn reviewed(&self, answer: LoginAnswer) -> LoginAnswer {
+        let LoginAnswer::Granted { rights, proof } = answer else { return answer };
+        match self.standing(&rights) {
+            Standing::Same => LoginAnswer::Granted { rights, proof },
+            Standing::Changed(rights) => LoginAnswer::Granted { rights, proof },
+            Standing::Ended => LoginAnswer::Refused,
+        }
     }
 
     /// The present moment. The machine's clock is read beside it: it may have been set.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use access::{ConnectionId, Doorkeeper, LoginPeer, Users};
 use disk::{PrivateFileError, read_private};
-use model::{LoginAnswer, LoginOffer, LoginStep, Secrets};
+use model::{LoginAnswer, LoginOffer, LoginStep, Nanos, Rights, Secrets, UserRights};
 
 use crate::Logger;
 use crate::clock::Clock;
@@ -23,10 +23,23 @@ pub(crate) struct Logins {
     seen: Mutex<Option<FileStamp>>,
     /// Clients without a name may be a user.
     has_anonymous: AtomicBool,
+    /// The rights of the users that are not disabled.
+    rights: Mutex<Arc<UserRights>>,
     queue: LoginQueue,
     /// Until the thread begins.
     doorkeeper: Mutex<Option<Doorkeeper>>,
     log: Logger,
+}
+
+/// The standing of a user that has logged in.
+#[derive(Debug)]
+pub(crate) enum Standing {
+    /// It has the same rights.
+    Same,
+    /// It has these now, which allow at least as much.
+    Changed(Arc<Rights>),
+    /// It is no user any more, or has lost a right: what it has begun by that has to end.
+    Ended,
 }
 
 /// A users file that cannot be used.
@@ -64,6 +77,7 @@ impl Logins {
         let users = read(&file)?;
         Ok(Self {
             has_anonymous: AtomicBool::new(users.anonymous().is_some()),
+            rights: Mutex::new(Arc::new(users.rights())),
             doorkeeper: Mutex::new(Some(Doorkeeper::new(users, nonces))),
             queue: LoginQueue::default(),
             file,
@@ -78,6 +92,22 @@ impl Logins {
             password: is_private,
             certificate: false,
             anonymous: self.has_anonymous.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The rights of all users, as they were read last.
+    pub(crate) fn rights(&self) -> Arc<UserRights> {
+        Arc::clone(&self.rights.lock().expect(POISONED))
+    }
+
+    /// The standing of a user who had these rights when it logged in.
+    pub(crate) fn standing(&self, then: &Arc<Rights>, now: Nanos) -> Standing {
+        let all = self.rights.lock().expect(POISONED);
+        let current = all.get(then.user()).filter(|_| !has_ended(then, now));
+        match current.filter(|rights| !has_ended(rights, now)) {
+            Some(current) if Arc::ptr_eq(current, then) => Standing::Same,
+            Some(current) if current.cover(then) => Standing::Changed(Arc::clone(current)),
+            _ => Standing::Ended,
         }
     }
 
@@ -125,12 +155,13 @@ impl Logins {
         self.queue.end();
     }
 
-    /// Reads the file again; the log tells how it went. Users that are logged in stay so.
+    /// Reads the file again; the log tells how it went.
     pub(crate) fn reload(&self) {
         *self.seen.lock().expect(POISONED) = FileStamp::of(&self.file);
         match read(&self.file) {
             Ok(users) => {
                 self.has_anonymous.store(users.anonymous().is_some(), Ordering::Relaxed);
+                *self.rights.lock().expect(POISONED) = Arc::new(users.rights());
                 self.log.line(format_args!("{} users are read again", users.iter().count()));
                 self.queue.reload(users);
             }
@@ -148,6 +179,10 @@ impl Logins {
             self.reload();
         }
     }
+}
+
+fn has_ended(rights: &Rights, now: Nanos) -> bool {
+    rights.expires().is_some_and(|end| end <= now)
 }
 
 fn read(file: &Path) -> Result<Users, UsersError> {

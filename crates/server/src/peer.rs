@@ -13,7 +13,7 @@ use input::{Held, WrongProtocol};
 use journal::Durable;
 use model::{
     Command, DependsOn, Draining, LoginAnswer, LoginOffer, LoginStep, MessageId, Nanos, Output,
-    SessionId, WallClock,
+    Principal, Rights, SessionId, WallClock,
 };
 use rustix::net::{SocketAddrUnix, getpeername, getsockname};
 
@@ -188,6 +188,33 @@ impl Peer {
             Self::Amqp(peer) => peer.connection.handle_login(answer, out),
             Self::Redis(peer) => peer.session.handle_login(answer, &mut commons.redis, out),
         });
+    }
+
+    /// The one for whom the peer's commands are done from now on, if that has changed.
+    pub(crate) fn take_principal(&mut self) -> Option<Principal> {
+        match self {
+            Self::Beanstalkd(peer) => peer.session.take_principal(),
+            Self::Amqp(peer) => peer.connection.take_principal(),
+            Self::Redis(peer) => peer.session.take_principal(),
+        }
+    }
+
+    /// The one for whom they are done.
+    pub(crate) fn principal(&self) -> Principal {
+        match self {
+            Self::Beanstalkd(peer) => peer.session.principal(),
+            Self::Amqp(peer) => peer.connection.principal(),
+            Self::Redis(peer) => peer.session.principal(),
+        }
+    }
+
+    /// The rights of the peer's user have changed.
+    pub(crate) fn set_rights(&mut self, rights: Arc<Rights>, commons: &mut ProtocolState) {
+        match self {
+            Self::Beanstalkd(peer) => peer.session.set_rights(rights),
+            Self::Amqp(peer) => peer.connection.set_rights(rights),
+            Self::Redis(peer) => peer.session.set_rights(rights, &mut commons.redis),
+        }
     }
 
     /// True if the peer has to log in and has not done so.

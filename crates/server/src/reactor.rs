@@ -48,6 +48,8 @@ pub(crate) struct Reactor<'a> {
     completions: u64,
     /// The last time that a client was answered which had not to wait for the log.
     pub(crate) answered_at: Nanos,
+    /// How often users had been reviewed when the connections were held against them last.
+    pub(crate) users_seen: u64,
     /// Turns in a row in which frames waited to be written and there was always more to do.
     busy_turns: u32,
     /// More may wait to be accepted.
@@ -112,6 +114,7 @@ impl<'a> Reactor<'a> {
             durable: hub.durable(),
             completions: hub.completions(),
             answered_at: hub.clock.now(),
+            users_seen: hub.users_generation(),
             busy_turns: 0,
             accept_more: false,
             stopping_until: None,

@@ -377,6 +377,7 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     let mut broker = open_broker(config, disk.as_ref(), options, &clock)?;
     check_clock(config, &broker, clock.now())?;
     let clock = clock.not_before(broker.started_at());
+    broker.set_users(logins.as_ref().map(Logins::rights));
     disk.as_ref().map_or(Ok(()), |disk| make_room(&mut broker, disk, &clock))?;
     tell_clock(config.log, &clock);
     let gauges = Arc::new(JournalGauges::new(segment_bytes));

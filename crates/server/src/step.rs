@@ -1,12 +1,13 @@
 //! The part of a turn that holds the lock: commands in, frames and replies out.
 
-use model::{DependsOn, Nanos, SessionId, limits};
+use model::{DependsOn, Nanos, Principal, SessionId, limits};
 
 use crate::address::scheme;
 use crate::connection::{CloseReason, Connection};
 use crate::connections::reactor_of;
 use crate::core::Core;
 use crate::hub::{Commit, Hub};
+use crate::logins::Standing;
 use crate::mailbox::Arrival;
 use crate::peer::{Peer, name_of};
 use crate::reactor::{Reactor, RunLists};
@@ -23,12 +24,17 @@ impl Reactor<'_> {
             self.lists.logins.append(&mut self.hub.mailbox(self.index).logins());
         }
         let timers = self.hub.deadline() <= self.now;
-        if !mail && !timers && self.lists.need_no_step() {
+        let users = self.hub.users_generation();
+        if !mail && !timers && users == self.users_seen && self.lists.need_no_step() {
             return Commit::Elsewhere;
         }
         let core = &mut *self.hub.lock_in_turn();
         self.lists.active.clear();
         self.mailed = 0;
+        if users != self.users_seen {
+            self.users_seen = users;
+            self.review_users(core);
+        }
         self.open_arrivals(core);
         self.answer_logins(core);
         self.close_finished(core);
@@ -66,9 +72,25 @@ impl Reactor<'_> {
     fn answer_logins(&mut self, core: &mut Core) {
         for (session, answer) in std::mem::take(&mut self.lists.logins) {
             let Some(connection) = self.connections.get_mut(session) else { continue };
+            let answer = self.hub.reviewed(answer);
             connection.handle_login(answer, &mut core.commons);
             self.lists.touch(session, connection.marks());
             self.lists.attend(session, connection.marks());
+        }
+    }
+
+    /// The users have changed: ends the connections of those that may no longer do what they could.
+    fn review_users(&mut self, core: &mut Core) {
+        for session in self.connections.ids() {
+            let Some(connection) = self.connections.get_mut(session) else { continue };
+            let Principal::User(rights) = connection.principal() else { continue };
+            match self.hub.standing(&rights) {
+                Standing::Same => {}
+                Standing::Changed(rights) => connection.set_rights(rights, &mut core.commons),
+                Standing::Ended => {
+                    self.lists.finish(session, CloseReason::Dismissed, connection.marks());
+                }
+            }
         }
     }
 
@@ -258,6 +280,9 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
         spent += connection.take_steps();
         let Some(command) = command else { break };
         let own = connection.id();
+        if let Some(principal) = connection.take_principal() {
+            core.broker.act_for(own, principal);
+        }
         if !core.broker.takes(own, &command) {
             connection.postpone(command);
             break;

@@ -27,12 +27,29 @@ fn users(directory: &Directory, all: &[(&str, &str)]) -> PathBuf {
         let password = Secret::from(password.as_bytes());
         let [one, other] = [ScramHash::Sha256, ScramHash::Sha512]
             .map(|hash| Verifier::derive(hash, &password, b"salt of a test").text());
-        format!("[users.{name}]\nscram-sha-256 = \"{one}\"\nscram-sha-512 = \"{other}\"\n")
+        let rules = "allow = [\"send,receive,look,manage,operate *\"]\n";
+        format!("[users.{name}]\nscram-sha-256 = \"{one}\"\nscram-sha-512 = \"{other}\"\n{rules}")
     };
+    write(directory, &all.iter().map(user).collect::<String>())
+}
+
+fn write(directory: &Directory, text: &str) -> PathBuf {
     let file = directory.0.join("users.toml");
-    std::fs::write(&file, all.iter().map(user).collect::<String>()).unwrap();
+    std::fs::write(&file, text).unwrap();
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
     file
+}
+
+/// The same, each user with rules of its own, as TOML says them.
+fn users_with(directory: &Directory, all: &[(&str, &str)]) -> PathBuf {
+    let names: Vec<_> = all.iter().map(|(name, _)| (*name, "correct-horse")).collect();
+    let text = std::fs::read_to_string(users(directory, &names)).unwrap();
+    let mut rules = all.iter().map(|(_, rules)| *rules);
+    let line = |line: &str| match line.starts_with("allow") {
+        true => rules.next().unwrap().to_owned() + "\n",
+        false => line.to_owned() + "\n",
+    };
+    write(directory, &text.lines().map(line).collect::<String>())
 }
 
 fn listen(protocol: Protocol) -> Listen {
@@ -65,6 +82,14 @@ impl Line {
         let mut answer = vec![0; heard.len()];
         self.0.read_exact(&mut answer).unwrap();
         assert_eq!(String::from_utf8_lossy(&answer), String::from_utf8_lossy(heard));
+    }
+
+    /// The rest of a line.
+    fn skip_line(&mut self) {
+        let mut byte = [0];
+        while byte[0] != b'\n' {
+            self.0.read_exact(&mut byte).unwrap();
+        }
     }
 
     /// Nothing more comes.
@@ -180,11 +205,12 @@ fn changed_users_log_in() {
         line.ask(format!("AUTH {user} correct-horse\r\n"), answer);
         line
     };
-    let mut old = log_in("old", "+OK\r\n");
+    let old = log_in("old", "+OK\r\n");
     users(&directory, &[("new", "correct-horse")]);
     server.remote().reload();
     log_in("new", "+OK\r\n");
-    old.ask("PING\r\n", "+PONG\r\n");
+    // A user that is none any more is cut off.
+    old.end();
     // A broken file changes nothing.
     std::fs::write(&file, "[users.").unwrap();
     server.remote().reload();
@@ -223,4 +249,178 @@ fn exposed_listeners_need_tls_beside_users() {
     // It has all that it needs but a certificate.
     let error = Server::start(exposed(true)).err().unwrap();
     assert!(matches!(error, StartError::NoCertificate { .. }), "{error}");
+}
+
+#[test]
+fn changed_rights_hold_for_open_connections() {
+    let directory = Directory::new("logins-rights");
+    let log_in = |server: &Running, user: &str| {
+        let mut line = Line::to(server, Protocol::Redis);
+        line.ask(format!("AUTH {user} correct-horse\r\n"), "+OK\r\n");
+        line
+    };
+    let all = |ann| [("ann", ann), ("bob", "allow = [\"send,look b\"]")];
+    let file = users_with(&directory, &all("allow = [\"send,look a\"]"));
+    let server = start(with_users(file));
+    let mut ann = log_in(&server, "ann");
+    ann.ask("LPUSH a x\r\n", ":1\r\n");
+    ann.ask("LPUSH b x\r\n", "-NOPERM user ann may not send here: b");
+    ann.hear(" (an operator can allow it: dunlin user grant)\r\n");
+    ann.ask("CLIENT LIST\r\n", "-NOPERM User ann has no permissions to run the 'client|list'");
+    ann.hear(" command\r\n");
+    // More rights hold from the next command on.
+    users_with(&directory, &all("allow = [\"send,look a\", \"operate\", \"send b\"]"));
+    server.remote().reload();
+    let mut bob = log_in(&server, "bob");
+    ann.ask("LPUSH b x\r\n", ":1\r\n");
+    bob.ask("LLEN b\r\n", ":1\r\n");
+    // One right less ends what could lean on it.
+    users_with(&directory, &all("allow = [\"send,look a\", \"send b\"]"));
+    server.remote().reload();
+    ann.end();
+    bob.ask("LLEN b\r\n", ":1\r\n");
+    // RESET makes a stranger, who may do nothing.
+    bob.ask("RESET\r\n", "+RESET\r\n");
+    bob.ask("LLEN b\r\n", "-NOAUTH");
+}
+
+#[test]
+fn rights_hold_in_every_protocol() {
+    let directory = Directory::new("logins-doors");
+    let root = "allow = [\"send,receive,look,manage,operate *\"]";
+    let ann = "allow = [\"send,receive,look,manage mine*\"]";
+    let file = users_with(&directory, &[("root", root), ("ann", ann)]);
+    let server = start(with_users(file));
+    let authorization = |user: &str| {
+        // The name, a colon and `correct-horse`.
+        let pair =
+            if user == "root" { "cm9vdDpjb3JyZWN0LWhvcnNl" } else { "YW5uOmNvcnJlY3QtaG9yc2U=" };
+        format!("Host: localhost\r\nAuthorization: Basic {pair}\r\n")
+    };
+    let http = |user: &str, request: &str, body: &str| {
+        let mut line = Line::to(&server, Protocol::Http);
+        let head = authorization(user);
+        let length = body.len();
+        let text = format!(
+            "{request} HTTP/1.1\r\n{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        );
+        line.0.write_all(text.as_bytes()).unwrap();
+        let mut answer = String::new();
+        line.0.read_to_string(&mut answer).unwrap();
+        let status: u16 = answer.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, answer)
+    };
+    let mut root = Line::to(&server, Protocol::Redis);
+    root.ask("AUTH root correct-horse\r\n", "+OK\r\n");
+    root.ask("RPUSH theirs secret\r\n", ":1\r\n");
+    root.ask("SET key secret\r\n", "+OK\r\n");
+
+    let mut redis = Line::to(&server, Protocol::Redis);
+    redis.ask("AUTH ann correct-horse\r\n", "+OK\r\n");
+    for command in [
+        "RPUSH theirs x",
+        "LPUSHX theirs x",
+        "LPOP theirs",
+        "BLPOP theirs 1",
+        "LRANGE theirs 0 9",
+        "LLEN theirs",
+        "LINDEX theirs 0",
+        "LSET theirs 0 x",
+        "LINSERT theirs BEFORE secret x",
+        "LREM theirs 0 secret",
+        "LTRIM theirs 1 0",
+        "LPOS theirs secret",
+        "LMOVE theirs mine LEFT LEFT",
+        "LMOVE mine theirs LEFT LEFT",
+        "RPOPLPUSH theirs mine",
+        "LMPOP 1 theirs LEFT",
+        "BLMPOP 1 2 mine theirs LEFT",
+        "GET key",
+        "SET key x",
+        "SETNX key x",
+        "GETDEL key",
+        "DEL key",
+        "UNLINK mine theirs",
+        "EXISTS theirs",
+        "TYPE theirs",
+        "TTL key",
+        "EXPIRE key 1",
+        "PERSIST key",
+        "RENAME theirs mine",
+        "RENAME mine theirs",
+        "WATCH theirs",
+        "PUBLISH theirs x",
+        "SUBSCRIBE theirs",
+        "FLUSHALL",
+        "FLUSHDB",
+        "CLIENT LIST",
+        "CONFIG GET *",
+    ] {
+        redis.ask(format!("{command}\r\n"), "-NOPERM");
+        redis.skip_line();
+    }
+    redis.ask("KEYS *\r\n", "*0\r\n");
+    redis.ask("MULTI\r\nRPUSH mine x\r\nGET key\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n-");
+    redis.skip_line();
+    redis.ask("LLEN mine\r\n", ":0\r\n");
+    redis.ask("RPUSH mine x\r\n", ":1\r\n");
+
+    let mut jobs = Line::to(&server, Protocol::Beanstalkd);
+    jobs.ask("auth ann correct-horse\r\n", "OK\r\n");
+    for command in [
+        "put 0 0 1 1\r\nx",
+        "use theirs",
+        "watch theirs",
+        "reserve-with-timeout 0",
+        "peek-ready",
+        "kick 1",
+        "stats-tube theirs",
+        "pause-tube theirs 1",
+    ] {
+        jobs.ask(format!("{command}\r\n"), "DENIED\r\n");
+    }
+    for command in ["peek 1", "delete 1", "reserve-job 1", "kick-job 1", "stats-job 1"] {
+        jobs.ask(format!("{command}\r\n"), "NOT_FOUND\r\n");
+    }
+    jobs.ask("use mine\r\n", "USING mine\r\n");
+    jobs.ask("watch mine\r\n", "WATCHING 2\r\n");
+    jobs.ask("list-tubes\r\n", "OK 11\r\n---\n- mine\n\r\n");
+    jobs.ask("reserve-with-timeout 0\r\n", "RESERVED 2 1\r\nx\r\n");
+
+    let (status, sent) = http("root", "POST /queues/theirs/messages", "secret");
+    assert_eq!(status, 201, "{sent}");
+    let (status, leased) = http("root", "GET /queues/theirs/messages?lease=60s", "");
+    assert_eq!(status, 200, "{leased}");
+    let token = leased.lines().find_map(|line| line.strip_prefix("dunlin-lease: ")).unwrap();
+    for (request, body, expected) in [
+        ("POST /queues/theirs/messages", "x", 403),
+        ("GET /queues/theirs/messages", "", 403),
+        ("GET /queues/theirs/messages?browse=true", "", 403),
+        ("GET /queues/theirs", "", 403),
+        ("DELETE /queues/theirs", "", 403),
+        ("POST /queues/theirs/purge", "", 403),
+        ("POST /queues/theirs/move?to=mine", "", 403),
+        ("POST /queues/mine/move?to=theirs", "", 403),
+        ("GET /queues/theirs/policy", "", 403),
+        ("PATCH /queues/theirs/policy", "{\"max-messages\":1}", 403),
+        ("POST /topics/theirs/messages", "x", 403),
+        ("GET /topics/theirs/events", "", 403),
+        ("GET /messages/1", "", 404),
+        ("GET /metrics", "", 403),
+        ("GET /journal", "", 403),
+    ] {
+        let (status, answer) = http("ann", request, body);
+        assert_eq!(status, expected, "{request}: {answer}");
+        assert!(!answer.contains("secret"), "{request}: {answer}");
+    }
+    let accept = format!("DELETE /leases/{token}");
+    let (status, answer) = http("ann", &accept, "");
+    assert_eq!(status, 410, "{answer}");
+    let (status, answer) = http("root", &accept, "");
+    assert_eq!(status, 204, "{answer}");
+    let (status, listed) = http("ann", "GET /queues", "");
+    assert!(status == 200 && !listed.contains("theirs") && listed.contains("mine"), "{listed}");
+    // All of it is as it was.
+    root.ask("GET key\r\n", "$6\r\nsecret\r\n");
+    root.ask("LRANGE theirs 0 9\r\n", "*1\r\n$6\r\nsecret\r\n");
 }

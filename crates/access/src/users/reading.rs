@@ -10,20 +10,29 @@ use alloc::vec::Vec;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use model::{Nanos, ScramHash};
+use model::rights_limits::USER_RULES_MAX;
+use model::{Nanos, Rights, Rule, ScramHash};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{BearerToken, DIGEST_BYTES, Passwords, User, Users, index_of, shown};
 use crate::limits::{
-    CERTIFICATE_BYTES_MAX, PROBLEMS_MAX, TOKENS_MAX, USER_CERTIFICATES_MAX, USERS_FILE_BYTES_MAX,
-    USERS_MAX,
+    CERTIFICATE_BYTES_MAX, GROUPS_MAX, PROBLEMS_MAX, TOKENS_MAX, USER_CERTIFICATES_MAX,
+    USER_GROUPS_MAX, USERS_FILE_BYTES_MAX, USERS_MAX,
 };
 use crate::name::check_user_name;
 use crate::problem::{Problem, Problems};
 use crate::verifier::Verifier;
 
 type Value<'t> = Spanned<DeValue<'t>>;
+type Groups = BTreeMap<Box<str>, Rules>;
+
+/// The rules of a group, or a user's own.
+#[derive(Debug, Default)]
+struct Rules {
+    allow: Vec<Rule>,
+    deny: Vec<Rule>,
+}
 
 /// A users file that is being read.
 pub(super) struct Reader<'t> {
@@ -59,13 +68,14 @@ impl<'t> Reader<'t> {
                 return users;
             }
         };
-        // Tokens and the anonymous user name users: these come first.
+        // Users name groups, tokens and the anonymous user name users: each comes first.
+        let groups = document.get("groups").map(|table| self.read_groups(table));
         if let Some(table) = document.get("users") {
-            self.read_users(&mut users, table);
+            self.read_users(&mut users, &groups.unwrap_or_default(), table);
         }
         for (key, value) in &document {
             match &**key.get_ref() {
-                "users" => {}
+                "users" | "groups" => {}
                 "tokens" => self.read_tokens(&mut users, value),
                 "anonymous" => users.anonymous = self.read_user_name("anonymous", value, &users),
                 "decoy-key" => users.decoy_key = self.read_decoy_key(value),
@@ -75,7 +85,81 @@ impl<'t> Reader<'t> {
         users
     }
 
-    fn read_users(&mut self, users: &mut Users, value: &Value<'_>) {
+    fn read_groups(&mut self, value: &Value<'_>) -> Groups {
+        let mut groups = Groups::new();
+        let Some(table) = self.table("groups", value) else { return groups };
+        if table.len() > GROUPS_MAX {
+            let count = table.len();
+            let what = format!("groups: {count} groups are too many, {GROUPS_MAX} may be");
+            self.report(value.span().start, what);
+            return groups;
+        }
+        for (key, value) in table {
+            let name = &**key.get_ref();
+            let path = format!("groups.{}", shown(name));
+            if let Err(fault) = check_user_name(name) {
+                self.report(
+                    key.span().start,
+                    format!("{path}: the name {fault}: rename the group"),
+                );
+                continue;
+            }
+            let Some(table) = self.table(&path, value) else { continue };
+            let mut rules = Rules::default();
+            for (key, value) in table {
+                let path = format!("{path}.{}", shown(key.get_ref()));
+                match &**key.get_ref() {
+                    "allow" => rules.allow = self.rules(&path, value),
+                    "deny" => rules.deny = self.rules(&path, value),
+                    other => self.report_unknown(key.span().start, other, &path),
+                }
+            }
+            groups.insert(name.into(), rules);
+        }
+        groups
+    }
+
+    /// The rules of a list of texts.
+    fn rules(&mut self, path: &str, value: &Value<'_>) -> Vec<Rule> {
+        let mut rules = Vec::new();
+        for (at, text) in self.texts(path, value, USER_RULES_MAX) {
+            match Rule::parse(text) {
+                Ok(rule) => rules.push(rule),
+                Err(error) => self.report(at, format!("{path}: {error}")),
+            }
+        }
+        rules
+    }
+
+    /// The texts of a list, each with its place.
+    fn texts<'v>(&mut self, path: &str, value: &'v Value<'_>, max: usize) -> Vec<(usize, &'v str)> {
+        let DeValue::Array(array) = value.get_ref() else {
+            self.report_type(path, value, "a list of texts");
+            return Vec::new();
+        };
+        if array.len() > max {
+            self.report(value.span().start, format!("{path}: {max} may be at most"));
+            return Vec::new();
+        }
+        let text = |value: &'v Value<'_>| Some((value.span().start, self.string(path, value)?));
+        array.iter().filter_map(text).collect()
+    }
+
+    /// The user's groups that exist.
+    fn groups(&mut self, path: &str, value: &Value<'_>, groups: &Groups) -> Vec<Box<str>> {
+        let mut names = Vec::new();
+        for (at, name) in self.texts(path, value, USER_GROUPS_MAX) {
+            if groups.contains_key(name) {
+                names.push(name.into());
+            } else {
+                let what = format!("{path}: there is no group {}: add or remove it", shown(name));
+                self.report(at, what);
+            }
+        }
+        names
+    }
+
+    fn read_users(&mut self, users: &mut Users, groups: &Groups, value: &Value<'_>) {
         let Some(table) = self.table("users", value) else { return };
         if table.len() > USERS_MAX {
             let count = table.len();
@@ -90,7 +174,8 @@ impl<'t> Reader<'t> {
                 continue;
             }
             let name = Arc::<str>::from(name);
-            if let Some(user) = self.read_user(&name, &path, value, &mut users.certificates) {
+            if let Some(user) = self.read_user(&name, &path, value, groups, &mut users.certificates)
+            {
                 users.users.insert(name, user);
             }
         }
@@ -101,16 +186,19 @@ impl<'t> Reader<'t> {
         name: &Arc<str>,
         path: &str,
         value: &Value<'_>,
+        groups: &Groups,
         certificates: &mut BTreeMap<Box<str>, Arc<str>>,
     ) -> Option<User> {
         let table = self.table(path, value)?;
         let (mut sha_256, mut sha_512) = (None, None);
+        let (mut own, mut expires) = (Rules::default(), None);
         let mut user = User {
             name: Arc::clone(name),
             password: None,
             certificates: Vec::new(),
             is_disabled: false,
-            expires: None,
+            groups: Vec::new(),
+            rights: Arc::new(Rights::new(Arc::clone(name), [], [])),
         };
         for (key, value) in table {
             let path = format!("{path}.{}", shown(key.get_ref()));
@@ -121,10 +209,27 @@ impl<'t> Reader<'t> {
                     user.certificates = self.certificates(&path, value, name, certificates);
                 }
                 "disabled" => user.is_disabled = self.boolean(&path, value),
-                "expires" => user.expires = self.moment(&path, value),
+                "expires" => expires = self.moment(&path, value),
+                "groups" => user.groups = self.groups(&path, value, groups),
+                "allow" => own.allow = self.rules(&path, value),
+                "deny" => own.deny = self.rules(&path, value),
                 other => self.report_unknown(key.span().start, other, &path),
             }
         }
+        let of_groups = user.groups.iter().filter_map(|group| groups.get(group));
+        let all = || of_groups.clone().chain([&own]);
+        let allow = all().flat_map(|rules| &rules.allow);
+        let deny = all().flat_map(|rules| &rules.deny);
+        let count = allow.clone().count() + deny.clone().count();
+        if count > USER_RULES_MAX {
+            let what = format!(
+                "{path}: {count} rules with those of the groups are too many, {USER_RULES_MAX} may \
+                 be: use patterns"
+            );
+            self.report(value.span().start, what);
+        }
+        let rights = Rights::new(Arc::clone(name), allow, deny).until(expires);
+        user.rights = Arc::new(rights);
         if table.contains_key("scram-sha-512") && !table.contains_key("scram-sha-256") {
             let what = format!(
                 "{path} has scram-sha-512 without scram-sha-256, which passwords in the clear are \
@@ -311,8 +416,8 @@ impl<'t> Reader<'t> {
 
     fn report_unknown(&mut self, at: usize, key: &str, path: &str) {
         let path = if path.is_empty() { shown(key) } else { path.to_string() };
-        let what = if RIGHTS.contains(&key) {
-            format!("{path}: rights are not there yet, a user may do everything: remove the key")
+        let what = if key == "limits" {
+            format!("{path}: limits of users are not there yet: remove the key")
         } else {
             format!("{path} is no key that is known here: correct or remove it")
         };
@@ -327,9 +432,6 @@ impl<'t> Reader<'t> {
         }
     }
 }
-
-/// Keys that later versions will know. Nothing may look restricted that is not.
-const RIGHTS: [&str; 4] = ["allow", "deny", "limits", "groups"];
 
 fn is_certificate(text: &str) -> bool {
     let name = ["SAN:URI:", "SAN:DNS:", "SAN:EMAIL:", "CN="]

@@ -62,8 +62,8 @@ pub(crate) fn scram(bytes: &[u8]) {
                 assert!(is_first && challenge.starts_with(b"r="), "{challenge:?}");
                 assert!(challenge.ends_with(b",i=16384"), "{challenge:?}");
             }
-            LoginAnswer::Granted { user, proof } => {
-                assert!(!is_first && &*user == "user" && proof.starts_with(b"v="));
+            LoginAnswer::Granted { rights, proof } => {
+                assert!(!is_first && &**rights.user() == "user" && proof.starts_with(b"v="));
             }
             LoginAnswer::Refused | LoginAnswer::Busy => {}
         }

@@ -125,9 +125,12 @@ pub(crate) fn subscription(
     let name = match (durable || shared, shared) {
         (false, _) => None,
         (true, false) => Some(owned(link, client, durable)?),
-        (true, true) if source.capabilities.contains(GLOBAL) => {
-            Some(SubscriptionName { client: None, name: name(shared_name(link))?, durable })
-        }
+        (true, true) if source.capabilities.contains(GLOBAL) => Some(SubscriptionName {
+            user: None,
+            client: None,
+            name: name(shared_name(link))?,
+            durable,
+        }),
         (true, true) => Some(owned(shared_name(link), client, durable)?),
     };
     let without = client.filter(|_| is_without_local(source)).cloned();
@@ -178,6 +181,7 @@ pub(crate) fn wanted_subscription(
 ) -> Result<SubscriptionName, Error> {
     if desired.contains(GLOBAL) {
         return Ok(SubscriptionName {
+            user: None,
             client: None,
             name: name(shared_name(link))?,
             durable: true,
@@ -196,7 +200,7 @@ fn owned(
         let description = "a subscription with a name needs a container id that is one";
         return Err(Error::new(condition::INVALID_FIELD, description));
     };
-    Ok(SubscriptionName { client: Some(client.clone()), name: name(link)?, durable })
+    Ok(SubscriptionName { user: None, client: Some(client.clone()), name: name(link)?, durable })
 }
 
 /// The source of a subscription that was looked for.

@@ -59,6 +59,7 @@ pub(crate) fn read(
     body: Arc<[u8]>,
     format: u32,
     is_relayed: bool,
+    user: Option<&str>,
     present: Present<'_>,
 ) -> Result<Arrival, Error> {
     if format != MESSAGE_FORMAT {
@@ -70,6 +71,9 @@ pub(crate) fn read(
             "a message has {APPLICATION_PROPERTIES_MAX} application properties at most: send fewer"
         );
         return Err(Error::new(condition::RESOURCE_LIMIT_EXCEEDED, why));
+    }
+    if let Some(user) = user {
+        check_user(user, &message)?;
     }
     let header = message.header();
     let persistence =
@@ -99,6 +103,19 @@ fn destination(message: &Message<'_>) -> Result<Destination, Error> {
         return Err(Error::new(condition::NOT_FOUND, "the message names no destination"));
     };
     address::destination_of_message(to, message.message_annotation(JMS_DESTINATION))
+}
+
+/// A message says that it is of its sender, or does not say whose it is (3.2.4): consumers trust
+/// the name.
+fn check_user(user: &str, message: &Message<'_>) -> Result<(), Error> {
+    match message.property(Place::UserId) {
+        None | Some(Value::Null) => Ok(()),
+        Some(Value::Binary(id)) if id == user.as_bytes() => Ok(()),
+        Some(_) => Err(Error::new(
+            condition::UNAUTHORIZED_ACCESS,
+            "the message's user-id is not the user who sends it: leave it out",
+        )),
+    }
 }
 
 /// A sender that names a message relies on the name: an invalid one is an error.
@@ -182,7 +199,7 @@ mod tests {
     fn read_now(bytes: Vec<u8>) -> Result<Arrival, Error> {
         let clock = WallClock::default();
         clock.set(NOW, Nanos::from_secs(1_000));
-        read(bytes.into(), MESSAGE_FORMAT, false, Present { now: NOW, clock: &clock })
+        read(bytes.into(), MESSAGE_FORMAT, false, None, Present { now: NOW, clock: &clock })
     }
 
     fn read_of(annotation: Option<(&str, i64)>, absolute_expiry_time: Option<i64>) -> NewMessage {

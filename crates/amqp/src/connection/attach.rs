@@ -6,13 +6,17 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use model::{Command, ConsumerMode, Destination, LinkId, Settlement};
+use model::{
+    ClientName, Command, ConsumerMode, Destination, LinkId, QueueName, Right, Rights, Settlement,
+    limits,
+};
 
 use crate::Connection;
 use crate::connection::disposition::settlement;
 use crate::connection::event::Awaited;
 use crate::connection::limits::LINK_NAME_BYTES_MAX;
 use crate::connection::link::{Consumer, Kind, Link, Producer, Recipient, Standing};
+use crate::connection::refusal;
 use crate::connection::session::{Session, SessionKey};
 use crate::connection::{Fault, actual, address, elsewhere, not_allowed};
 use crate::error::{Error, condition};
@@ -259,6 +263,13 @@ impl Connection {
             if let Some(AttachTarget::Node(target)) = &mut attach.target {
                 actual::target(target, Some(&destination));
             }
+            // A producer of AMQP only sends, and its client is to hear at once if it may not.
+            let rights = self.login.as_ref().and_then(|login| login.rights());
+            if let Some(rights) = rights
+                && !may_send(rights, &destination, client)
+            {
+                return Err(refusal::not_permitted(Some(rights.user()), Right::Send));
+            }
             return Ok(Command::OpenProducer { link: id, to: destination });
         };
         let source = attach.source.as_mut().ok_or_else(gone)?;
@@ -394,3 +405,10 @@ fn is_offered(capability: &&str) -> bool {
 
 /// The number that no link has: it stands for no link.
 const LAST_LINK: u32 = u32::MAX;
+
+/// True if a user may send to a destination. A temporary one is a secret that its sender was told.
+fn may_send(rights: &Rights, to: &Destination, client: Option<&ClientName>) -> bool {
+    let name = to.name().as_str();
+    let rights = rights.on(name, client.map(QueueName::as_str));
+    rights.contains(Right::Send) || name.starts_with(limits::TEMPORARY_PREFIX)
+}

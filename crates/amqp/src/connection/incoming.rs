@@ -156,7 +156,7 @@ impl Connection {
         if self.options.draining.has_begun() {
             return self.refuse(incoming, refusal::draining());
         }
-        match arrival::read(body, format, is_relayed, self.present()) {
+        match arrival::read(body, format, is_relayed, self.user().map(|it| &**it), self.present()) {
             Err(error) => self.refuse(incoming, error),
             Ok(arrival) => {
                 self.looked_at(arrival.looked_at);

@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{LoginAnswer, LoginOffer, LoginStep, ScramHash, Secret};
+use model::{LoginAnswer, LoginOffer, LoginStep, Principal, Rights, ScramHash, Secret};
 
 use crate::Connection;
 use crate::connection::Phase;
@@ -36,7 +36,9 @@ pub(super) struct Login {
     step: Option<LoginStep>,
     /// Bytes that the peer may still send before it has logged in.
     bytes_left: u32,
-    user: Option<Arc<str>>,
+    rights: Option<Arc<Rights>>,
+    /// The server has not been told of them.
+    are_new: bool,
 }
 
 /// The next response of the peer, or the step that is being answered.
@@ -112,7 +114,19 @@ impl Mechanism {
 
 impl Login {
     const fn new(offer: LoginOffer) -> Self {
-        Self { offer, turn: Turn::Bare, step: None, bytes_left: LOGIN_BYTES_MAX, user: None }
+        Self {
+            offer,
+            turn: Turn::Bare,
+            step: None,
+            bytes_left: LOGIN_BYTES_MAX,
+            rights: None,
+            are_new: true,
+        }
+    }
+
+    /// The rights of the user that the peer has logged in as.
+    pub(super) const fn rights(&self) -> Option<&Arc<Rights>> {
+        self.rights.as_ref()
     }
 
     /// Bytes of the next frame: the limit is on all that the peer sends before it has logged in.
@@ -158,8 +172,9 @@ impl Connection {
                 self.phase = Phase::SaslResponse;
                 write_sasl(out, &SaslBody::Challenge(&challenge));
             }
-            (turn, LoginAnswer::Granted { user, proof }) => {
-                login.user = Some(user);
+            (turn, LoginAnswer::Granted { rights, proof }) => {
+                login.rights = Some(rights);
+                login.are_new = true;
                 self.accept_login(turn, &proof, out);
             }
             (_, LoginAnswer::Refused) => self.refuse_login(SaslCode::Auth, out),
@@ -172,7 +187,31 @@ impl Connection {
     /// The name by which the peer has logged in.
     #[must_use]
     pub fn user(&self) -> Option<&Arc<str>> {
-        self.login.as_ref()?.user.as_ref()
+        self.login.as_ref()?.rights.as_ref().map(|rights| rights.user())
+    }
+
+    /// The one for whom the peer's commands are done from now on, if that has changed since the last
+    /// call.
+    pub fn take_principal(&mut self) -> Option<Principal> {
+        let are_new = core::mem::take(&mut self.login.as_mut()?.are_new);
+        are_new.then(|| self.principal())
+    }
+
+    /// The rights of the peer's user have changed.
+    pub fn set_rights(&mut self, rights: Arc<Rights>) {
+        if let Some(login) = &mut self.login {
+            login.rights = Some(rights);
+            login.are_new = true;
+        }
+    }
+
+    /// The one for whom the peer's commands are done.
+    #[must_use]
+    pub fn principal(&self) -> Principal {
+        match &self.login {
+            None => Principal::Everyone,
+            Some(login) => login.rights.clone().map_or(Principal::Stranger, Principal::User),
+        }
     }
 
     /// The peer has to log in and has not done so.

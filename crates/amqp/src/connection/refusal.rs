@@ -4,7 +4,7 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use model::{QueueFull, Refusal};
+use model::{QueueFull, Refusal, Right};
 
 use crate::error::{Error, condition};
 
@@ -38,9 +38,20 @@ pub(crate) fn error(refusal: &Refusal) -> Error {
         Refusal::InvalidSelector { position, reason } => return selector(*position, reason),
         Refusal::NoSuchTransaction => condition::TRANSACTION_UNKNOWN_ID,
         Refusal::TransactionFailed => condition::PRECONDITION_FAILED,
+        Refusal::NotPermitted(lack) => return not_permitted(lack.user.as_deref(), lack.right),
         _ => condition::INTERNAL_ERROR,
     };
     Error::new(condition, refusal.to_string())
+}
+
+/// The error for a peer whose user lacks a right at the end of this link.
+pub(crate) fn not_permitted(user: Option<&str>, right: Right) -> Error {
+    let user: String = user.unwrap_or_default().chars().take(REASON_CHARS_MAX).collect();
+    let why = format!(
+        "user {user} may not {} here: an operator can allow it (dunlin user grant)",
+        right.word()
+    );
+    Error::new(condition::UNAUTHORIZED_ACCESS, why)
 }
 
 /// The error for a consumer of a subscription that is disconnected for the messages it left there.
@@ -61,7 +72,7 @@ const REASON_CHARS_MAX: usize = 80;
 mod tests {
     use alloc::boxed::Box;
 
-    use model::{Bound, QueueName, limits};
+    use model::{Bound, NotPermitted, QueueName, limits};
 
     use super::*;
 
@@ -89,6 +100,17 @@ mod tests {
             let length = error.description.unwrap().len();
             assert!(length <= DESCRIPTION_BYTES_MAX, "{length} bytes: {refusal}");
         }
+    }
+
+    #[test]
+    fn denials_fit_any_frame() {
+        let name = QueueName::new(&"q".repeat(limits::QUEUE_NAME_BYTES_MAX)).ok();
+        let user = Some("\u{1f98a}".repeat(128).into());
+        let lack = NotPermitted { user, right: Right::Operate, name };
+        let error = error(&Refusal::NotPermitted(Box::new(lack)));
+        assert_eq!(error.condition, condition::UNAUTHORIZED_ACCESS);
+        let length = error.description.unwrap().len();
+        assert!(length <= DESCRIPTION_BYTES_MAX, "{length} bytes");
     }
 
     /// The smallest frame has 512 bytes; all beside the description takes less than 112.

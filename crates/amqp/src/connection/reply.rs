@@ -152,7 +152,11 @@ impl Connection {
             return self.open_at(id, queue);
         }
         self.begin_ending(id);
-        let error = Box::new(elsewhere::refusal(meaning));
+        let error = match reply {
+            Reply::Refused(refusal) => refusal::error(refusal),
+            _ => elsewhere::refusal(meaning),
+        };
+        let error = Box::new(error);
         Some((self.latest, Fact::AttachRefused(id, error)))
     }
 

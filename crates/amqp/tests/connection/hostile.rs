@@ -216,7 +216,10 @@ impl World {
         assert!(self.connection.poll_command(self.now, &mut self.input, &mut self.out).is_none());
         let is_idle = self.input.len() == input && self.out.len() == out;
         assert!(is_idle, "the peer waits for the answer");
-        let granted = || LoginAnswer::Granted { user: "user".into(), proof: vec![b'v'; 100] };
+        let granted = || LoginAnswer::Granted {
+            rights: model::Rights::everything("user").into(),
+            proof: vec![b'v'; 100],
+        };
         let answer = match step {
             LoginStep::ScramFirst { .. } => LoginAnswer::Challenge(vec![b'r'; 200]),
             LoginStep::ScramFinal { message } if message.expose().len() % 2 == 1 => granted(),

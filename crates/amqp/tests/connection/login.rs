@@ -40,7 +40,10 @@ fn debug_hides_credentials() {
     assert_hidden(&format!("{step:?} {connection:?}"));
     assert!(matches!(step, LoginStep::Password { .. }));
     assert!(connection.poll_login().is_none(), "one step at a time");
-    let granted = LoginAnswer::Granted { user: "alice".into(), proof: Vec::new() };
+    let granted = LoginAnswer::Granted {
+        rights: model::Rights::everything("alice").into(),
+        proof: Vec::new(),
+    };
     connection.handle_login(granted, &mut out);
     assert_eq!(connection.user().map(|user| &**user), Some("alice"));
     assert!(!connection.needs_login() && connection.has_more());

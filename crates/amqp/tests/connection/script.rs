@@ -304,7 +304,7 @@ fn reply(words: &Words<'_>, command: &Command) -> Reply {
 fn login_answer(words: &Words<'_>) -> LoginAnswer {
     match words.at(1) {
         "granted" => LoginAnswer::Granted {
-            user: words.at(2).into(),
+            rights: model::Rights::everything(words.at(2)).into(),
             proof: words.get("proof").unwrap_or_default().into(),
         },
         "challenge" => LoginAnswer::Challenge(words.at(2).into()),

@@ -9,7 +9,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use input::is_http_line;
-use model::{LoginAnswer, LoginOffer, LoginStep, Secret};
+use model::{LoginAnswer, LoginOffer, LoginStep, Principal, Rights, Secret};
 
 use super::{Session, Step};
 use crate::answer;
@@ -22,7 +22,9 @@ pub(super) struct Login {
     /// The step that the server has not taken.
     step: Option<LoginStep>,
     pending: Option<Pending>,
-    user: Option<Arc<str>>,
+    rights: Option<Arc<Rights>>,
+    /// The server has not been told of them.
+    are_new: bool,
 }
 
 /// The origin of the step that is being answered.
@@ -37,7 +39,7 @@ impl Login {
     fn new(offer: LoginOffer) -> Self {
         let step = offer.unasked_step();
         let pending = step.is_some().then_some(Pending::Connected);
-        Self { offer, step, pending, user: None }
+        Self { offer, step, pending, rights: None, are_new: true }
     }
 }
 
@@ -64,8 +66,9 @@ impl Session {
         self.has_more = true;
         let is_asked = pending == Pending::Auth;
         match answer {
-            LoginAnswer::Granted { user, .. } => {
-                login.user = Some(user);
+            LoginAnswer::Granted { rights, .. } => {
+                login.rights = Some(rights);
+                login.are_new = true;
                 if is_asked {
                     answer::word(out, answer::OK);
                 }
@@ -83,7 +86,31 @@ impl Session {
     /// The name by which the client has logged in.
     #[must_use]
     pub fn user(&self) -> Option<&Arc<str>> {
-        self.login.as_ref()?.user.as_ref()
+        self.login.as_ref()?.rights.as_ref().map(|rights| rights.user())
+    }
+
+    /// The one for whom the client's commands are done from now on, if that has changed since the last
+    /// call.
+    pub fn take_principal(&mut self) -> Option<Principal> {
+        let are_new = core::mem::take(&mut self.login.as_mut()?.are_new);
+        are_new.then(|| self.principal())
+    }
+
+    /// The rights of the client's user have changed.
+    pub fn set_rights(&mut self, rights: Arc<Rights>) {
+        if let Some(login) = &mut self.login {
+            login.rights = Some(rights);
+            login.are_new = true;
+        }
+    }
+
+    /// The one for whom the client's commands are done.
+    #[must_use]
+    pub fn principal(&self) -> Principal {
+        match &self.login {
+            None => Principal::Everyone,
+            Some(login) => login.rights.clone().map_or(Principal::Stranger, Principal::User),
+        }
     }
 
     /// The client has to log in and has not done so.

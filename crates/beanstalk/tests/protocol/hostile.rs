@@ -59,7 +59,10 @@ fn log_in(input: &[u8], size: usize) -> (Vec<Command>, Vec<u8>) {
             let Some(step) = connection.poll_login() else { break };
             connection.answer_login(match step {
                 LoginStep::Password { user, password } if password.expose() == b"secret" => {
-                    LoginAnswer::Granted { user: user.into(), proof: Vec::new() }
+                    LoginAnswer::Granted {
+                        rights: model::Rights::everything(&user).into(),
+                        proof: Vec::new(),
+                    }
                 }
                 _ => LoginAnswer::Refused,
             });

@@ -138,9 +138,10 @@ impl<'a> Player<'a> {
     /// The answer to the client's login, and the replies that open its producer and consumer.
     fn login(&mut self, answer: &str) {
         self.connection.answer_login(match answer.split_once(' ') {
-            Some(("granted", user)) => {
-                LoginAnswer::Granted { user: user.into(), proof: Vec::new() }
-            }
+            Some(("granted", user)) => LoginAnswer::Granted {
+                rights: model::Rights::everything(user).into(),
+                proof: Vec::new(),
+            },
             None if answer == "refused" => LoginAnswer::Refused,
             None if answer == "busy" => LoginAnswer::Busy,
             _ => panic!("{answer:?} is no answer"),

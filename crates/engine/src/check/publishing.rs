@@ -144,7 +144,11 @@ impl Directory {
             assert!(is_its, "{} goes with its session", destination.name());
         }
         if let Some(client) = session.client() {
-            assert_eq!(sessions.find_client(client), Some(slot), "one session a client");
+            assert_eq!(
+                sessions.find_client(session.user(), client),
+                Some(slot),
+                "one session a client"
+            );
         }
     }
 

@@ -20,7 +20,7 @@ use crate::store::queue::{ListLifetime, Role};
 impl Engine {
     pub(crate) fn key(
         &mut self,
-        _by: SessionSlot,
+        by: SessionSlot,
         command: KeyCommand,
         effects: &mut Effects,
     ) -> Outcome {
@@ -44,7 +44,8 @@ impl Engine {
                 self.keyspace.lifetime_of_key(&name, &mut self.store, &self.log)
             }
             KeyCommand::Names { after, max, kind } => {
-                self.keyspace.names_of_keys(after, max, kind, &mut self.store, &self.log)
+                let sight = self.sessions.at(by).sight();
+                self.keyspace.names_of_keys(after, max, kind, sight, &mut self.store, &self.log)
             }
             KeyCommand::CountAll => self.keyspace.count_keys(&mut self.store, &self.log),
             KeyCommand::SetValue { name, value, deadline, rule, want_old } => {

@@ -17,12 +17,17 @@ use crate::delivery::paging::{PageQuery, PageRange};
 use crate::delivery::woken::Woken;
 use crate::directory::targets::is_reserved;
 use crate::engine::Engine;
-use crate::ids::QueueSlot;
+use crate::ids::{QueueSlot, SessionSlot};
 use crate::outcome::Outcome;
 use crate::store::message::State;
 
 impl Engine {
-    pub(crate) fn administer(&mut self, command: AdminCommand, effects: &mut Effects) -> Outcome {
+    pub(crate) fn administer(
+        &mut self,
+        by: SessionSlot,
+        command: AdminCommand,
+        effects: &mut Effects,
+    ) -> Outcome {
         match command {
             AdminCommand::Browse { queue, state, selector, after, max } => {
                 self.with_queue(&queue, selector.as_deref(), |engine, queue, selector| {
@@ -43,7 +48,7 @@ impl Engine {
                 self.with_queue(&from, selector.as_deref(), |engine, queue, selector| {
                     let (state, max) = (None, limits::FRAME_RECORDS_MAX);
                     let sought = PageQuery { queue, state, held: false, selector, after, max };
-                    engine.move_messages(&sought, &transfer, effects)
+                    engine.move_messages(by, &sought, &transfer, effects)
                 })
             }
             AdminCommand::Delete { queue } => self.delete_queue(&queue, effects),
@@ -58,13 +63,16 @@ impl Engine {
                 effects,
             ),
             AdminCommand::ListPolicies { after, max } => {
-                self.directory.list_policies(after.as_ref(), max, &mut self.store, &self.log)
+                let sight = self.sessions.at(by).sight();
+                self.directory.list_policies(after.as_ref(), max, sight, &mut self.store, &self.log)
             }
             AdminCommand::ListQueues { after, max } => {
-                self.store.page_of_queues(after.as_ref(), max, &self.log)
+                let sight = self.sessions.at(by).sight();
+                self.store.page_of_queues(after.as_ref(), max, sight, &self.log)
             }
             AdminCommand::ListSubscriptions => {
-                self.directory.list_subscriptions(&mut self.store, &self.log)
+                let sight = self.sessions.at(by).sight();
+                self.directory.list_subscriptions(sight, &mut self.store, &self.log)
             }
             AdminCommand::NextMessage => {
                 let message = self.store.next_message();
@@ -167,6 +175,7 @@ impl Engine {
     /// Moves messages that no session holds, as many as fit into one frame.
     pub(crate) fn move_messages(
         &mut self,
+        by: SessionSlot,
         sought: &PageQuery<'_>,
         transfer: &Transfer,
         effects: &mut Effects,
@@ -183,12 +192,13 @@ impl Engine {
             return self.log.not_found();
         }
         let mut woken = Woken::of(sought.queue);
-        let reply = self.move_found(&page_range, transfer, &mut woken, effects);
+        let reply = self.move_found(by, &page_range, transfer, &mut woken, effects);
         self.log.outcome_of(reply).waking_just(woken)
     }
 
     fn move_found(
         &mut self,
+        by: SessionSlot,
         page_range: &PageRange,
         transfer: &Transfer,
         woken: &mut Woken,
@@ -200,7 +210,7 @@ impl Engine {
             if count == transfer.max {
                 break;
             }
-            match self.move_one(*id, transfer, effects) {
+            match self.move_one(by, *id, transfer, effects) {
                 Ok(to) => {
                     count += u64::from(to.is_some());
                     woken.extend(to);
@@ -219,6 +229,7 @@ impl Engine {
     /// Moves one message, unless it stays. Says where it is now.
     fn move_one(
         &mut self,
+        by: SessionSlot,
         id: MessageId,
         transfer: &Transfer,
         effects: &mut Effects,
@@ -234,6 +245,9 @@ impl Engine {
         let Some(to) = to.filter(|_| came_before && !self.store.is_over(id)) else {
             return Ok(None);
         };
+        if transfer.to.is_none() && !self.may_return_to(by, &to) {
+            return Ok(None);
+        }
         if !self.log.takes_change() || !self.store.may_relocate(id, &self.log) {
             return Err(Refusal::StoreFull);
         }

@@ -88,6 +88,8 @@ impl Engine {
             }
             Wanted::New => self.begin_subscription(asked, selector, None, effects)?,
         };
+        let user = self.sessions.at(by).user().cloned();
+        self.directory.give_to(number, user);
         let queue = self.directory.subscriptions().at(number).queue();
         // The subscription's selector was applied when the messages were published.
         self.bodies.open_credit_consumer(

@@ -8,6 +8,7 @@ use model::{BrowsedMessage, Page, PageEnd, Reply, SubscriptionStatistics};
 use crate::directory::Directory;
 use crate::log::FrameWriter;
 use crate::outcome::Outcome;
+use crate::sessions::acting::Sight;
 use crate::store::MessageStore;
 
 impl FrameWriter {
@@ -24,11 +25,13 @@ impl FrameWriter {
 impl Directory {
     pub(crate) fn list_subscriptions(
         &self,
+        sight: Sight<'_>,
         store: &mut MessageStore,
         log: &FrameWriter,
     ) -> Outcome {
-        store.took_steps(2 * self.subscriptions.len());
-        let all = self.subscriptions.iter_from(0);
+        store.took_steps((1 + sight.steps()) * self.subscriptions.len());
+        let all =
+            self.subscriptions.iter_from(0).filter(|(_, entry)| sight.sees(&entry.asks.topic));
         let listed = all.filter(|(_, entry)| self.owner_of_source(entry.source).is_none());
         let mut all: Vec<_> = listed.collect();
         all.sort_by(|(_, a), (_, b)| {

@@ -22,6 +22,7 @@ use crate::ids::QueueSlot;
 use crate::log::FrameWriter;
 use crate::outcome::Outcome;
 use crate::recovery::snapshot::snapshot_bytes_of_record;
+use crate::sessions::acting::Sight;
 use crate::store::MessageStore;
 use crate::store::queue::{Queue, Role};
 
@@ -84,12 +85,17 @@ impl Directory {
         &self,
         after: Option<&QueueName>,
         max: usize,
+        sight: Sight<'_>,
         store: &mut MessageStore,
         log: &FrameWriter,
     ) -> Outcome {
-        let all = self.own_policies.after(after).take(max);
-        let all: Vec<_> = all.map(|(name, own)| (name.clone(), Box::new(own.policy))).collect();
-        store.took_steps(all.len());
+        let mut looked = 0;
+        let seen = self.own_policies.after(after).filter(|(name, _)| {
+            looked += 1;
+            sight.sees(name)
+        });
+        let all = seen.take(max).map(|(name, own)| (name.clone(), Box::new(own.policy))).collect();
+        store.took_steps(looked * sight.steps());
         Outcome::reply(log.after_all(), Reply::OwnPolicies(all))
     }
 

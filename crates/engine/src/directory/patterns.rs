@@ -34,7 +34,7 @@ impl Directory {
             let (pattern, name) = (entry.asks.topic.as_str(), topic.as_str());
             let (found, looked) = glob::matches_counting(pattern.as_bytes(), name.as_bytes());
             steps += 1 + looked / LOOKS_PER_STEP;
-            found
+            found && self.may_take(entry, topic)
         });
         (matching.map(|entry| entry.queue).collect(), steps)
     }

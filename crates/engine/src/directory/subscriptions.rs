@@ -7,6 +7,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
 
 use model::{
     DependsOn, Durability, Matching, QueueName, Refusal, Reply, Subscription, SubscriptionName,
@@ -232,8 +233,10 @@ impl Directory {
             self.topics.at_mut(topic).add_subscription(number, weight);
         }
         store.change_snapshot_bytes(0, snapshot_bytes_of_record(record_bytes));
+        let user = asks.name.as_ref().and_then(|name| name.user.clone());
         let entry = Entry {
             asks,
+            user,
             selector,
             source,
             queue,
@@ -243,6 +246,11 @@ impl Directory {
             is_recovered: false,
         };
         self.subscriptions.insert(number, entry);
+    }
+
+    /// A new subscription is this user's.
+    pub(crate) fn give_to(&mut self, number: u64, user: Option<Arc<str>>) {
+        self.subscriptions.at_mut(number).user = user;
     }
 
     /// Takes a subscription without consumers out of its topic. The topic may go with it.

@@ -77,6 +77,10 @@ impl Directory {
             if entry.asks().without.is_some() && entry.asks().without.as_ref() == client {
                 continue;
             }
+            let is_pattern = entry.asks().matching != Matching::Name;
+            if is_pattern && !self.may_take(entry, name) {
+                continue;
+            }
             if let Some(selector) = entry.selector() {
                 steps += steps_of(selector);
                 if !seen.matches(selector) {

@@ -8,6 +8,7 @@ use model::{KeyKind, QueueName, Reply};
 use crate::keyspace::Keyspace;
 use crate::log::FrameWriter;
 use crate::outcome::Outcome;
+use crate::sessions::acting::Sight;
 use crate::store::MessageStore;
 use crate::store::timers::Timer;
 
@@ -31,6 +32,7 @@ impl Keyspace {
         after: Option<QueueName>,
         max: usize,
         kind: Option<KeyKind>,
+        sight: Sight<'_>,
         store: &mut MessageStore,
         log: &FrameWriter,
     ) -> Outcome {
@@ -42,8 +44,8 @@ impl Keyspace {
                 more = false;
                 break;
             };
-            store.took_steps(1);
-            let found = self.kind_of(&next, store);
+            store.took_steps(sight.steps());
+            let found = self.kind_of(&next, store).filter(|_| sight.sees(&next));
             if found.is_some_and(|found| kind.is_none_or(|kind| kind == found)) {
                 names.push(next.clone());
             }

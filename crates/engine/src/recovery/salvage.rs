@@ -591,6 +591,7 @@ fn last_subscription(number: u64, take: &mut dyn FnMut(&[u8])) {
         shared: false,
         is_pattern: false,
         expiry: None,
+        user: None,
     };
     give(&RecordView::Subscribed(view), take);
     give(&RecordView::Unsubscribed { number }, take);

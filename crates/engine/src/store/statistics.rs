@@ -6,11 +6,14 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use model::{MessageId, MessageStatistics, Nanos, QueueName, QueueStatistics, Reply};
+use model::{
+    MessageId, MessageStatistics, Nanos, QueueName, QueueStatistics, Refusal, Reply, limits,
+};
 
 use crate::ids::QueueSlot;
 use crate::log::FrameWriter;
 use crate::outcome::Outcome;
+use crate::sessions::acting::Sight;
 use crate::store::MessageStore;
 
 impl MessageStore {
@@ -48,23 +51,40 @@ impl MessageStore {
         Outcome::reply(log.after_all(), reply)
     }
 
-    pub(crate) fn list_queues(&mut self, log: &FrameWriter) -> Outcome {
-        self.took_steps(self.queues.count());
-        let names = self.queues.listed_after(None).map(|(name, _)| name.clone()).collect();
+    pub(crate) fn list_queues(&mut self, sight: Sight<'_>, log: &FrameWriter) -> Outcome {
+        if !sight.is_whole() && self.queues.count() > limits::LISTED_NAMES_MAX {
+            return log.refuse(Refusal::ListTooLong);
+        }
+        self.took_steps(self.queues.count() * sight.steps());
+        let names = self.queues.listed_after(None).map(|(name, _)| name);
+        let names = names.filter(|name| sight.sees(name)).cloned().collect();
         Outcome::reply(log.after_all(), Reply::Queues(names))
     }
 
-    /// Looks at those of the page, however many there are.
+    /// Looks at those of the page, however many there are, and at no more than [`limits::PAGE_LOOKS_MAX`]
+    /// names that the user may not see.
     pub(crate) fn page_of_queues(
         &mut self,
         after: Option<&QueueName>,
         max: usize,
+        sight: Sight<'_>,
         log: &FrameWriter,
     ) -> Outcome {
-        let page = self.queues.listed_after(after).take(max);
-        let page: Vec<_> = page.map(|(_, slot)| self.statistics_of(slot)).collect();
-        self.took_steps(page.len());
-        Outcome::reply(log.after_all(), Reply::QueuePage(page))
+        let (mut queues, mut looked, mut next) = (Vec::new(), 0, None);
+        let mut rest = self.queues.listed_after(after).peekable();
+        while queues.len() < max
+            && looked < max + limits::PAGE_LOOKS_MAX
+            && let Some((name, slot)) = rest.next()
+        {
+            looked += 1;
+            next = rest.peek().is_some().then(|| name.clone());
+            if sight.sees(name) {
+                queues.push(self.statistics_of(slot));
+            }
+        }
+        drop(rest);
+        self.took_steps(looked * sight.steps());
+        Outcome::reply(log.after_all(), Reply::QueuePage { queues, next })
     }
 
     fn statistics_of(&self, slot: QueueSlot) -> QueueStatistics {

@@ -111,14 +111,19 @@ const COMMANDS: usize = 31;
 fn story() -> Vec<Command> {
     let client = Some(name("c"));
     let subscription = Subscription {
-        name: Some(SubscriptionName { client: client.clone(), name: name("s"), durable: true }),
+        name: Some(SubscriptionName {
+            user: None,
+            client: client.clone(),
+            name: name("s"),
+            durable: true,
+        }),
         selector: Some("x IS NULL".into()),
         shared: true,
         without: Some(name("o")),
         ..Subscription::new(name("t"))
     };
     let other = Subscription {
-        name: Some(SubscriptionName { client, name: name("u"), durable: true }),
+        name: Some(SubscriptionName { user: None, client, name: name("u"), durable: true }),
         selector: None,
         without: None,
         ..subscription.clone()
@@ -168,7 +173,12 @@ fn story() -> Vec<Command> {
         settle(7, Settlement::Park(DeadReason::Rejected)),
         Command::CloseConsumer { link: LinkId(2) },
         Command::Unsubscribe {
-            name: SubscriptionName { client: Some(name("c")), name: name("u"), durable: true },
+            name: SubscriptionName {
+                user: None,
+                client: Some(name("c")),
+                name: name("u"),
+                durable: true,
+            },
         },
         list(push(End::Tail)),
         list(push(End::Head)),

@@ -414,6 +414,7 @@ impl<'a> Words<'a> {
 
     fn subscription_name(&self, word: &str) -> SubscriptionName {
         SubscriptionName {
+            user: None,
             client: self.named.get("client").map(|client| name(client)),
             name: name(word),
             durable: self.named.contains_key("durable"),

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use model::{
-    Command, Delivery, DependsOn, LinkId, Matching, MessageId, Nanos, QueueName, Reply, SessionId,
-    Settlement, Subscription, words,
+    Command, Delivery, DependsOn, LinkId, Matching, MessageId, Nanos, Principal, QueueName, Reply,
+    Rights, SessionId, Settlement, Subscription, words,
 };
 use tokio::sync::{mpsc, oneshot};
 
 use crate::GatewayError;
 use crate::gateway::answers::{Answer, Waits};
+use crate::gateway::broker::BrokerTurn;
 use crate::gateway::request_queue::Ticket;
 use crate::gateway::state::{GatewayState, Turn};
 
@@ -35,6 +36,7 @@ pub(crate) struct ToFollower {
 #[derive(Debug)]
 struct Follower {
     ticket: Ticket,
+    principal: Principal,
     to: ToFollower,
     got: u64,
     limit: u64,
@@ -80,6 +82,13 @@ impl Followers {
         slow.map(|follower| follower.ticket).collect()
     }
 
+    /// Those whose users do not stay.
+    fn of_former_users(&self, stays: impl Fn(&Arc<Rights>) -> bool) -> Vec<Ticket> {
+        let all = self.by_session.values();
+        let former = all.filter(|it| it.principal.rights().is_some_and(|rights| !stays(rights)));
+        former.map(|follower| follower.ticket).collect()
+    }
+
     /// True if there are messages to delete, or followers to end.
     pub(crate) fn has_taken(&self) -> bool {
         !self.taken.is_empty() || !self.cut_off.is_empty()
@@ -95,16 +104,19 @@ impl GatewayState {
         &mut self,
         turn: &mut Turn<'_>,
         ticket: Ticket,
+        principal: Principal,
         topic: QueueName,
         to: ToFollower,
         reply: oneshot::Sender<Result<(), GatewayError>>,
     ) {
         let session = self.open_session(turn);
         turn.broker.name_session(session, "http".into());
+        turn.broker.act_for(session, principal.clone());
         // Its messages under way always fit into its channel.
         let limit = to.messages.max_capacity() as u64;
         let follower = Follower {
             ticket,
+            principal,
             to,
             got: 0,
             limit,
@@ -166,6 +178,18 @@ impl GatewayState {
     /// Ends followers that read nothing for too long: their messages take memory.
     pub(crate) fn drop_slow(&mut self, turn: &mut Turn<'_>) {
         for ticket in self.followers.slow(turn.now) {
+            self.stop_following(turn, ticket);
+        }
+    }
+
+    /// The users have changed: ends the followers of those that do not stay as they were.
+    pub fn review_followers(
+        &mut self,
+        broker: &mut dyn BrokerTurn,
+        stays: impl Fn(&Arc<Rights>) -> bool,
+    ) {
+        let turn = &mut Turn::new(broker, 0);
+        for ticket in self.followers.of_former_users(stays) {
             self.stop_following(turn, ticket);
         }
     }

@@ -2,6 +2,7 @@
 //! same session may lease it again once its former lease is over.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use model::{Delivery, MessageId, Nanos};
 
@@ -18,9 +19,11 @@ pub(crate) struct Leases {
 }
 
 /// One lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lease {
     nonce: u64,
+    /// The user who has it; `None`: there are no users.
+    user: Option<Arc<str>>,
     pub(crate) ends: Nanos,
     /// The priority that the message had.
     pub(crate) priority: u32,
@@ -32,20 +35,33 @@ impl Leases {
     }
 
     /// Notes the lease of a message until `ends`. Returns its token.
-    pub(crate) fn insert(&mut self, delivery: &Delivery, ends: Nanos) -> Token {
+    pub(crate) fn insert(
+        &mut self,
+        delivery: &Delivery,
+        ends: Nanos,
+        user: Option<Arc<str>>,
+    ) -> Token {
         self.given += 1;
         let token = Token { message: delivery.message, nonce: mixed(self.instance ^ self.given) };
         self.remove(token.message);
-        let lease = Lease { nonce: token.nonce, ends, priority: delivery.priority };
+        let lease = Lease { nonce: token.nonce, user, ends, priority: delivery.priority };
         self.by_message.insert(token.message, lease);
         self.by_end.insert((ends, token.message));
         token
     }
 
-    /// The lease of this token, unless it is over.
-    pub(crate) fn find(&self, token: Token) -> Option<Lease> {
-        let lease = self.by_message.get(&token.message)?;
-        (lease.nonce == token.nonce).then_some(*lease)
+    /// The lease of this token, unless it is over, or another user's.
+    pub(crate) fn find(&self, token: Token, user: Option<&Arc<str>>) -> Option<&Lease> {
+        self.by_token(token).filter(|lease| lease.user.as_ref() == user)
+    }
+
+    /// True if the lease of this token is not over, whoever has it.
+    pub(crate) fn holds(&self, token: Token) -> bool {
+        self.by_token(token).is_some()
+    }
+
+    fn by_token(&self, token: Token) -> Option<&Lease> {
+        self.by_message.get(&token.message).filter(|lease| lease.nonce == token.nonce)
     }
 
     /// The lease of a message lasts until `ends` now.
@@ -92,27 +108,36 @@ mod tests {
     #[test]
     fn token_names_one_lease() {
         let mut leases = Leases::new(7);
-        let first = leases.insert(&delivery(1), Nanos(10));
-        assert!(leases.find(first).is_some());
-        let second = leases.insert(&delivery(1), Nanos(20));
-        assert_eq!(leases.find(first), None);
-        assert!(leases.find(second).is_some());
+        let first = leases.insert(&delivery(1), Nanos(10), None);
+        assert!(leases.holds(first));
+        let second = leases.insert(&delivery(1), Nanos(20), None);
+        assert!(!leases.holds(first));
+        assert!(leases.holds(second));
         leases.remove(MessageId(1));
-        assert_eq!(leases.find(second), None);
+        assert!(!leases.holds(second));
         assert!(leases.by_end.is_empty());
+    }
+
+    #[test]
+    fn lease_belongs_to_its_user() {
+        let mut leases = Leases::new(7);
+        let (ann, bob): (Arc<str>, Arc<str>) = ("ann".into(), "bob".into());
+        let token = leases.insert(&delivery(1), Nanos(10), Some(Arc::clone(&ann)));
+        assert!(leases.find(token, Some(&ann)).is_some());
+        assert!(leases.find(token, Some(&bob)).is_none() && leases.find(token, None).is_none());
     }
 
     #[test]
     fn lease_ends_at_its_time() {
         let mut leases = Leases::new(7);
-        let token = leases.insert(&delivery(1), Nanos(10));
+        let token = leases.insert(&delivery(1), Nanos(10), None);
         leases.expire(Nanos(9));
-        assert!(leases.find(token).is_some());
+        assert!(leases.holds(token));
         leases.extend(MessageId(1), Nanos(15));
         leases.expire(Nanos(14));
-        assert!(leases.find(token).is_some());
+        assert!(leases.holds(token));
         leases.expire(Nanos(15));
-        assert_eq!(leases.find(token), None);
+        assert!(!leases.holds(token));
         assert!(leases.by_message.is_empty());
     }
 }

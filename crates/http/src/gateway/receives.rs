@@ -1,8 +1,9 @@
 //! Receives of HTTP. Each is a link of the session of all leases while it lasts.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
-use model::{Command, DependsOn, LinkId, Nanos, Reply};
+use model::{Command, DependsOn, LinkId, Nanos, Principal, Reply};
 
 use crate::gateway::answers::{Answer, Waits};
 use crate::gateway::request_queue::{ReceiveReply, Ticket};
@@ -24,6 +25,7 @@ pub(crate) struct Receives {
 #[derive(Debug)]
 struct Receiving {
     ticket: Ticket,
+    user: Option<Arc<str>>,
     wanted: Wanted,
     reply: ReceiveReply,
     got: Vec<Leased>,
@@ -46,11 +48,18 @@ impl Receives {
         Self { most, by_link, links, free: Vec::new(), due: VecDeque::new() }
     }
 
-    fn begin(&mut self, ticket: Ticket, wanted: Wanted, reply: ReceiveReply) -> LinkId {
+    fn begin(
+        &mut self,
+        ticket: Ticket,
+        user: Option<Arc<str>>,
+        wanted: Wanted,
+        reply: ReceiveReply,
+    ) -> LinkId {
         let unused = || LinkId(u32::try_from(self.by_link.len()).unwrap_or(u32::MAX));
         let link = self.free.pop().unwrap_or_else(unused);
         let receiving = Receiving {
             ticket,
+            user,
             wanted,
             reply,
             got: Vec::new(),
@@ -83,6 +92,11 @@ impl Receives {
         self.by_link.get(&link).map_or(Nanos::ZERO, |receiving| receiving.wanted.lease)
     }
 
+    /// The user who gets the messages of a link.
+    pub(crate) fn user_of(&self, link: LinkId) -> Option<Arc<str>> {
+        self.by_link.get(&link)?.user.clone()
+    }
+
     pub(crate) fn has_due(&self) -> bool {
         !self.due.is_empty()
     }
@@ -98,6 +112,7 @@ impl GatewayState {
         &mut self,
         turn: &mut Turn<'_>,
         ticket: Ticket,
+        principal: Principal,
         wanted: Wanted,
         reply: ReceiveReply,
     ) {
@@ -114,7 +129,9 @@ impl GatewayState {
             return self.answers.push(Waits::default(), answer);
         }
         let (queue, wait, lease) = (wanted.queue.clone(), wanted.wait, wanted.lease);
-        let link = self.receives.begin(ticket, wanted, reply);
+        let user = principal.user().cloned();
+        let link = self.receives.begin(ticket, user, wanted, reply);
+        turn.broker.act_for(self.session(), principal);
         if let Some((after, Reply::Refused(refusal))) =
             self.call(turn, Command::Watch { link, queue })
         {

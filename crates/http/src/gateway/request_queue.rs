@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use model::{QueueName, Reply};
+use model::{Principal, QueueName, Reply};
 use tokio::sync::{Notify, oneshot};
 
 use crate::gateway::followers::ToFollower;
@@ -21,13 +21,13 @@ pub(crate) struct Ticket(pub(crate) u64);
 /// One request of a task.
 #[derive(Debug)]
 pub(crate) enum Request {
-    Work(Ticket, Work, WorkReply),
-    Receive(Ticket, Wanted, ReceiveReply),
+    Work(Ticket, Principal, Work, WorkReply),
+    Receive(Ticket, Principal, Wanted, ReceiveReply),
     /// The task of this work or receive is gone, or waits no longer.
     Abandon(Ticket),
     /// No client has seen these leases.
     GiveBack(Vec<Token>),
-    Follow(Ticket, QueueName, ToFollower, oneshot::Sender<Result<(), GatewayError>>),
+    Follow(Ticket, Principal, QueueName, ToFollower, oneshot::Sender<Result<(), GatewayError>>),
     /// A follower has read so many messages more, of so many bytes.
     Took(Ticket, u64, u64),
     /// A follower is gone.
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     fn work() -> Request {
-        Request::Work(Ticket(0), Work::steps(Vec::new()), oneshot::channel().0)
+        Request::Work(Ticket(0), Principal::Everyone, Work::steps(Vec::new()), oneshot::channel().0)
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub(crate) struct Turn<'a> {
 
 impl<'a> Turn<'a> {
     /// A turn that begins commands until the broker has done so many steps.
-    fn new(broker: &'a mut dyn BrokerTurn, steps_max: u64) -> Self {
+    pub(crate) fn new(broker: &'a mut dyn BrokerTurn, steps_max: u64) -> Self {
         let (now, last_step) = (broker.now(), broker.steps() + steps_max);
         Self { broker, now, last_step }
     }
@@ -173,12 +173,14 @@ impl GatewayState {
     fn grant_next(&mut self, turn: &mut Turn<'_>, requests: &RequestQueue) -> bool {
         let Some(request) = requests.pop() else { return false };
         match request {
-            Request::Work(ticket, work, reply) => self.begin_work(turn, ticket, work, reply),
-            Request::Receive(_, _, reply) if self.stopping => {
+            Request::Work(ticket, principal, work, reply) => {
+                self.begin_work(turn, ticket, principal, work, reply);
+            }
+            Request::Receive(_, _, _, reply) if self.stopping => {
                 drop(reply.send(Err(GatewayError::Stopping)))
             }
-            Request::Receive(ticket, wanted, reply) => {
-                self.begin_receive(turn, ticket, wanted, reply);
+            Request::Receive(ticket, principal, wanted, reply) => {
+                self.begin_receive(turn, ticket, principal, wanted, reply);
             }
             Request::Abandon(ticket) => {
                 self.abandon_receive(turn, ticket);
@@ -187,11 +189,11 @@ impl GatewayState {
             Request::GiveBack(tokens) => tokens.into_iter().for_each(|token| {
                 self.give_back(turn, token);
             }),
-            Request::Follow(_, _, _, reply) if self.stopping => {
+            Request::Follow(_, _, _, _, reply) if self.stopping => {
                 drop(reply.send(Err(GatewayError::Stopping)));
             }
-            Request::Follow(ticket, topic, to, reply) => {
-                self.begin_to_follow(turn, ticket, topic, to, reply);
+            Request::Follow(ticket, principal, topic, to, reply) => {
+                self.begin_to_follow(turn, ticket, principal, topic, to, reply);
             }
             Request::Took(ticket, count, bytes) => self.took(turn, ticket, count, bytes),
             Request::Leave(ticket) => self.stop_following(turn, ticket),
@@ -234,7 +236,7 @@ impl GatewayState {
     }
 
     fn give_back(&mut self, turn: &mut Turn<'_>, token: Token) {
-        if self.leases.find(token).is_none() {
+        if !self.leases.holds(token) {
             return;
         }
         self.leases.remove(token.message);
@@ -301,7 +303,8 @@ impl GatewayState {
             Reply::Delivered(delivery) => {
                 let Some(link) = delivery.link else { return };
                 let ends = now + self.receives.lease_of(link);
-                let token = self.leases.insert(&delivery, ends);
+                let user = self.receives.user_of(link);
+                let token = self.leases.insert(&delivery, ends, user);
                 self.receives.note(link, after, Some(Leased { token, delivery: *delivery }));
             }
             Reply::TimedOut { link: Some(link) } | Reply::ConsumerClosed { link } => {

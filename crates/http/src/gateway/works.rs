@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use model::{
-    Command, DependsOn, Destination, MessageId, NewMessage, Refusal, Reply, SessionId, Settlement,
-    TransactionId, limits,
+    Command, DependsOn, Destination, MessageId, NewMessage, Principal, Refusal, Reply, SessionId,
+    Settlement, TransactionId, limits,
 };
 
 use crate::gateway::answers::{Answer, Waits};
@@ -42,6 +42,8 @@ pub(crate) struct Works {
 #[derive(Debug)]
 struct Working {
     ticket: Ticket,
+    /// The one for whom it is done.
+    principal: Principal,
     asker: Asker,
     /// The session that gives its commands: see [`GatewayState::session_for`].
     session: SessionId,
@@ -166,6 +168,7 @@ impl GatewayState {
         &mut self,
         turn: &mut Turn<'_>,
         ticket: Ticket,
+        principal: Principal,
         work: Work,
         reply: WorkReply,
     ) {
@@ -180,6 +183,7 @@ impl GatewayState {
         };
         let mut working = Working {
             ticket,
+            principal,
             asker: work.asker,
             session,
             steps: work.steps.into(),
@@ -192,7 +196,7 @@ impl GatewayState {
             was_postponed: false,
             refused: None,
         };
-        if let Some(over) = self.over(&working.steps) {
+        if let Some(over) = self.over(&working) {
             return self.end_work(working, Err(GatewayError::LeaseOver(over)));
         }
         if work.atomic && stored_bytes(&working.steps) > turn.broker.uncommitted_max() {
@@ -297,8 +301,9 @@ impl GatewayState {
     }
 
     /// The first lease of these steps that is over.
-    fn over(&self, steps: &VecDeque<Step>) -> Option<Token> {
-        tokens(steps).find(|token| self.leases.find(*token).is_none())
+    fn over(&self, working: &Working) -> Option<Token> {
+        let user = working.principal.user();
+        tokens(&working.steps).find(|token| self.leases.find(*token, user).is_none())
     }
 
     fn work_on(&mut self, turn: &mut Turn<'_>, mut working: Working) {
@@ -359,7 +364,8 @@ impl GatewayState {
         working: &mut Working,
     ) -> Result<(), GatewayError> {
         for token in tokens(&working.steps) {
-            let lease = self.leases.find(token).ok_or(GatewayError::LeaseOver(token))?;
+            let lease = self.leases.find(token, working.principal.user());
+            let lease = lease.ok_or(GatewayError::LeaseOver(token))?;
             let lease = Some(lease.ends.since(turn.now));
             let renew = Command::Renew { message: token.message, lease };
             let Some((after, reply)) = self.call(turn, renew) else { continue };
@@ -427,6 +433,7 @@ impl GatewayState {
             Step::Command(command) => {
                 // The log may have to be read for the bodies that these show.
                 let shows = matches!(command, Command::Admin(_) | Command::Peek(_));
+                turn.broker.act_for(working.session, working.principal.clone());
                 match self.call_as(turn, working.session, command) {
                     Some((after, reply)) => {
                         working.waits.add(after);
@@ -452,6 +459,7 @@ impl GatewayState {
         }
         let transaction = working.transaction;
         let put = Command::PutTo { to, message, transaction };
+        turn.broker.act_for(working.session, working.principal.clone());
         let Some((after, reply)) = self.call_as(turn, working.session, put) else {
             return Ok(Progress::GoOn);
         };
@@ -475,7 +483,8 @@ impl GatewayState {
         token: Token,
         settling: Settling,
     ) -> Result<(), GatewayError> {
-        let lease = self.leases.find(token).ok_or(GatewayError::LeaseOver(token))?;
+        let lease = self.leases.find(token, working.principal.user());
+        let lease = lease.ok_or(GatewayError::LeaseOver(token))?;
         let command = command(token.message, settling, lease.priority, working.transaction);
         let Some((after, reply)) = self.call(turn, command) else { return Ok(()) };
         working.waits.add(after);

@@ -142,7 +142,10 @@ impl Gateway for Ours {
     }
 
     async fn login(&self, step: LoginStep, _: LoginClient) -> LoginAnswer {
-        let granted = |user: &str| LoginAnswer::Granted { user: user.into(), proof: Vec::new() };
+        let granted = |user: &str| LoginAnswer::Granted {
+            rights: model::Rights::everything(user).into(),
+            proof: Vec::new(),
+        };
         match step {
             LoginStep::Password { user, .. } if &*user == "busy" => LoginAnswer::Busy,
             LoginStep::Password { user, password } if password.expose() == b"secret" => {
@@ -154,7 +157,7 @@ impl Gateway for Ours {
         }
     }
 
-    async fn ask(&self, work: Work) -> Result<Vec<Reply>, GatewayError> {
+    async fn ask(&self, _for: model::Principal, work: Work) -> Result<Vec<Reply>, GatewayError> {
         if self.1.load(Ordering::Relaxed) {
             return pending().await;
         }
@@ -177,7 +180,11 @@ impl Gateway for Ours {
         work.steps.into_iter().map(|step| self.step(step)).collect()
     }
 
-    async fn receive(&self, wanted: Wanted) -> Result<Vec<Leased>, GatewayError> {
+    async fn receive(
+        &self,
+        _for: model::Principal,
+        wanted: Wanted,
+    ) -> Result<Vec<Leased>, GatewayError> {
         assert!((1..=limits::PAGE_MESSAGES_MAX).contains(&wanted.max));
         assert!(wanted.lease > Nanos::ZERO);
         let leased = (1..8).filter_map(|number| {
@@ -198,7 +205,11 @@ impl Gateway for Ours {
         }
     }
 
-    async fn follow(&self, _topic: QueueName) -> Result<Silence, GatewayError> {
+    async fn follow(
+        &self,
+        _for: model::Principal,
+        _topic: QueueName,
+    ) -> Result<Silence, GatewayError> {
         Ok(Silence)
     }
 

@@ -8,10 +8,9 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{LoginAnswer, LoginOffer, LoginStep};
+use model::{LoginAnswer, LoginOffer, LoginStep, Principal, Rights};
 
 use super::{Session, Step};
-use crate::clients::Principal;
 use crate::fault::Fault;
 use crate::greeting::{BUSY, Hello, NOT_IN_CLEAR, WRONG_PASSWORD, credentials};
 use crate::shared::ListenerState;
@@ -26,9 +25,11 @@ pub(super) struct Login {
     step: Option<LoginStep>,
     /// The command that waits for the answer.
     pending: Option<Pending>,
-    user: Option<Arc<str>>,
-    /// The user that the connection itself gives, to which RESET returns.
-    own: Option<Arc<str>>,
+    rights: Option<Arc<Rights>>,
+    /// The server has not been told of them.
+    are_new: bool,
+    /// Those of the user that the connection itself gives, to which RESET returns.
+    own: Option<Arc<Rights>>,
 }
 
 /// The origin of the step that is being answered.
@@ -46,7 +47,7 @@ impl Login {
     fn new(offer: LoginOffer) -> Self {
         let step = offer.unasked_step();
         let pending = step.is_some().then_some(Pending::Connected);
-        Self { offer, step, pending, user: None, own: None }
+        Self { offer, step, pending, rights: None, are_new: true, own: None }
     }
 
     /// A step is being answered, or is about to be.
@@ -84,11 +85,12 @@ impl Session {
         self.has_more = true;
         let before = out.len();
         match (answer, pending) {
-            (LoginAnswer::Granted { user, .. }, pending) => {
+            (LoginAnswer::Granted { rights, .. }, pending) => {
                 if matches!(pending, Pending::Connected) {
-                    login.own = Some(Arc::clone(&user));
+                    login.own = Some(Arc::clone(&rights));
                 }
-                login.user = Some(user);
+                login.rights = Some(rights);
+                login.are_new = true;
                 self.note_principal(shared);
                 match pending {
                     Pending::Connected => {}
@@ -108,7 +110,7 @@ impl Session {
     /// The name by which the client has logged in.
     #[must_use]
     pub fn user(&self) -> Option<&Arc<str>> {
-        self.login.as_ref()?.user.as_ref()
+        self.login.as_ref()?.rights.as_ref().map(|rights| rights.user())
     }
 
     /// The client has to log in and has not done so.
@@ -152,7 +154,8 @@ impl Session {
     /// RESET: the client is the user again that its connection gives, if any.
     pub(super) fn log_out(&mut self, shared: &mut ListenerState) {
         if let Some(login) = &mut self.login {
-            login.user.clone_from(&login.own);
+            login.rights.clone_from(&login.own);
+            login.are_new = true;
             self.note_principal(shared);
         }
     }
@@ -160,12 +163,36 @@ impl Session {
     /// Tells the list of clients and the reader which user it is.
     fn note_principal(&mut self, shared: &mut ListenerState) {
         self.reader.set_stranger(self.needs_login());
-        let user = self.user().cloned();
-        shared.clients.at_mut(self.slot).principal = match user {
-            Some(user) => Principal::User(user),
-            None if self.login.is_some() => Principal::Stranger,
+        shared.clients.at_mut(self.slot).principal = self.principal();
+    }
+
+    /// The one for whom the client's commands are done from now on, if that has changed since the last
+    /// call.
+    pub fn take_principal(&mut self) -> Option<Principal> {
+        let are_new = core::mem::take(&mut self.login.as_mut()?.are_new);
+        are_new.then(|| self.principal())
+    }
+
+    /// The rights of the client's user have changed.
+    pub fn set_rights(&mut self, rights: Arc<Rights>, shared: &mut ListenerState) {
+        if let Some(login) = &mut self.login {
+            let of_connection = login.own.as_ref();
+            if of_connection.is_some_and(|own| own.user() == rights.user()) {
+                login.own = Some(Arc::clone(&rights));
+            }
+            login.rights = Some(rights);
+            login.are_new = true;
+            self.note_principal(shared);
+        }
+    }
+
+    /// The one for whom the client's commands are done.
+    #[must_use]
+    pub fn principal(&self) -> Principal {
+        match &self.login {
             None => Principal::Everyone,
-        };
+            Some(login) => login.rights.clone().map_or(Principal::Stranger, Principal::User),
+        }
     }
 }
 

@@ -490,6 +490,12 @@ impl Session {
             self.has_spoken = true;
             return Err(Fault::NO_AUTH);
         }
+        let is_limited = self.login.is_some() && spec.flags.contains(&"admin");
+        if is_limited && !self.principal().may_operate() {
+            let user = self.user().map_or("", |user| user);
+            let before = alloc::format!("NOPERM User {user} has no permissions to run the '");
+            return Err(Fault::about(&before, spec.name.as_bytes(), "' command"));
+        }
         let client = shared.clients.at_mut(self.slot);
         if client.is_only_subscriber() && !is_for_subscribers(spec) {
             return Err(Fault::about(

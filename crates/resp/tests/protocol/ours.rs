@@ -235,7 +235,10 @@ impl Ours {
 /// Every name is a user with the password `secret`, `busy` has failed too often, and certificates
 /// are of the user `carol`.
 fn answer(step: &LoginStep) -> LoginAnswer {
-    let granted = |user: &str| LoginAnswer::Granted { user: user.into(), proof: Vec::new() };
+    let granted = |user: &str| LoginAnswer::Granted {
+        rights: model::Rights::everything(user).into(),
+        proof: Vec::new(),
+    };
     match step {
         LoginStep::Password { user, .. } if &**user == "busy" => LoginAnswer::Busy,
         LoginStep::Password { user, password } if password.expose() == b"secret" => granted(user),

@@ -11,6 +11,7 @@ use tokio::sync::{Notify, watch};
 use crate::Failure;
 use crate::gateway_thread::locked_broker::LockedBroker;
 use crate::hub::{Hub, Phase};
+use crate::logins::Standing;
 use crate::mailbox::Sleep;
 use crate::step::STEPS_PER_TURN;
 
@@ -27,6 +28,8 @@ pub(crate) struct GatewayLoop {
     postponed_at: u64,
     /// How many had completed when answers were released last.
     completions: u64,
+    /// How often users had been reviewed when followers were held against them last.
+    users_seen: u64,
 }
 
 impl GatewayLoop {
@@ -64,6 +67,7 @@ impl GatewayLoop {
             stalled_at: None,
             postponed_at: 0,
             completions: 0,
+            users_seen: 0,
         }
     }
 
@@ -105,7 +109,9 @@ impl GatewayLoop {
         let mail = self.hub.mailbox(self.index).take_mail();
         let stops = stage > *self.stage.borrow();
         let is_due = self.state.deadline().is_some_and(|deadline| deadline <= now);
-        if !mail && !stops && !is_due && !self.has_more() {
+        let users = self.hub.users_generation();
+        let reviews = users != self.users_seen;
+        if !mail && !stops && !is_due && !reviews && !self.has_more() {
             return;
         }
         let completions = self.hub.completions();
@@ -115,6 +121,11 @@ impl GatewayLoop {
         if stops {
             self.state.stop_waits(&mut broker);
             self.stage.send_replace(stage);
+        }
+        if reviews {
+            self.users_seen = users;
+            let stays = |rights: &_| !matches!(self.hub.standing(rights), Standing::Ended);
+            self.state.review_followers(&mut broker, stays);
         }
         if self.postponed_at != completions {
             self.state.resume_postponed();

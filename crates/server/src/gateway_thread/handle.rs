@@ -8,7 +8,7 @@ use http_api::{
     Figures, Following, GatewayClient, GatewayError, Leased, LoginClient, NewConnection, Readiness,
     SegmentFigures, Token, WINDOW, Wanted, Work,
 };
-use model::{LoginAnswer, LoginOffer, LoginStep, Nanos, QueueName, Reply, limits};
+use model::{LoginAnswer, LoginOffer, LoginStep, Nanos, Principal, QueueName, Reply, limits};
 
 use crate::config::Protocol;
 use crate::connection_permits::{ConnectionPermit, Exit};
@@ -64,25 +64,33 @@ impl http_api::Gateway for Gateway {
         let address = client.address.map(|from| from.ip().to_canonical());
         let names = client.certificate.map(|it| names(&it.as_ref().into())).unwrap_or_default();
         match self.hub.logins() {
-            Some(logins) => logins.answer(step, address, names.into()).await,
+            Some(logins) => self.hub.reviewed(logins.answer(step, address, names.into()).await),
             None => LoginAnswer::Refused,
         }
     }
 
-    async fn ask(&self, work: Work) -> Result<Vec<Reply>, GatewayError> {
-        self.client.ask(work).await
+    async fn ask(&self, principal: Principal, work: Work) -> Result<Vec<Reply>, GatewayError> {
+        self.client.ask(principal, work).await
     }
 
-    async fn receive(&self, wanted: Wanted) -> Result<Vec<Leased>, GatewayError> {
-        self.client.receive(wanted).await
+    async fn receive(
+        &self,
+        principal: Principal,
+        wanted: Wanted,
+    ) -> Result<Vec<Leased>, GatewayError> {
+        self.client.receive(principal, wanted).await
     }
 
     fn give_back(&self, tokens: Vec<Token>) {
         self.client.give_back(tokens);
     }
 
-    async fn follow(&self, topic: QueueName) -> Result<Following, GatewayError> {
-        self.client.follow(topic).await
+    async fn follow(
+        &self,
+        principal: Principal,
+        topic: QueueName,
+    ) -> Result<Following, GatewayError> {
+        self.client.follow(principal, topic).await
     }
 
     fn readiness(&self) -> Readiness {

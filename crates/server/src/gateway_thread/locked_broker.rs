@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http_api::BrokerTurn;
-use model::{Command, DependsOn, Nanos, Output, SessionId};
+use model::{Command, DependsOn, Nanos, Output, Principal, SessionId};
 
 use crate::connections::{numbered_densely, reactor_of};
 use crate::core::Core;
@@ -72,6 +72,10 @@ impl BrokerTurn for LockedBroker<'_> {
 
     fn name_session(&mut self, session: SessionId, name: Arc<str>) {
         self.core.broker.name_session(session, name);
+    }
+
+    fn act_for(&mut self, session: SessionId, principal: Principal) {
+        self.core.broker.act_for(session, principal);
     }
 
     fn let_overtake(&mut self, session: SessionId) {

@@ -1,0 +1,206 @@
+//! The door: each command passes [`Engine::turn_away`] before anything else sees it.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::sync::Arc;
+
+use model::{
+    Command, Matching, MessageId, NotPermitted, Principal, QueueName, Refusal, Right, Rights,
+    SessionId, SubscriptionName, UserRights, limits,
+};
+
+use crate::delivery::move_messages::MoveTarget;
+use crate::directory::Target;
+use crate::engine::Engine;
+use crate::ids::SessionSlot;
+use crate::outcome::Outcome;
+use crate::rights::{Need, needs};
+
+/// Why a command is turned away.
+enum Denial {
+    /// The user lacks a right, on a name or on the broker as a whole.
+    Lacks(Right, Option<QueueName>),
+    /// As far as the user can know, there is no such thing.
+    Hidden,
+}
+
+impl Engine {
+    /// From now on a session acts for this one; it has acted for everyone. No effect on one that is
+    /// not open.
+    pub fn act_for(&mut self, session: SessionId, principal: Principal) {
+        if let Some(slot) = self.sessions.slot(session) {
+            self.sessions.act_for(slot, principal);
+        }
+    }
+
+    /// The rights of all users, by which subscriptions of patterns take messages; `None`: there are
+    /// no users.
+    pub fn set_users(&mut self, users: Option<Arc<UserRights>>) {
+        self.directory.set_users(users);
+    }
+
+    /// The answer to a command that its session's user may not give. A command that passes gets the
+    /// user's own names in place of those that it chose: deduplication ids, subscriptions.
+    pub(crate) fn turn_away(&mut self, by: SessionSlot, command: &mut Command) -> Option<Outcome> {
+        if let Some(user) = self.sessions.at(by).user().cloned() {
+            self.scope(command, &user);
+        }
+        let denial = needs(command, &mut |need| self.judge(by, need)).err()?;
+        self.store.took_steps(limits::COMMAND_STEPS);
+        if matches!(command, Command::Batch { .. }) {
+            // As after a batch that was done.
+            self.keyspace.stop_observing(by, &mut self.store);
+        }
+        let Denial::Lacks(right, name) = denial else { return Some(self.log.not_found()) };
+        let user = self.sessions.at(by).user().cloned();
+        let refusal = Refusal::NotPermitted(Box::new(NotPermitted { user, right, name }));
+        let part_of = match command {
+            Command::Put { transaction, .. } | Command::PutTo { transaction, .. } => *transaction,
+            _ => None,
+        };
+        Some(self.sessions.refuse_part(by, part_of, refusal, &self.log))
+    }
+
+    fn judge(&mut self, by: SessionSlot, need: Need<'_>) -> Result<(), Denial> {
+        let Self { sessions, directory, store, .. } = self;
+        let session = sessions.at_mut(by);
+        match need {
+            Need::Name(right, name) => {
+                let has = session.rights_on(name).contains(right);
+                if has { Ok(()) } else { Err(Denial::Lacks(right, Some(name.clone()))) }
+            }
+            Need::Point(name) => {
+                let rights = session.rights_on(name);
+                let uses = [Right::Send, Right::Look, Right::Manage];
+                let has = uses.into_iter().any(|right| rights.contains(right));
+                if has { Ok(()) } else { Err(Denial::Lacks(Right::Send, Some(name.clone()))) }
+            }
+            Need::Producer(right, link) => {
+                // A producer that is not there is for the command itself to miss.
+                let Some(target) = session.producers().get(&link).copied() else { return Ok(()) };
+                let name = match target {
+                    Target::Queue(slot) => &store.queues.at(slot).name,
+                    Target::Topic(slot) => directory.topics().at(slot).name(),
+                };
+                let has = session.rights_on(name).contains(right);
+                if has { Ok(()) } else { Err(Denial::Lacks(right, Some(name.clone()))) }
+            }
+            Need::Message(right, id) => self.judge_message(by, right, id),
+            Need::ReceiveSome => {
+                let principal = session.principal();
+                let some = |rights: &Rights| rights.allow_anywhere(Right::Receive);
+                let has = principal.rights().is_some_and(|rights| some(rights));
+                if has { Ok(()) } else { Err(Denial::Lacks(Right::Receive, None)) }
+            }
+            Need::Subscription(name) => self.judge_subscription(by, name),
+            Need::Temporary => {
+                let client = session.client().map(QueueName::as_str);
+                let has = session.principal().on(limits::TEMPORARY_PREFIX, client);
+                let has = has.contains(Right::Receive);
+                let name = || QueueName::new(limits::TEMPORARY_PREFIX).ok();
+                if has { Ok(()) } else { Err(Denial::Lacks(Right::Receive, name())) }
+            }
+            Need::Operate => {
+                let has = session.principal().may_operate();
+                if has { Ok(()) } else { Err(Denial::Lacks(Right::Operate, None)) }
+            }
+        }
+    }
+
+    /// A message that the session holds is its own. A dead letter is allowed what the queue allows
+    /// from which it came.
+    fn judge_message(
+        &mut self,
+        by: SessionSlot,
+        right: Right,
+        id: MessageId,
+    ) -> Result<(), Denial> {
+        let Some(message) = self.store.find(id) else { return Ok(()) };
+        if message.state().holder() == Some(by) {
+            return Ok(());
+        }
+        let here = self.directory.name_for_rights(message.queue(), &self.store);
+        let origin = match self.directory.origin_of(id, &self.store) {
+            Some(MoveTarget::Queue(name)) => Some(name),
+            Some(MoveTarget::Subscription(slot)) => {
+                Some(self.directory.name_for_rights(slot, &self.store))
+            }
+            None => None,
+        };
+        let session = self.sessions.at_mut(by);
+        let mut has = |name: &QueueName| session.rights_on(name).contains(right);
+        if has(&here) || origin.is_some_and(|name| has(&name)) {
+            return Ok(());
+        }
+        Err(Denial::Hidden)
+    }
+
+    fn judge_subscription(
+        &mut self,
+        by: SessionSlot,
+        name: &SubscriptionName,
+    ) -> Result<(), Denial> {
+        let Some(number) = self.directory.subscriptions().find(name) else { return Ok(()) };
+        let asks = self.directory.subscriptions().at(number).asks();
+        let session = self.sessions.at_mut(by);
+        let is_own = name.user.is_some() && name.user.as_ref() == session.user();
+        // One from before there were users is of all who may receive from its topic.
+        let lesser = if name.user.is_none() { Right::Receive } else { Right::Manage };
+        let rights = session.rights_on(&asks.topic);
+        let has = is_own || rights.contains(lesser) || rights.contains(Right::Manage);
+        if has { Ok(()) } else { Err(Denial::Hidden) }
+    }
+
+    /// True if the session's user may send a dead letter back to where it came from.
+    pub(crate) fn may_return_to(&mut self, by: SessionSlot, target: &MoveTarget) -> bool {
+        if !self.sessions.at(by).is_limited() {
+            return true;
+        }
+        let name = match target {
+            MoveTarget::Queue(name) => name.clone(),
+            MoveTarget::Subscription(slot) => self.directory.name_for_rights(*slot, &self.store),
+        };
+        self.sessions.at_mut(by).rights_on(&name).contains(Right::Send)
+    }
+
+    /// Names that a user chooses are the user's own.
+    fn scope(&self, command: &mut Command, user: &Arc<str>) {
+        match command {
+            Command::Put { message, .. }
+            | Command::PutTo { message, .. }
+            | Command::Publish { message, .. } => {
+                if let Some(id) = &mut message.send_id {
+                    // No user's name has a line end.
+                    *id = format!("{user}\n{id}").into();
+                }
+            }
+            Command::Subscribe { subscription, .. } => {
+                if let Some(name) = &mut subscription.name {
+                    self.scope_subscription(name, user);
+                }
+            }
+            Command::Unsubscribe { name } | Command::FindSubscription { name } => {
+                self.scope_subscription(name, user);
+            }
+            Command::Batch { commands } => {
+                commands.iter_mut().for_each(|command| self.scope(command, user));
+            }
+            _ => {}
+        }
+    }
+
+    /// The user's own subscription, unless there is only one from before there were users. One of a
+    /// pattern from then stays as it is: it holds messages of all topics.
+    fn scope_subscription(&self, name: &mut SubscriptionName, user: &Arc<str>) {
+        if name.user.is_some() {
+            return;
+        }
+        let subscriptions = self.directory.subscriptions();
+        let of_user = SubscriptionName { user: Some(Arc::clone(user)), ..name.clone() };
+        let old = subscriptions.find(name).map(|number| subscriptions.at(number).asks());
+        let is_old = old.is_some_and(|asks| asks.matching == Matching::Name);
+        if !is_old || subscriptions.find(&of_user).is_some() {
+            *name = of_user;
+        }
+    }
+}
