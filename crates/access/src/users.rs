@@ -178,8 +178,9 @@ impl Users {
         self.users.get(name)
     }
 
-    /// The user of a token with this digest that has not expired, and the end of the token. The comparison takes as long for
-    /// all with the same first bytes of the digest, which tell nothing about the token itself.
+    /// The user of a token with this digest that has not expired, and the end of the token. The
+    /// comparison takes as long for all with the same first bytes of the digest, which tell nothing
+    /// about the token itself.
     pub(crate) fn of_token(
         &self,
         digest: &[u8; DIGEST_BYTES],

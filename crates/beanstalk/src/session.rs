@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 use input::{InputBuffer, is_http_line};
 use model::{
     Command, Delivery, Destination, LinkId, Nanos, NewMessage, Peek, QueueName, Refusal, Reply,
-    SessionId,
+    Right, SessionId,
 };
 
 use crate::answer;
@@ -354,6 +354,9 @@ impl Session {
     fn open_producer(&mut self) -> Step {
         self.expect = Expect::Consumer;
         let queue = default_tube();
+        if !self.has_right(&queue, &[Right::Send, Right::Look, Right::Manage]) {
+            return Step::GoOn;
+        }
         self.ask(
             Awaited::Opening,
             Command::OpenProducer { link: LINK, to: Destination::Queue(queue) },
@@ -363,7 +366,18 @@ impl Session {
     fn open_consumer(&mut self) -> Step {
         self.expect = Expect::Line;
         let queue = default_tube();
+        if !self.has_right(&queue, &[Right::Receive]) {
+            return Step::GoOn;
+        }
         self.ask(Awaited::Opening, Command::Watch { link: LINK, queue })
+    }
+
+    /// True if the client may have one of these rights on a tube: it is not to be denied, and told
+    /// of in the audit log, for what it did not ask.
+    fn has_right(&self, tube: &QueueName, uses: &[Right]) -> bool {
+        let Some(login) = &self.login else { return true };
+        let rights = login.rights_on(tube);
+        uses.iter().any(|right| rights.contains(*right))
     }
 
     fn read_line(

@@ -15,19 +15,19 @@ const ANN: SessionId = SessionId(2);
 const BOB: SessionId = SessionId(3);
 const LINK: LinkId = LinkId(0);
 
-struct House {
+struct Harness {
     engine: Engine,
     effects: Effects,
     users: UserRights,
 }
 
-impl House {
+impl Harness {
     fn new() -> Self {
         let mut engine = Engine::new(EngineOptions::new(StorePolicy::Always));
         [ROOT, ANN, BOB].into_iter().for_each(|session| engine.open_session(session));
-        let mut house = Self { engine, effects: Effects::default(), users: UserRights::new() };
-        house.grant(ROOT, "root", &["send,receive,look,manage,operate *"], &[]);
-        house
+        let mut engine = Self { engine, effects: Effects::default(), users: UserRights::new() };
+        engine.grant(ROOT, "root", &["send,receive,look,manage,operate *"], &[]);
+        engine
     }
 
     fn grant(&mut self, session: SessionId, user: &str, allow: &[&str], deny: &[&str]) {
@@ -84,19 +84,19 @@ fn stored(reply: Reply) -> model::MessageId {
 
 #[test]
 fn stranger_may_do_nothing() {
-    let mut house = House::new();
-    house.engine.act_for(ANN, Principal::Stranger);
-    let reply = house.put(ANN, "a");
+    let mut engine = Harness::new();
+    engine.engine.act_for(ANN, Principal::Stranger);
+    let reply = engine.put(ANN, "a");
     let Reply::Refused(Refusal::NotPermitted(lack)) = &reply else { panic!("{reply:?}") };
     assert_eq!(lack.user, None);
-    assert_eq!(house.ask(ANN, Command::ListQueues), Reply::Queues(Vec::new()));
+    assert_eq!(engine.ask(ANN, Command::ListQueues), Reply::Queues(Vec::new()));
 }
 
 #[test]
 fn message_by_number_is_hidden() {
-    let mut house = House::new();
-    house.grant(ANN, "ann", &["send,receive,look,manage a"], &[]);
-    let message = stored(house.put(ROOT, "b"));
+    let mut engine = Harness::new();
+    engine.grant(ANN, "ann", &["send,receive,look,manage a"], &[]);
+    let message = stored(engine.put(ROOT, "b"));
     for command in [
         Command::Lease { message },
         Command::Delete { message },
@@ -106,45 +106,45 @@ fn message_by_number_is_hidden() {
         Command::Admin(Box::new(AdminCommand::Show { message })),
     ] {
         let missing = Command::Delete { message: model::MessageId(99) };
-        assert_eq!(house.ask(ANN, command.clone()), house.ask(ANN, missing), "{command:?}");
+        assert_eq!(engine.ask(ANN, command.clone()), engine.ask(ANN, missing), "{command:?}");
     }
 }
 
 #[test]
 fn held_message_is_its_sessions_own() {
-    let mut house = House::new();
-    house.grant(ANN, "ann", &["receive a"], &[]);
-    let message = stored(house.put(ROOT, "a"));
-    house.ask(ANN, Command::Watch { link: LINK, queue: name("a") });
+    let mut engine = Harness::new();
+    engine.grant(ANN, "ann", &["receive a"], &[]);
+    let message = stored(engine.put(ROOT, "a"));
+    engine.ask(ANN, Command::Watch { link: LINK, queue: name("a") });
     let receive = Command::Receive { link: LINK, wait: None, margin: Nanos::ZERO, lease: None };
-    assert!(matches!(house.ask(ANN, receive), Reply::Delivered(_)));
+    assert!(matches!(engine.ask(ANN, receive), Reply::Delivered(_)));
     let look = Command::MessageStatistics { message };
-    assert!(matches!(house.ask(ANN, look), Reply::MessageStatistics(_)));
-    assert_eq!(house.ask(ANN, Command::Delete { message }), Reply::Done);
+    assert!(matches!(engine.ask(ANN, look), Reply::MessageStatistics(_)));
+    assert_eq!(engine.ask(ANN, Command::Delete { message }), Reply::Done);
 }
 
 #[test]
 fn denied_part_rolls_transaction_back() {
-    let mut house = House::new();
-    house.grant(ANN, "ann", &["send a", "look *"], &[]);
+    let mut engine = Harness::new();
+    engine.grant(ANN, "ann", &["send a", "look *"], &[]);
     let transaction = TransactionId(1);
-    house.ask(ANN, Command::Begin { transaction });
+    engine.ask(ANN, Command::Begin { transaction });
     let put = |queue: &str| Command::PutTo {
         to: Destination::Queue(name(queue)),
         message: NewMessage::new((*b"x").into()),
         transaction: Some(transaction),
     };
-    assert_eq!(house.ask(ANN, put("a")), Reply::Done);
-    assert_denied(&house.ask(ANN, put("b")), Right::Send, "b");
-    let end = house.ask(ANN, Command::Commit { transaction });
+    assert_eq!(engine.ask(ANN, put("a")), Reply::Done);
+    assert_denied(&engine.ask(ANN, put("b")), Right::Send, "b");
+    let end = engine.ask(ANN, Command::Commit { transaction });
     assert_eq!(end, Reply::Refused(Refusal::TransactionFailed));
-    assert_eq!(house.ask(ANN, Command::QueueStatistics { queue: name("a") }), Reply::NotFound);
+    assert_eq!(engine.ask(ANN, Command::QueueStatistics { queue: name("a") }), Reply::NotFound);
 }
 
 #[test]
 fn denied_part_denies_whole_batch() {
-    let mut house = House::new();
-    house.grant(ANN, "ann", &["send,look a"], &[]);
+    let mut engine = Harness::new();
+    engine.grant(ANN, "ann", &["send,look a"], &[]);
     let push = |queue: &str| {
         Command::List(ListCommand::Push {
             queue: name(queue),
@@ -155,17 +155,17 @@ fn denied_part_denies_whole_batch() {
         })
     };
     let batch = Command::Batch { commands: vec![push("a"), push("b")] };
-    assert_denied(&house.ask(ANN, batch), Right::Send, "b");
+    assert_denied(&engine.ask(ANN, batch), Right::Send, "b");
     let length = Command::List(ListCommand::Length { queue: name("a") });
-    assert_eq!(house.ask(ANN, length), Reply::Count(0));
+    assert_eq!(engine.ask(ANN, length), Reply::Count(0));
 }
 
 #[test]
 fn move_needs_both_ends() {
-    let mut house = House::new();
-    house.grant(ANN, "ann", &["receive a", "send b"], &[]);
-    house.put(ROOT, "a");
-    house.put(ROOT, "b");
+    let mut engine = Harness::new();
+    engine.grant(ANN, "ann", &["receive a", "send b"], &[]);
+    engine.put(ROOT, "a");
+    engine.put(ROOT, "b");
     let shift = |from: &str, to: &str| {
         Command::List(ListCommand::Move {
             from: name(from),
@@ -175,58 +175,60 @@ fn move_needs_both_ends() {
             wait: None,
         })
     };
-    assert_denied(&house.ask(ANN, shift("b", "a")), Right::Receive, "b");
-    assert_denied(&house.ask(ANN, shift("a", "a")), Right::Send, "a");
-    assert!(matches!(house.ask(ANN, shift("a", "b")), Reply::Elements(_)));
+    assert_denied(&engine.ask(ANN, shift("b", "a")), Right::Receive, "b");
+    assert_denied(&engine.ask(ANN, shift("a", "a")), Right::Send, "a");
+    assert!(matches!(engine.ask(ANN, shift("a", "b")), Reply::Elements(_)));
 }
 
 #[test]
 fn lists_show_names_to_look_at() {
-    let mut house = House::new();
-    house.grant(ANN, "ann", &["look a*", "send,receive b"], &["look ab"]);
+    let mut engine = Harness::new();
+    engine.grant(ANN, "ann", &["look a*", "send,receive b"], &["look ab"]);
     for queue in ["aa", "ab", "ac", "b"] {
-        house.put(ROOT, queue);
+        engine.put(ROOT, queue);
     }
     let seen = || vec![name("aa"), name("ac")];
-    assert_eq!(house.ask(ANN, Command::ListQueues), Reply::Queues(seen()));
+    assert_eq!(engine.ask(ANN, Command::ListQueues), Reply::Queues(seen()));
     let names = KeyCommand::Names { after: None, max: 100, kind: None };
-    let Reply::Names { names, .. } = house.ask(ANN, Command::Key(names)) else { panic!() };
+    let Reply::Names { names, .. } = engine.ask(ANN, Command::Key(names)) else { panic!() };
     assert_eq!(names, seen());
     let listing = AdminCommand::ListQueues { after: None, max: 100 };
-    let Reply::QueuePage { queues, next: None } = house.admin(ANN, listing) else { panic!() };
+    let Reply::QueuePage { queues, next: None } = engine.admin(ANN, listing) else { panic!() };
     assert_eq!(queues.into_iter().map(|it| it.queue).collect::<Vec<_>>(), seen());
 }
 
 #[test]
 fn page_passes_over_hidden_names_in_steps() {
-    let mut house = House::new();
-    house.grant(ANN, "ann", &["look z"], &[]);
+    let mut engine = Harness::new();
+    engine.grant(ANN, "ann", &["look z"], &[]);
     for number in 0..=limits::PAGE_LOOKS_MAX + 1 {
-        house.put(ROOT, &format!("{number:06}"));
+        engine.put(ROOT, &format!("{number:06}"));
     }
-    house.put(ROOT, "z");
+    engine.put(ROOT, "z");
     let listing = |after| AdminCommand::ListQueues { after, max: 1 };
-    let Reply::QueuePage { queues, next } = house.admin(ANN, listing(None)) else { panic!() };
+    let Reply::QueuePage { queues, next } = engine.admin(ANN, listing(None)) else { panic!() };
     assert!(queues.is_empty() && next.is_some());
-    let Reply::QueuePage { queues, next: None } = house.admin(ANN, listing(next)) else { panic!() };
+    let Reply::QueuePage { queues, next: None } = engine.admin(ANN, listing(next)) else {
+        panic!()
+    };
     assert_eq!(queues[0].queue, name("z"));
 }
 
 #[test]
 fn deduplication_ids_belong_to_users() {
-    let mut house = House::new();
-    house.grant(ANN, "ann", &["send q"], &[]);
-    house.grant(BOB, "bob", &["send q"], &[]);
+    let mut engine = Harness::new();
+    engine.grant(ANN, "ann", &["send q"], &[]);
+    engine.grant(BOB, "bob", &["send q"], &[]);
     let put = |body: &[u8]| Command::PutTo {
         to: Destination::Queue(name("q")),
         message: NewMessage { send_id: Some("id".into()), ..NewMessage::new(body.into()) },
         transaction: None,
     };
-    let first = house.ask(ANN, put(b"ann"));
-    assert_eq!(house.ask(ANN, put(b"ann")), first);
-    let other = house.ask(BOB, put(b"bob"));
+    let first = engine.ask(ANN, put(b"ann"));
+    assert_eq!(engine.ask(ANN, put(b"ann")), first);
+    let other = engine.ask(BOB, put(b"bob"));
     assert!(matches!(other, Reply::Stored { .. }) && other != first, "{other:?}");
-    assert_eq!(house.ask(BOB, put(b"bob")), other);
+    assert_eq!(engine.ask(BOB, put(b"bob")), other);
 }
 
 fn durable(topic: &str, matching: Matching) -> Subscription {
@@ -245,124 +247,124 @@ fn subscribe(it: Subscription) -> Command {
 
 #[test]
 fn subscriptions_belong_to_users() {
-    let mut house = House::new();
-    house.grant(ANN, "ann", &["receive t"], &[]);
-    house.grant(BOB, "bob", &["receive t"], &[]);
-    assert_eq!(house.ask(ANN, subscribe(durable("t", Matching::Name))), Reply::Done);
-    house.ask(ANN, Command::CloseConsumer { link: LINK });
+    let mut engine = Harness::new();
+    engine.grant(ANN, "ann", &["receive t"], &[]);
+    engine.grant(BOB, "bob", &["receive t"], &[]);
+    assert_eq!(engine.ask(ANN, subscribe(durable("t", Matching::Name))), Reply::Done);
+    engine.ask(ANN, Command::CloseConsumer { link: LINK });
     let publish = Command::Publish { topic: name("t"), message: NewMessage::new((*b"x").into()) };
-    assert_eq!(house.ask(ROOT, publish), Reply::Count(1));
+    assert_eq!(engine.ask(ROOT, publish), Reply::Count(1));
     // Of the same client and name, and another one.
     let named = durable("t", Matching::Name).name.unwrap();
-    assert_eq!(house.ask(BOB, Command::FindSubscription { name: named.clone() }), Reply::NotFound);
-    assert_eq!(house.ask(BOB, Command::Unsubscribe { name: named.clone() }), Reply::NotFound);
-    assert_eq!(house.all(BOB, subscribe(durable("t", Matching::Name))), [Reply::Done]);
+    assert_eq!(engine.ask(BOB, Command::FindSubscription { name: named.clone() }), Reply::NotFound);
+    assert_eq!(engine.ask(BOB, Command::Unsubscribe { name: named.clone() }), Reply::NotFound);
+    assert_eq!(engine.all(BOB, subscribe(durable("t", Matching::Name))), [Reply::Done]);
     let credit = Command::Credit { link: LINK, limit: 9, bytes: 1 << 20, drain: false };
-    assert_eq!(house.all(BOB, credit.clone()), []);
-    house.ask(ANN, subscribe(durable("t", Matching::Name)));
-    assert_eq!(house.all(ANN, credit).len(), 1);
+    assert_eq!(engine.all(BOB, credit.clone()), []);
+    engine.ask(ANN, subscribe(durable("t", Matching::Name)));
+    assert_eq!(engine.all(ANN, credit).len(), 1);
     // An operator names the user.
-    house.ask(BOB, Command::CloseConsumer { link: LINK });
+    engine.ask(BOB, Command::CloseConsumer { link: LINK });
     let of_bob = SubscriptionName { user: Some("bob".into()), ..named };
-    assert_eq!(house.ask(ANN, Command::Unsubscribe { name: of_bob.clone() }), Reply::NotFound);
-    assert_eq!(house.ask(ROOT, Command::Unsubscribe { name: of_bob }), Reply::Done);
+    assert_eq!(engine.ask(ANN, Command::Unsubscribe { name: of_bob.clone() }), Reply::NotFound);
+    assert_eq!(engine.ask(ROOT, Command::Unsubscribe { name: of_bob }), Reply::Done);
 }
 
 #[test]
 fn clients_belong_to_users() {
-    let mut house = House::new();
-    house.grant(ANN, "ann", &["send c.{client}"], &[]);
-    house.grant(BOB, "bob", &[], &[]);
+    let mut engine = Harness::new();
+    engine.grant(ANN, "ann", &["send c.{client}"], &[]);
+    engine.grant(BOB, "bob", &[], &[]);
     let identify = || Command::Identify { client: name("c1") };
-    assert_denied(&house.put(ANN, "c.c1"), Right::Send, "c.c1");
-    assert_eq!(house.ask(ANN, identify()), Reply::Done);
-    assert_eq!(house.ask(BOB, identify()), Reply::Done);
-    assert!(matches!(house.put(ANN, "c.c1"), Reply::Stored { .. }));
-    assert_denied(&house.put(ANN, "c.c2"), Right::Send, "c.c2");
+    assert_denied(&engine.put(ANN, "c.c1"), Right::Send, "c.c1");
+    assert_eq!(engine.ask(ANN, identify()), Reply::Done);
+    assert_eq!(engine.ask(BOB, identify()), Reply::Done);
+    assert!(matches!(engine.put(ANN, "c.c1"), Reply::Stored { .. }));
+    assert_denied(&engine.put(ANN, "c.c2"), Right::Send, "c.c2");
 }
 
 #[test]
 fn pattern_takes_what_its_user_may_receive() {
-    let mut house = House::new();
-    house.grant(ANN, "ann", &["receive a.*"], &["receive a.secret"]);
-    house.grant(BOB, "bob", &["send *"], &[]);
+    let mut engine = Harness::new();
+    engine.grant(ANN, "ann", &["receive a.*"], &["receive a.secret"]);
+    engine.grant(BOB, "bob", &["send *"], &[]);
     let publish = |topic: &str| Command::Publish {
         topic: name(topic),
         message: NewMessage::new((*b"x").into()),
     };
     let pattern = Command::SubscribePattern { link: LinkId(7), pattern: name("*") };
-    assert_eq!(house.ask(ANN, pattern.clone()), Reply::Done);
-    assert_eq!(house.ask(ANN, subscribe(durable("#", Matching::Words))), Reply::Done);
+    assert_eq!(engine.ask(ANN, pattern.clone()), Reply::Done);
+    assert_eq!(engine.ask(ANN, subscribe(durable("#", Matching::Words))), Reply::Done);
     for (topic, takers) in [("a.b", 2), ("a.secret", 0), ("b", 0)] {
-        assert_eq!(house.ask(ROOT, publish(topic)), Reply::Count(takers), "{topic}");
+        assert_eq!(engine.ask(ROOT, publish(topic)), Reply::Count(takers), "{topic}");
     }
     // Also while its user is away, and by the rights of that time.
-    house.ask(ANN, Command::CloseConsumer { link: LINK });
-    house.engine.close_session(Nanos::SECOND, ANN, Capacity::UNBOUNDED, &mut house.effects);
-    assert_eq!(house.ask(ROOT, publish("a.b")), Reply::Count(1));
-    house.users.remove("ann");
-    house.engine.set_users(Some(Arc::new(house.users.clone())));
-    assert_eq!(house.ask(ROOT, publish("a.b")), Reply::Count(0));
-    assert!(matches!(house.ask(BOB, pattern), Reply::Refused(Refusal::NotPermitted(_))));
+    engine.ask(ANN, Command::CloseConsumer { link: LINK });
+    engine.engine.close_session(Nanos::SECOND, ANN, Capacity::UNBOUNDED, &mut engine.effects);
+    assert_eq!(engine.ask(ROOT, publish("a.b")), Reply::Count(1));
+    engine.users.remove("ann");
+    engine.engine.set_users(Some(Arc::new(engine.users.clone())));
+    assert_eq!(engine.ask(ROOT, publish("a.b")), Reply::Count(0));
+    assert!(matches!(engine.ask(BOB, pattern), Reply::Refused(Refusal::NotPermitted(_))));
 }
 
 #[test]
 fn subscription_from_before_users_goes_on() {
-    let mut house = House::new();
-    house.grant(ANN, "ann", &["receive t"], &[]);
-    house.engine.act_for(ROOT, Principal::Everyone);
-    assert_eq!(house.ask(ROOT, subscribe(durable("t", Matching::Name))), Reply::Done);
-    house.ask(ROOT, Command::CloseConsumer { link: LINK });
+    let mut engine = Harness::new();
+    engine.grant(ANN, "ann", &["receive t"], &[]);
+    engine.engine.act_for(ROOT, Principal::Everyone);
+    assert_eq!(engine.ask(ROOT, subscribe(durable("t", Matching::Name))), Reply::Done);
+    engine.ask(ROOT, Command::CloseConsumer { link: LINK });
     let publish = Command::Publish { topic: name("t"), message: NewMessage::new((*b"x").into()) };
-    assert_eq!(house.ask(ROOT, publish), Reply::Count(1));
-    assert_eq!(house.ask(ANN, subscribe(durable("t", Matching::Name))), Reply::Done);
+    assert_eq!(engine.ask(ROOT, publish), Reply::Count(1));
+    assert_eq!(engine.ask(ANN, subscribe(durable("t", Matching::Name))), Reply::Done);
     let credit = Command::Credit { link: LINK, limit: 9, bytes: 1 << 20, drain: false };
-    assert!(matches!(house.all(ANN, credit)[..], [Reply::Delivered(_)]));
+    assert!(matches!(engine.all(ANN, credit)[..], [Reply::Delivered(_)]));
 }
 
 #[test]
 fn pattern_from_before_users_is_the_operators() {
-    let mut house = House::new();
-    house.grant(ANN, "ann", &["receive t"], &[]);
-    house.engine.act_for(ROOT, Principal::Everyone);
-    assert_eq!(house.ask(ROOT, subscribe(durable("#", Matching::Words))), Reply::Done);
-    house.ask(ROOT, Command::CloseConsumer { link: LINK });
+    let mut engine = Harness::new();
+    engine.grant(ANN, "ann", &["receive t"], &[]);
+    engine.engine.act_for(ROOT, Principal::Everyone);
+    assert_eq!(engine.ask(ROOT, subscribe(durable("#", Matching::Words))), Reply::Done);
+    engine.ask(ROOT, Command::CloseConsumer { link: LINK });
     let publish =
         Command::Publish { topic: name("secret"), message: NewMessage::new((*b"x").into()) };
-    assert_eq!(house.ask(ROOT, publish), Reply::Count(1));
-    assert_eq!(house.ask(ANN, subscribe(durable("#", Matching::Words))), Reply::Done);
+    assert_eq!(engine.ask(ROOT, publish), Reply::Count(1));
+    assert_eq!(engine.ask(ANN, subscribe(durable("#", Matching::Words))), Reply::Done);
     let credit = Command::Credit { link: LINK, limit: 9, bytes: 1 << 20, drain: false };
-    assert_eq!(house.all(ANN, credit), []);
+    assert_eq!(engine.all(ANN, credit), []);
 }
 
 #[test]
 fn dead_letter_is_allowed_what_its_origin_allows() {
-    let mut house = House::new();
-    house.grant(ANN, "ann", &["look,send,receive a"], &[]);
+    let mut engine = Harness::new();
+    engine.grant(ANN, "ann", &["look,send,receive a"], &[]);
     let dead = "dead-letters";
-    let die = |house: &mut House, queue: &str| {
-        let message = stored(house.put(ROOT, queue));
+    let die = |engine: &mut Harness, queue: &str| {
+        let message = stored(engine.put(ROOT, queue));
         let open = Command::OpenConsumer {
             link: LINK,
             queue: name(queue),
             selector: None,
             mode: model::ConsumerMode::Take,
         };
-        house.ask(ROOT, open);
-        house.all(ROOT, Command::Credit { link: LINK, limit: 1, bytes: 1 << 20, drain: false });
+        engine.ask(ROOT, open);
+        engine.all(ROOT, Command::Credit { link: LINK, limit: 1, bytes: 1 << 20, drain: false });
         let settlement = Settlement::Park(model::DeadReason::Rejected);
-        house.ask(ROOT, Command::Settle { message, settlement, transaction: None });
-        house.ask(ROOT, Command::CloseConsumer { link: LINK });
+        engine.ask(ROOT, Command::Settle { message, settlement, transaction: None });
+        engine.ask(ROOT, Command::CloseConsumer { link: LINK });
         message
     };
-    let (mine, other) = (die(&mut house, "a"), die(&mut house, "b"));
-    let Reply::Page(page) = house.admin(ROOT, AdminCommand::Show { message: mine }) else {
+    let (mine, other) = (die(&mut engine, "a"), die(&mut engine, "b"));
+    let Reply::Page(page) = engine.admin(ROOT, AdminCommand::Show { message: mine }) else {
         panic!()
     };
     let queue = page.messages[0].queue.clone();
     assert_ne!(queue, name("a"), "it is in {dead}");
-    assert!(matches!(house.admin(ANN, AdminCommand::Show { message: mine }), Reply::Page(_)));
-    assert_eq!(house.admin(ANN, AdminCommand::Show { message: other }), Reply::NotFound);
+    assert!(matches!(engine.admin(ANN, AdminCommand::Show { message: mine }), Reply::Page(_)));
+    assert_eq!(engine.admin(ANN, AdminCommand::Show { message: other }), Reply::NotFound);
     let back = |message| AdminCommand::MoveMessages {
         from: queue.clone(),
         to: None,
@@ -372,50 +374,50 @@ fn dead_letter_is_allowed_what_its_origin_allows() {
         max: 9,
         after: None,
     };
-    assert_eq!(house.admin(ANN, back(Some(other))), Reply::NotFound);
-    assert_eq!(house.admin(ANN, back(Some(mine))), Reply::Count(1));
+    assert_eq!(engine.admin(ANN, back(Some(other))), Reply::NotFound);
+    assert_eq!(engine.admin(ANN, back(Some(mine))), Reply::Count(1));
     // One who may receive the dead letters sends back those that it may.
     let rule = format!("receive {queue}");
-    house.grant(ANN, "ann", &[&rule], &[]);
-    assert_eq!(house.admin(ANN, back(None)), Reply::Count(0));
+    engine.grant(ANN, "ann", &[&rule], &[]);
+    assert_eq!(engine.admin(ANN, back(None)), Reply::Count(0));
 }
 
 #[test]
 fn temporary_destinations_need_a_right() {
-    let mut house = House::new();
-    house.grant(ANN, "ann", &["receive temporary/*"], &[]);
-    house.grant(BOB, "bob", &["send a"], &[]);
+    let mut engine = Harness::new();
+    engine.grant(ANN, "ann", &["receive temporary/*"], &[]);
+    engine.grant(BOB, "bob", &["send a"], &[]);
     let make = || Command::CreateTemporary { topic: false, secret: 7 };
-    assert_denied(&house.ask(BOB, make()), Right::Receive, "temporary/");
-    let Reply::Created(made) = house.ask(ANN, make()) else { panic!() };
+    assert_denied(&engine.ask(BOB, make()), Right::Receive, "temporary/");
+    let Reply::Created(made) = engine.ask(ANN, make()) else { panic!() };
     // Others send there, if they were told its name, and do no more.
     let message = NewMessage::new((*b"x").into());
     let put = Command::PutTo { to: made.clone(), message, transaction: None };
-    assert!(matches!(house.ask(BOB, put), Reply::Stored { .. }));
+    assert!(matches!(engine.ask(BOB, put), Reply::Stored { .. }));
     let queue = made.name().clone();
     let watch = Command::Watch { link: LINK, queue: queue.clone() };
-    assert_denied(&house.ask(BOB, watch.clone()), Right::Receive, queue.as_str());
-    assert_eq!(house.ask(ANN, watch), Reply::Done);
+    assert_denied(&engine.ask(BOB, watch.clone()), Right::Receive, queue.as_str());
+    assert_eq!(engine.ask(ANN, watch), Reply::Done);
 }
 
 #[test]
 fn flush_is_for_operators() {
-    let mut house = House::new();
-    house.grant(ANN, "ann", &["send,receive,look,manage *"], &[]);
+    let mut engine = Harness::new();
+    engine.grant(ANN, "ann", &["send,receive,look,manage *"], &[]);
     let flush = || Command::Key(KeyCommand::DeleteAll);
-    let reply = house.ask(ANN, flush());
+    let reply = engine.ask(ANN, flush());
     let Reply::Refused(Refusal::NotPermitted(lack)) = &reply else { panic!("{reply:?}") };
     assert_eq!((lack.right, &lack.name), (Right::Operate, &None));
-    house.grant(ANN, "ann", &["operate"], &[]);
-    assert!(matches!(house.ask(ANN, flush()), Reply::Done | Reply::Count(_)));
+    engine.grant(ANN, "ann", &["operate"], &[]);
+    assert!(matches!(engine.ask(ANN, flush()), Reply::Done | Reply::Count(_)));
 }
 
 #[test]
 fn changed_rights_hold_at_once() {
-    let mut house = House::new();
-    house.grant(ANN, "ann", &["send a"], &[]);
-    assert!(matches!(house.put(ANN, "a"), Reply::Stored { .. }));
-    house.grant(ANN, "ann", &["send b"], &[]);
-    assert_denied(&house.put(ANN, "a"), Right::Send, "a");
-    assert!(matches!(house.put(ANN, "b"), Reply::Stored { .. }));
+    let mut engine = Harness::new();
+    engine.grant(ANN, "ann", &["send a"], &[]);
+    assert!(matches!(engine.put(ANN, "a"), Reply::Stored { .. }));
+    engine.grant(ANN, "ann", &["send b"], &[]);
+    assert_denied(&engine.put(ANN, "a"), Right::Send, "a");
+    assert!(matches!(engine.put(ANN, "b"), Reply::Stored { .. }));
 }

@@ -20,7 +20,7 @@ use crate::body::{Answer, Body, Reader};
 use crate::byte_budget::ByteBudget;
 use crate::byte_share::Hangup;
 use crate::departure::Asker;
-use crate::gateway::{Gateway, Work};
+use crate::gateway::{Actor, Gateway, Work};
 use crate::latest::Latest;
 use crate::memory_gauge::{MemoryGauge, REQUEST_BYTES};
 use crate::open::Open;
@@ -80,7 +80,7 @@ pub(crate) struct App<G> {
     pub(crate) reader: Reader,
     pub(crate) latest: Latest,
     /// The one for whom requests are answered.
-    principal: Principal,
+    actor: Actor,
 }
 
 /// The connection that a request came by.
@@ -129,8 +129,8 @@ impl<G: Gateway> App<G> {
         let reader = Reader { budget: budget.clone(), idle: options.half_sent };
         let (options, latest) = (Arc::new(options), Latest::default());
         // Until a request comes the broker itself asks, to sample its figures.
-        let principal = Principal::Everyone;
-        Self { gateway, options, open, budget, reader, latest, principal }
+        let actor = Actor::default();
+        Self { gateway, options, open, budget, reader, latest, actor }
     }
 
     /// Answers one request of a connection, of any kind.
@@ -166,12 +166,13 @@ impl<G: Gateway> App<G> {
         if head.method == Method::OPTIONS {
             return Ok(allowed(resource.methods()));
         }
+        let actor = Actor { principal, from: peer.address };
         let query = Query::parse(head.uri.query())?;
         let asked = Asked { query, headers: head.headers, caller, peer, body };
         // The rest of the head is not kept for as long as the answer takes.
         let method = if head.method == Method::HEAD { Method::GET } else { head.method };
         drop(head.uri);
-        Self { principal, ..self.clone() }.dispatch(&method, resource, asked).await
+        Self { actor, ..self.clone() }.dispatch(&method, resource, asked).await
     }
 
     async fn dispatch(&self, method: &Method, at: Resource, asked: Asked) -> Result<Answer> {
@@ -215,12 +216,12 @@ impl<G: Gateway> App<G> {
 
     /// Has a work done for the client of the request.
     pub(crate) async fn ask(&self, work: Work) -> Result<Vec<Reply>> {
-        Ok(self.gateway.ask(self.principal.clone(), work).await?)
+        Ok(self.gateway.ask(self.actor.clone(), work).await?)
     }
 
     /// The one for whom the request is answered.
-    pub(crate) const fn principal(&self) -> &Principal {
-        &self.principal
+    pub(crate) const fn actor(&self) -> &Actor {
+        &self.actor
     }
 
     /// Lets those pass who may use what belongs to the broker as a whole.
@@ -228,16 +229,16 @@ impl<G: Gateway> App<G> {
     /// # Errors
     /// 403 for others.
     pub(crate) fn check_operator(&self) -> Result<()> {
-        if self.principal.may_operate() {
+        if self.actor.principal.may_operate() {
             return Ok(());
         }
-        let (user, right) = (self.principal.user().cloned(), Right::Operate);
+        let (user, right) = (self.actor.principal.user().cloned(), Right::Operate);
         Err(Refusal::NotPermitted(Box::new(NotPermitted { user, right, name: None })).into())
     }
 
     /// True if the client may look at a name.
     pub(crate) fn sees(&self, name: &QueueName) -> bool {
-        self.principal.on(name.as_str(), None).contains(Right::Look)
+        self.actor.principal.on(name.as_str(), None).contains(Right::Look)
     }
 
     /// One command, and its reply, which is no refusal.

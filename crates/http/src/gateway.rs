@@ -60,6 +60,16 @@ pub struct LoginClient {
     pub certificate: Option<Arc<[u8]>>,
 }
 
+/// The one who asks for something, and whence.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Actor {
+    /// The one for whom it is done.
+    pub principal: Principal,
+    /// The address of its client; `None`: it came by a socket in the file system, or is the broker
+    /// itself.
+    pub from: Option<SocketAddr>,
+}
+
 /// Sessions of the engine for tasks of the same process. Every answer comes when the log is as
 /// durable as it depends on. A future that is dropped gives up its wait.
 pub trait Gateway: Clone + Send + Sync + 'static {
@@ -102,7 +112,7 @@ pub trait Gateway: Clone + Send + Sync + 'static {
     /// [`GatewayError`]; the steps before it were done, unless the work is atomic.
     fn ask(
         &self,
-        principal: Principal,
+        actor: Actor,
         work: Work,
     ) -> impl Future<Output = Result<Vec<Reply>, GatewayError>> + Send;
 
@@ -112,7 +122,7 @@ pub trait Gateway: Clone + Send + Sync + 'static {
     /// [`GatewayError`]; nothing was leased.
     fn receive(
         &self,
-        principal: Principal,
+        actor: Actor,
         wanted: Wanted,
     ) -> impl Future<Output = Result<Vec<Leased>, GatewayError>> + Send;
 
@@ -125,7 +135,7 @@ pub trait Gateway: Clone + Send + Sync + 'static {
     /// [`GatewayError`]; there is no subscription.
     fn follow(
         &self,
-        principal: Principal,
+        actor: Actor,
         topic: QueueName,
     ) -> impl Future<Output = Result<Self::Events, GatewayError>> + Send;
 

@@ -55,10 +55,10 @@ mod unique;
 pub use app::Options;
 pub use departure::Asker;
 pub use gateway::{
-    BrokerTurn, ConnectionPermit, Events, Figures, Following, Gateway, GatewayClient, GatewayError,
-    GatewayOptions, GatewayState, Leased, LoginClient, NewConnection, QueueFigures, REQUESTS_MAX,
-    Readiness, RequestQueue, Sample, SegmentFigures, Settling, Step, Summary, TRANSACTIONS_MAX,
-    WINDOW, Wanted, Work,
+    Actor, BrokerTurn, ConnectionPermit, Events, Figures, Following, Gateway, GatewayClient,
+    GatewayError, GatewayOptions, GatewayState, Leased, LoginClient, NewConnection, QueueFigures,
+    REQUESTS_MAX, Readiness, RequestQueue, Sample, SegmentFigures, Settling, Step, Summary,
+    TRANSACTIONS_MAX, WINDOW, Wanted, Work,
 };
 pub use origin::{AllowedHost, NotAHost};
 pub use serve::{Stage, serve, serve_stream};

@@ -53,7 +53,7 @@ impl<G: Gateway> App<G> {
             }
         }
         let wanted = Wanted { queue, wait, lease, max: max_count, asker: asker.clone() };
-        let leased = self.gateway.receive(self.principal().clone(), wanted).await?;
+        let leased = self.gateway.receive(self.actor().clone(), wanted).await?;
         let tokens: Vec<Token> = leased.iter().map(|leased| leased.token).collect();
         let gateway = self.gateway.clone();
         let unsent = Unsent::new(move || gateway.give_back(tokens));

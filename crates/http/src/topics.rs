@@ -21,7 +21,7 @@ use crate::shown;
 impl<G: Gateway> App<G> {
     pub(crate) async fn events(&self, topic: QueueName, asked: Asked) -> Result<Answer> {
         asked.query.finish()?;
-        let events = self.gateway.follow(self.principal().clone(), topic).await?;
+        let events = self.gateway.follow(self.actor().clone(), topic).await?;
         // One piece is on its way to the connection. The credit bounds the others, which wait
         // before it.
         let (to, pieces) = mpsc::channel(1);

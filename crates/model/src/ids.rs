@@ -93,6 +93,12 @@ impl QueueName {
         Ok(Self(Arc::from(name)))
     }
 
+    /// True if it is of the names that the engine gives temporary destinations, and no one else.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        self.0.starts_with(limits::TEMPORARY_PREFIX)
+    }
+
     /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

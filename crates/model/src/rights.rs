@@ -23,8 +23,8 @@ pub mod rights_limits {
     pub const USER_RULES_MAX: usize = 1_000;
     /// Bytes of a pattern.
     pub const PATTERN_BYTES_MAX: usize = 512;
-    /// Parts of a pattern: stars, words in braces, and the texts between them. A pattern without any
-    /// counts one.
+    /// Parts of a pattern: stars, words in braces, and the texts between them. A pattern without
+    /// any counts one.
     pub const PATTERN_PARTS_MAX: usize = 32;
 }
 

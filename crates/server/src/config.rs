@@ -12,6 +12,7 @@ use resp::Side;
 
 use crate::Logger;
 use crate::address::Listen;
+use crate::audit::AuditTarget;
 use crate::tls::TlsSettings;
 
 /// Everything that an operator chooses.
@@ -28,6 +29,8 @@ pub struct Config {
     pub insecure: bool,
     /// The file of users; `None`: clients do not log in, and each may do everything.
     pub users: Option<PathBuf>,
+    /// The audit log; `None`: there is none.
+    pub audit: Option<AuditTarget>,
     /// The files of TLS, for the listeners that speak it.
     pub tls: TlsSettings,
     /// Names by which requests of HTTP may call the server, beside addresses and `localhost`.
@@ -72,6 +75,7 @@ impl Default for Config {
             listen: Protocol::ALL.map(Protocol::standard).to_vec(),
             insecure: false,
             users: None,
+            audit: None,
             tls: TlsSettings::default(),
             allowed_hosts: Vec::new(),
             threads: threads_default(),

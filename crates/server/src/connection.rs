@@ -18,12 +18,13 @@ use model::{
 use rustix::io::{Errno, read, retry_on_intr};
 
 use crate::address::scheme;
+use crate::audit::{AuditActor, LoginTrial};
 use crate::buffered::{Buffered, Held};
 use crate::config::Limits;
 use crate::connection_permits::ConnectionPermit;
 use crate::events::EventSet;
 use crate::outgoing::Outgoing;
-use crate::peer::{Peer, ProtocolState, name_of, peer_address};
+use crate::peer::{Peer, ProtocolState, name_of, peer_address, peer_socket_address};
 use crate::tls::{Received, Sent, Transport};
 use crate::wrong_protocol::Head;
 
@@ -77,6 +78,8 @@ struct Login {
     due_since: Option<Nanos>,
     /// The doorkeeper was asked, and knows the connection.
     has_asked: bool,
+    /// The step that it was asked for last.
+    trial: Option<LoginTrial>,
 }
 
 /// How much is known about the end of a peer's bytes.
@@ -348,6 +351,7 @@ impl Connection {
     pub(crate) fn poll_login(&mut self) -> Option<(LoginPeer, LoginStep)> {
         let step = self.peer.poll_login()?;
         self.login.has_asked = true;
+        self.login.trial = Some(LoginTrial::of(&step));
         let peer = LoginPeer {
             connection: ConnectionId(self.id.0),
             address: peer_address(&self.socket),
@@ -376,6 +380,18 @@ impl Connection {
     /// The one for whom they are done.
     pub(crate) fn principal(&self) -> Principal {
         self.peer.principal()
+    }
+
+    /// The peer as the audit log tells of it, as this user.
+    pub(crate) fn audit_actor<'a>(&self, user: Option<&'a str>) -> AuditActor<'a> {
+        let protocol = self.peer.protocol().name();
+        let from = peer_socket_address(&self.socket);
+        AuditActor { user, from, protocol }
+    }
+
+    /// The login that the doorkeeper was asked for last.
+    pub(crate) const fn login_trial(&self) -> Option<&LoginTrial> {
+        self.login.trial.as_ref()
     }
 
     /// The rights of its peer's user have changed.

@@ -47,6 +47,8 @@ pub enum StartError {
     Tls(TlsError),
     /// The file of users cannot be used.
     Users(UsersError),
+    /// The audit log cannot be opened.
+    Audit(io::Error),
     /// The number of threads is 0 or too large.
     Threads {
         /// The configured number.
@@ -130,6 +132,7 @@ impl StartError {
             | Self::Journal(_)
             | Self::Tls(_)
             | Self::Users(_)
+            | Self::Audit(_)
             | Self::Listen { .. }
             | Self::ClockAhead { .. }
             | Self::Descriptors { .. }
@@ -157,6 +160,7 @@ impl fmt::Display for StartError {
                 "{scheme} needs a certificate: give --tls-cert FILE and --tls-key FILE, both PEM"
             ),
             Self::Users(error) => write!(f, "the users cannot be read: {error}"),
+            Self::Audit(error) => write!(f, "the audit log cannot be written: {error}"),
             Self::Tls(error) => write!(f, "TLS cannot be spoken: {error}"),
             Self::Threads { asked } => {
                 write!(

@@ -15,6 +15,7 @@ use input::WrongProtocol;
 use journal::{DiskError, Durable};
 use model::{LoginAnswer, LoginStep, Lsn, Nanos, Rights, SessionId, WallClock};
 
+use crate::audit::{AuditActor, AuditLog, GRANTED, LoginTrial};
 use crate::buffered::Buffered;
 use crate::clock::Clock;
 use crate::config::Limits;
@@ -84,6 +85,8 @@ pub(crate) struct Hub {
     logins: Option<Logins>,
     /// How often users were to be reviewed.
     users_generation: AtomicU64,
+    /// The audit log, if there is one.
+    audit: Option<AuditLog>,
     /// The complaint that connections are refused.
     refusals: Mutex<Complaint>,
     /// The complaint that connections without a command gave way.
@@ -103,6 +106,7 @@ pub(crate) struct Parts {
     pub(crate) memory_limit: u64,
     pub(crate) tls: Option<TlsKeeper>,
     pub(crate) logins: Option<Logins>,
+    pub(crate) audit: Option<AuditLog>,
     pub(crate) log: Logger,
 }
 
@@ -155,6 +159,7 @@ impl Hub {
             memory_limit,
             tls,
             logins,
+            audit,
             log,
         } = parts;
         let durable = core.broker.durable();
@@ -194,6 +199,7 @@ impl Hub {
             tls,
             logins,
             users_generation: AtomicU64::new(0),
+            audit,
             refusals: Mutex::default(),
             dismissals: Mutex::default(),
         }
@@ -248,6 +254,36 @@ impl Hub {
         self.tls.as_ref()
     }
 
+    /// The audit log, if there is one.
+    #[inline]
+    pub(crate) const fn audit(&self) -> Option<&AuditLog> {
+        self.audit.as_ref()
+    }
+
+    /// The moment by the machine's clock, for lines of the audit log.
+    pub(crate) fn wall_now(&self) -> Nanos {
+        self.wall_clock.wall_time(self.clock.now())
+    }
+
+    /// Tells the audit log how a step of a login went.
+    pub(crate) fn note_login(
+        &self,
+        from: Option<SocketAddr>,
+        protocol: &'static str,
+        trial: &LoginTrial,
+        answer: &LoginAnswer,
+    ) {
+        let Some(audit) = &self.audit else { return };
+        let (user, outcome) = match answer {
+            LoginAnswer::Granted { rights, .. } => (Some(&**rights.user()), GRANTED),
+            LoginAnswer::Refused => (None, "refused"),
+            LoginAnswer::Busy => (None, "busy"),
+            LoginAnswer::Challenge(_) => return,
+        };
+        let actor = AuditActor { user, from, protocol };
+        audit.note_login(self.wall_now(), &actor, trial, outcome);
+    }
+
     /// The users, if there are any.
     pub(crate) const fn logins(&self) -> Option<&Logins> {
         self.logins.as_ref()
@@ -277,14 +313,25 @@ impl Hub {
     /// Reads the files of users and certificates again.
     pub(crate) fn reload(&self) {
         self.tls.iter().for_each(TlsKeeper::reload);
-        self.logins.iter().for_each(Logins::reload);
+        self.audit.iter().for_each(|audit| {
+            audit.reopen();
+            audit.note_server(self.wall_now(), "reload", None);
+        });
+        self.logins
+            .iter()
+            .for_each(|logins| logins.reload(|user, what| self.note_user(user, what)));
         self.review_users();
+    }
+
+    fn note_user(&self, user: &str, what: &str) {
+        self.audit.iter().for_each(|audit| audit.note_user(self.wall_now(), user, what));
     }
 
     /// The same of those that have changed.
     pub(crate) fn reload_changed(&self) {
         self.tls.iter().for_each(TlsKeeper::reload_if_changed);
-        self.logins.iter().for_each(Logins::reload_if_changed);
+        let note = |user: &str, what: &str| self.note_user(user, what);
+        self.logins.iter().for_each(|logins| logins.reload_if_changed(note));
         self.review_users();
     }
 

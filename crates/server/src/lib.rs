@@ -15,6 +15,7 @@
 //! duties of a process of its own to its operator.
 
 mod address;
+mod audit;
 mod buffered;
 mod cgroup;
 mod clock;
@@ -55,6 +56,7 @@ mod tls;
 mod wrong_protocol;
 
 pub use address::{Address, Endpoint, Listen, Listening, UnixSocket};
+pub use audit::AuditTarget;
 pub use config::{Config, Limits, Protocol, THREADS_MAX, threads_default};
 pub use counters::{Counters, Latencies};
 pub use error::{Failure, StartError};

@@ -156,12 +156,16 @@ impl Logins {
     }
 
     /// Reads the file again; the log tells how it went.
-    pub(crate) fn reload(&self) {
+    pub(crate) fn reload(&self, note: impl Fn(&str, &str)) {
         *self.seen.lock().expect(POISONED) = FileStamp::of(&self.file);
         match read(&self.file) {
             Ok(users) => {
                 self.has_anonymous.store(users.anonymous().is_some(), Ordering::Relaxed);
-                *self.rights.lock().expect(POISONED) = Arc::new(users.rights());
+                let rights = Arc::new(users.rights());
+                let mut held = self.rights.lock().expect(POISONED);
+                let before = std::mem::replace(&mut *held, Arc::clone(&rights));
+                drop(held);
+                tell_changes(&before, &rights, note);
                 self.log.line(format_args!("{} users are read again", users.iter().count()));
                 self.queue.reload(users);
             }
@@ -173,12 +177,24 @@ impl Logins {
     }
 
     /// The same if the file has changed since.
-    pub(crate) fn reload_if_changed(&self) {
+    pub(crate) fn reload_if_changed(&self, note: impl Fn(&str, &str)) {
         let is_new = *self.seen.lock().expect(POISONED) != FileStamp::of(&self.file);
         if is_new {
-            self.reload();
+            self.reload(note);
         }
     }
+}
+
+/// Tells which users were added, removed or changed; one that is disabled counts as removed.
+fn tell_changes(before: &UserRights, after: &UserRights, note: impl Fn(&str, &str)) {
+    for (user, rights) in after {
+        match before.get(user) {
+            None => note(user, "added"),
+            Some(old) if old != rights => note(user, "changed"),
+            Some(_) => {}
+        }
+    }
+    before.keys().filter(|user| !after.contains_key(*user)).for_each(|user| note(user, "removed"));
 }
 
 fn has_ended(rights: &Rights, now: Nanos) -> bool {

@@ -467,6 +467,11 @@ pub(crate) fn peer_address(socket: &OwnedFd) -> Option<IpAddr> {
     ends(socket).map(|ends| ends.peer.ip().to_canonical())
 }
 
+/// The address of a peer and its port; `None`: it came by a socket in the file system.
+pub(crate) fn peer_socket_address(socket: &OwnedFd) -> Option<SocketAddr> {
+    ends(socket).map(|ends| SocketAddr::new(ends.peer.ip().to_canonical(), ends.peer.port()))
+}
+
 /// True if no other machine can read what goes over a socket.
 pub(crate) fn is_local(socket: &OwnedFd) -> bool {
     ends(socket).is_none_or(|ends| ends.local.ip().to_canonical().is_loopback())

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::address::{Listen, Listening, listed_twice};
+use crate::audit::AuditLog;
 use crate::buffered::ALLOWED_BYTES_MIN;
 use crate::clock::{Clock, nanos};
 use crate::committer::{COMMITTERS, commit, read_back, run_chores};
@@ -65,6 +66,7 @@ impl Server {
         let (http, listeners) = listeners.into_iter().partition(is_http);
         running.spawn_writers()?;
         running.spawn_doorkeeper()?;
+        running.spawn_audit()?;
         running.watch_files()?;
         running.spawn_http(http, &config)?;
         running.spawn_reactors(config.threads, listeners)?;
@@ -135,6 +137,10 @@ impl Running {
         if end.is_ok() && self.hub.phase() < Phase::Halted {
             end = self.hub.quiesce();
         }
+        self.hub.audit().iter().for_each(|audit| {
+            audit.note_server(self.hub.wall_now(), "stop", None);
+            audit.end();
+        });
         self.hub.enter(Phase::Halted);
         end = end.and(join(&mut self.writers));
         self.hub.failure().map_or(end, Err)
@@ -156,6 +162,15 @@ impl Running {
         if self.hub.logins().is_some() {
             let answer = |hub: &Hub| hub.logins().iter().for_each(|logins| logins.run(hub.clock));
             self.writers.push(self.spawn("doorkeeper".into(), answer)?);
+        }
+        Ok(())
+    }
+
+    fn spawn_audit(&mut self) -> Result<(), StartError> {
+        if let Some(audit) = self.hub.audit() {
+            audit.note_server(self.hub.wall_now(), "start", None);
+            let write = |hub: &Hub| hub.audit().iter().for_each(|audit| audit.run());
+            self.writers.push(self.spawn("audit".into(), write)?);
         }
         Ok(())
     }
@@ -237,6 +252,8 @@ impl Remote {
     /// Refuses to store messages from now on, with the protocol's answer; all else goes on.
     pub fn drain(&self) {
         self.hub.drain();
+        let audit = self.hub.audit();
+        audit.iter().for_each(|it| it.note_server(self.hub.wall_now(), "drain", None));
         self.hub
             .log
             .line(format_args!("draining: what would be stored is refused until the next start"));
@@ -367,6 +384,8 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     let logins =
         config.users.clone().map(|file| Logins::open(file, Secrets::new(random), config.log));
     let logins = logins.transpose().map_err(StartError::Users)?;
+    let audit = config.audit.clone().map(|target| AuditLog::open(target, config.log));
+    let audit = audit.transpose().map_err(StartError::Audit)?;
     let mut options = broker_options(config);
     check_disk_limit(&options.journal)?;
     if let Some(disk) = &disk {
@@ -397,7 +416,19 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     let (memory_limit, log) = (shares.limit, config.log);
     Ok(Hub::new(
         core,
-        Parts { mailboxes, requests, gauges, disk, clock, limits, memory_limit, tls, logins, log },
+        Parts {
+            mailboxes,
+            requests,
+            gauges,
+            disk,
+            clock,
+            limits,
+            memory_limit,
+            tls,
+            logins,
+            audit,
+            log,
+        },
     ))
 }
 

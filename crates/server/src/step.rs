@@ -1,8 +1,9 @@
 //! The part of a turn that holds the lock: commands in, frames and replies out.
 
-use model::{DependsOn, Nanos, Principal, SessionId, limits};
+use model::{DependsOn, Nanos, Output, Principal, Refusal, Reply, SessionId, limits};
 
 use crate::address::scheme;
+use crate::audit::{AuditLog, Deed};
 use crate::connection::{CloseReason, Connection};
 use crate::connections::reactor_of;
 use crate::core::Core;
@@ -73,6 +74,10 @@ impl Reactor<'_> {
         for (session, answer) in std::mem::take(&mut self.lists.logins) {
             let Some(connection) = self.connections.get_mut(session) else { continue };
             let answer = self.hub.reviewed(answer);
+            let (actor, trial) = (connection.audit_actor(None), connection.login_trial());
+            if let Some(trial) = trial {
+                self.hub.note_login(actor.from, actor.protocol, trial, &answer);
+            }
             connection.handle_login(answer, &mut core.commons);
             self.lists.touch(session, connection.marks());
             self.lists.attend(session, connection.marks());
@@ -288,7 +293,11 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
             break;
         }
         let before = core.broker.steps();
+        let deed = hub.audit().and_then(|_| Deed::of(&command));
         core.broker.handle(now, own, command, &mut core.outputs);
+        if let Some(audit) = hub.audit() {
+            note_command(audit, connection, core, hub.wall_clock.wall_time(now), deed.as_ref());
+        }
         let durable = core.broker.durable();
         // The connection's own reply at once, since its next command waits for it.
         let mut awaited = DependsOn::NOTHING;
@@ -302,6 +311,25 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
         core.mail_outputs(reactor_of(own), hub.mailboxes());
     }
     spent
+}
+
+/// Tells the audit log what came of a command.
+fn note_command(
+    audit: &AuditLog,
+    connection: &Connection,
+    core: &Core,
+    at: Nanos,
+    deed: Option<&Deed>,
+) {
+    let own = |output: &&Output| output.session == connection.id();
+    let reply = core.outputs.iter().find(own).map(|output| &output.reply);
+    let is_denied = matches!(reply, Some(Reply::Refused(Refusal::NotPermitted(_))));
+    // Most commands are neither, and cost nothing more.
+    if deed.is_some() || is_denied {
+        let principal = connection.principal();
+        let user = principal.user().map(|user| &**user);
+        audit.note_command(at, &connection.audit_actor(user), deed, reply);
+    }
 }
 
 /// Ends the waits of sessions that another one has just asked to end. It adds nothing to the log,

@@ -16,7 +16,7 @@ use amqp::sasl::SaslBody;
 use amqp::types::Symbols;
 use common::{Directory, memory, start};
 use model::{ScramHash, Secret};
-use server::{Config, Listen, Protocol, Running, Server, StartError, UsersError};
+use server::{AuditTarget, Config, Listen, Protocol, Running, Server, StartError, UsersError};
 
 /// Far longer than anything takes that a test waits for.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -302,7 +302,8 @@ fn rights_hold_in_every_protocol() {
         let head = authorization(user);
         let length = body.len();
         let text = format!(
-            "{request} HTTP/1.1\r\n{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+            "{request} HTTP/1.1\r\n{head}Content-Length: {length}\r\nConnection: close\r\n\r\n\
+             {body}"
         );
         line.0.write_all(text.as_bytes()).unwrap();
         let mut answer = String::new();
@@ -423,4 +424,59 @@ fn rights_hold_in_every_protocol() {
     // All of it is as it was.
     root.ask("GET key\r\n", "$6\r\nsecret\r\n");
     root.ask("LRANGE theirs 0 9\r\n", "*1\r\n$6\r\nsecret\r\n");
+}
+
+#[test]
+fn audit_log_tells_who_did_what() {
+    let directory = Directory::new("logins-audit");
+    let all = [
+        ("root", "allow = [\"send,receive,look,manage,operate *\"]"),
+        ("ann", "allow = [\"send a\"]"),
+    ];
+    let file = users_with(&directory, &all);
+    let path = directory.0.join("audit.jsonl");
+    let audit = Some(AuditTarget::File(path.clone()));
+    let server = start(Config { audit, ..with_users(file) });
+    let mut ann = Line::to(&server, Protocol::Beanstalkd);
+    ann.ask("auth ann correct-horse\r\n", "OK\r\n");
+    ann.ask("use secret\r\n", "DENIED\r\n");
+    ann.ask("use a\r\n", "USING a\r\n");
+    ann.ask("put 0 0 1 6\r\ncanary\r\n", "INSERTED 1\r\n");
+    let mut http = Line::to(&server, Protocol::Http);
+    // The name, a colon and `correct-horse`.
+    let head = "Host: localhost\r\nAuthorization: Basic cm9vdDpjb3JyZWN0LWhvcnNl\r\n";
+    let purge = format!("POST /queues/a/purge HTTP/1.1\r\n{head}Content-Length: 0\r\n\r\n");
+    http.ask(purge, "HTTP/1.1 200 OK\r\n");
+    // Last, for its address has to wait after it.
+    let mut ann = Line::to(&server, Protocol::Redis);
+    ann.ask("AUTH ann wrong-canary\r\n", "-WRONGPASS");
+    ann.skip_line();
+    users_with(&directory, &all[..1]);
+    server.remote().reload();
+    server.shutdown().unwrap();
+
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(!text.contains("canary") && !text.contains("correct-horse"), "{text}");
+    let fields = ["event", "outcome", "user", "protocol", "name"];
+    let of = |line: &serde_json::Value| {
+        fields.map(|field| line[field].as_str().unwrap_or_default().to_owned()).join(" ")
+    };
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told: Vec<_> = lines.iter().map(of).map(|it| it.trim_end().to_owned()).collect();
+    assert_eq!(
+        told,
+        [
+            "start done",
+            "login granted ann beanstalkd",
+            "denied denied ann beanstalkd secret",
+            "purge done root http a",
+            "login refused ann redis",
+            "reload done",
+            "user removed ann",
+            "stop done",
+        ]
+    );
+    assert!(lines[1]["from"].as_str().unwrap().starts_with("127.0.0.1:"), "{text}");
+    assert_eq!(lines[3]["count"], 1);
 }

@@ -57,6 +57,7 @@ pub fn inspect<F: Clone>(broker: &mut Paged<F>, now: Nanos, last_id: u64) -> Ins
     let rules = rules(broker, now);
     let kept = rules.iter().map(|(name, own)| (rules::subject(name), rules::kept(name, own)));
     found.extend(kept.map(|(subject, kept)| (subject, Found::from(kept))));
+    let subscriptions = subscriptions.into_iter().map(registration::without_user).collect();
     Inspection { found, subscriptions, rules, next_id: next_id(broker, now) }
 }
 

@@ -29,13 +29,22 @@ pub(crate) const NAMES: [&str; 2] = ["first", "second"];
 pub(crate) fn durable_names() -> Vec<SubscriptionName> {
     let clients = CONTAINERS.iter().map(|client| Some(name(client))).chain([None]);
     let names = |client: Option<QueueName>| NAMES.map(|it| (client.clone(), name(it)));
-    let name = |(client, name)| SubscriptionName { client, name, durable: true };
+    let name = |(client, name)| SubscriptionName { user: None, client, name, durable: true };
     clients.flat_map(names).map(name).collect()
+}
+
+/// A subscription as clients know it: they do not say its user.
+pub(crate) fn without_user(mut subscription: Subscription) -> Subscription {
+    if let Some(name) = &mut subscription.name {
+        name.user = None;
+    }
+    subscription
 }
 
 /// The number of a durable subscription in the history.
 pub(crate) fn subject(name: &SubscriptionName) -> u64 {
-    let index = durable_names().iter().position(|known| known == name);
+    let name = SubscriptionName { user: None, ..name.clone() };
+    let index = durable_names().iter().position(|known| *known == name);
     SUBSCRIPTIONS + index.expect("invariant: nobody makes others") as u64
 }
 
@@ -44,7 +53,7 @@ pub(crate) fn queue_of(subscription: &Subscription, client: u64, link: u32) -> R
     let topic = subscription.topic.as_str();
     let owner = match &subscription.name {
         None => format!("{client}/{link}"),
-        Some(SubscriptionName { client, name, durable }) => {
+        Some(SubscriptionName { client, name, durable, .. }) => {
             let client = client.as_ref().map_or("*", QueueName::as_str);
             format!("{client}/{name}/{}", if *durable { "durable" } else { "shared" })
         }

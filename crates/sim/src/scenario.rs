@@ -81,6 +81,8 @@ pub struct Scenario {
     pub scheduled: bool,
     /// The machine's clock is set at times, and clients name moments by it.
     pub steps_clock: bool,
+    /// All clients are one user, and another one tries what it may not.
+    pub has_users: bool,
     /// Defects for tests of the oracle.
     pub defects: ServerDefects,
     /// Print each step.
@@ -134,6 +136,7 @@ impl Scenario {
             block_timeout: Nanos::from_secs(30),
             scheduled: false,
             steps_clock: false,
+            has_users: Rng::new(seed ^ USERS_SALT).chance(1, 3),
             defects: ServerDefects::default(),
             trace: false,
         };
@@ -441,6 +444,9 @@ impl Scenario {
         Nanos::from_millis(100) + stall
     }
 }
+
+/// Makes the draw of users another one than all others.
+const USERS_SALT: u64 = 0x5553_4552;
 
 /// Makes other draws of a seed.
 const DEAD_LETTERS_SALT: u64 = 0x6465_6164;

@@ -9,6 +9,7 @@
 mod amqp_connection;
 mod elements;
 mod gateway;
+mod intruder;
 mod list_defects;
 mod operator;
 mod redis;
@@ -21,7 +22,7 @@ use std::collections::BTreeMap;
 use beanstalk::{InputBuffer, JournalFacts, ListenerState, Session, StatsFacts};
 use broker::{Chore, ChoreDone, JournalFailed};
 use journal::{Disk, Gate};
-use model::{Command, DependsOn, Lsn, Nanos, Output, Reply, SessionId, StorePolicy};
+use model::{Command, DependsOn, Lsn, Nanos, Output, Principal, Reply, SessionId, StorePolicy};
 
 use crate::history::Changes;
 use crate::inspection::next_id;
@@ -86,6 +87,10 @@ pub struct Server<D: Disk> {
     list_defect: Option<ListDefect>,
     /// Another: see there.
     ignores_hang_ups: bool,
+    /// The one for whom all clients act.
+    principal: Principal,
+    /// What the intruder has tried so far.
+    intrusions: u64,
     shared: ListenerState,
     redis_shared: resp::ListenerState,
     connections: BTreeMap<u64, Connection>,
@@ -172,6 +177,8 @@ impl<D: Disk> Server<D> {
             splits: defects.splits_commits.then(SplitCommits::default),
             list_defect: defects.lists,
             ignores_hang_ups: defects.ignores_hang_ups,
+            principal: Principal::Everyone,
+            intrusions: 0,
             shared,
             redis_shared: redis_connection::shared(policy),
             connections: BTreeMap::new(),
@@ -196,7 +203,7 @@ impl<D: Disk> Server<D> {
 
     /// A client has connected.
     pub fn connect(&mut self, id: u64) {
-        self.broker.open_session(SessionId(id));
+        self.open_session(id);
         let connection = Connection {
             session: Session::new(SessionId(id), &mut self.shared),
             input: InputBuffer::default(),
@@ -213,8 +220,13 @@ impl<D: Disk> Server<D> {
 
     /// A client of AMQP has connected.
     pub fn connect_amqp(&mut self, id: u64) {
-        self.broker.open_session(SessionId(id));
+        self.open_session(id);
         self.amqp_connections.insert(id, AmqpConnection::new(id, self.now));
+    }
+
+    fn open_session(&mut self, id: u64) {
+        self.broker.open_session(SessionId(id));
+        self.broker.act_for(SessionId(id), self.principal.clone());
     }
 
     /// A client is gone. The broker hears of it once it is not stalled; until then answers may come
@@ -297,6 +309,7 @@ impl<D: Disk> Server<D> {
             self.serve_redis(id, outside);
         }
         self.serve_http(outside);
+        self.intrude(outside);
         // A reactor that has nothing to do looks at nothing.
         if !self.writing.is_scheduled || self.broker.steps() > before {
             self.commit(outside);

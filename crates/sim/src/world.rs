@@ -782,6 +782,9 @@ impl<D: Disk + 'static> World<D> {
             server.schedule_writes();
         }
         server.set_clock(self.ahead);
+        if self.scenario.has_users {
+            server.invite_intruder();
+        }
         self.server = Some(server);
     }
 

@@ -108,7 +108,7 @@ impl World {
         self.broker.open_session(session);
         let client = Some(QueueName::new("c").unwrap());
         let name = QueueName::new(name).unwrap();
-        let name = Some(SubscriptionName { client, name, durable: true });
+        let name = Some(SubscriptionName { user: None, client, name, durable: true });
         let topic = QueueName::new(topic).unwrap();
         let (selector, without) = (None, None);
         let subscription =

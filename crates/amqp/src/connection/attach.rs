@@ -8,7 +8,6 @@ use alloc::vec::Vec;
 
 use model::{
     ClientName, Command, ConsumerMode, Destination, LinkId, QueueName, Right, Rights, Settlement,
-    limits,
 };
 
 use crate::Connection;
@@ -283,7 +282,8 @@ impl Connection {
             }
             Destination::Topic(topic) => {
                 let subscription = address::subscription(source, &link.name, topic, client)?;
-                consumer.durable = subscription.name.clone().filter(|name| name.durable);
+                consumer.durable =
+                    subscription.name.clone().filter(|name| name.durable).map(Box::new);
                 actual::subscription(source, &subscription);
                 Ok(Command::Subscribe { link: id, subscription: Box::new(subscription) })
             }
@@ -408,7 +408,6 @@ const LAST_LINK: u32 = u32::MAX;
 
 /// True if a user may send to a destination. A temporary one is a secret that its sender was told.
 fn may_send(rights: &Rights, to: &Destination, client: Option<&ClientName>) -> bool {
-    let name = to.name().as_str();
-    let rights = rights.on(name, client.map(QueueName::as_str));
-    rights.contains(Right::Send) || name.starts_with(limits::TEMPORARY_PREFIX)
+    let rights = rights.on(to.name().as_str(), client.map(QueueName::as_str));
+    rights.contains(Right::Send) || to.name().is_temporary()
 }

@@ -55,7 +55,7 @@ impl Connection {
             && let Some(name) = consumer.durable.take()
         {
             // Refused while others share it: the last one to close it deletes it.
-            self.ask(Command::Unsubscribe { name }, Awaited::Ignored);
+            self.ask(Command::Unsubscribe { name: *name }, Awaited::Ignored);
         }
         self.ask_nothing(Awaited::Detached(id, Departing { closed, error: None }));
     }

@@ -160,7 +160,7 @@ pub(crate) struct Consumer {
     /// ahead. The engine would not make them again.
     pub(crate) parked: VecDeque<(u64, Box<Outgoing>)>,
     /// To be deleted when the peer closes the link.
-    pub(crate) durable: Option<SubscriptionName>,
+    pub(crate) durable: Option<Box<SubscriptionName>>,
 }
 
 /// How far it is that the peer's credit is used up, as it asked (2.6.7).

@@ -190,8 +190,8 @@ impl Connection {
         self.login.as_ref()?.rights.as_ref().map(|rights| rights.user())
     }
 
-    /// The one for whom the peer's commands are done from now on, if that has changed since the last
-    /// call.
+    /// The one for whom the peer's commands are done from now on, if that has changed since the
+    /// last call.
     pub fn take_principal(&mut self) -> Option<Principal> {
         let are_new = core::mem::take(&mut self.login.as_mut()?.are_new);
         are_new.then(|| self.principal())

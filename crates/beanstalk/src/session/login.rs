@@ -9,7 +9,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use input::is_http_line;
-use model::{LoginAnswer, LoginOffer, LoginStep, Principal, Rights, Secret};
+use model::{LoginAnswer, LoginOffer, LoginStep, Principal, QueueName, RightSet, Rights, Secret};
 
 use super::{Session, Step};
 use crate::answer;
@@ -40,6 +40,13 @@ impl Login {
         let step = offer.unasked_step();
         let pending = step.is_some().then_some(Pending::Connected);
         Self { offer, step, pending, rights: None, are_new: true }
+    }
+}
+
+impl Login {
+    /// The rights of the client's user on a tube.
+    pub(super) fn rights_on(&self, tube: &QueueName) -> RightSet {
+        self.rights.as_ref().map_or(RightSet::NONE, |rights| rights.on(tube.as_str(), None))
     }
 }
 
@@ -89,8 +96,8 @@ impl Session {
         self.login.as_ref()?.rights.as_ref().map(|rights| rights.user())
     }
 
-    /// The one for whom the client's commands are done from now on, if that has changed since the last
-    /// call.
+    /// The one for whom the client's commands are done from now on, if that has changed since the
+    /// last call.
     pub fn take_principal(&mut self) -> Option<Principal> {
         let are_new = core::mem::take(&mut self.login.as_mut()?.are_new);
         are_new.then(|| self.principal())

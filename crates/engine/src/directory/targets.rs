@@ -1,6 +1,6 @@
 //! The targets of producers and transactions: a queue or a topic, which they keep alive.
 
-use model::{DependsOn, Destination, LinkId, QueueName, Refusal, Reply, limits};
+use model::{DependsOn, Destination, LinkId, QueueName, Refusal, Reply};
 
 use crate::directory::topics::TopicSlot;
 use crate::directory::{Directory, Target};
@@ -171,5 +171,5 @@ impl Directory {
 /// Names of temporary destinations are the engine's to give. So a name that is gone never becomes a
 /// queue that collects for ever the messages of late senders.
 pub(crate) fn is_reserved(name: &QueueName) -> bool {
-    name.as_str().starts_with(limits::TEMPORARY_PREFIX)
+    name.is_temporary()
 }

@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 use model::{Destination, Principal, QueueName, Right, RightSet, Rights};
 
 use super::Session;
-use crate::directory::targets::is_reserved;
 
 /// The user for whom a session acts, and rights that were looked up.
 #[derive(Debug, Default)]
@@ -60,7 +59,7 @@ impl Session {
     /// Its rights on a name. A temporary destination is its session's; all others may send there,
     /// for the name is a secret that they were told.
     pub(crate) fn rights_on(&mut self, name: &QueueName) -> RightSet {
-        if is_reserved(name) {
+        if name.is_temporary() {
             let owns = |destination| self.owned.temporary.contains(&destination);
             let is_own =
                 owns(Destination::Queue(name.clone())) || owns(Destination::Topic(name.clone()));

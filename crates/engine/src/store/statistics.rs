@@ -61,8 +61,8 @@ impl MessageStore {
         Outcome::reply(log.after_all(), Reply::Queues(names))
     }
 
-    /// Looks at those of the page, however many there are, and at no more than [`limits::PAGE_LOOKS_MAX`]
-    /// names that the user may not see.
+    /// Looks at those of the page, however many there are, and at no more than
+    /// [`limits::PAGE_LOOKS_MAX`] names that the user may not see.
     pub(crate) fn page_of_queues(
         &mut self,
         after: Option<&QueueName>,

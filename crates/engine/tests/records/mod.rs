@@ -112,7 +112,7 @@ fn story() -> Vec<Command> {
     let client = Some(name("c"));
     let subscription = Subscription {
         name: Some(SubscriptionName {
-            user: None,
+            user: Some("ann".into()),
             client: client.clone(),
             name: name("s"),
             durable: true,

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use model::{Command, DependsOn, Nanos, Output, Principal, SessionId};
+use model::{Command, DependsOn, Nanos, Output, SessionId};
+
+use crate::Actor;
 
 /// A broker during one turn of the gateway. The server implements it over the core that it has
 /// locked, the simulator over its simulated broker. Only the gateway gives commands meanwhile.
@@ -35,7 +37,7 @@ pub trait BrokerTurn {
     fn name_session(&mut self, session: SessionId, name: Arc<str>);
 
     /// The session acts for this one from now on.
-    fn act_for(&mut self, session: SessionId, principal: Principal);
+    fn act_for(&mut self, session: SessionId, actor: &Actor);
 
     /// Lets commands of this session be done before earlier ones of it that wait for bodies.
     fn let_overtake(&mut self, session: SessionId);

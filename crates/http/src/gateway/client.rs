@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use model::{Delivery, Principal, QueueName, Reply};
+use model::{Delivery, QueueName, Reply};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::gateway::followers::{ToFollower, WINDOW_BYTES};
 use crate::gateway::request_queue::{Request, RequestQueue, Ticket};
-use crate::{Asker, Events, GatewayError, Leased, Token, Wanted, Work};
+use crate::{Actor, Asker, Events, GatewayError, Leased, Token, Wanted, Work};
 
 /// A handle to the gateway for tasks of this process. Cloning is cheap.
 #[derive(Clone, Debug)]
@@ -26,24 +26,20 @@ impl GatewayClient {
     }
 
     /// See [`crate::Gateway::ask`].
-    pub async fn ask(&self, principal: Principal, work: Work) -> Result<Vec<Reply>, GatewayError> {
+    pub async fn ask(&self, actor: Actor, work: Work) -> Result<Vec<Reply>, GatewayError> {
         let (reply, answer) = oneshot::channel();
         let (ticket, asker) = (self.ticket(), work.asker.clone());
-        self.requests.push(Request::Work(ticket, principal, work, reply))?;
+        self.requests.push(Request::Work(ticket, actor, work, reply))?;
         Waiting { requests: &self.requests, ticket, answer: Some(answer), untaken: |_, _| {} }
             .end(&asker)
             .await
     }
 
     /// See [`crate::Gateway::receive`].
-    pub async fn receive(
-        &self,
-        principal: Principal,
-        wanted: Wanted,
-    ) -> Result<Vec<Leased>, GatewayError> {
+    pub async fn receive(&self, actor: Actor, wanted: Wanted) -> Result<Vec<Leased>, GatewayError> {
         let (reply, answer) = oneshot::channel();
         let (ticket, asker) = (self.ticket(), wanted.asker.clone());
-        self.requests.push(Request::Receive(ticket, principal, wanted, reply))?;
+        self.requests.push(Request::Receive(ticket, actor, wanted, reply))?;
         let untaken = |requests: &RequestQueue, leased: Vec<Leased>| {
             requests.give_back(leased.iter().map(|leased| leased.token).collect());
         };
@@ -58,16 +54,12 @@ impl GatewayClient {
     }
 
     /// See [`crate::Gateway::follow`].
-    pub async fn follow(
-        &self,
-        principal: Principal,
-        topic: QueueName,
-    ) -> Result<Following, GatewayError> {
+    pub async fn follow(&self, actor: Actor, topic: QueueName) -> Result<Following, GatewayError> {
         let (reply, answer) = oneshot::channel();
         let (to, events) = mpsc::channel(self.unread_max);
         let to = ToFollower { messages: to, end: Arc::default() };
         let (ticket, end) = (self.ticket(), Arc::clone(&to.end));
-        self.requests.push(Request::Follow(ticket, principal, topic, to, reply))?;
+        self.requests.push(Request::Follow(ticket, actor, topic, to, reply))?;
         let requests = Arc::clone(&self.requests);
         let following = Following { requests, ticket, events, end, taken: 0, taken_bytes: 0 };
         answer.await.unwrap_or(Err(GatewayError::Stopping))?;

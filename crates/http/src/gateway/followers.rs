@@ -9,11 +9,11 @@ use model::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use crate::GatewayError;
 use crate::gateway::answers::{Answer, Waits};
 use crate::gateway::broker::BrokerTurn;
 use crate::gateway::request_queue::Ticket;
 use crate::gateway::state::{GatewayState, Turn};
+use crate::{Actor, GatewayError};
 
 /// All followers.
 #[derive(Debug, Default)]
@@ -104,19 +104,19 @@ impl GatewayState {
         &mut self,
         turn: &mut Turn<'_>,
         ticket: Ticket,
-        principal: Principal,
+        actor: Actor,
         topic: QueueName,
         to: ToFollower,
         reply: oneshot::Sender<Result<(), GatewayError>>,
     ) {
         let session = self.open_session(turn);
         turn.broker.name_session(session, "http".into());
-        turn.broker.act_for(session, principal.clone());
+        turn.broker.act_for(session, &actor);
         // Its messages under way always fit into its channel.
         let limit = to.messages.max_capacity() as u64;
         let follower = Follower {
             ticket,
-            principal,
+            principal: actor.principal,
             to,
             got: 0,
             limit,

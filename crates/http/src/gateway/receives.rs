@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use model::{Command, DependsOn, LinkId, Nanos, Principal, Reply};
+use model::{Command, DependsOn, LinkId, Nanos, Reply};
 
 use crate::gateway::answers::{Answer, Waits};
 use crate::gateway::request_queue::{ReceiveReply, Ticket};
 use crate::gateway::state::{GatewayState, Turn};
-use crate::{GatewayError, Leased, Wanted};
+use crate::{Actor, GatewayError, Leased, Wanted};
 
 /// The receives that wait, or collect more messages.
 #[derive(Debug)]
@@ -112,7 +112,7 @@ impl GatewayState {
         &mut self,
         turn: &mut Turn<'_>,
         ticket: Ticket,
-        principal: Principal,
+        actor: Actor,
         wanted: Wanted,
         reply: ReceiveReply,
     ) {
@@ -129,9 +129,9 @@ impl GatewayState {
             return self.answers.push(Waits::default(), answer);
         }
         let (queue, wait, lease) = (wanted.queue.clone(), wanted.wait, wanted.lease);
-        let user = principal.user().cloned();
+        let user = actor.principal.user().cloned();
         let link = self.receives.begin(ticket, user, wanted, reply);
-        turn.broker.act_for(self.session(), principal);
+        turn.broker.act_for(self.session(), &actor);
         if let Some((after, Reply::Refused(refusal))) =
             self.call(turn, Command::Watch { link, queue })
         {

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use model::{Principal, QueueName, Reply};
+use model::{QueueName, Reply};
 use tokio::sync::{Notify, oneshot};
 
 use crate::gateway::followers::ToFollower;
-use crate::{GatewayError, Leased, Token, Wanted, Work};
+use crate::{Actor, GatewayError, Leased, Token, Wanted, Work};
 
 /// The channel for the answer to a work.
 pub(crate) type WorkReply = oneshot::Sender<Result<Vec<Reply>, GatewayError>>;
@@ -21,13 +21,13 @@ pub(crate) struct Ticket(pub(crate) u64);
 /// One request of a task.
 #[derive(Debug)]
 pub(crate) enum Request {
-    Work(Ticket, Principal, Work, WorkReply),
-    Receive(Ticket, Principal, Wanted, ReceiveReply),
+    Work(Ticket, Actor, Work, WorkReply),
+    Receive(Ticket, Actor, Wanted, ReceiveReply),
     /// The task of this work or receive is gone, or waits no longer.
     Abandon(Ticket),
     /// No client has seen these leases.
     GiveBack(Vec<Token>),
-    Follow(Ticket, Principal, QueueName, ToFollower, oneshot::Sender<Result<(), GatewayError>>),
+    Follow(Ticket, Actor, QueueName, ToFollower, oneshot::Sender<Result<(), GatewayError>>),
     /// A follower has read so many messages more, of so many bytes.
     Took(Ticket, u64, u64),
     /// A follower is gone.
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     fn work() -> Request {
-        Request::Work(Ticket(0), Principal::Everyone, Work::steps(Vec::new()), oneshot::channel().0)
+        Request::Work(Ticket(0), Actor::default(), Work::steps(Vec::new()), oneshot::channel().0)
     }
 
     #[test]

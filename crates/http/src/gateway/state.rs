@@ -173,14 +173,14 @@ impl GatewayState {
     fn grant_next(&mut self, turn: &mut Turn<'_>, requests: &RequestQueue) -> bool {
         let Some(request) = requests.pop() else { return false };
         match request {
-            Request::Work(ticket, principal, work, reply) => {
-                self.begin_work(turn, ticket, principal, work, reply);
+            Request::Work(ticket, actor, work, reply) => {
+                self.begin_work(turn, ticket, actor, work, reply);
             }
             Request::Receive(_, _, _, reply) if self.stopping => {
                 drop(reply.send(Err(GatewayError::Stopping)))
             }
-            Request::Receive(ticket, principal, wanted, reply) => {
-                self.begin_receive(turn, ticket, principal, wanted, reply);
+            Request::Receive(ticket, actor, wanted, reply) => {
+                self.begin_receive(turn, ticket, actor, wanted, reply);
             }
             Request::Abandon(ticket) => {
                 self.abandon_receive(turn, ticket);
@@ -192,8 +192,8 @@ impl GatewayState {
             Request::Follow(_, _, _, _, reply) if self.stopping => {
                 drop(reply.send(Err(GatewayError::Stopping)));
             }
-            Request::Follow(ticket, principal, topic, to, reply) => {
-                self.begin_to_follow(turn, ticket, principal, topic, to, reply);
+            Request::Follow(ticket, actor, topic, to, reply) => {
+                self.begin_to_follow(turn, ticket, actor, topic, to, reply);
             }
             Request::Took(ticket, count, bytes) => self.took(turn, ticket, count, bytes),
             Request::Leave(ticket) => self.stop_following(turn, ticket),

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use model::{
-    Command, DependsOn, Destination, MessageId, NewMessage, Principal, Refusal, Reply, SessionId,
-    Settlement, TransactionId, limits,
+    Command, DependsOn, Destination, MessageId, NewMessage, Refusal, Reply, SessionId, Settlement,
+    TransactionId, limits,
 };
 
 use crate::gateway::answers::{Answer, Waits};
 use crate::gateway::request_queue::{REQUESTS_MAX, Ticket, WorkReply};
 use crate::gateway::state::{GatewayState, Turn};
-use crate::{Asker, GatewayError, Settling, Step, Token, Work};
+use crate::{Actor, Asker, GatewayError, Settling, Step, Token, Work};
 
 /// All works under way.
 #[derive(Debug)]
@@ -42,8 +42,7 @@ pub(crate) struct Works {
 #[derive(Debug)]
 struct Working {
     ticket: Ticket,
-    /// The one for whom it is done.
-    principal: Principal,
+    actor: Actor,
     asker: Asker,
     /// The session that gives its commands: see [`GatewayState::session_for`].
     session: SessionId,
@@ -168,7 +167,7 @@ impl GatewayState {
         &mut self,
         turn: &mut Turn<'_>,
         ticket: Ticket,
-        principal: Principal,
+        actor: Actor,
         work: Work,
         reply: WorkReply,
     ) {
@@ -183,7 +182,7 @@ impl GatewayState {
         };
         let mut working = Working {
             ticket,
-            principal,
+            actor,
             asker: work.asker,
             session,
             steps: work.steps.into(),
@@ -302,7 +301,7 @@ impl GatewayState {
 
     /// The first lease of these steps that is over.
     fn over(&self, working: &Working) -> Option<Token> {
-        let user = working.principal.user();
+        let user = working.actor.principal.user();
         tokens(&working.steps).find(|token| self.leases.find(*token, user).is_none())
     }
 
@@ -364,7 +363,7 @@ impl GatewayState {
         working: &mut Working,
     ) -> Result<(), GatewayError> {
         for token in tokens(&working.steps) {
-            let lease = self.leases.find(token, working.principal.user());
+            let lease = self.leases.find(token, working.actor.principal.user());
             let lease = lease.ok_or(GatewayError::LeaseOver(token))?;
             let lease = Some(lease.ends.since(turn.now));
             let renew = Command::Renew { message: token.message, lease };
@@ -433,7 +432,7 @@ impl GatewayState {
             Step::Command(command) => {
                 // The log may have to be read for the bodies that these show.
                 let shows = matches!(command, Command::Admin(_) | Command::Peek(_));
-                turn.broker.act_for(working.session, working.principal.clone());
+                turn.broker.act_for(working.session, &working.actor);
                 match self.call_as(turn, working.session, command) {
                     Some((after, reply)) => {
                         working.waits.add(after);
@@ -459,7 +458,7 @@ impl GatewayState {
         }
         let transaction = working.transaction;
         let put = Command::PutTo { to, message, transaction };
-        turn.broker.act_for(working.session, working.principal.clone());
+        turn.broker.act_for(working.session, &working.actor);
         let Some((after, reply)) = self.call_as(turn, working.session, put) else {
             return Ok(Progress::GoOn);
         };
@@ -483,7 +482,7 @@ impl GatewayState {
         token: Token,
         settling: Settling,
     ) -> Result<(), GatewayError> {
-        let lease = self.leases.find(token, working.principal.user());
+        let lease = self.leases.find(token, working.actor.principal.user());
         let lease = lease.ok_or(GatewayError::LeaseOver(token))?;
         let command = command(token.message, settling, lease.priority, working.transaction);
         let Some((after, reply)) = self.call(turn, command) else { return Ok(()) };

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use engine::{Effects, Engine, EngineOptions};
 use http_api::{
-    Events, Figures, Gateway, GatewayError, Leased, LoginClient, NewConnection, Readiness,
+    Actor, Events, Figures, Gateway, GatewayError, Leased, LoginClient, NewConnection, Readiness,
     SegmentFigures, Settling, Step, Token, Wanted, Work,
 };
 use model::{
@@ -157,7 +157,7 @@ impl Gateway for Ours {
         }
     }
 
-    async fn ask(&self, _for: model::Principal, work: Work) -> Result<Vec<Reply>, GatewayError> {
+    async fn ask(&self, _actor: Actor, work: Work) -> Result<Vec<Reply>, GatewayError> {
         if self.1.load(Ordering::Relaxed) {
             return pending().await;
         }
@@ -180,11 +180,7 @@ impl Gateway for Ours {
         work.steps.into_iter().map(|step| self.step(step)).collect()
     }
 
-    async fn receive(
-        &self,
-        _for: model::Principal,
-        wanted: Wanted,
-    ) -> Result<Vec<Leased>, GatewayError> {
+    async fn receive(&self, _actor: Actor, wanted: Wanted) -> Result<Vec<Leased>, GatewayError> {
         assert!((1..=limits::PAGE_MESSAGES_MAX).contains(&wanted.max));
         assert!(wanted.lease > Nanos::ZERO);
         let leased = (1..8).filter_map(|number| {
@@ -205,11 +201,7 @@ impl Gateway for Ours {
         }
     }
 
-    async fn follow(
-        &self,
-        _for: model::Principal,
-        _topic: QueueName,
-    ) -> Result<Silence, GatewayError> {
+    async fn follow(&self, _actor: Actor, _topic: QueueName) -> Result<Silence, GatewayError> {
         Ok(Silence)
     }
 

@@ -166,8 +166,8 @@ impl Session {
         shared.clients.at_mut(self.slot).principal = self.principal();
     }
 
-    /// The one for whom the client's commands are done from now on, if that has changed since the last
-    /// call.
+    /// The one for whom the client's commands are done from now on, if that has changed since the
+    /// last call.
     pub fn take_principal(&mut self) -> Option<Principal> {
         let are_new = core::mem::take(&mut self.login.as_mut()?.are_new);
         are_new.then(|| self.principal())

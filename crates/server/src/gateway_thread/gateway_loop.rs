@@ -55,7 +55,7 @@ impl GatewayLoop {
             draining: hub.lock().commons.draining.clone(),
         };
         let mut core = hub.lock();
-        let mut broker = LockedBroker::new(&mut core, hub.mailboxes(), index, now);
+        let mut broker = LockedBroker::new(&mut core, &hub, index, now);
         let state = GatewayState::open(options, &mut broker);
         drop(core);
         Self {
@@ -117,7 +117,7 @@ impl GatewayLoop {
         let completions = self.hub.completions();
         let core = &mut *self.hub.lock();
         let before = core.broker.steps();
-        let mut broker = LockedBroker::new(core, self.hub.mailboxes(), self.index, now);
+        let mut broker = LockedBroker::new(core, &self.hub, self.index, now);
         if stops {
             self.state.stop_waits(&mut broker);
             self.stage.send_replace(stage);
@@ -178,7 +178,7 @@ impl GatewayLoop {
     fn close(&mut self) {
         let now = self.hub.clock.now();
         let core = &mut *self.hub.lock();
-        let mut broker = LockedBroker::new(core, self.hub.mailboxes(), self.index, now);
+        let mut broker = LockedBroker::new(core, &self.hub, self.index, now);
         self.state.close(&mut broker);
         self.hub.commit_elsewhere(core, &[self.state.session()], now);
     }

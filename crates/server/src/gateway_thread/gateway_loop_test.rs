@@ -4,12 +4,12 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use http_api::{
-    Asker, Events as _, Gateway as _, GatewayError, Leased, REQUESTS_MAX, Settling, Step, Wanted,
-    Work,
+    Actor, Asker, Events as _, Gateway as _, GatewayError, Leased, REQUESTS_MAX, Settling, Step,
+    Wanted, Work,
 };
 use model::{
     AdminCommand, Command, DependsOn, Destination, Durability, NewMessage, Output, OwnPolicy,
-    Persistence, PolicyChange, Principal, QueueName, QueueRule, Reply, limits,
+    Persistence, PolicyChange, QueueName, QueueRule, Reply, limits,
 };
 
 use super::*;
@@ -50,7 +50,7 @@ impl Turns {
 
     /// The broker of a hub with the core locked by this thread.
     fn broker<'a>(hub: &'a Hub, core: &'a mut crate::core::Core, now: Nanos) -> LockedBroker<'a> {
-        LockedBroker::new(core, hub.mailboxes(), hub.reactors(), now)
+        LockedBroker::new(core, hub, hub.reactors(), now)
     }
 
     /// Takes turns until there is nothing to do but to wait.
@@ -91,8 +91,8 @@ impl Turns {
         let change = Box::new(PolicyChange::to(own));
         let gateway = self.gateway.clone();
         let change = admin(AdminCommand::ChangePolicy { queue: queue(), change });
-        self.done(gateway.ask(Principal::Everyone, change)).unwrap();
-        self.done(gateway.ask(Principal::Everyone, Work::steps(vec![put_in_memory("q")]))).unwrap();
+        self.done(gateway.ask(Actor::default(), change)).unwrap();
+        self.done(gateway.ask(Actor::default(), Work::steps(vec![put_in_memory("q")]))).unwrap();
     }
 
     /// Answers all requests that wait, as when the server stops.
@@ -177,9 +177,9 @@ fn only(leased: Result<Vec<Leased>, GatewayError>) -> Leased {
 fn answers_wait_for_the_log() {
     let mut turns = Turns::new("durable");
     let gateway = turns.gateway.clone();
-    let mut stored = pin!(gateway.ask(Principal::Everyone, put()));
-    let mut received = pin!(gateway.receive(Principal::Everyone, wanted(0)));
-    let mut nothing = pin!(gateway.receive(Principal::Everyone, wanted(0)));
+    let mut stored = pin!(gateway.ask(Actor::default(), put()));
+    let mut received = pin!(gateway.receive(Actor::default(), wanted(0)));
+    let mut nothing = pin!(gateway.receive(Actor::default(), wanted(0)));
     assert!(poll(stored.as_mut()).is_none());
     assert!(poll(received.as_mut()).is_none());
     assert!(poll(nothing.as_mut()).is_none());
@@ -198,7 +198,7 @@ fn answers_wait_for_the_log() {
 fn answers_from_memory_wait_for_nothing() {
     let mut turns = Turns::new("memory");
     let gateway = turns.gateway.clone();
-    let stored = gateway.ask(Principal::Everyone, Work::steps(vec![put_in_memory("q")]));
+    let stored = gateway.ask(Actor::default(), Work::steps(vec![put_in_memory("q")]));
     turns.done_meanwhile(stored).unwrap();
 }
 
@@ -210,7 +210,7 @@ fn stalled_log_delays_requests_only() {
     let gateway = turns.gateway.clone();
     let work = || Work::steps(vec![put_of(BYTES, 1)]);
     let mut puts: Vec<_> =
-        (0..PUTS).map(|_| Box::pin(gateway.ask(Principal::Everyone, work()))).collect();
+        (0..PUTS).map(|_| Box::pin(gateway.ask(Actor::default(), work()))).collect();
     for put in &mut puts {
         assert!(poll(put.as_mut()).is_none());
     }
@@ -222,11 +222,11 @@ fn stalled_log_delays_requests_only() {
     assert_eq!(turns.ready(), taken, "nothing durable is taken meanwhile");
     for _ in 0..3 {
         let work = Work::steps(vec![put_in_memory("m")]);
-        turns.done_meanwhile(gateway.ask(Principal::Everyone, work)).unwrap();
+        turns.done_meanwhile(gateway.ask(Actor::default(), work)).unwrap();
         let wanted = Wanted { queue: QueueName::new("m").unwrap(), ..wanted(0) };
-        let token = only(turns.done_meanwhile(gateway.receive(Principal::Everyone, wanted))).token;
+        let token = only(turns.done_meanwhile(gateway.receive(Actor::default(), wanted))).token;
         let accept = Step::Settle { token, settling: Settling::Accept };
-        turns.done_meanwhile(gateway.ask(Principal::Everyone, Work::steps(vec![accept]))).unwrap();
+        turns.done_meanwhile(gateway.ask(Actor::default(), Work::steps(vec![accept]))).unwrap();
     }
     while turns.ready() < PUTS as u64 {
         let before = turns.ready();
@@ -252,8 +252,7 @@ fn postponed_work_is_limited_like_requests() {
     let mut puts = Vec::new();
     let mut ask = |turns: &mut Turns, count| {
         for _ in 0..count {
-            let mut put =
-                Box::pin(gateway.ask(Principal::Everyone, Work::steps(vec![put.clone()])));
+            let mut put = Box::pin(gateway.ask(Actor::default(), Work::steps(vec![put.clone()])));
             assert!(poll(put.as_mut()).is_none());
             puts.push(put);
         }
@@ -274,25 +273,25 @@ fn postponed_work_is_limited_like_requests() {
 fn leases_of_gone_clients_return_uncounted() {
     let mut turns = Turns::new("gone");
     let gateway = turns.gateway.clone();
-    turns.done(gateway.ask(Principal::Everyone, put())).unwrap();
+    turns.done(gateway.ask(Actor::default(), put())).unwrap();
     // The client goes while its answer waits for the log.
-    let mut gone = Box::pin(gateway.receive(Principal::Everyone, wanted(0)));
+    let mut gone = Box::pin(gateway.receive(Actor::default(), wanted(0)));
     assert!(poll(gone.as_mut()).is_none());
     turns.run_until_idle();
     drop(gone);
     turns.run_until_idle();
     assert_eq!(turns.ready(), 1);
     // The client goes after it was answered, before it looked.
-    let mut gone = Box::pin(gateway.receive(Principal::Everyone, wanted(0)));
+    let mut gone = Box::pin(gateway.receive(Actor::default(), wanted(0)));
     assert!(poll(gone.as_mut()).is_none());
     turns.write();
     drop(gone);
     turns.run_until_idle();
     assert_eq!(turns.ready(), 1);
-    let leased = only(turns.done(gateway.receive(Principal::Everyone, wanted(0))));
+    let leased = only(turns.done(gateway.receive(Actor::default(), wanted(0))));
     assert_eq!(leased.delivery.failed, 0);
     // The client goes while the queue is empty.
-    let mut gone = Box::pin(gateway.receive(Principal::Everyone, wanted(60)));
+    let mut gone = Box::pin(gateway.receive(Actor::default(), wanted(60)));
     assert!(poll(gone.as_mut()).is_none());
     turns.run_until_idle();
     assert_eq!(turns.hub.lock().broker.statistics().waiting, 1);
@@ -307,20 +306,20 @@ fn receives_are_limited() {
     let most = turns.hub.receives_max();
     let gateway = turns.gateway.clone();
     let mut waiting: Vec<_> =
-        (0..most).map(|_| Box::pin(gateway.receive(Principal::Everyone, wanted(60)))).collect();
+        (0..most).map(|_| Box::pin(gateway.receive(Actor::default(), wanted(60)))).collect();
     for some in waiting.chunks_mut(REQUESTS_MAX) {
         assert!(some.iter_mut().all(|receive| poll(receive.as_mut()).is_none()));
         turns.run_until_idle();
     }
     assert_eq!(turns.hub.lock().broker.statistics().waiting, most as u64);
     assert_eq!(
-        turns.done(gateway.receive(Principal::Everyone, wanted(60))).unwrap_err(),
+        turns.done(gateway.receive(Actor::default(), wanted(60))).unwrap_err(),
         GatewayError::Busy
     );
     // A receive that ends makes room.
     waiting.pop();
     turns.run_until_idle();
-    assert_eq!(turns.done(gateway.receive(Principal::Everyone, wanted(0))).unwrap().len(), 0);
+    assert_eq!(turns.done(gateway.receive(Actor::default(), wanted(0))).unwrap().len(), 0);
 }
 
 /// A send that waits takes no step of the broker, and has a deadline: a reactor has to know of it
@@ -336,12 +335,11 @@ fn sends_short_of_memory_time_out() {
     let mut seconds = 0;
     let mut is_full = false;
     while !is_full {
-        let mut waits = pin!(gateway.ask(Principal::Everyone, many()));
+        let mut waits = pin!(gateway.ask(Actor::default(), many()));
         is_full = poll_settled(&mut turns, waits.as_mut()).is_none();
     }
     for _ in 0..2 {
-        let mut waits =
-            pin!(gateway.ask(Principal::Everyone, Work::steps(vec![put_in_memory("m")])));
+        let mut waits = pin!(gateway.ask(Actor::default(), Work::steps(vec![put_in_memory("m")])));
         assert!(poll_settled(&mut turns, waits.as_mut()).is_none());
         let due = turns.hub.lock().broker.poll_timeout();
         assert_eq!(Some(turns.hub.deadline()), due, "reactors sleep until then");
@@ -360,12 +358,12 @@ fn large_commits_get_their_own_replies() {
     // Each is more than one frame. The last is refused for its size.
     let work = |count| Work::atomic(vec![put_of(1_000, count)]);
     let mut commits: Vec<_> = [20_000, 20_001, 300_000]
-        .map(|count| Box::pin(gateway.ask(Principal::Everyone, work(count))))
+        .map(|count| Box::pin(gateway.ask(Actor::default(), work(count))))
         .into();
     for commit in &mut commits {
         assert!(poll(commit.as_mut()).is_none());
     }
-    let mut small = pin!(gateway.ask(Principal::Everyone, put()));
+    let mut small = pin!(gateway.ask(Actor::default(), put()));
     assert!(poll(small.as_mut()).is_none());
     turns.run_until_idle();
     let mut answers = vec![None, None, None];
@@ -393,28 +391,28 @@ fn blocked_transactions_delay_no_others() {
     turns.fill_queue();
     let send = |to| Work::atomic(vec![put_in_memory(to)]);
     let mut waiting: Vec<_> =
-        (0..WAITING).map(|_| Box::pin(gateway.ask(Principal::Everyone, send("q")))).collect();
+        (0..WAITING).map(|_| Box::pin(gateway.ask(Actor::default(), send("q")))).collect();
     for one in &mut waiting {
         assert!(poll(one.as_mut()).is_none());
     }
     turns.run_until_idle();
-    turns.done_meanwhile(gateway.ask(Principal::Everyone, send("m"))).unwrap();
+    turns.done_meanwhile(gateway.ask(Actor::default(), send("m"))).unwrap();
     assert!(waiting.iter_mut().all(|one| poll(one.as_mut()).is_none()));
     // As many as there may be.
-    let mut last = Box::pin(gateway.ask(Principal::Everyone, send("q")));
+    let mut last = Box::pin(gateway.ask(Actor::default(), send("q")));
     assert!(poll_settled(&mut turns, last.as_mut()).is_none());
     waiting.push(last);
     assert_eq!(
-        turns.done_meanwhile(gateway.ask(Principal::Everyone, send("m"))),
+        turns.done_meanwhile(gateway.ask(Actor::default(), send("m"))),
         Err(GatewayError::Busy)
     );
     turns
-        .done_meanwhile(gateway.ask(Principal::Everyone, Work::steps(vec![put_in_memory("m")])))
+        .done_meanwhile(gateway.ask(Actor::default(), Work::steps(vec![put_in_memory("m")])))
         .unwrap();
     turns.stop_waits();
     turns.run_until_idle();
     assert!(waiting.iter_mut().all(|one| poll(one.as_mut()) == Some(Err(GatewayError::Stopping))));
-    turns.done_meanwhile(gateway.ask(Principal::Everyone, send("m"))).unwrap();
+    turns.done_meanwhile(gateway.ask(Actor::default(), send("m"))).unwrap();
 }
 
 #[test]
@@ -423,13 +421,13 @@ fn blocked_sends_of_closed_clients_cancelled() {
     let gateway = turns.gateway.clone();
     turns.fill_queue();
     let waits = |turns: &mut Turns, work| {
-        let mut waits = Box::pin(gateway.ask(Principal::Everyone, work));
+        let mut waits = Box::pin(gateway.ask(Actor::default(), work));
         assert!(poll_settled(turns, waits.as_mut()).is_none());
         waits
     };
     let blocked_sends = |turns: &mut Turns| {
         let ask = gateway
-            .ask(Principal::Everyone, Work::command(Command::QueueStatistics { queue: queue() }));
+            .ask(Actor::default(), Work::command(Command::QueueStatistics { queue: queue() }));
         let replies = turns.done_meanwhile(ask).unwrap();
         let [Reply::QueueStatistics(queue)] = replies.as_slice() else { panic!("{replies:?}") };
         queue.blocked_sends
@@ -443,13 +441,13 @@ fn blocked_sends_of_closed_clients_cancelled() {
     turns.run_until_idle();
     assert_eq!(blocked_sends(&mut turns), 1);
     // A client that goes before its turn does not queue.
-    assert!(poll(pin!(gateway.ask(Principal::Everyone, Work::atomic(steps)))).is_none());
+    assert!(poll(pin!(gateway.ask(Actor::default(), Work::atomic(steps)))).is_none());
     turns.run_until_idle();
     assert_eq!(blocked_sends(&mut turns), 1);
     let Leased { token, .. } =
-        only(turns.done_meanwhile(gateway.receive(Principal::Everyone, wanted(0))));
+        only(turns.done_meanwhile(gateway.receive(Actor::default(), wanted(0))));
     let settle = Step::Settle { token, settling: Settling::Accept };
-    turns.done_meanwhile(gateway.ask(Principal::Everyone, Work::steps(vec![settle]))).unwrap();
+    turns.done_meanwhile(gateway.ask(Actor::default(), Work::steps(vec![settle]))).unwrap();
     turns.fire_timers();
     turns.run_until_idle();
     poll(last.as_mut()).unwrap().unwrap();
@@ -460,29 +458,28 @@ fn blocked_sends_of_closed_clients_cancelled() {
 fn cancelled_send_keeps_late_commit_reply() {
     let mut turns = Turns::new("cancelled");
     let gateway = turns.gateway.clone();
-    turns.done(gateway.ask(Principal::Everyone, put())).unwrap();
-    let Leased { token, .. } = only(turns.done(gateway.receive(Principal::Everyone, wanted(0))));
+    turns.done(gateway.ask(Actor::default(), put())).unwrap();
+    let Leased { token, .. } = only(turns.done(gateway.receive(Actor::default(), wanted(0))));
     let mut own = OwnPolicy::default();
     own.set(QueueRule::MessagesMax(Some(1)));
     let change = Box::new(PolicyChange::to(own));
     turns
         .done(
             gateway.ask(
-                Principal::Everyone,
+                Actor::default(),
                 admin(AdminCommand::ChangePolicy { queue: queue(), change }),
             ),
         )
         .unwrap();
     // Both are of the session of all leases: a send that waits for a place, and a commit that is
     // more than one frame.
-    let mut send =
-        Box::pin(gateway.ask(Principal::Everyone, Work::steps(vec![put_in_memory("q")])));
+    let mut send = Box::pin(gateway.ask(Actor::default(), Work::steps(vec![put_in_memory("q")])));
     assert!(poll_settled(&mut turns, send.as_mut()).is_none());
     let message = NewMessage::new(vec![b'x'; 1_000].into());
     let to = Destination::Queue(QueueName::new("m").unwrap());
     let puts = Step::Put { to, message, count: 20_000 };
     let settle = Step::Settle { token, settling: Settling::Accept };
-    let mut commit = pin!(gateway.ask(Principal::Everyone, Work::atomic(vec![settle, puts])));
+    let mut commit = pin!(gateway.ask(Actor::default(), Work::atomic(vec![settle, puts])));
     assert!(poll_settled(&mut turns, commit.as_mut()).is_none());
     crate::test_harness::run_chores(&turns.hub);
     turns.write();
@@ -498,12 +495,13 @@ fn cancelled_send_keeps_late_commit_reply() {
     turns.write();
     poll(commit.as_mut()).expect("the commit is answered").unwrap();
     // And the next transaction that settles a lease is.
-    let Leased { token, .. } = only(turns.done(gateway.receive(
-        Principal::Everyone,
-        Wanted { queue: QueueName::new("m").unwrap(), ..wanted(0) },
-    )));
+    let Leased { token, .. } =
+        only(turns.done(gateway.receive(
+            Actor::default(),
+            Wanted { queue: QueueName::new("m").unwrap(), ..wanted(0) },
+        )));
     let settle = Step::Settle { token, settling: Settling::Accept };
-    turns.done(gateway.ask(Principal::Everyone, Work::atomic(vec![settle]))).unwrap();
+    turns.done(gateway.ask(Actor::default(), Work::atomic(vec![settle]))).unwrap();
 }
 
 #[test]
@@ -513,11 +511,11 @@ fn stop_refuses_requests_that_would_wait() {
     turns.fill_queue();
     turns.stop_waits();
     for work in [Work::steps, Work::atomic] {
-        let put = gateway.ask(Principal::Everyone, work(vec![put_in_memory("q")]));
+        let put = gateway.ask(Actor::default(), work(vec![put_in_memory("q")]));
         assert_eq!(turns.done_meanwhile(put), Err(GatewayError::Stopping));
     }
     let topic = QueueName::new("t").unwrap();
-    let following = turns.done_meanwhile(gateway.follow(Principal::Everyone, topic));
+    let following = turns.done_meanwhile(gateway.follow(Actor::default(), topic));
     assert_eq!(following.err(), Some(GatewayError::Stopping));
 }
 
@@ -529,19 +527,19 @@ fn browse_of_bodies_delays_no_transaction() {
     let gateway = turns.gateway.clone();
     for _ in 0..MESSAGES {
         turns
-            .done(gateway.ask(Principal::Everyone, Work::steps(vec![put_of(1024 * 1024, 1)])))
+            .done(gateway.ask(Actor::default(), Work::steps(vec![put_of(1024 * 1024, 1)])))
             .unwrap();
         crate::test_harness::run_chores(&turns.hub);
     }
-    turns.done(gateway.ask(Principal::Everyone, Work::steps(vec![put_in_memory("m")]))).unwrap();
+    turns.done(gateway.ask(Actor::default(), Work::steps(vec![put_in_memory("m")]))).unwrap();
     let wanted = Wanted { queue: QueueName::new("m").unwrap(), ..wanted(0) };
-    let token = only(turns.done(gateway.receive(Principal::Everyone, wanted))).token;
+    let token = only(turns.done(gateway.receive(Actor::default(), wanted))).token;
     // The bodies that are needed first are in memory.
     let mut after = None;
     let _browse = loop {
         let (state, selector) = (None, None);
         let browse = AdminCommand::Browse { queue: queue(), state, selector, after, max: MESSAGES };
-        let mut browse = Box::pin(gateway.ask(Principal::Everyone, admin(browse)));
+        let mut browse = Box::pin(gateway.ask(Actor::default(), admin(browse)));
         assert!(poll(browse.as_mut()).is_none());
         turns.run_until_idle();
         turns.write();
@@ -551,11 +549,9 @@ fn browse_of_bodies_delays_no_transaction() {
         assert!(after.is_some(), "no body is away");
     };
     let put = || put_in_memory("m");
-    turns.done_meanwhile(gateway.ask(Principal::Everyone, Work::atomic(vec![put()]))).unwrap();
+    turns.done_meanwhile(gateway.ask(Actor::default(), Work::atomic(vec![put()]))).unwrap();
     let accept = Step::Settle { token, settling: Settling::Accept };
-    turns
-        .done_meanwhile(gateway.ask(Principal::Everyone, Work::atomic(vec![put(), accept])))
-        .unwrap();
+    turns.done_meanwhile(gateway.ask(Actor::default(), Work::atomic(vec![put(), accept]))).unwrap();
 }
 
 /// The engine ended a lease of which the gateway did not know: each has a clock of its own.
@@ -563,18 +559,18 @@ fn browse_of_bodies_delays_no_transaction() {
 fn lease_survives_transaction_with_expired_one() {
     let mut turns = Turns::new("over");
     let gateway = turns.gateway.clone();
-    turns.done(gateway.ask(Principal::Everyone, Work::steps(vec![put_of(1, 2)]))).unwrap();
+    turns.done(gateway.ask(Actor::default(), Work::steps(vec![put_of(1, 2)]))).unwrap();
     let long = Wanted { lease: Nanos::from_secs(600), ..wanted(0) };
-    let held = only(turns.done(gateway.receive(Principal::Everyone, long))).token;
-    let over = only(turns.done(gateway.receive(Principal::Everyone, wanted(0)))).token;
+    let held = only(turns.done(gateway.receive(Actor::default(), long))).token;
+    let over = only(turns.done(gateway.receive(Actor::default(), wanted(0)))).token;
     turns.fire_timers_in(100);
     let accept = |token| Step::Settle { token, settling: Settling::Accept };
-    let both = gateway
-        .ask(Principal::Everyone, Work::atomic(vec![put_of(1, 1), accept(held), accept(over)]));
+    let both =
+        gateway.ask(Actor::default(), Work::atomic(vec![put_of(1, 1), accept(held), accept(over)]));
     assert_eq!(turns.done(both), Err(GatewayError::LeaseOver(over)));
     assert_eq!(turns.ready(), 1, "nothing was done");
     turns
-        .done(gateway.ask(Principal::Everyone, Work::steps(vec![accept(held)])))
+        .done(gateway.ask(Actor::default(), Work::steps(vec![accept(held)])))
         .expect("it is still held");
 }
 
@@ -585,14 +581,14 @@ fn transaction_settles_in_one_turn() {
     let mut turns = Turns::new("settles");
     let gateway = turns.gateway.clone();
     turns
-        .done(gateway.ask(Principal::Everyone, Work::steps(vec![put_of(1, MESSAGES as u64)])))
+        .done(gateway.ask(Actor::default(), Work::steps(vec![put_of(1, MESSAGES as u64)])))
         .unwrap();
     let wanted = Wanted { max: MESSAGES, ..wanted(0) };
-    let leased = turns.done(gateway.receive(Principal::Everyone, wanted)).unwrap();
+    let leased = turns.done(gateway.receive(Actor::default(), wanted)).unwrap();
     assert_eq!(leased.len(), MESSAGES);
     let accept = |leased: &Leased| Step::Settle { token: leased.token, settling: Settling::Accept };
     let mut settled =
-        pin!(gateway.ask(Principal::Everyone, Work::atomic(leased.iter().map(accept).collect())));
+        pin!(gateway.ask(Actor::default(), Work::atomic(leased.iter().map(accept).collect())));
     assert!(poll(settled.as_mut()).is_none());
     turns.gateway_loop.turn();
     assert_eq!(turns.hub.lock().broker.statistics().leased, 0);
@@ -605,8 +601,8 @@ fn transaction_settles_in_one_turn() {
 fn close_returns_leases_uncounted() {
     let mut turns = Turns::new("end");
     let gateway = turns.gateway.clone();
-    turns.done(gateway.ask(Principal::Everyone, put())).unwrap();
-    only(turns.done(gateway.receive(Principal::Everyone, wanted(0))));
+    turns.done(gateway.ask(Actor::default(), put())).unwrap();
+    only(turns.done(gateway.receive(Actor::default(), wanted(0))));
     turns.gateway_loop.close();
     assert_eq!(turns.ready(), 1);
 }
@@ -616,10 +612,10 @@ fn follower_that_reads_nothing_is_ended() {
     let mut turns = Turns::new("slow");
     let gateway = turns.gateway.clone();
     let topic = || QueueName::new("t").unwrap();
-    let mut following = turns.done(gateway.follow(Principal::Everyone, topic())).unwrap();
+    let mut following = turns.done(gateway.follow(Actor::default(), topic())).unwrap();
     let (to, message) = (Destination::Topic(topic()), NewMessage::new((*b"x").into()));
     let publish = Step::Put { to, message, count: 100 };
-    turns.done(gateway.ask(Principal::Everyone, Work::steps(vec![publish]))).unwrap();
+    turns.done(gateway.ask(Actor::default(), Work::steps(vec![publish]))).unwrap();
     let deadline = turns.gateway_loop.state.deadline().expect("its credit is used up");
     for (now, follows) in [(Nanos(deadline.0 - 1), true), (deadline, false)] {
         let core = &mut *turns.hub.lock();

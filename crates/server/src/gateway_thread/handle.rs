@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use http_api::{
-    Figures, Following, GatewayClient, GatewayError, Leased, LoginClient, NewConnection, Readiness,
-    SegmentFigures, Token, WINDOW, Wanted, Work,
+    Actor, Figures, Following, GatewayClient, GatewayError, Leased, LoginClient, NewConnection,
+    Readiness, SegmentFigures, Token, WINDOW, Wanted, Work,
 };
-use model::{LoginAnswer, LoginOffer, LoginStep, Nanos, Principal, QueueName, Reply, limits};
+use model::{LoginAnswer, LoginOffer, LoginStep, Nanos, QueueName, Reply, limits};
 
+use crate::audit::LoginTrial;
 use crate::config::Protocol;
 use crate::connection_permits::{ConnectionPermit, Exit};
 use crate::gateway_thread::figures;
@@ -64,33 +65,34 @@ impl http_api::Gateway for Gateway {
         let address = client.address.map(|from| from.ip().to_canonical());
         let names = client.certificate.map(|it| names(&it.as_ref().into())).unwrap_or_default();
         match self.hub.logins() {
-            Some(logins) => self.hub.reviewed(logins.answer(step, address, names.into()).await),
+            Some(logins) => {
+                let trial = LoginTrial::of(&step);
+                let answer = logins.answer(step, address, names.into()).await;
+                let answer = self.hub.reviewed(answer);
+                // Each request logs in: only failures are told.
+                if !matches!(answer, LoginAnswer::Granted { .. }) {
+                    self.hub.note_login(client.address, "http", &trial, &answer);
+                }
+                answer
+            }
             None => LoginAnswer::Refused,
         }
     }
 
-    async fn ask(&self, principal: Principal, work: Work) -> Result<Vec<Reply>, GatewayError> {
-        self.client.ask(principal, work).await
+    async fn ask(&self, actor: Actor, work: Work) -> Result<Vec<Reply>, GatewayError> {
+        self.client.ask(actor, work).await
     }
 
-    async fn receive(
-        &self,
-        principal: Principal,
-        wanted: Wanted,
-    ) -> Result<Vec<Leased>, GatewayError> {
-        self.client.receive(principal, wanted).await
+    async fn receive(&self, actor: Actor, wanted: Wanted) -> Result<Vec<Leased>, GatewayError> {
+        self.client.receive(actor, wanted).await
     }
 
     fn give_back(&self, tokens: Vec<Token>) {
         self.client.give_back(tokens);
     }
 
-    async fn follow(
-        &self,
-        principal: Principal,
-        topic: QueueName,
-    ) -> Result<Following, GatewayError> {
-        self.client.follow(principal, topic).await
+    async fn follow(&self, actor: Actor, topic: QueueName) -> Result<Following, GatewayError> {
+        self.client.follow(actor, topic).await
     }
 
     fn readiness(&self) -> Readiness {

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use http_api::BrokerTurn;
-use model::{Command, DependsOn, Nanos, Output, Principal, SessionId};
+use http_api::{Actor, BrokerTurn};
+use model::{Command, DependsOn, Nanos, Output, SessionId};
 
+use crate::audit::{AuditActor, Deed};
 use crate::connections::{numbered_densely, reactor_of};
 use crate::core::Core;
+use crate::hub::Hub;
 use crate::mailbox::Mailbox;
 
 /// The locked core, for one turn of the gateway.
@@ -16,16 +18,14 @@ pub(crate) struct LockedBroker<'a> {
     /// The index of the gateway, behind those of the reactors.
     index: usize,
     now: Nanos,
+    hub: &'a Hub,
+    /// The one for whom the next command is given.
+    actor: Actor,
 }
 
 impl<'a> LockedBroker<'a> {
-    pub(crate) const fn new(
-        core: &'a mut Core,
-        mailboxes: &'a [Mailbox],
-        index: usize,
-        now: Nanos,
-    ) -> Self {
-        Self { core, mailboxes, index, now }
+    pub(crate) fn new(core: &'a mut Core, hub: &'a Hub, index: usize, now: Nanos) -> Self {
+        Self { core, mailboxes: hub.mailboxes(), index, now, hub, actor: Actor::default() }
     }
 
     /// Takes the outputs for the gateway, and mails the rest to the reactors.
@@ -74,8 +74,9 @@ impl BrokerTurn for LockedBroker<'_> {
         self.core.broker.name_session(session, name);
     }
 
-    fn act_for(&mut self, session: SessionId, principal: Principal) {
-        self.core.broker.act_for(session, principal);
+    fn act_for(&mut self, session: SessionId, actor: &Actor) {
+        self.core.broker.act_for(session, actor.principal.clone());
+        self.actor.clone_from(actor);
     }
 
     fn let_overtake(&mut self, session: SessionId) {
@@ -88,7 +89,16 @@ impl BrokerTurn for LockedBroker<'_> {
     }
 
     fn handle(&mut self, session: SessionId, command: Command, outputs: &mut Vec<Output>) {
+        let deed = self.hub.audit().and_then(|_| Deed::of(&command));
         self.core.broker.handle(self.now, session, command, &mut self.core.outputs);
+        if let Some(audit) = self.hub.audit() {
+            let user = self.actor.principal.user().map(|user| &**user);
+            let actor = AuditActor { user, from: self.actor.from, protocol: "http" };
+            let of_session = |output: &&Output| output.session == session;
+            let reply = self.core.outputs.iter().find(of_session).map(|output| &output.reply);
+            let at = self.hub.wall_clock.wall_time(self.now);
+            audit.note_command(at, &actor, deed.as_ref(), reply);
+        }
         self.sort_outputs(outputs);
     }
 

@@ -153,8 +153,12 @@ fn transaction_is_one_step_at_commit() {
 #[test]
 fn topic_copies_end_with_their_subscription() {
     let mut timed = TimedOracle::new();
-    let owned =
-        |text| SubscriptionName { client: Some(name("one")), name: name(text), durable: true };
+    let owned = |text| SubscriptionName {
+        user: None,
+        client: Some(name("one")),
+        name: name(text),
+        durable: true,
+    };
     for (link, text) in [(8, "first"), (9, "second")] {
         let subscription =
             Subscription { name: Some(owned(text)), ..Subscription::new(name("news")) };

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use http_api::{
-    Asker, BrokerTurn, Events as _, Following, GatewayClient, GatewayError, GatewayOptions,
+    Actor, Asker, BrokerTurn, Events as _, Following, GatewayClient, GatewayError, GatewayOptions,
     GatewayState, Leased, RequestQueue, Step, Token, Wanted, Work,
 };
 use journal::{Disk, Durable};
@@ -114,6 +114,10 @@ impl<D: Disk> BrokerTurn for SimulatedBroker<'_, D> {
         self.server.broker.name_session(session, name);
     }
 
+    fn act_for(&mut self, session: SessionId, actor: &Actor) {
+        self.server.broker.act_for(session, actor.principal.clone());
+    }
+
     fn let_overtake(&mut self, session: SessionId) {
         self.server.broker.let_overtake(session);
     }
@@ -185,7 +189,8 @@ impl<D: Disk> Server<D> {
             self.gateway.ledger.note_idle(outside);
             let Some((client, wish)) = outside.next_http() else { return };
             outside.trace(now, || format!("client {client} asks for {}", wish.summary()));
-            self.gateway.begin(now, client, wish);
+            let actor = Actor { principal: self.principal.clone(), from: None };
+            self.gateway.begin(now, client, wish, actor);
         }
     }
 
@@ -355,7 +360,7 @@ impl Gateway {
     }
 
     /// A request of a client reaches the queue.
-    fn begin(&mut self, now: Nanos, client: u64, wish: HttpWish) {
+    fn begin(&mut self, now: Nanos, client: u64, wish: HttpWish, actor: Actor) {
         if wish == HttpWish::Leave {
             return self.leave_stream(client);
         }
@@ -367,21 +372,21 @@ impl Gateway {
             HttpWish::Send { to, post } => {
                 let message = post.message(now);
                 self.ledger.note_send(Arc::clone(&message.body));
-                Call::work(handle, Work::steps(vec![Step::Put { to, message, count: 1 }]))
+                Call::work(handle, actor, Work::steps(vec![Step::Put { to, message, count: 1 }]))
             }
             HttpWish::Settle { token, how: settling } => {
                 self.ledger.note_settling(token, settling);
-                Call::work(handle, Work::steps(vec![Step::Settle { token, settling }]))
+                Call::work(handle, actor, Work::steps(vec![Step::Settle { token, settling }]))
             }
-            HttpWish::Browse { queue } => Call::work(handle, Work::command(browse(&queue))),
+            HttpWish::Browse { queue } => Call::work(handle, actor, Work::command(browse(&queue))),
             HttpWish::Receive { queue, max, wait, lease } => {
                 let (queue, asker) = (name(&queue), Asker::default());
                 let wanted = Wanted { queue, wait, lease, max, asker };
-                Call::Receive(Box::pin(async move { handle.receive(wanted).await }))
+                Call::Receive(Box::pin(async move { handle.receive(actor, wanted).await }))
             }
             HttpWish::Follow { topic } => {
                 let topic = name(&topic);
-                let call: Asked<_> = Box::pin(async move { handle.follow(topic).await });
+                let call: Asked<_> = Box::pin(async move { handle.follow(actor, topic).await });
                 Call::Follow { call, has_left: false }
             }
         };
@@ -443,8 +448,8 @@ enum Answer {
 }
 
 impl Call {
-    fn work(handle: GatewayClient, work: Work) -> Self {
-        Self::Work(Box::pin(async move { handle.ask(work).await }))
+    fn work(handle: GatewayClient, actor: Actor, work: Work) -> Self {
+        Self::Work(Box::pin(async move { handle.ask(actor, work).await }))
     }
 
     /// The answer, once it is there, and the changes that it reflects.

@@ -10,7 +10,7 @@ use super::{OUTPUT_BYTES_MAX, Outside, Server, brief};
 impl<D: Disk> Server<D> {
     /// A client of Redis has connected.
     pub fn connect_redis(&mut self, id: u64) {
-        self.broker.open_session(SessionId(id));
+        self.open_session(id);
         let connection = RedisConnection::new(id, self.now, &mut self.redis_shared);
         self.redis_connections.insert(id, connection);
     }
