@@ -450,6 +450,10 @@ pub(crate) struct Serve {
     /// again on SIGHUP, and when it changes
     #[arg(long, value_name = "FILE", env = "DUNLIN_USERS")]
     pub(crate) users: Option<PathBuf>,
+    /// Write the audit log to the end of FILE, or to standard error for -: logins, denials, and
+    /// changes of users, rules and whole queues, one JSON object a line. SIGHUP opens it again
+    #[arg(long, value_name = "FILE", env = "DUNLIN_AUDIT_LOG")]
+    pub(crate) audit_log: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) tls: Tls,
     /// Start although the machine's clock is more than 7 days ahead of the journal and messages or

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use model::RuleKey;
 use serde::Deserialize;
 use server::{
-    ClientCertificates, Config, Identity, Limits, Logger, Protocol, TlsSettings, threads_default,
+    AuditTarget, ClientCertificates, Config, Identity, Limits, Logger, Protocol, TlsSettings,
+    threads_default,
 };
 
 use crate::cli::{Limit, Policy, Serve, Tls, TlsClients, Tuning};
@@ -29,6 +30,7 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
         listen: listen.unwrap_or_else(|| Protocol::ALL.map(Protocol::standard).to_vec()),
         insecure: serve.insecure.unwrap_or(false),
         users: serve.users,
+        audit: serve.audit_log.map(audit_target),
         tls: tls(serve.tls).map_err(Error::Settings)?,
         accept_clock: serve.accept_clock.unwrap_or(false),
         allowed_hosts: serve.allowed_hosts.unwrap_or_default(),
@@ -86,6 +88,11 @@ fn tls(given: Tls) -> Result<TlsSettings, String> {
     Ok(TlsSettings { identities, clients })
 }
 
+/// `-` is standard error.
+fn audit_target(path: PathBuf) -> AuditTarget {
+    if path == *"-" { AuditTarget::Stderr } else { AuditTarget::File(path) }
+}
+
 pub(crate) fn policy(policy: Policy) -> model::StorePolicy {
     parse::policy(policy.store.unwrap_or_default(), policy.sync.unwrap_or_default())
 }
@@ -104,6 +111,7 @@ fn overrule(upper: Serve, lower: Serve) -> Serve {
         insecure_listen: upper.insecure_listen.or(lower.insecure_listen),
         insecure: upper.insecure.or(lower.insecure),
         users: upper.users.or(lower.users),
+        audit_log: upper.audit_log.or(lower.audit_log),
         tls: Tls {
             tls_cert: upper.tls.tls_cert.or(lower.tls.tls_cert),
             tls_key: upper.tls.tls_key.or(lower.tls.tls_key),
@@ -148,6 +156,7 @@ struct File {
     insecure_listen: Option<Vec<String>>,
     insecure: Option<bool>,
     users: Option<PathBuf>,
+    audit_log: Option<PathBuf>,
     tls_cert: Option<Vec<PathBuf>>,
     tls_key: Option<Vec<PathBuf>>,
     tls_client_ca: Option<PathBuf>,
@@ -269,6 +278,7 @@ fn parse(file: File) -> Result<Serve, String> {
         insecure_listen: items("insecure-listen", file.insecure_listen, listen::insecure_listen)?,
         insecure: file.insecure,
         users: file.users,
+        audit_log: file.audit_log,
         tls: Tls {
             tls_cert: file.tls_cert,
             tls_key: file.tls_key,
@@ -386,6 +396,7 @@ mod tests {
             insecure-listen = ['amqp=0.0.0.0:2']
             insecure = true
             users = 'users.toml'
+            audit-log = '-'
             tls-cert = ['a.pem', 'b.pem']
  tls-key = ['a.key', 'b.key']
             tls-client-ca = 'roots.pem'
@@ -421,6 +432,7 @@ mod tests {
         assert_eq!((config.listen[2].protocol, config.listen[2].insecure), (Protocol::Amqp, true));
         assert!(config.insecure);
         assert_eq!(config.users.as_deref(), Some(Path::new("users.toml")));
+        assert_eq!(config.audit, Some(AuditTarget::Stderr));
         let identity = |name: &str| Identity {
             certificates: format!("{name}.pem").into(),
             key: format!("{name}.key").into(),

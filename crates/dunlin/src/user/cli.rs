@@ -66,6 +66,42 @@ pub(crate) enum UserCommand {
         #[command(flatten)]
         users: UsersAt,
     },
+    /// Allow a user or a group something, or deny it
+    Grant(Change),
+    /// Take rules of a user or a group back
+    Revoke(Change),
+    /// Put a user into groups, whose rules it has besides its own
+    Join {
+        /// The name of the user
+        name: String,
+        /// The groups
+        #[arg(required = true, value_name = "GROUP")]
+        groups: Vec<String>,
+        #[command(flatten)]
+        users: UsersAt,
+    },
+    /// Take a user out of groups
+    Leave {
+        /// The name of the user
+        name: String,
+        /// The groups
+        #[arg(required = true, value_name = "GROUP")]
+        groups: Vec<String>,
+        #[command(flatten)]
+        users: UsersAt,
+    },
+    /// Tell what a user may do, with all rules of its groups, or its rights on one name
+    Rights {
+        /// The name of the user
+        name: String,
+        /// A queue, topic or key
+        on: Option<String>,
+        #[command(flatten)]
+        users: UsersAt,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Check the users file as the broker does, and name each fault with its line
     Check {
         #[command(flatten)]
@@ -95,6 +131,33 @@ pub(crate) struct Add {
     /// The day from which on the user can do nothing, such as 2027-01-01, or a moment in UTC
     #[arg(long, value_name = "DATE")]
     pub(crate) expires: Option<String>,
+    /// Something that the user may do, such as 'send,look orders.*'; several are possible
+    #[arg(long, value_name = "RULE")]
+    pub(crate) allow: Vec<String>,
+    /// Something that it may not do whatever else is allowed; several are possible
+    #[arg(long, value_name = "RULE")]
+    pub(crate) deny: Vec<String>,
+    /// A group that the user is in; several are possible
+    #[arg(long, value_name = "NAME")]
+    pub(crate) group: Vec<String>,
+    #[command(flatten)]
+    pub(crate) users: UsersAt,
+}
+
+/// Rules that are added or taken back.
+#[derive(Debug, Args)]
+pub(crate) struct Change {
+    /// The name of the user, or of the group
+    pub(crate) name: String,
+    /// Rights and a pattern of names, such as 'send,look orders.*', or 'operate'
+    #[arg(required = true, value_name = "RULE")]
+    pub(crate) rules: Vec<String>,
+    /// They are rules that deny, which win over all that allow
+    #[arg(long)]
+    pub(crate) deny: bool,
+    /// The name is that of a group
+    #[arg(long)]
+    pub(crate) group: bool,
     #[command(flatten)]
     pub(crate) users: UsersAt,
 }
@@ -136,12 +199,22 @@ The file keeps verifiers, from which no password can be read back. It must belon
 changes it and have mode 0600. Each change replaces it at once and keeps its comments. A password is
 never an argument or a variable, where other processes could read it.
 
+A user may do what a rule allows and none denies: a new user may do nothing. A rule is rights with
+commas between them, and a pattern of names. The rights are send, receive, look, manage, and
+operate, which has no pattern. In a pattern * is any text, {user} the name of the user, {client} the
+client id that a connection of JMS has. A running broker reads a changed file within ten seconds. It
+ends the connections of a user that has lost a right.
+
 Examples:
   dunlin user add orders --generate --users /etc/dunlin/users.toml
   pass show dunlin/orders | dunlin user passwd orders --stdin
   dunlin user add gateway --no-password --certificate CN=gateway
+  dunlin user grant orders 'send,look orders.*' 'receive {user}.replies'
+  dunlin user grant --group workers 'receive jobs.*'
+  dunlin user join orders workers
+  dunlin user rights orders jobs.mail
   dunlin user token add ci --user orders --expires 2027-01-01
   dunlin user ls --json | jq .name
 
 Exit status: 0 done, 1 it failed or the file has faults, 2 wrong usage or a value that may not be,
-3 there is no such user or token";
+3 there is no such user, token, group or rule";

@@ -90,14 +90,78 @@ impl UsersFile {
         key: &str,
         mut value: Value,
     ) -> Result<(), Error> {
-        let users = self.section("users")?;
-        let user = users.get_mut(name).and_then(Item::as_table_like_mut);
-        let user = user.ok_or_else(|| no_table(&format!("users.{name}")))?;
+        let user = self.entry("users", name)?;
         if let Some(old) = user.get(key).and_then(Item::as_value) {
             *value.decor_mut() = old.decor().clone();
         }
         user.insert(key, Item::Value(value));
         Ok(())
+    }
+
+    pub(super) fn require_group(&self, name: &str) -> Result<(), Error> {
+        let groups = self.document.get("groups").and_then(Item::as_table_like);
+        if groups.is_some_and(|groups| groups.contains_key(name)) {
+            return Ok(());
+        }
+        Err(Error::Nothing(format!(
+            "there is no group {name}: dunlin user grant --group {name} RULE makes it"
+        )))
+    }
+
+    /// Makes a group unless it is there.
+    pub(super) fn add_group(&mut self, name: &str) -> Result<(), Error> {
+        let groups = self.section("groups")?;
+        if !groups.contains_key(name) {
+            groups.insert(name, Item::Table(Table::new()));
+        }
+        Ok(())
+    }
+
+    /// Adds texts to a list of a user or group, but for those that are in it.
+    pub(super) fn extend(
+        &mut self,
+        section: &str,
+        name: &str,
+        key: &str,
+        texts: &[String],
+    ) -> Result<(), Error> {
+        let list = self.list(section, name, key)?;
+        for text in texts {
+            if !list.iter().any(|value| value.as_str() == Some(text)) {
+                list.push(text);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes texts out of a list of a user or group. Gives the first that is not in it.
+    pub(super) fn withdraw<'t>(
+        &mut self,
+        section: &str,
+        name: &str,
+        key: &str,
+        texts: &'t [String],
+    ) -> Result<Option<&'t str>, Error> {
+        let list = self.list(section, name, key)?;
+        for text in texts {
+            let Some(at) = list.iter().position(|value| value.as_str() == Some(text)) else {
+                return Ok(Some(text));
+            };
+            list.remove(at);
+        }
+        Ok(None)
+    }
+
+    fn list(&mut self, section: &str, name: &str, key: &str) -> Result<&mut Array, Error> {
+        let entry = self.entry(section, name)?;
+        let list = entry.entry(key).or_insert_with(|| Item::Value(Array::new().into()));
+        list.as_array_mut()
+            .ok_or_else(|| Error::Other(format!("{section}.{name}.{key} is no list")))
+    }
+
+    fn entry(&mut self, section: &str, name: &str) -> Result<&mut dyn TableLike, Error> {
+        let entry = self.section(section)?.get_mut(name).and_then(Item::as_table_like_mut);
+        entry.ok_or_else(|| no_table(&format!("{section}.{name}")))
     }
 
     pub(super) fn add_token(
@@ -141,7 +205,7 @@ impl UsersFile {
     fn section(&mut self, name: &str) -> Result<&mut dyn TableLike, Error> {
         let section = self.document.entry(name).or_insert_with(|| {
             let mut table = Table::new();
-            table.set_implicit(name == "users");
+            table.set_implicit(name != "tokens");
             Item::Table(table)
         });
         section.as_table_like_mut().ok_or_else(|| no_table(name))

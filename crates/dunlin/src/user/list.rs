@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use access::Users;
-use model::Nanos;
+use model::{Nanos, Right, Rights, Rule};
 use serde_json::{Map, Value as Json, json};
 
 use crate::client::table::print;
@@ -18,6 +18,7 @@ pub(super) fn users(users: &Users, as_json: bool) -> Result<(), Error> {
             let tokens = users.tokens().filter(|(_, token)| token.user() == &**user.name());
             let tokens: Vec<_> = tokens.map(|(name, _)| name).collect();
             let certificates: Vec<_> = user.certificates().iter().map(|name| &**name).collect();
+            let groups: Vec<_> = user.groups().iter().map(|name| &**name).collect();
             let state = match user.is_disabled() {
                 true => "disabled",
                 false if !user.is_active(now) => "expired",
@@ -27,14 +28,33 @@ pub(super) fn users(users: &Users, as_json: bool) -> Result<(), Error> {
                 "name": &**user.name(),
                 "state": state,
                 "password": user.has_password(),
+                "groups": list(&groups, as_json),
                 "certificates": list(&certificates, as_json),
                 "tokens": list(&tokens, as_json),
                 "expires": moment(user.expires()),
             }))
         })
         .collect();
-    let columns = ["name", "state", "password", "certificates", "tokens", "expires"];
+    let columns = ["name", "state", "password", "groups", "certificates", "tokens", "expires"];
     print(&objects, &columns, as_json)
+}
+
+/// Lists the rules of a user, or its rights on one name.
+pub(super) fn rights(rights: &Rights, on: Option<&str>, as_json: bool) -> Result<(), Error> {
+    let Some(on) = on else {
+        let (allow, deny) = rights.rules();
+        let allow = allow.iter().map(|rule| ("allow", rule));
+        let all = allow.chain(deny.iter().map(|rule| ("deny", rule)));
+        let line =
+            |(kind, rule): (&str, &Rule)| object(json!({ "kind": kind, "rule": rule.to_string() }));
+        return print(&all.map(line).collect::<Vec<_>>(), &["kind", "rule"], as_json);
+    };
+    let held = rights.on(on, None);
+    let answer = Right::ALL
+        .into_iter()
+        .filter(|right| *right != Right::Operate)
+        .map(|right| object(json!({ "right": right.word(), "allowed": held.contains(right) })));
+    print(&answer.collect::<Vec<_>>(), &["right", "allowed"], as_json)
 }
 
 /// Lists the tokens.

@@ -5,15 +5,16 @@ mod edit;
 mod list;
 mod password;
 
+use std::io::Write as _;
 use std::path::Path;
 
 use access::{Users, Verifier, check_user_name, limits, token_digest};
 use disk::read_private;
-use model::{ScramHash, Secret};
+use model::{Rule, ScramHash, Secret};
 
 use crate::client::table::say;
 use crate::exit::Error;
-use crate::user::cli::{Add, Source, TokenCommand, UserCommand, UsersAt};
+use crate::user::cli::{Add, Change, Source, TokenCommand, UserCommand, UsersAt};
 use crate::user::edit::UsersFile;
 
 /// Does one of the commands.
@@ -25,6 +26,13 @@ pub(crate) fn run(user: UserCommand) -> Result<(), Error> {
         UserCommand::Ls { users, json } => list::users(&read(&users.path)?, json),
         UserCommand::Disable { name, users } => set_disabled(&name, true, &users),
         UserCommand::Enable { name, users } => set_disabled(&name, false, &users),
+        UserCommand::Grant(change) => grant(&change),
+        UserCommand::Revoke(change) => revoke(&change),
+        UserCommand::Join { name, groups, users } => join(&name, &groups, &users),
+        UserCommand::Leave { name, groups, users } => leave(&name, &groups, &users),
+        UserCommand::Rights { name, on, users, json } => {
+            show_rights(&name, on.as_deref(), &users, json)
+        }
         UserCommand::Check { users } => check(&users.path),
         UserCommand::Token { token: TokenCommand::Add { name, user, expires, users } } => {
             add_token(&name, &user, expires.as_deref(), &users)
@@ -55,8 +63,84 @@ fn add_user(add: &Add) -> Result<(), Error> {
     if let Some(expires) = &add.expires {
         file.set_user(&add.name, "expires", edit::moment(expires)?)?;
     }
+    for (key, texts) in [("allow", &add.allow), ("deny", &add.deny), ("groups", &add.group)] {
+        if !texts.is_empty() {
+            file.extend("users", &add.name, key, texts)?;
+        }
+    }
     file.write()?;
+    if add.allow.is_empty() && add.group.is_empty() {
+        let name = &add.name;
+        let hint = format!("dunlin user grant {name} 'send,receive QUEUE'");
+        // A closed standard error is no reason to fail.
+        let _ = writeln!(std::io::stderr(), "user {name} may do nothing yet: {hint}");
+    }
     show_generated(add.source, password.as_ref())
+}
+
+/// The section and the list of the file that a change is about.
+fn place_of(change: &Change) -> (&'static str, &'static str) {
+    let section = if change.group { "groups" } else { "users" };
+    (section, if change.deny { "deny" } else { "allow" })
+}
+
+fn grant(change: &Change) -> Result<(), Error> {
+    for rule in &change.rules {
+        Rule::parse(rule).map_err(|error| Error::Settings(error.to_string()))?;
+    }
+    let mut file = UsersFile::open(&change.users.path)?;
+    if change.group {
+        check_name("group", &change.name)?;
+        file.add_group(&change.name)?;
+    } else {
+        file.require_user(&change.name)?;
+    }
+    let (section, key) = place_of(change);
+    file.extend(section, &change.name, key, &change.rules)?;
+    file.write()
+}
+
+fn revoke(change: &Change) -> Result<(), Error> {
+    let mut file = UsersFile::open(&change.users.path)?;
+    if change.group {
+        file.require_group(&change.name)?;
+    } else {
+        file.require_user(&change.name)?;
+    }
+    let (section, key) = place_of(change);
+    if let Some(missing) = file.withdraw(section, &change.name, key, &change.rules)? {
+        let name = &change.name;
+        return Err(Error::Nothing(format!(
+            "{name} has no rule to {key} '{missing}' of its own: dunlin user rights {name} shows \
+             all, also those of groups"
+        )));
+    }
+    file.write()
+}
+
+fn join(name: &str, groups: &[String], users: &UsersAt) -> Result<(), Error> {
+    let mut file = UsersFile::open(&users.path)?;
+    file.require_user(name)?;
+    groups.iter().try_for_each(|group| file.require_group(group))?;
+    file.extend("users", name, "groups", groups)?;
+    file.write()
+}
+
+fn leave(name: &str, groups: &[String], users: &UsersAt) -> Result<(), Error> {
+    let mut file = UsersFile::open(&users.path)?;
+    file.require_user(name)?;
+    if let Some(missing) = file.withdraw("users", name, "groups", groups)? {
+        return Err(Error::Nothing(format!("user {name} is not in group {missing}")));
+    }
+    file.write()
+}
+
+fn show_rights(name: &str, on: Option<&str>, users: &UsersAt, as_json: bool) -> Result<(), Error> {
+    let users = read(&users.path)?;
+    let user = users.user(name).ok_or_else(|| {
+        Error::Nothing(format!("there is no user {name}: dunlin user ls shows which there are"))
+    })?;
+    list::rights(user.rights(), on, as_json)
 }
 
 fn set_password(name: &str, source: Source, users: &UsersAt) -> Result<(), Error> {
