@@ -83,6 +83,9 @@ pub(crate) enum Client {
         #[command(subcommand)]
         dead: Dead,
     },
+    /// Check that the broker serves, for containers and monitors
+    #[command(after_help = HEALTH_HELP)]
+    Health(Health),
 }
 
 /// A running broker.
@@ -308,6 +311,19 @@ pub(crate) struct Replay {
     /// The queue of dead letters
     #[arg(long, value_name = "NAME", env = "DUNLIN_DEAD_LETTER_QUEUE", default_value = "DLQ")]
     pub(crate) queue: String,
+    #[command(flatten)]
+    pub(crate) server: ServerAt,
+}
+
+/// Settings of `health`.
+#[derive(Debug, Args)]
+pub(crate) struct Health {
+    /// Check that it takes messages too: it neither stops, nor drains, nor is full
+    #[arg(long)]
+    pub(crate) ready: bool,
+    /// Time to wait for the answer
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = parse::duration)]
+    pub(crate) timeout: Duration,
     #[command(flatten)]
     pub(crate) server: ServerAt,
 }
@@ -716,6 +732,13 @@ Examples:
   dunlin dead replay --all --selector \"region = 'EU'\"
 
 Exit status: 0 done, 1 it failed, 2 wrong usage, 3 there is no such message";
+
+const HEALTH_HELP: &str = "\
+Examples:
+  dunlin health
+  dunlin health --ready --timeout 2s --url http://127.0.0.1:8422
+
+Exit status: 0 it serves (with --ready: it takes messages), 1 it does not, 2 wrong usage";
 
 const SERVE_HELP: &str = "\
 Every setting is also a variable (shown above) and a key of the TOML file, named like the flag:

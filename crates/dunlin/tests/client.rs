@@ -5,7 +5,7 @@ mod common;
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
 use common::patience::until;
@@ -389,6 +389,39 @@ fn queue_rules_survive_kill_9() {
 }
 
 #[test]
+fn health_tells_draining_from_serving() {
+    let directory = Directory::new("client-health");
+    let broker = Broker::start(&directory, &["--store", "none"]);
+    assert_eq!(broker.says(&directory, &["health"]), "ok\n");
+    assert_eq!(broker.says(&directory, &["health", "--ready"]), "ready\n");
+    assert_eq!(broker.says(&directory, &["health", "--json"]), "{\"status\":\"ok\"}\n");
+    broker.server.signal(Signal::USR1);
+    until("the drain", || broker.run(&directory, &["health", "--ready"]).0 == 1);
+    let (status, out, err) = broker.run(&directory, &["health", "--ready"]);
+    assert_eq!((status, out.as_str()), (1, ""), "{err}");
+    assert!(err.contains("take no messages"), "{err}");
+    assert_eq!(broker.says(&directory, &["health"]), "ok\n");
+}
+
+#[test]
+fn health_of_silent_server_fails() {
+    let directory = Directory::new("client-health-silent");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let asked = |words: &[&str]| {
+        let mut command = dunlin(&directory);
+        command.args(["health", "--url", &url]).args(words);
+        run(command)
+    };
+    let (status, _, err) = asked(&["--timeout", "100ms"]);
+    assert_eq!(status, Some(1), "{err}");
+    drop(listener);
+    let (status, _, err) = asked(&[]);
+    assert_eq!(status, Some(1), "{err}");
+    assert!(err.contains("dunlin serve"), "{err}");
+}
+
+#[test]
 fn client_ignores_proxies_of_environment() {
     let directory = Directory::new("client-proxy");
     let broker = Broker::start(&directory, &[]);
@@ -404,7 +437,8 @@ fn client_ignores_proxies_of_environment() {
 #[test]
 fn commands_document_their_exit_status() {
     let directory = Directory::new("client-help");
-    let commands = ["send", "receive", "queues", "browse", "move", "purge", "policy", "dead"];
+    let commands =
+        ["send", "receive", "queues", "browse", "move", "purge", "policy", "dead", "health"];
     for command in commands.iter().chain(&["serve", "journal"]) {
         let mut help = dunlin(&directory);
         help.args([command, "--help"]);

@@ -2,6 +2,7 @@
 
 mod credentials;
 mod dead;
+mod health;
 mod operate;
 mod pages;
 mod policy;
@@ -35,5 +36,6 @@ pub(crate) fn run(client: Client) -> Result<(), Error> {
         Client::Dead { dead: Dead::Ls { queue, server } } => dead::list(&queue, &server),
         Client::Dead { dead: Dead::Show { id, server } } => dead::show(id, &server),
         Client::Dead { dead: Dead::Replay(replay) } => dead::replay(&replay),
+        Client::Health(health) => health::run(&health),
     }
 }

@@ -36,25 +36,39 @@ impl Web {
     /// # Errors
     /// No password or token; no roots.
     pub(crate) fn of(server: &ServerAt) -> Result<Self, Error> {
-        let roots = server.ca.as_deref().map_or(Ok(RootCerts::WebPki), roots)?;
-        let web = Self::trusting(&server.url, roots);
-        let authorization = authorization(server, &web.url)?;
-        Ok(Self { authorization, ..web })
+        Self::asked(server, None)
+    }
+
+    /// The same, and no answer within this time is an error.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub(crate) fn answering_within(server: &ServerAt, timeout: Duration) -> Result<Self, Error> {
+        Self::asked(server, Some(timeout))
     }
 
     /// A broker that is asked as no user.
     pub(crate) fn new(url: &str) -> Self {
-        Self::trusting(url, RootCerts::WebPki)
+        Self::trusting(url, RootCerts::WebPki, None)
     }
 
-    fn trusting(url: &str, roots: RootCerts) -> Self {
-        // No time limit for answers: a receive waits as long as it was asked to. None for reading
-        // also lets a signal pass without breaking a request off. No proxy: a broker listens on
-        // loopback, which is another machine's to a proxy that the environment names.
+    fn asked(server: &ServerAt, timeout: Option<Duration>) -> Result<Self, Error> {
+        let roots = server.ca.as_deref().map_or(Ok(RootCerts::WebPki), roots)?;
+        let web = Self::trusting(&server.url, roots, timeout);
+        let authorization = authorization(server, &web.url)?;
+        Ok(Self { authorization, ..web })
+    }
+
+    fn trusting(url: &str, roots: RootCerts, timeout: Option<Duration>) -> Self {
+        // Most commands have no time limit for answers: a receive waits as long as it was asked to.
+        // None for reading also lets a signal pass without breaking a request off. No proxy: a
+        // broker listens on loopback, which is another machine's to a proxy that the environment
+        // names.
         let config = Agent::config_builder()
             .proxy(None)
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_MAX))
+            .timeout_global(timeout)
             .user_agent(CLIENT)
             .tls_config(TlsConfig::builder().root_certs(roots).build())
             .build();
