@@ -58,6 +58,7 @@ impl RealDisk {
     pub fn open(path: &Path, choice: Choice) -> Result<Self, DirectoryError> {
         create_with_parents(path)?;
         let directory = open_existing(path)?;
+        check_mode(&directory, path)?;
         let lock = Lock::take(&directory, path)?;
         let probe = probe(&directory, path, choice)?;
         Self::new(path, directory, Some(lock), probe)
@@ -375,6 +376,9 @@ impl Disk for RealDisk {
     }
 }
 
+/// The bits of a file's mode beside its type.
+const PERMISSION_BITS: u32 = 0o7777;
+
 /// Files of this crate's own, of which the journal is not told.
 const OWN_NAMES: [&str; 4] = [LOCK_NAME, SCRATCH_NAME, REMEMBERED_NAME, UNFINISHED_NAME];
 
@@ -387,6 +391,18 @@ fn draw_salt() -> Result<u64, Errno> {
 
 fn open_existing(path: &Path) -> Result<OwnedFd, DirectoryError> {
     open_directory(path).map_err(|errno| DirectoryError::io("open", path, errno))
+}
+
+/// Refuses a directory that every user may write to: each of them could remove files of the log.
+/// The group may write, since volumes of containers (`fsGroup`) give their user access by it.
+fn check_mode(directory: &OwnedFd, path: &Path) -> Result<(), DirectoryError> {
+    let stat = fstat(directory).map_err(|errno| DirectoryError::io("look at", path, errno))?;
+    let mode = Mode::from_raw_mode(stat.st_mode);
+    if mode.contains(Mode::WOTH) {
+        let (path, mode) = (path.to_owned(), mode.as_raw_mode() & PERMISSION_BITS);
+        return Err(DirectoryError::WritableByOthers { path, mode });
+    }
+    Ok(())
 }
 
 fn open_directory(path: &Path) -> Result<OwnedFd, Errno> {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::ops::ControlFlow;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use journal::{BLOCK_BYTES, Cut, DiskErrorKind, PIECE_BYTES};
@@ -32,6 +32,19 @@ impl Drop for Scratch {
 
 #[repr(align(4096))]
 struct Aligned([u8; 2 * BLOCK_BYTES]);
+
+#[test]
+fn directory_writable_by_others_is_refused() {
+    let scratch = Scratch::new("others");
+    for (mode, is_refused) in [(0o700, false), (0o775, false), (0o702, true), (0o1777, true)] {
+        fs::create_dir_all(&scratch.0).unwrap();
+        fs::set_permissions(&scratch.0, fs::Permissions::from_mode(mode)).unwrap();
+        let opened = RealDisk::open(&scratch.0, Choice::Force(Method::Buffered));
+        let refusal = opened.err().map(|error| error.to_string()).unwrap_or_default();
+        let expected = format!("(mode {mode:04o}): forbid it by `chmod o-w`");
+        assert_eq!(refusal.contains(&expected), is_refused, "{mode:o}: {refusal}");
+    }
+}
 
 #[test]
 fn writes_read_back_in_both_methods() {

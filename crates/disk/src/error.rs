@@ -42,6 +42,13 @@ pub enum DirectoryError {
         /// Descriptors that there are for files.
         descriptors: usize,
     },
+    /// Every user of the machine may write to it.
+    WritableByOthers {
+        /// The directory.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
     /// A call failed.
     Io {
         /// The operation that failed: `create`, `open` …
@@ -86,6 +93,12 @@ impl fmt::Display for DirectoryError {
                 write!(f, ", and the system leaves {descriptors} for them: ")?;
                 write!(f, "raise `ulimit -n` by {} or more", (2 * more).next_multiple_of(1024))
             }
+            Self::WritableByOthers { path, mode } => write!(
+                f,
+                "every user may write to {} (mode {mode:04o}): forbid it by `chmod o-w`, or choose \
+                 another --data",
+                path.display()
+            ),
             Self::Io { operation, path, cause } => {
                 write!(f, "cannot {operation} {}: {cause}", path.display())?;
                 if cause.kind() == io::ErrorKind::PermissionDenied {
@@ -100,7 +113,10 @@ impl fmt::Display for DirectoryError {
 impl std::error::Error for DirectoryError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::InUse { .. } | Self::Served { .. } | Self::Files { .. } => None,
+            Self::InUse { .. }
+            | Self::Served { .. }
+            | Self::Files { .. }
+            | Self::WritableByOthers { .. } => None,
             Self::DirectRefused { cause, .. } | Self::Io { cause, .. } => Some(cause),
         }
     }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use server::{Listening, Logger, Server, ServiceManager, signals};
+use server::{Listening, Logger, Server, ServiceManager, process, signals};
 
 use crate::cli::Serve;
 use crate::exit::Error;
@@ -20,7 +20,10 @@ pub(crate) fn run(serve: Serve) -> Result<(), Error> {
 fn serve_until_end(serve: Serve) -> Result<(), Error> {
     let deaf = |error| Error::Other(format!("cannot listen to signals: {error}"));
     let signals = signals::Caught::now().map_err(deaf)?;
+    process::harden()
+        .map_err(|error| Error::Other(format!("cannot forbid core dumps: {error}")))?;
     let config = settings::config(serve)?;
+    process::warn_of_root(Logger::Stderr);
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for complaint in variables::complaints(names) {
         Logger::Stderr.line(format_args!("{complaint}"));

@@ -5,6 +5,7 @@ mod common;
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::MetadataExt as _;
 use std::process::Stdio;
 
 use common::patience::until;
@@ -36,6 +37,23 @@ fn serve_prints_addresses_then_ready() {
         server.end()
     };
     assert_eq!(status.code(), Some(0), "{stderr}");
+}
+
+#[test]
+fn served_files_belong_to_owner_alone() {
+    let directory = Directory::new("serve-owner");
+    let server = serve(&directory, &[]);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
+    assert!(status.contains("Umask:\t0077"), "{status}");
+    let data = directory.0.join("dunlin-data");
+    assert_eq!(std::fs::metadata(&data).unwrap().mode() & 0o777, 0o700);
+    for file in std::fs::read_dir(&data).unwrap() {
+        let file = file.unwrap();
+        assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600, "{:?}", file.path());
+    }
+    server.signal(Signal::TERM);
+    let (_, log) = server.end();
+    assert_eq!(log.contains("runs as root"), rustix::process::geteuid().is_root(), "{log}");
 }
 
 #[test]

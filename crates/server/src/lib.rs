@@ -43,6 +43,7 @@ mod mailbox;
 mod memory;
 mod outgoing;
 mod peer;
+pub mod process;
 mod reactor;
 mod rounds;
 mod server;
