@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{ArgMatches, Command, FromArgMatches as _, Parser, Subcommand};
 
-use crate::{amqp, bench, bench_compaction, bench_jms, bench_redis, crash, soak, steps};
+use crate::{amqp, bench, bench_compaction, bench_jms, bench_redis, crash, package, soak, steps};
 
 /// The project's own tools.
 #[derive(Debug, Parser)]
@@ -40,6 +40,8 @@ pub(crate) enum Tool {
     },
     /// Kill -9 under load, and compare with a ledger
     Crash(crash::Options),
+    /// Build the Debian package, and test it in a bare Debian
+    Package(package::Options),
     /// Load beanstalkd, Redis, HTTP and AMQP for hours, with kill -9 and restarts
     ///
     /// Nothing is lost, and memory and disk stay as they are.
@@ -123,6 +125,8 @@ mod tests {
             "amqp dunlin amqp://localhost:5672",
             "crash --jms --stand-in --sync always",
             "crash --kills 3 --sync 25ms --sync never --extra --list-head --extra left",
+            "package --test",
+            "package --to FOLDER",
             "soak --hours 24",
             "bench jobs --rounds 1 --each 5",
             "bench all --quick --rounds 2 --only queue",

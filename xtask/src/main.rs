@@ -1,5 +1,5 @@
 //! The project's own tools: `cargo xtask test`, `tidy`, `metrics`, `crash`, `bench`,
-//! `bench-compaction`, `bench-jms`, `bench-redis`, `instructions`, `soak`.
+//! `bench-compaction`, `bench-jms`, `bench-redis`, `instructions`, `package`, `soak`.
 
 mod amqp;
 mod bench;
@@ -18,6 +18,7 @@ mod http;
 mod instructions;
 mod median;
 mod metrics;
+mod package;
 mod repository;
 mod run;
 mod server;
@@ -26,6 +27,7 @@ mod soak;
 mod steps;
 mod tally;
 mod tidy;
+mod tools;
 mod wire;
 
 use std::error::Error;
@@ -59,6 +61,7 @@ fn run_tool(tool: Tool) -> Result<Tally> {
         Tool::Instructions => instructions::run_all(&Bench::new()?).map(|()| Tally::default()),
         Tool::Amqp { brokers } => counted(amqp(&brokers)?),
         Tool::Crash(options) => counted(crash::run_all(&options.on(&Bench::new()?)?)?),
+        Tool::Package(options) => counted(package::run_all(&Bench::new()?, &options)?),
         Tool::Soak(options) => counted(soak::run_all(&Bench::new()?, &options)?),
         Tool::BenchRedis(options) => counted(bench_redis::run_all(&Bench::new()?, &options)?),
         Tool::BenchJms(options) => counted(bench_jms::run_all(&Bench::new()?, &options)?),

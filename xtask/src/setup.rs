@@ -19,6 +19,18 @@ const HEADERS: &str = "import os, sysconfig; \
 /// Counts instructions; only `cargo xtask instructions` needs it.
 const VALGRIND: Need = Need { probe: &["valgrind", "--version"], package: "valgrind" };
 
+/// Packs the Debian package; cargo-deb asks it for the libraries of the binary.
+const PACKAGE_USES: [Need; 1] =
+    [Need { probe: &["dpkg-shlibdeps", "--version"], package: "dpkg-dev" }];
+
+/// Tests the package.
+const PACKAGE_TEST_USES: [Need; 4] = [
+    Need { probe: &["mmdebstrap", "--version"], package: "mmdebstrap" },
+    Need { probe: &["systemd-analyze", "--version"], package: "systemd" },
+    Need { probe: &["/usr/bin/python3", "-c", "import seccomp"], package: "python3-seccomp" },
+    Need { probe: &["setpriv", "--version"], package: "util-linux" },
+];
+
 const NEEDS: [Need; 16] = [
     Need { probe: &["beanstalkd", "-v"], package: "beanstalkd" },
     Need { probe: &["redis-server", "--version"], package: "redis-server" },
@@ -59,6 +71,22 @@ pub(crate) fn install(log: &Path) -> Result<()> {
 pub(crate) fn install_for_pages(log: &Path) -> Result<()> {
     let needs = NEEDS.into_iter().filter(|need| PAGES_USE.contains(&need.package));
     install_all(&needs.collect::<Vec<_>>(), log)
+}
+
+/// Installs the missing programs that pack the Debian package.
+///
+/// # Errors
+/// As [`install`].
+pub(crate) fn install_for_package(log: &Path) -> Result<()> {
+    install_all(&PACKAGE_USES, log)
+}
+
+/// Installs the missing programs that test the Debian package.
+///
+/// # Errors
+/// As [`install`].
+pub(crate) fn install_for_package_test(log: &Path) -> Result<()> {
+    install_all(&PACKAGE_TEST_USES, log)
 }
 
 /// Installs valgrind if it is missing.

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -81,6 +81,11 @@ impl Bench {
             return Err(format!("the release build failed\n{}", built.tail()).into());
         }
         Ok(self.release().join("dunlin"))
+    }
+
+    /// The folder of all builds.
+    pub(crate) fn target(&self) -> &Path {
+        &self.target
     }
 
     /// The folder of release builds.

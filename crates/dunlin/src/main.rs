@@ -11,6 +11,8 @@ mod journal_repair;
 mod journal_salvage;
 mod journal_verify;
 mod listen;
+#[cfg(test)]
+mod package_test;
 mod parse;
 #[cfg(test)]
 mod reference_test;
