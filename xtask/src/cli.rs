@@ -42,6 +42,8 @@ pub(crate) enum Tool {
     Crash(crash::Options),
     /// Build the Debian package, and test it in a bare Debian
     Package(package::Options),
+    /// Check licences, sources and advisories of the dependencies by cargo-deny
+    Deny,
     /// Load beanstalkd, Redis, HTTP and AMQP for hours, with kill -9 and restarts
     ///
     /// Nothing is lost, and memory and disk stay as they are.
@@ -126,6 +128,7 @@ mod tests {
             "crash --jms --stand-in --sync always",
             "crash --kills 3 --sync 25ms --sync never --extra --list-head --extra left",
             "package --test",
+            "deny",
             "package --to FOLDER",
             "soak --hours 24",
             "bench jobs --rounds 1 --each 5",

@@ -1,5 +1,5 @@
 //! The project's own tools: `cargo xtask test`, `tidy`, `metrics`, `crash`, `bench`,
-//! `bench-compaction`, `bench-jms`, `bench-redis`, `instructions`, `package`, `soak`.
+//! `bench-compaction`, `bench-jms`, `bench-redis`, `deny`, `instructions`, `package`, `soak`.
 
 mod amqp;
 mod bench;
@@ -13,6 +13,7 @@ mod clients;
 mod contender;
 mod counters;
 mod crash;
+mod deny;
 mod docs;
 mod http;
 mod instructions;
@@ -62,6 +63,7 @@ fn run_tool(tool: Tool) -> Result<Tally> {
         Tool::Amqp { brokers } => counted(amqp(&brokers)?),
         Tool::Crash(options) => counted(crash::run_all(&options.on(&Bench::new()?)?)?),
         Tool::Package(options) => counted(package::run_all(&Bench::new()?, &options)?),
+        Tool::Deny => counted(deny::run_all(&Bench::new()?)?),
         Tool::Soak(options) => counted(soak::run_all(&Bench::new()?, &options)?),
         Tool::BenchRedis(options) => counted(bench_redis::run_all(&Bench::new()?, &options)?),
         Tool::BenchJms(options) => counted(bench_jms::run_all(&Bench::new()?, &options)?),

@@ -16,6 +16,9 @@ pub(crate) struct CargoTool {
 /// Packs the Debian package.
 pub(crate) const DEB: CargoTool = CargoTool { name: "cargo-deb", version: "3.8.0" };
 
+/// Checks licences, sources and advisories of the dependencies.
+pub(crate) const DENY: CargoTool = CargoTool { name: "cargo-deny", version: "0.20.2" };
+
 const INSTALL_MAX: Duration = Duration::from_secs(1800);
 
 impl CargoTool {
