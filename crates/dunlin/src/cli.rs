@@ -443,8 +443,8 @@ pub(crate) struct Serve {
         value_parser = listen::listen
     )]
     pub(crate) listen: Option<Vec<ListenItem>>,
-    /// Allow a listener at an ADDRESS that other machines reach. Clients are not authenticated:
-    /// each can read, send and delete messages
+    /// Allow a listener at an ADDRESS that other machines reach although it has no TLS, or there
+    /// are no users: then each client can read, send and delete messages
     #[arg(
         long,
         value_name = "[PROTOCOL=]ADDRESS",
@@ -760,11 +760,12 @@ Once all listeners accept, one line an address and then `ready` go to standard o
   listening beanstalkd [::1]:11300
   ready
 
-Clients are not authenticated. So all listeners are on loopback or Unix sockets; another address is
-refused, unless --insecure-listen names it.
+Without --users each client may do everything. So listeners are on loopback or Unix sockets. Another
+address needs TLS (amqps=, beanstalkds=, rediss=, https=) and users, or --insecure-listen names it.
 
 Signals: SIGTERM or SIGINT stops in good order, a second SIGINT at once; SIGUSR1 drains: from
-then on it refuses new messages; SIGHUP writes the counters to the log.
+then on it refuses new messages; SIGHUP writes the counters to the log, and reads certificates and
+users again.
 
 Examples:
   dunlin serve
