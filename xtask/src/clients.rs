@@ -1,5 +1,5 @@
 //! Foreign clients against a server: each suite of `interop/beanstalkd` and `interop/redis` on a
-//! fresh one.
+//! fresh one, and beside ours on a secured one.
 
 use std::process::Command;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::Result;
 use crate::repository::root;
 use crate::run::{Outcome, run};
+use crate::secured::Secured;
 use crate::server::Program;
 use crate::steps::Bench;
 use crate::tally::{Runner, Tally};
@@ -15,9 +16,11 @@ use crate::tally::{Runner, Tally};
 const PREPARE_MAX: Duration = Duration::from_secs(900);
 const SUITE_MAX: Duration = Duration::from_secs(180);
 
-/// A protocol: where its suites are, and by which variables they find the server and know it.
+/// A protocol: where its suites are, its name by TLS, and by which variables the suites find the
+/// server and know it.
 struct Protocol {
     folder: &'static str,
+    secured: &'static str,
     address: &'static str,
     server: &'static str,
     prepare: &'static [(&'static str, &'static [&'static str])],
@@ -34,6 +37,7 @@ struct Suite {
 
 const BEANSTALKD: Protocol = Protocol {
     folder: "beanstalkd",
+    secured: "beanstalkds",
     address: "BEANSTALKD_ADDR",
     server: "BEANSTALKD_SERVER",
     prepare: &[VENV, REQUIREMENTS, GO_MODULES, NODE_MODULES],
@@ -42,6 +46,7 @@ const BEANSTALKD: Protocol = Protocol {
 
 const REDIS: Protocol = Protocol {
     folder: "redis",
+    secured: "rediss",
     address: "REDIS_ADDR",
     server: "REDIS_SERVER",
     prepare: &[
@@ -82,7 +87,7 @@ const BEANSTALKD_SUITES: [Suite; 5] = [
 ];
 
 const REDIS_SUITES: [Suite; 5] = [
-    python("redis-py", &[".venv/bin/python", "-m", "unittest", "-v", "test_redis"]),
+    python("redis-py", &[".venv/bin/python", "-m", "unittest", "-v", "test_redis", "test_secured"]),
     python("redis-tools", &[".venv/bin/python", "-m", "unittest", "-v", "test_tools"]),
     Suite {
         name: "go-redis",
@@ -92,7 +97,14 @@ const REDIS_SUITES: [Suite; 5] = [
     },
     node(
         "ioredis",
-        &["node", "--no-deprecation", "--test", "--test-reporter=tap", "ioredis.test.js"],
+        &[
+            "node",
+            "--no-deprecation",
+            "--test",
+            "--test-reporter=tap",
+            "ioredis.test.js",
+            "secured.test.js",
+        ],
     ),
     Suite {
         name: "jedis",
@@ -125,21 +137,37 @@ pub(crate) fn prepare(bench: &Bench) -> Result<Tally> {
 /// Runs every suite for a protocol against servers of `program`.
 pub(crate) fn run_all(program: &Program, bench: &Bench) -> Result<Tally> {
     let protocol = if program.protocol() == "redis" { &REDIS } else { &BEANSTALKD };
+    let secured = match program {
+        Program::Dunlin(_) => Some(Secured::new(bench)?),
+        _ => None,
+    };
     let mut sum = Tally::default();
     for suite in protocol.suites {
-        let tally = run_one(protocol, suite, program, bench).unwrap_or_else(|error| {
-            println!("{error}");
-            Tally::one(false)
-        });
+        let tally =
+            run_one(protocol, suite, program, secured.as_ref(), bench).unwrap_or_else(|error| {
+                println!("{error}");
+                Tally::one(false)
+            });
         println!("{} on {}: {tally}", suite.name, program.name());
         sum += tally;
     }
     Ok(sum)
 }
 
-fn run_one(protocol: &Protocol, suite: &Suite, program: &Program, bench: &Bench) -> Result<Tally> {
+fn run_one(
+    protocol: &Protocol,
+    suite: &Suite,
+    program: &Program,
+    secured: Option<&Secured>,
+    bench: &Bench,
+) -> Result<Tally> {
     let mut server = program.start(&bench.log(program.name()))?;
     let mut command = in_folder(protocol, suite.folder, suite.command)?;
+    let mut beside = None;
+    if let Some(secured) = secured {
+        let server = beside.insert(secured.start(protocol.secured, &bench.log("secured"))?);
+        secured.tell(&mut command, server)?;
+    }
     command.env(protocol.address, server.wait_ready()?.to_string());
     command.env(protocol.server, program.name());
     let outcome = finish(command, bench, SUITE_MAX)?;

@@ -22,6 +22,7 @@ mod metrics;
 mod package;
 mod repository;
 mod run;
+mod secured;
 mod server;
 mod setup;
 mod soak;
