@@ -1,4 +1,5 @@
-//! Foreign AMQP clients against a broker: JMS by two generations of Qpid, qpid-proton, go-amqp.
+//! Foreign AMQP clients against a broker: JMS by two generations of Qpid, qpid-proton, go-amqp,
+//! rhea.
 //!
 //! The same suites run against ActiveMQ Artemis: a test that fails there too is itself at fault.
 //! `ARTEMIS_LACKS` names the features that Artemis lacks, and the suites skip them by name.
@@ -10,6 +11,7 @@ use std::time::Duration;
 use crate::Result;
 use crate::repository::root;
 use crate::run::{Outcome, run};
+use crate::secured::Secured;
 use crate::server::{Dunlin, Java, Program};
 use crate::steps::Bench;
 use crate::tally::{Runner, Tally};
@@ -27,11 +29,11 @@ struct Suite {
     runner: Runner,
 }
 
-const SUITES: [Suite; 3] = [
+const SUITES: [Suite; 4] = [
     Suite {
         name: "qpid-proton",
         folder: "amqp/python",
-        command: &[".venv/bin/python", "-m", "unittest", "-v", "test_proton"],
+        command: &[".venv/bin/python", "-m", "unittest", "-v", "test_proton", "test_secured"],
         runner: Runner::Unittest,
     },
     Suite {
@@ -39,6 +41,12 @@ const SUITES: [Suite; 3] = [
         folder: "amqp/go",
         command: &["go", "test", "-count=1", "-v", "./..."],
         runner: Runner::Go,
+    },
+    Suite {
+        name: "rhea",
+        folder: "amqp/node",
+        command: &["node", "--no-deprecation", "--test", "--test-reporter=tap", "rhea.test.js"],
+        runner: Runner::Node,
     },
     Suite {
         name: "qpid-jms",
@@ -66,13 +74,14 @@ pub(crate) const BROKERS: [&str; 2] = ["dunlin", "artemis"];
 
 /// Fetches the clients and the other broker, in the versions that the projects name.
 pub(crate) fn prepare(bench: &Bench) -> Result<Tally> {
-    let commands: [(&str, &[&str]); 4] = [
+    let commands: [(&str, &[&str]); 5] = [
         ("amqp/python", &["python3", "-m", "venv", ".venv"]),
         (
             "amqp/python",
             &[".venv/bin/python", "-m", "pip", "install", "-q", "-r", "requirements.txt"],
         ),
         ("amqp/go", &["go", "mod", "download"]),
+        ("amqp/node", &["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]),
         ("jms", &["mvn", "-B", "-ntp", "test-compile"]),
     ];
     let mut tally = Tally::default();
@@ -96,13 +105,19 @@ fn run_one(bench: &Bench, broker: &str) -> Result<Tally> {
     let (program, lacks) = match broker {
         "dunlin" => (dunlin(bench)?, Lacks::default()),
         "artemis" => (artemis(bench), ARTEMIS_LACKS),
-        url if url.starts_with("amqp://") => return run_suites(bench, url, url, Lacks::default()),
+        url if url.starts_with("amqp://") => {
+            return run_suites(bench, url, url, Lacks::default(), None);
+        }
         other => return Err(format!("{other}? dunlin, artemis or amqp://HOST:PORT").into()),
     };
     clear(bench, program.name())?;
     let mut server = program.start(&bench.log(program.name()))?;
     let url = format!("amqp://{}", server.wait_ready()?);
-    let tally = run_suites(bench, program.name(), &url, lacks)?;
+    let secured = match &program {
+        Program::Dunlin(_) => Some(Secured::new(bench)?),
+        _ => None,
+    };
+    let tally = run_suites(bench, program.name(), &url, lacks, secured.as_ref())?;
     server.kill()?;
     Ok(tally)
 }
@@ -135,10 +150,22 @@ fn clear(bench: &Bench, name: &str) -> Result<()> {
     Ok(())
 }
 
-fn run_suites(bench: &Bench, broker: &str, url: &str, lacks: Lacks) -> Result<Tally> {
+/// Every suite against the broker at `url`, and beside it against a secured Dunlin.
+fn run_suites(
+    bench: &Bench,
+    broker: &str,
+    url: &str,
+    lacks: Lacks,
+    secured: Option<&Secured>,
+) -> Result<Tally> {
     let mut sum = Tally::default();
     for suite in &SUITES {
         let mut command = in_folder(suite.folder, suite.command)?;
+        let mut beside = None;
+        if let Some(secured) = secured {
+            let server = beside.insert(secured.start("amqps", &bench.log("secured"))?);
+            secured.tell(&mut command, server)?;
+        }
         command.env("AMQP_URL", url).env("AMQP_LACKS", lacks.amqp);
         if suite.runner == Runner::Maven {
             command.arg(format!("-Dbroker.url={url}")).arg(format!("-Dbroker.lacks={}", lacks.jms));

@@ -31,7 +31,7 @@ const PACKAGE_TEST_USES: [Need; 4] = [
     Need { probe: &["setpriv", "--version"], package: "util-linux" },
 ];
 
-const NEEDS: [Need; 16] = [
+const NEEDS: [Need; 18] = [
     Need { probe: &["beanstalkd", "-v"], package: "beanstalkd" },
     Need { probe: &["redis-server", "--version"], package: "redis-server" },
     Need { probe: &["redis-cli", "--version"], package: "redis-tools" },
@@ -43,8 +43,10 @@ const NEEDS: [Need; 16] = [
     Need { probe: &["npm", "--version"], package: "npm" },
     Need { probe: &["mvn", "--version"], package: "maven" },
     Need { probe: &["javac", "--version"], package: "default-jdk-headless" },
-    // A client for Python comes as C.
+    // A client for Python comes as C, and speaks TLS only if it finds OpenSSL by pkg-config.
     Need { probe: &["python3", "-c", HEADERS], package: "python3-dev" },
+    Need { probe: &["pkg-config", "--version"], package: "pkg-config" },
+    Need { probe: &["pkg-config", "--exists", "openssl"], package: "libssl-dev" },
     Need { probe: &["sh", "-c", "PATH=$PATH:/usr/sbin nginx -v"], package: "nginx" },
     Need { probe: &["sh", "-c", "PATH=$PATH:/usr/sbin haproxy -v"], package: "haproxy" },
     Need { probe: &["chromium", "--version"], package: "chromium" },
