@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::Result;
 use crate::amqp::in_folder;
 use crate::run::run;
+use crate::secured::Secured;
 use crate::server::{Dunlin, Program};
 use crate::steps::Bench;
 use crate::tally::{Runner, Tally};
@@ -42,7 +43,11 @@ pub(crate) fn run_all(bench: &Bench) -> Result<Tally> {
     let dunlin = Dunlin { binary, protocol: "http", options, variables: Vec::new() };
     let mut server = Program::Dunlin(dunlin).start(&bench.log("http-dunlin"))?;
     let url = format!("http://{}", server.wait_ready()?);
-    let mut curl = in_folder("http", &["python3", "-m", "unittest", "-v", "test_curl"])?;
+    let mut curl =
+        in_folder("http", &["python3", "-m", "unittest", "-v", "test_curl", "test_secured"])?;
+    let secured = Secured::new(bench)?;
+    let mut beside = secured.start("https", &bench.log("secured"))?;
+    secured.tell(&mut curl, &mut beside)?;
     curl.env("HTTP_URL", &url);
     let mut sum = run(&mut curl, &bench.log("http-curl"), SUITE_MAX)?.tally(Runner::Unittest);
     println!("curl on dunlin: {sum}");
