@@ -82,18 +82,23 @@ fn read_cargo(output: &str) -> Tally {
     tally
 }
 
+/// `Ran N tests` counts those that are skipped too; the result behind it tells how many are.
 fn read_unittest(output: &str) -> Tally {
-    let mut tally = Tally::default();
+    let (mut tally, mut skipped) = (Tally::default(), 0);
     for line in output.lines() {
         if let Some(ran) = line.strip_prefix("Ran ") {
             tally.passed += first_number(ran);
         }
-        if let Some(failed) = line.strip_prefix("FAILED (") {
-            tally.failed +=
-                failed.split(", ").filter(|word| is_failure(word)).map(first_number).sum::<u64>();
+        let result = line.strip_prefix("FAILED (").or_else(|| line.strip_prefix("OK ("));
+        for word in result.into_iter().flat_map(|counts| counts.split(", ")) {
+            if is_failure(word) {
+                tally.failed += first_number(word);
+            } else if word.starts_with("skipped=") {
+                skipped += first_number(word);
+            }
         }
     }
-    tally.passed = tally.passed.saturating_sub(tally.failed);
+    tally.passed = tally.passed.saturating_sub(tally.failed + skipped);
     tally
 }
 
@@ -177,7 +182,8 @@ mod tests {
     fn unittest_counts_runs_and_failures() {
         check(Runner::Unittest, "Ran 40 tests in 9.0s\n\nOK\n", true, 40, 0);
         let bad = "Ran 40 tests in 9.0s\n\nFAILED (failures=1, errors=2, skipped=3)\n";
-        check(Runner::Unittest, bad, false, 37, 3);
+        check(Runner::Unittest, bad, false, 34, 3);
+        check(Runner::Unittest, "Ran 40 tests in 9.0s\n\nOK (skipped=30)\n", true, 10, 0);
         check(Runner::Unittest, "ModuleNotFoundError", false, 0, 1);
     }
 
