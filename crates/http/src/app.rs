@@ -1,5 +1,6 @@
 //! From a request to its answer.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -20,7 +21,7 @@ use crate::body::{Answer, Body, Reader};
 use crate::byte_budget::ByteBudget;
 use crate::byte_share::Hangup;
 use crate::departure::Asker;
-use crate::gateway::{Actor, Gateway, Work};
+use crate::gateway::{Actor, ConnectionPermit, Gateway, Work};
 use crate::latest::Latest;
 use crate::memory_gauge::{MemoryGauge, REQUEST_BYTES};
 use crate::open::Open;
@@ -98,6 +99,30 @@ pub(crate) struct Peer {
     pub(crate) hangup: Hangup,
     /// Its client, which may leave.
     pub(crate) asker: Asker,
+    /// Its place among all connections.
+    pub(crate) permit: SharedPermit,
+}
+
+/// The place of a connection, kept until that has ended and its requests too.
+#[derive(Clone, Default)]
+pub(crate) struct SharedPermit(Option<Arc<dyn ConnectionPermit>>);
+
+impl SharedPermit {
+    pub(crate) fn new(permit: impl ConnectionPermit) -> Self {
+        Self(Some(Arc::new(permit)))
+    }
+
+    fn note_request(&self) {
+        if let Some(permit) = &self.0 {
+            permit.note_request();
+        }
+    }
+}
+
+impl fmt::Debug for SharedPermit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SharedPermit").finish_non_exhaustive()
+    }
 }
 
 /// A request, its path and query understood.
@@ -158,6 +183,9 @@ impl<G: Gateway> App<G> {
             Some(_) if is_probe => Principal::Stranger,
             Some(offer) => self.log_in(&head.headers, &peer, offer).await?,
         };
+        if principal != Principal::Stranger {
+            peer.permit.note_request();
+        }
         if head.method == Method::OPTIONS && head.uri.path() == "*" {
             return Ok(allowed(ANY_METHODS));
         }

@@ -43,7 +43,7 @@ pub struct NewConnection {
 
 /// The place of a connection; dropping it leaves it to others.
 pub trait ConnectionPermit: Send + Sync + 'static {
-    /// A request has come on it.
+    /// A request has come on it; with users, of one of them.
     fn note_request(&self);
 }
 

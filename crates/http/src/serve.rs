@@ -17,10 +17,10 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::server::TlsStream;
 
 use crate::activity::{Activity, Overdue, Timeouts};
-use crate::app::{App, Options, Peer};
+use crate::app::{App, Options, Peer, SharedPermit};
 use crate::byte_share::Hangup;
 use crate::departure::{Asker, Socket};
-use crate::gateway::{ConnectionPermit as _, Gateway, NewConnection};
+use crate::gateway::{Gateway, NewConnection};
 use crate::guard::guarded;
 use crate::half_sent::WatchedStream;
 use crate::problem::Problem;
@@ -79,9 +79,10 @@ pub async fn serve_stream<G: Gateway>(
         certificate: None,
         hangup: Hangup::default(),
         asker: Asker::default(),
+        permit: SharedPermit::default(),
     };
     tokio::select! {
-        () = converse(stream, peer, None, pending(), app.clone(), stage) => {}
+        () = converse(stream, peer, pending(), app.clone(), stage) => {}
         () = app.sample() => {}
     }
 }
@@ -114,7 +115,9 @@ async fn accept<G: Gateway>(listener: Listener, app: App<G>, mut stage: watch::R
         let gone = socket.gone(asker.clone());
         let is_private = over_loopback || listener.tls.is_some();
         let offer = app.gateway.offer(is_private);
-        let mut peer = Peer { over_loopback, address, offer, certificate: None, hangup, asker };
+        let permit = SharedPermit::new(permit);
+        let mut peer =
+            Peer { over_loopback, address, offer, certificate: None, hangup, asker, permit };
         match listener.tls.clone() {
             Some(tls) => {
                 let turnstile = Arc::clone(&turnstile);
@@ -122,11 +125,11 @@ async fn accept<G: Gateway>(listener: Listener, app: App<G>, mut stage: watch::R
                     let greeting = greet(tls, socket, &turnstile, &peer, &app.gateway, &mut stage);
                     let Some(stream) = greeting.await else { return };
                     peer.show(stream.get_ref().1.peer_certificates());
-                    converse(stream, peer, Some(permit), gone, app, stage).await;
+                    converse(stream, peer, gone, app, stage).await;
                 });
             }
             None => {
-                connections.spawn(converse(socket, peer, Some(permit), gone, app, stage));
+                connections.spawn(converse(socket, peer, gone, app, stage));
             }
         }
     }
@@ -155,7 +158,6 @@ async fn greet(
 async fn converse<G: Gateway>(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     peer: Peer,
-    permit: Option<G::ConnectionPermit>,
     gone: impl Future<Output = ()>,
     app: App<G>,
     mut stage: watch::Receiver<Stage>,
@@ -165,7 +167,7 @@ async fn converse<G: Gateway>(
     let hangup = Arc::clone(&peer.hangup);
     let activity = Arc::new(Activity::new());
     let stream = WatchedStream::new(stream, Arc::clone(&activity));
-    let answerer = Answerer { app, peer, permit, activity: Arc::clone(&activity) };
+    let answerer = Answerer { app, peer, activity: Arc::clone(&activity) };
     let builder = builder();
     let service = service_fn(move |request| answerer.answer(request));
     let connection = builder.serve_connection(TokioIo::new(stream), service);
@@ -214,8 +216,6 @@ fn builder() -> Builder<TokioExecutor> {
 struct Answerer<G: Gateway> {
     app: App<G>,
     peer: Peer,
-    /// Kept until the connection ends.
-    permit: Option<G::ConnectionPermit>,
     activity: Arc<Activity>,
 }
 
@@ -224,9 +224,6 @@ impl<G: Gateway> Answerer<G> {
         &self,
         request: Request<Incoming>,
     ) -> impl Future<Output = Result<Response<Pieces>, Infallible>> + use<G> {
-        if let Some(permit) = &self.permit {
-            permit.note_request();
-        }
         let open = self.activity.open(&self.app.open);
         let by_http2 = request.version() == Version::HTTP_2;
         let activity = by_http2.then(|| Arc::clone(&self.activity));

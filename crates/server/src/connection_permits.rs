@@ -4,6 +4,10 @@
 //! permit is free, such a connection gives way to a new one: the oldest of the peer that has the
 //! most of them. A connection that has sent a command keeps its permit. Ten more permits are for
 //! operators: for HTTP from this machine.
+//!
+//! Where clients have to log in, such a connection is a stranger's. Strangers are fewer than
+//! connections may be, so that they take little memory: one too many of a peer, or of all, makes
+//! the oldest of that peer, or of the peer that has the most, give way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,6 +23,8 @@ use tokio::sync::Notify;
 #[derive(Debug)]
 pub(crate) struct ConnectionPermits {
     connections_max: usize,
+    /// Clients have to log in.
+    has_users: bool,
     /// Connections that are open.
     open: AtomicUsize,
     silent: Mutex<SilentConnections>,
@@ -55,6 +61,8 @@ struct SilentConnections {
     by_origin: BTreeMap<Origin, BTreeMap<u64, Exit>>,
     /// How many each origin has.
     counts: BTreeSet<(usize, Origin)>,
+    /// How many there are.
+    total: usize,
     /// Those that were asked to end and have not yet.
     leaving: usize,
 }
@@ -67,8 +75,9 @@ pub(crate) struct Admission {
 }
 
 impl ConnectionPermits {
-    pub(crate) fn new(connections_max: usize) -> Arc<Self> {
-        Arc::new(Self { connections_max, open: AtomicUsize::new(0), silent: Mutex::default() })
+    pub(crate) fn new(connections_max: usize, has_users: bool) -> Arc<Self> {
+        let open = AtomicUsize::new(0);
+        Arc::new(Self { connections_max, has_users, open, silent: Mutex::default() })
     }
 
     /// Connections that are open.
@@ -97,6 +106,8 @@ impl ConnectionPermits {
             if gave_way.is_none() && open >= most {
                 return None;
             }
+        } else if self.has_users {
+            gave_way = silent.dismiss_stranger(origin);
         }
         self.open.fetch_add(1, Ordering::Relaxed);
         let silence = Some((origin, silent.insert(origin, exit)));
@@ -131,7 +142,7 @@ impl ConnectionPermit {
     /// The only permit of a test.
     pub(crate) fn of_test() -> Self {
         let admission =
-            ConnectionPermits::new(1).admit(Origin::Local, Exit::Socket(Weak::new()), false);
+            ConnectionPermits::new(1, false).admit(Origin::Local, Exit::Socket(Weak::new()), false);
         admission.unwrap().permit
     }
 }
@@ -151,6 +162,7 @@ impl SilentConnections {
         self.counts.remove(&(own.len(), origin));
         own.insert(number, exit);
         self.counts.insert((own.len(), origin));
+        self.total += 1;
         number
     }
 
@@ -167,6 +179,7 @@ impl SilentConnections {
         let number = number.or_else(|| own.keys().next().copied())?;
         let count = own.len();
         let exit = own.remove(&number)?;
+        self.total -= 1;
         self.counts.remove(&(count, origin));
         if count > 1 {
             self.counts.insert((count - 1, origin));
@@ -178,10 +191,24 @@ impl SilentConnections {
 
     /// Asks one to end. Until it has ended it is open beside the one that came for it.
     fn dismiss_one(&mut self) -> Option<Origin> {
+        let (_, origin) = *self.counts.last()?;
+        self.dismiss(origin)
+    }
+
+    /// Asks a stranger to end if one more of an origin is too many.
+    fn dismiss_stranger(&mut self, origin: Origin) -> Option<Origin> {
+        let own = self.by_origin.get(&origin).map_or(0, BTreeMap::len);
+        if own >= ORIGIN_STRANGERS_MAX && origin != Origin::Local {
+            return self.dismiss(origin);
+        }
+        if self.total >= STRANGERS_MAX { self.dismiss_one() } else { None }
+    }
+
+    /// Asks the oldest of an origin to end.
+    fn dismiss(&mut self, origin: Origin) -> Option<Origin> {
         if self.leaving >= LEAVING_MAX {
             return None;
         }
-        let (_, origin) = *self.counts.last()?;
         self.take(origin, None)?.ask();
         self.leaving += 1;
         Some(origin)
@@ -232,6 +259,10 @@ impl fmt::Display for Origin {
 /// Permits besides the others, for an operator that has to find out why these are taken.
 pub(crate) const OPERATOR_CONNECTIONS: usize = 10;
 
+/// Strangers of one origin, and of all. A pool of connections that opens at once is smaller.
+const ORIGIN_STRANGERS_MAX: usize = 512;
+const STRANGERS_MAX: usize = 2_048;
+
 /// Connections that were asked to end and may not have yet.
 const LEAVING_MAX: usize = 512;
 
@@ -261,7 +292,7 @@ mod tests {
 
     #[test]
     fn silent_connections_give_way_by_address() {
-        let permits = ConnectionPermits::new(6);
+        let permits = ConnectionPermits::new(6, false);
         let mut few: Vec<_> = (0..2).map(|_| admit(&permits, 1).unwrap()).collect();
         let many: Vec<_> = (0..4).map(|_| admit(&permits, 2).unwrap()).collect();
         few.push(admit(&permits, 3).unwrap());
@@ -274,7 +305,7 @@ mod tests {
 
     #[test]
     fn commands_keep_their_permits() {
-        let permits = ConnectionPermits::new(3);
+        let permits = ConnectionPermits::new(3, false);
         let mut all: Vec<_> = (0..3).map(|last| admit(&permits, last).unwrap()).collect();
         all.iter_mut().for_each(|(permit, _)| permit.note_command());
         assert!(admit(&permits, 9).is_none());
@@ -288,7 +319,7 @@ mod tests {
 
     #[test]
     fn operators_have_permits_of_their_own() {
-        let permits = ConnectionPermits::new(1);
+        let permits = ConnectionPermits::new(1, false);
         let (mut first, _bell) = admit(&permits, 1).unwrap();
         first.note_command();
         let operator = || permits.admit(Origin::Local, Exit::Task(Weak::new()), true);
@@ -304,12 +335,31 @@ mod tests {
 
     #[test]
     fn connections_hold_permits_until_they_end() {
-        let permits = ConnectionPermits::new(100);
+        let permits = ConnectionPermits::new(100, false);
         let all: Vec<_> = (0..100 + LEAVING_MAX).map(|_| admit(&permits, 1).unwrap()).collect();
         assert!(admit(&permits, 1).is_none(), "until one has ended");
         drop(all);
         assert_eq!((permits.open(), permits.silent().leaving), (0, 0));
         assert!(permits.silent().by_origin.is_empty() && permits.silent().counts.is_empty());
+    }
+
+    #[test]
+    fn strangers_are_few() {
+        let permits = ConnectionPermits::new(10_000, true);
+        let mut user = admit(&permits, 1).unwrap();
+        user.0.note_command();
+        let full: Vec<_> = (0..ORIGIN_STRANGERS_MAX).map(|_| admit(&permits, 1).unwrap()).collect();
+        let _one = admit(&permits, 1).unwrap();
+        assert!(was_asked(&full[0].1) && !was_asked(&full[1].1) && !was_asked(&user.1));
+        // Of many origins the one with the most gives way.
+        let others: Vec<_> = (0..STRANGERS_MAX - ORIGIN_STRANGERS_MAX)
+            .map(|at| admit(&permits, 2 + (at % 100) as u8).unwrap())
+            .collect();
+        let _other = admit(&permits, 200).unwrap();
+        assert!(was_asked(&full[1].1) && others.iter().all(|(_, exit)| !was_asked(exit)));
+        assert_eq!(permits.silent().total, STRANGERS_MAX);
+        drop((full, others, user));
+        assert_eq!((permits.open(), permits.silent().total), (2, 2));
     }
 
     #[test]

@@ -185,7 +185,7 @@ impl Hub {
             ended: Condvar::new(),
             requests,
             gauges,
-            permits: ConnectionPermits::new(limits.connections),
+            permits: ConnectionPermits::new(limits.connections, logins.is_some()),
             buffered: Buffered::new(limits.buffered_bytes),
             http_bytes: Arc::default(),
             disk,
