@@ -25,7 +25,8 @@ pub(crate) const WRONG_PASSWORD: Fault =
     Fault::of("WRONGPASS invalid username-password pair or user is disabled.");
 
 pub(crate) const BUSY: Fault = Fault::of(
-    "ERR too many clients log in now, or too many logins of this one have failed: try again later",
+    "ERR a login has failed of late, or too many clients log in at once: check the password, and \
+     try again later",
 );
 
 pub(crate) const NOT_IN_CLEAR: Fault =

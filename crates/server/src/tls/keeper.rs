@@ -84,11 +84,11 @@ fn tell_end(log: Logger, configs: &TlsConfigs) {
             end.rfc3339()
         ));
     } else if end.since(now) < WARNED_SPAN {
-        log.line(format_args!(
-            "a certificate of TLS ends at {}, in {} days: renew it",
-            end.rfc3339(),
-            end.since(now).as_secs() / DAY_SECS
-        ));
+        let left = match end.since(now).as_secs().div_ceil(DAY_SECS) {
+            1 => "within a day".to_owned(),
+            days => format!("within {days} days"),
+        };
+        log.line(format_args!("a certificate of TLS ends at {}, {left}: renew it", end.rfc3339()));
     }
 }
 
