@@ -68,6 +68,12 @@ const SUBJECTS: [Subject; 6] = [
             Row { what: "RPOP", of: "pop", less: Some("push") },
             Row { what: "SET of one key", of: "set", less: None },
             Row { what: "one of 100 in a MULTI, of 8 bytes", of: "multi", less: None },
+            Row { what: "a user with 100 rules adds to LPUSH", of: "user", less: Some("push") },
+            Row {
+                what: "the same, if each goes to another list",
+                of: "names",
+                less: Some("anyone"),
+            },
         ],
     },
     // The costliest inputs that a peer may send.

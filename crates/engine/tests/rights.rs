@@ -421,3 +421,15 @@ fn changed_rights_hold_at_once() {
     assert_denied(&engine.put(ANN, "a"), Right::Send, "a");
     assert!(matches!(engine.put(ANN, "b"), Reply::Stored { .. }));
 }
+
+#[test]
+fn named_user_of_subscription_is_its_sessions() {
+    let mut engine = Harness::new();
+    engine.grant(ANN, "ann", &["receive t"], &[]);
+    engine.grant(BOB, "bob", &["receive t"], &[]);
+    assert_eq!(engine.ask(ANN, subscribe(durable("t", Matching::Name))), Reply::Done);
+    let mut as_ann = durable("t", Matching::Name);
+    as_ann.name.as_mut().unwrap().user = Some("ann".into());
+    // Not in use: it is another one.
+    assert_eq!(engine.ask(BOB, subscribe(as_ann)), Reply::Done);
+}

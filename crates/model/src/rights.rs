@@ -269,6 +269,15 @@ impl Pattern {
         Self(self.0.iter().map(segment).collect())
     }
 
+    /// False if it plainly does not match: most rules are about other names.
+    #[inline]
+    fn may_match(&self, name: &str) -> bool {
+        match self.0.first().map(|first| &**first) {
+            Some([Part::Text(text), ..]) => name.as_bytes().starts_with(text.as_bytes()),
+            first => first.is_some(),
+        }
+    }
+
     /// Takes each segment at its first place, which leaves the most to the rest. So no part is
     /// tried twice.
     fn matches(&self, name: &str, client: Option<&str>) -> bool {
@@ -378,7 +387,9 @@ impl Rights {
     #[must_use]
     pub fn on(&self, name: &str, client: Option<&str>) -> RightSet {
         let of = |rules: &[Rule]| {
-            let hits = rules.iter().filter(|rule| rule.pattern.matches(name, client));
+            let hits = rules
+                .iter()
+                .filter(|rule| rule.pattern.may_match(name) && rule.pattern.matches(name, client));
             hits.fold(RightSet::NONE, |rights, rule| rights | rule.rights)
         };
         let allowed = of(&self.allow);

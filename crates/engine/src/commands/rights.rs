@@ -42,7 +42,9 @@ impl Engine {
     /// The answer to a command that its session's user may not give. A command that passes gets the
     /// user's own names in place of those that it chose: deduplication ids, subscriptions.
     pub(crate) fn turn_away(&mut self, by: SessionSlot, command: &mut Command) -> Option<Outcome> {
-        if let Some(user) = self.sessions.at(by).user().cloned() {
+        if brings_names(command)
+            && let Some(user) = self.sessions.at(by).user().cloned()
+        {
             self.scope(command, &user);
         }
         let denial = needs(command, &mut |need| self.judge(by, need)).err()?;
@@ -176,6 +178,8 @@ impl Engine {
             }
             Command::Subscribe { subscription, .. } => {
                 if let Some(name) = &mut subscription.name {
+                    // Nobody subscribes as another.
+                    name.user = None;
                     self.scope_subscription(name, user);
                 }
             }
@@ -202,5 +206,19 @@ impl Engine {
         if !is_old || subscriptions.find(&of_user).is_some() {
             *name = of_user;
         }
+    }
+}
+
+/// True if the client chose a name that is to be its user's own.
+fn brings_names(command: &Command) -> bool {
+    match command {
+        Command::Put { message, .. }
+        | Command::PutTo { message, .. }
+        | Command::Publish { message, .. } => message.send_id.is_some(),
+        Command::Batch { commands } => commands.iter().any(brings_names),
+        Command::Subscribe { .. }
+        | Command::Unsubscribe { .. }
+        | Command::FindSubscription { .. } => true,
+        _ => false,
     }
 }

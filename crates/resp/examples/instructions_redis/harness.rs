@@ -3,7 +3,7 @@
 use broker::{Broker, BrokerOptions};
 use engine::EngineOptions;
 use journal::{Gate, JournalOptions};
-use model::{DependsOn, Nanos, Output, SessionId, StorePolicy};
+use model::{DependsOn, Nanos, Output, Principal, Rights, Rule, SessionId, StorePolicy};
 use resp::{InfoFacts, InputBuffer, ListenerState, Options, Session};
 
 use crate::memory::{File, Memory};
@@ -63,6 +63,15 @@ impl Harness {
         };
         harness.run_chores();
         harness
+    }
+
+    /// The client is a user with so many rules, of which the last one allows all.
+    pub(crate) fn limit(&mut self, rules: usize) {
+        let rule = |number| Rule::parse(&format!("send,receive,look team-{number}.*")).unwrap();
+        let all = Rule::parse("send,receive,look,manage *").unwrap();
+        let rules: Vec<_> = (1..rules).map(rule).chain([all]).collect();
+        let rights = Rights::new("ann".into(), &rules, []);
+        self.broker.act_for(CLIENT, Principal::User(rights.into()));
     }
 
     /// The client's bytes arrive, and all is done that follows from them. Gives how many bytes the

@@ -7,6 +7,8 @@
 //! * `push`: a client sends `LPUSH`, in bursts, with an element each, and is answered
 //! * `pop`: the same; then it takes them with `RPOP`
 //! * `set`: a client sends `SET`, of one key
+//! * `user`: as `push`, by a user with a hundred rules; `names`: each to another list of a hundred
+//! * `anyone`: as `names`, without users
 //! * `multi`: a client sends `MULTI`, 89 `LPUSH` and 11 `RPOP`, a pop after eight pushes each, and
 //!   `EXEC`, all in one read; a hundred of these commands are counted for one transaction
 //!
@@ -32,6 +34,9 @@ const BURST: u64 = 16;
 /// Commands between a `MULTI` and its `EXEC`.
 const TRANSACTION: u64 = 100;
 
+/// Rules of a user.
+const RULES: usize = 100;
+
 /// Bytes of a shape.
 const WORST_BYTES: usize = 16 * 1024;
 
@@ -54,6 +59,15 @@ fn main() {
         "pop" => pop(harness, count),
         "set" => repeat(harness, &[b"SET", b"session:1042", &ELEMENT], count),
         "multi" => multi(harness, count),
+        "user" => {
+            harness.limit(RULES);
+            push(harness, count);
+        }
+        "names" => {
+            harness.limit(RULES);
+            push_to_many(harness, count);
+        }
+        "anyone" => push_to_many(harness, count),
         "lines" => worst(harness, &filled(b"\r\n"), count),
         "inline" => worst(harness, &filled(b"PING\r\n"), count),
         "arrays" => worst(harness, &filled(b"*1\r\n$4\r\nPING\r\n"), count),
@@ -88,6 +102,15 @@ fn many(first: &[&[u8]], word: impl Fn(usize) -> String) -> Vec<u8> {
 
 fn push(harness: &mut Harness, count: u64) {
     repeat(harness, &[b"LPUSH", b"mylist", &ELEMENT], count);
+    assert_eq!(harness.messages(), count, "all were stored");
+}
+
+/// Pushes, each to another list than the last.
+fn push_to_many(harness: &mut Harness, count: u64) {
+    for at in 0..count {
+        let name = format!("list-{}", at % 100);
+        harness.send(&command(&[b"LPUSH", name.as_bytes(), &ELEMENT]));
+    }
     assert_eq!(harness.messages(), count, "all were stored");
 }
 
