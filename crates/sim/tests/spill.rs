@@ -17,6 +17,8 @@ fn lives(spill_bytes_max: u64, adapt: impl Fn(&mut Scenario)) -> Tally {
         scenario.journal.segments_max = None;
         (scenario.steps, scenario.falls_per_thousand) = (600, 5);
         scenario.faults_per_million = 0;
+        // The turns are for work that spills.
+        scenario.has_users = false;
         adapt(&mut scenario);
         total += simulate(scenario).unwrap_or_else(|failure| panic!("{failure}"));
     }
