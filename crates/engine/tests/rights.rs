@@ -433,3 +433,71 @@ fn named_user_of_subscription_is_its_sessions() {
     // Not in use: it is another one.
     assert_eq!(engine.ask(BOB, subscribe(as_ann)), Reply::Done);
 }
+
+#[test]
+fn commands_by_link_need_rights_of_their_own() {
+    let mut engine = Harness::new();
+    let message = stored(engine.put(ROOT, "q"));
+    engine.ask(ROOT, Command::Lease { message });
+    engine.ask(ROOT, Command::Bury { message, priority: 0 });
+    let open = || Command::OpenProducer { link: LINK, to: Destination::Queue(name("q")) };
+    let put = || {
+        let message = NewMessage::new((*b"x").into());
+        Command::Put { link: LINK, message, transaction: None }
+    };
+    let peek = || Command::Peek(model::Peek::Buried(LINK));
+    let kick = || Command::Kick { link: LINK, max: 9 };
+    engine.grant(ANN, "ann", &["receive q"], &[]);
+    assert_denied(&engine.ask(ANN, open()), Right::Send, "q");
+    engine.grant(ANN, "ann", &["send q"], &[]);
+    assert_eq!(engine.ask(ANN, open()), Reply::Done);
+    assert_denied(&engine.ask(ANN, peek()), Right::Look, "q");
+    assert_denied(&engine.ask(ANN, kick()), Right::Manage, "q");
+    assert!(matches!(engine.ask(ANN, put()), Reply::Stored { .. }));
+    engine.grant(ANN, "ann", &["look,manage q"], &[]);
+    assert_denied(&engine.ask(ANN, put()), Right::Send, "q");
+    assert!(matches!(engine.ask(ANN, peek()), Reply::Found { .. }));
+    assert_eq!(engine.ask(ANN, kick()), Reply::Count(1));
+}
+
+#[test]
+fn kick_by_number_needs_management() {
+    let mut engine = Harness::new();
+    let message = stored(engine.put(ROOT, "q"));
+    engine.ask(ROOT, Command::Lease { message });
+    engine.ask(ROOT, Command::Bury { message, priority: 0 });
+    engine.grant(ANN, "ann", &["send,receive,look q"], &[]);
+    let kick = || Command::KickMessage { message };
+    assert_eq!(engine.ask(ANN, kick()), Reply::NotFound);
+    engine.grant(ANN, "ann", &["manage q"], &[]);
+    assert_eq!(engine.ask(ANN, kick()), Reply::Done);
+}
+
+#[test]
+fn values_are_shown_to_those_who_may_look() {
+    let mut engine = Harness::new();
+    engine.grant(ANN, "ann", &["send v"], &[]);
+    let set = |want_old| {
+        Command::Key(KeyCommand::SetValue {
+            name: name("v"),
+            value: (*b"x").into(),
+            deadline: model::ValueDeadline::Never,
+            rule: model::SetRule::Always,
+            want_old,
+        })
+    };
+    assert!(matches!(engine.ask(ANN, set(false)), Reply::Replaced { .. }));
+    assert_denied(&engine.ask(ANN, set(true)), Right::Look, "v");
+    let names = || vec![name("v")];
+    for command in [
+        KeyCommand::CountOf { names: names() },
+        KeyCommand::ValueEach { names: names() },
+        KeyCommand::Value { name: name("v"), take: false },
+        KeyCommand::Kind { name: name("v") },
+        KeyCommand::Lifetime { name: name("v") },
+    ] {
+        assert_denied(&engine.ask(ANN, Command::Key(command)), Right::Look, "v");
+    }
+    let take = KeyCommand::Value { name: name("v"), take: true };
+    assert_denied(&engine.ask(ANN, Command::Key(take)), Right::Receive, "v");
+}
