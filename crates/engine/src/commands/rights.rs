@@ -122,13 +122,8 @@ impl Engine {
             return Ok(());
         }
         let here = self.directory.name_for_rights(message.queue(), &self.store);
-        let origin = match self.directory.origin_of(id, &self.store) {
-            Some(MoveTarget::Queue(name)) => Some(name),
-            Some(MoveTarget::Subscription(slot)) => {
-                Some(self.directory.name_for_rights(slot, &self.store))
-            }
-            None => None,
-        };
+        let origin = self.directory.origin_of(id, &self.store);
+        let origin = origin.map(|target| self.name_of_target(&target));
         let session = self.sessions.at_mut(by);
         let mut has = |name: &QueueName| session.rights_on(name).contains(right);
         if has(&here) || origin.is_some_and(|name| has(&name)) {
@@ -158,11 +153,16 @@ impl Engine {
         if !self.sessions.at(by).is_limited() {
             return true;
         }
-        let name = match target {
+        let name = self.name_of_target(target);
+        self.sessions.at_mut(by).rights_on(&name).contains(Right::Send)
+    }
+
+    /// The name whose rights say who may read and fill `target`.
+    fn name_of_target(&self, target: &MoveTarget) -> QueueName {
+        match target {
             MoveTarget::Queue(name) => name.clone(),
             MoveTarget::Subscription(slot) => self.directory.name_for_rights(*slot, &self.store),
-        };
-        self.sessions.at_mut(by).rights_on(&name).contains(Right::Send)
+        }
     }
 
     /// Names that a user chooses are the user's own.
