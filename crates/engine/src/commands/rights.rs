@@ -24,6 +24,10 @@ enum Denial {
     Hidden,
 }
 
+fn lacks_unless(has: bool, right: Right, name: Option<&QueueName>) -> Result<(), Denial> {
+    if has { Ok(()) } else { Err(Denial::Lacks(right, name.cloned())) }
+}
+
 impl Engine {
     /// From now on a session acts for this one; it has acted for everyone. No effect on one that is
     /// not open.
@@ -69,13 +73,13 @@ impl Engine {
         match need {
             Need::Name(right, name) => {
                 let has = session.rights_on(name).contains(right);
-                if has { Ok(()) } else { Err(Denial::Lacks(right, Some(name.clone()))) }
+                lacks_unless(has, right, Some(name))
             }
             Need::Point(name) => {
                 let rights = session.rights_on(name);
                 let uses = [Right::Send, Right::Look, Right::Manage];
                 let has = uses.into_iter().any(|right| rights.contains(right));
-                if has { Ok(()) } else { Err(Denial::Lacks(Right::Send, Some(name.clone()))) }
+                lacks_unless(has, Right::Send, Some(name))
             }
             Need::Producer(right, link) => {
                 // A producer that is not there is for the command itself to miss.
@@ -85,27 +89,24 @@ impl Engine {
                     Target::Topic(slot) => directory.topics().at(slot).name(),
                 };
                 let has = session.rights_on(name).contains(right);
-                if has { Ok(()) } else { Err(Denial::Lacks(right, Some(name.clone()))) }
+                lacks_unless(has, right, Some(name))
             }
             Need::Message(right, id) => self.judge_message(by, right, id),
             Need::ReceiveSome => {
                 let principal = session.principal();
                 let some = |rights: &Rights| rights.allow_anywhere(Right::Receive);
                 let has = principal.rights().is_some_and(|rights| some(rights));
-                if has { Ok(()) } else { Err(Denial::Lacks(Right::Receive, None)) }
+                lacks_unless(has, Right::Receive, None)
             }
             Need::Subscription(name) => self.judge_subscription(by, name),
             Need::Temporary => {
                 let client = session.client().map(QueueName::as_str);
                 let has = session.principal().on(limits::TEMPORARY_PREFIX, client);
                 let has = has.contains(Right::Receive);
-                let name = || QueueName::new(limits::TEMPORARY_PREFIX).ok();
-                if has { Ok(()) } else { Err(Denial::Lacks(Right::Receive, name())) }
+                let name = QueueName::new(limits::TEMPORARY_PREFIX).ok();
+                lacks_unless(has, Right::Receive, name.as_ref())
             }
-            Need::Operate => {
-                let has = session.principal().may_operate();
-                if has { Ok(()) } else { Err(Denial::Lacks(Right::Operate, None)) }
-            }
+            Need::Operate => lacks_unless(session.principal().may_operate(), Right::Operate, None),
         }
     }
 
