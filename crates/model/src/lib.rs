@@ -27,6 +27,7 @@ mod message;
 mod one_or_many;
 mod output;
 mod policy;
+mod quotas;
 mod redelivery;
 mod refusal;
 mod rfc3339;
@@ -71,6 +72,7 @@ pub use message::{
 pub use one_or_many::OneOrMany;
 pub use output::{Delivery, Output, Reply};
 pub use policy::{DeadLetters, QueueBounds, QueuePolicy, ReleaseOrder, WhenFull};
+pub use quotas::{Quota, QuotaError, QuotaReached, Quotas};
 pub use redelivery::{Redelivery, Thousandths};
 pub use refusal::{Bound, NotPermitted, QueueFull, Refusal};
 pub use rfc3339::Rfc3339;

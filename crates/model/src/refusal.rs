@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
 
-use crate::{Nanos, QueueName, Right, limits};
+use crate::{Nanos, QueueName, QuotaReached, Right, limits};
 
 /// Why the engine refuses a command. Every one leaves the engine as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,6 +100,8 @@ pub enum Refusal {
     Draining,
     /// The user has no right to do it.
     NotPermitted(Box<NotPermitted>),
+    /// The user takes as much as it may.
+    QuotaReached(Box<QuotaReached>),
 }
 
 /// The right that a user lacks.
@@ -185,6 +187,7 @@ impl fmt::Display for Refusal {
                 write!(f, "selector, at byte {position}: {reason}")
             }
             Self::NotPermitted(lack) => lack.fmt(f),
+            Self::QuotaReached(reached) => reached.fmt(f),
             other => other.too_much(f),
         }
     }
@@ -339,12 +342,14 @@ mod tests {
     use alloc::string::ToString;
 
     use super::*;
+    use crate::Quota;
 
     #[test]
     fn refusals_name_limit_and_mend() {
         let full = QueueFull { queue: QueueName::new("jobs").unwrap(), bound: Bound::Bytes(9) };
         let name = QueueName::new("jobs").ok();
         let lack = NotPermitted { user: Some("ann".into()), right: Right::Send, name };
+        let reached = QuotaReached { user: "ann".into(), quota: Quota::Messages, max: 5 };
         let cases = [
             (Refusal::StoreFull, "--disk-limit", "settle or delete"),
             (Refusal::MemoryFull, "--memory-limit", "receive and settle"),
@@ -366,6 +371,7 @@ mod tests {
             (Refusal::QueueFull(Box::new(full)), "queue jobs is full: max-bytes=9", "hold more"),
             (Refusal::TooManyPolicies, "10000 queues", "away"),
             (Refusal::NotPermitted(Box::new(lack)), "may not send here: jobs", "user grant"),
+            (Refusal::QuotaReached(Box::new(reached)), "the quota messages=5", "settled, or"),
         ];
         for (refusal, limit, mend) in cases {
             let text = refusal.to_string();

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::{BitOr, BitOrAssign, Sub};
 
-use crate::Nanos;
+use crate::{Nanos, Quota, QuotaReached, Quotas};
 
 /// The bounds of rules.
 pub mod rights_limits {
@@ -68,11 +68,12 @@ enum Part {
     Client,
 }
 
-/// The rights of one user, and the moment they end.
+/// The rights of one user, the moment they end, and how much the user may take.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Rights {
     user: Arc<str>,
     expires: Option<Nanos>,
+    quotas: Quotas,
     allow: Vec<Rule>,
     deny: Vec<Rule>,
 }
@@ -350,7 +351,7 @@ impl Rights {
     ) -> Self {
         let allow = allow.into_iter().map(|rule| rule.of_user(&user)).collect();
         let deny = deny.into_iter().map(|rule| rule.of_user(&user)).collect();
-        Self { user, expires: None, allow, deny }
+        Self { user, expires: None, quotas: Quotas::default(), allow, deny }
     }
 
     /// A user who may do everything.
@@ -363,6 +364,29 @@ impl Rights {
     #[must_use]
     pub fn until(self, expires: Option<Nanos>) -> Self {
         Self { expires, ..self }
+    }
+
+    /// With these quotas.
+    #[must_use]
+    pub fn within(self, quotas: Quotas) -> Self {
+        Self { quotas, ..self }
+    }
+
+    /// How much the user may take.
+    #[must_use]
+    pub const fn quotas(&self) -> &Quotas {
+        &self.quotas
+    }
+
+    /// Checks that the user may take so much.
+    ///
+    /// # Errors
+    /// [`QuotaReached`] names it.
+    pub fn allow(&self, quota: Quota, amount: u64) -> Result<(), QuotaReached> {
+        match self.quotas.of(quota).filter(|max| amount > *max) {
+            Some(max) => Err(QuotaReached { user: Arc::clone(&self.user), quota, max }),
+            None => Ok(()),
+        }
     }
 
     /// The name of the user.
