@@ -175,6 +175,15 @@ impl MessageStore {
         assert_eq!(self.message_of(order), id, "the order of message {id} leads back to it");
     }
 
+    /// Checks what users have.
+    pub(crate) fn check_accounts(&self) {
+        let messages = self.messages.iter_from(0);
+        let owned =
+            messages.filter_map(|(_, message)| Some((message.account()?, message.body_bytes())));
+        let owners = self.queues.iter().filter_map(|(_, queue)| queue.usage().owner());
+        self.queues.accounts().check(owned, owners);
+    }
+
     /// Checks what expires in each queue, in one pass over all messages.
     pub(crate) fn check_expiring(&self) {
         let mut found: BTreeMap<QueueSlot, usize> = BTreeMap::new();

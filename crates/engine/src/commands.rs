@@ -15,6 +15,7 @@ mod list_edits;
 mod lists;
 mod operate;
 mod produce;
+mod quotas;
 mod recover;
 mod rights;
 mod settle;

@@ -46,6 +46,8 @@ pub(crate) struct Directory {
 pub(crate) struct Subscriptions {
     numbers: BTreeMap<u64, Entry>,
     names: BTreeMap<SubscriptionName, u64>,
+    /// How many durable ones each user has.
+    of_users: BTreeMap<Arc<str>, u64>,
     /// Those of patterns of words.
     tree: PatternTree,
     /// Those of globs.

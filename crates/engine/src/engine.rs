@@ -219,6 +219,7 @@ impl Engine {
         floor: DependsOn,
         effects: &mut Effects,
     ) {
+        self.act_as(slot);
         let session = self.sessions.at(slot).id();
         let first = effects.outputs.len();
         if matches!(command, Command::Batch { .. }) {
@@ -229,6 +230,8 @@ impl Engine {
         let lack = lack.or_else(|| self.shortage_of_place_for(slot, &command));
         let outcome = if is_late {
             Outcome::refused(Refusal::NoSuchTransaction)
+        } else if let Some(refusal) = self.over_quota(slot, &command) {
+            self.refuse_send(slot, &command, refusal, effects)
         } else if let Some(lack) = lack {
             self.block_or_refuse(slot, command, lack, floor, effects)
         } else {

@@ -311,6 +311,17 @@ impl Session {
         &self.links.credit_consumers
     }
 
+    /// True if it has a consumer of this link.
+    pub(crate) fn has_consumer(&self, link: LinkId) -> bool {
+        self.links.consumers.contains_key(&link) || self.links.credit_consumers.contains_key(&link)
+    }
+
+    /// How many producers and consumers it has.
+    pub(crate) fn links_count(&self) -> u64 {
+        let Links { producers, consumers, credit_consumers, .. } = &self.links;
+        (producers.len() + consumers.len() + credit_consumers.len()) as u64
+    }
+
     pub(crate) const fn margins(&self) -> &BTreeSet<LinkId> {
         &self.links.margins
     }

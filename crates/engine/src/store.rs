@@ -1,5 +1,6 @@
 //! Messages by id, the queues that index them, timers, and the time.
 
+pub(crate) mod accounts;
 pub(crate) mod dispatch;
 pub(crate) mod drafting;
 pub(crate) mod message;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use engine::{Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy, ReleaseOrder};
 use model::{
     AdminCommand, Capacity, Command, Destination, Durability, LinkId, MessageId, MessageState,
-    Nanos, NewMessage, PageEnd, Peek, Persistence, QueueName, Refusal, Reply, SessionId,
+    Nanos, NewMessage, PageEnd, Peek, Persistence, Principal, QueueName, Refusal, Reply, SessionId,
     StorePolicy,
 };
 use testkit::{Rng, Seen, seeds};
@@ -36,6 +36,8 @@ struct World {
     effects: Effects,
     /// The place at which the last page ended.
     page_end: Option<PageEnd>,
+    /// Sessions act for users, whose messages records name.
+    has_users: bool,
     seen: Seen,
 }
 
@@ -104,6 +106,7 @@ impl World {
             whole: None,
             effects: Effects::default(),
             page_end: None,
+            has_users: seed.is_multiple_of(3),
             seen: Seen::default(),
         }
     }
@@ -129,6 +132,9 @@ impl World {
     fn open_session(&mut self) {
         let session = self.session();
         self.engine.open_session(session);
+        if self.has_users {
+            self.engine.act_for(session, Principal::almighty(&format!("user {}", session.0)));
+        }
         self.naive.open_session(session);
         for link in (0..LINKS).map(|link| LinkId(link as u32)) {
             let queue = self.queue();

@@ -42,6 +42,7 @@
 //!                  4 overflow)
 //!                  · at u64 · attempts varint · from bytes (UTF-8)
 //!           bit 3  in Changed: the queue that it was moved to, bytes (UTF-8)
+//!                  in ENVELOPE: the sender u64, not zero
 //!           bit 4  in ENVELOPE: format byte
 //!           bit 5  in Located: group varint, the number of the first message of the Shared record
 //!                  that holds this one
@@ -302,18 +303,27 @@ pub(crate) fn envelope<'a>(reader: &mut Reader<'a>) -> Result<StoredEnvelope<'a>
     let created = Nanos(reader.fixed()?);
     let lease = Nanos(reader.varint()?);
     let queue = text(reader, "queue name")?;
-    let extension = if extended { Extension::read(reader)? } else { Extension::default() };
+    let extension =
+        if extended { Extension::read_of_envelope(reader)? } else { Extension::default() };
     extension.apply(&mut standing);
     let place = match (queue, extension.subscription) {
         (queue, None) => Place::Queue(queue),
         ("", Some(number)) => Place::Subscription(number),
         _ => return Err(RecordError::Invalid("queue name")),
     };
-    if extension.moved.is_some() {
-        return Err(RecordError::Invalid("extension"));
-    }
-    let (format, group) = (extension.format, extension.group);
-    Ok(StoredEnvelope { message, place, durability, created, lease, format, group, standing })
+    let Extension { format, group, sender, .. } = extension;
+    let envelope = StoredEnvelope {
+        message,
+        place,
+        durability,
+        created,
+        lease,
+        format,
+        group,
+        sender,
+        standing,
+    };
+    Ok(envelope)
 }
 
 /// The beginning of STANDING.
@@ -398,7 +408,8 @@ fn changed<'a>(reader: &mut Reader<'a>) -> Result<RecordView<'a>, RecordError> {
     if durability != Durability::None {
         return Err(RecordError::Invalid("durability"));
     }
-    let extension = if extended { Extension::read(reader)? } else { Extension::default() };
+    let extension =
+        if extended { Extension::read_of_change(reader)? } else { Extension::default() };
     let moved = extension.moved_to()?;
     extension.apply(&mut standing);
     Ok(RecordView::Changed { message, standing, moved })

@@ -15,6 +15,7 @@ pub(crate) struct Extension<'a> {
     expires: Option<Nanos>,
     dead: Option<DeadView<'a>>,
     pub(crate) moved: Option<&'a str>,
+    pub(crate) sender: u64,
     pub(crate) format: Format,
     pub(crate) group: u64,
     pub(crate) subscription: Option<u64>,
@@ -26,8 +27,8 @@ impl<'a> Extension<'a> {
             Place::Queue(_) => None,
             Place::Subscription(number) => Some(number),
         };
-        let (format, group) = (envelope.format, envelope.group);
-        Self { format, group, subscription, ..Self::of_change(&envelope.standing, None) }
+        let &StoredEnvelope { format, group, sender, .. } = envelope;
+        Self { format, group, sender, subscription, ..Self::of_change(&envelope.standing, None) }
     }
 
     pub(crate) fn of_change(standing: &Standing<'a>, moved: Option<Place<'a>>) -> Self {
@@ -49,7 +50,8 @@ impl<'a> Extension<'a> {
         let Standing { counters, expires, dead, .. } = &envelope.standing;
         let stands_plainly = counters.failed == 0 && expires.is_none() && dead.is_none();
         let is_named = matches!(envelope.place, Place::Queue(_));
-        stands_plainly && is_named && envelope.format == Format::RAW && envelope.group == 0
+        let is_plain = envelope.format == Format::RAW && envelope.group == 0;
+        stands_plainly && is_named && is_plain && envelope.sender == 0
     }
 
     /// The place that a change says the message was moved to; an error if a field in it belongs to
@@ -80,7 +82,7 @@ impl<'a> Extension<'a> {
             (self.failed != 0, FAILED),
             (self.expires.is_some(), EXPIRES),
             (self.dead.is_some(), DEAD),
-            (self.moved.is_some(), MOVED),
+            (self.moved.is_some() || self.sender != 0, NAMED),
             (self.format != Format::RAW, FORMAT),
             (self.group != 0, GROUP),
             (self.subscription.is_some(), SUBSCRIPTION),
@@ -98,6 +100,8 @@ impl<'a> Extension<'a> {
         }
         if let Some(queue) = self.moved {
             put_bytes(out, queue.as_bytes());
+        } else if self.sender != 0 {
+            out.extend_from_slice(&self.sender.to_le_bytes());
         }
         if self.format != Format::RAW {
             out.push(self.format.0);
@@ -113,7 +117,27 @@ impl<'a> Extension<'a> {
         }
     }
 
-    pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self, RecordError> {
+    /// Reads that of a change.
+    pub(crate) fn read_of_change(reader: &mut Reader<'a>) -> Result<Self, RecordError> {
+        Self::read(reader, |read, reader| {
+            read.moved = Some(text(reader, "queue name")?);
+            Ok(())
+        })
+    }
+
+    /// Reads that of an envelope.
+    pub(crate) fn read_of_envelope(reader: &mut Reader<'a>) -> Result<Self, RecordError> {
+        Self::read(reader, |read, reader| {
+            read.sender = reader.fixed()?;
+            if read.sender == 0 { Err(RecordError::Invalid("sender")) } else { Ok(()) }
+        })
+    }
+
+    /// `named` reads the field of bit 3.
+    fn read(
+        reader: &mut Reader<'a>,
+        named: impl FnOnce(&mut Self, &mut Reader<'a>) -> Result<(), RecordError>,
+    ) -> Result<Self, RecordError> {
         let bits = reader.byte()?;
         if bits == 0 || bits & (DEAD | DEAD_SUBSCRIPTION) == DEAD_SUBSCRIPTION {
             return Err(RecordError::Invalid("extension"));
@@ -129,8 +153,8 @@ impl<'a> Extension<'a> {
         if has(DEAD) {
             read.dead = Some(dead(reader)?);
         }
-        if has(MOVED) {
-            read.moved = Some(text(reader, "queue name")?);
+        if has(NAMED) {
+            named(&mut read, reader)?;
         }
         if has(FORMAT) {
             read.format = Format(reader.byte()?);
@@ -180,7 +204,7 @@ fn dead<'a>(reader: &mut Reader<'a>) -> Result<DeadView<'a>, RecordError> {
 const FAILED: u8 = 1;
 const EXPIRES: u8 = 1 << 1;
 const DEAD: u8 = 1 << 2;
-const MOVED: u8 = 1 << 3;
+const NAMED: u8 = 1 << 3;
 const FORMAT: u8 = 1 << 4;
 const GROUP: u8 = 1 << 5;
 const SUBSCRIPTION: u8 = 1 << 6;
@@ -188,5 +212,5 @@ const DEAD_SUBSCRIPTION: u8 = 1 << 7;
 
 /// Each bit has one meaning.
 const _: () = assert!(
-    FAILED ^ EXPIRES ^ DEAD ^ MOVED ^ FORMAT ^ GROUP ^ SUBSCRIPTION ^ DEAD_SUBSCRIPTION == !0
+    FAILED ^ EXPIRES ^ DEAD ^ NAMED ^ FORMAT ^ GROUP ^ SUBSCRIPTION ^ DEAD_SUBSCRIPTION == !0
 );

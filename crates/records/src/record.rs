@@ -111,6 +111,8 @@ pub struct StoredEnvelope<'a> {
     /// The number of the first of all messages that one record stored with this body; zero if
     /// the record stored this one alone.
     pub group: u64,
+    /// The fingerprint of the name of the user who stored it, seed 0; zero: of no user.
+    pub sender: u64,
     /// The part that can change.
     pub standing: Standing<'a>,
 }

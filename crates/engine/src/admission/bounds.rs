@@ -56,7 +56,7 @@ impl Amount {
         Self { messages: self.messages + other.messages, bytes: self.bytes + other.bytes }
     }
 
-    fn without(self, other: Self) -> Self {
+    pub(crate) fn without(self, other: Self) -> Self {
         Self {
             messages: self.messages.saturating_sub(other.messages),
             bytes: self.bytes.saturating_sub(other.bytes),

@@ -83,7 +83,7 @@ impl Engine {
                 self.admission.set_due(of, Some(self.store.latest), &mut self.store);
                 self.log.defer();
             }
-            None => self.go_on(ticket, effects),
+            None => self.go_on_within_quotas(ticket, effects),
             Some(Shortage { waits_at: Some(at), .. }) if at != of => {
                 let Self { admission, sessions, store, .. } = self;
                 admission.change_lines(ticket, at, sessions, store);
@@ -149,6 +149,16 @@ impl Engine {
         let lack = self.directory.shortage_of_place(&demand, ticket, &self.store, &self.log);
         self.store.took_steps(steps);
         lack
+    }
+
+    /// Sends of the same user that waited beside it may have taken what it may have.
+    fn go_on_within_quotas(&mut self, ticket: u64, effects: &mut Effects) {
+        let blocked = self.admission.blocked(ticket);
+        self.store.queues.accounts_mut().act_for(self.sessions.at(blocked.by).account());
+        match self.over_quota(blocked.by, &blocked.command) {
+            Some(refusal) => self.give_up_send(ticket, refusal, effects),
+            None => self.go_on(ticket, effects),
+        }
     }
 
     fn go_on(&mut self, ticket: u64, effects: &mut Effects) {

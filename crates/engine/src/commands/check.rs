@@ -28,6 +28,7 @@ impl Engine {
             self.check_queue(slot, queue);
         }
         self.store.check_expiring();
+        self.store.check_accounts();
         for (name, _) in self.directory.queue_policies().kept() {
             assert!(self.store.queues.find(name.as_str()).is_some(), "queue {name} is kept");
         }

@@ -252,7 +252,8 @@ impl Engine {
         for (&slot, number) in slots.iter().zip(first..) {
             let place = self.store.queues.at(slot).place();
             let id = MessageId(number);
-            copies.push(&StoredEnvelope { place, ..self.store.envelope_of_new(id, level, new) });
+            let envelope = self.store.envelope_of_new(id, level, new);
+            copies.push(&StoredEnvelope { place, sender: 0, ..envelope });
         }
         let record = RecordView::Shared { copies: copies.copies(), body: &new.body };
         let placed = self.log.store_beside(&record, beside_bytes, level, effects)?;

@@ -158,7 +158,10 @@ impl Engine {
         let message = self.store.message_mut(id);
         // It is away as it was before: its size alone is news.
         message.find_body(body.len());
-        self.store.queues.at_mut(slot).change_body_bytes(before, now);
+        let account = message.account();
+        let (queue, accounts) = self.store.queues.at_with_accounts(slot);
+        queue.change_body_bytes(before, now);
+        accounts.resize(account, before, now);
         if body.here().is_some() {
             self.bodies.replace_body(id, body, &mut self.store);
             self.trim();
@@ -246,6 +249,8 @@ impl Engine {
         let body_missing = body.is_none();
         let body = body.unwrap_or(Stored::paged_out(placed.bytes));
         let mut message = Message::new(envelope, slot, body);
+        message.set_account(self.store.queues.accounts_mut().open(envelope.sender));
+        self.store.queues.set_owner(slot, envelope.sender);
         message.set_placed(envelope.group, placed);
         message.set_message_group(message_group);
         if body_missing {

@@ -144,6 +144,7 @@ fn envelope(number: u64) -> StoredEnvelope<'static> {
         place: Place::Queue("mail"),
         format: Format::RAW,
         group: 0,
+        sender: 0,
         durability: Durability::Synced,
         created: Nanos(5),
         lease: Nanos::from_secs(60),

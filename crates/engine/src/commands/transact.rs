@@ -331,6 +331,7 @@ impl Engine {
         let Some((by, id)) = self.transactions.take_awaiting() else { return };
         let ticket =
             self.sessions.at(by).transactions().open().get(&id).and_then(Transaction::ticket);
+        self.act_as(by);
         let session = self.sessions.at(by).id();
         let outcome = if has_room {
             self.commit_now(by, id, Span::Chain, effects)

@@ -10,8 +10,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 
 use model::{
-    DependsOn, Durability, Matching, QueueName, Refusal, Reply, Subscription, SubscriptionName,
-    glob, limits, words,
+    DependsOn, Durability, Matching, QueueName, Quota, Refusal, Reply, Subscription,
+    SubscriptionName, glob, limits, words,
 };
 use records::{RecordView, SubscriptionView, encoded_bytes};
 use selector::Selector;
@@ -44,6 +44,7 @@ impl Subscriptions {
         Self {
             numbers: BTreeMap::new(),
             names: BTreeMap::new(),
+            of_users: BTreeMap::new(),
             tree: PatternTree::new(),
             globs: BTreeSet::new(),
             patterns: 0,
@@ -66,6 +67,9 @@ impl Subscriptions {
 
     fn insert(&mut self, number: u64, entry: Entry) {
         if let Some(name) = entry.asks.name.clone() {
+            if let Some(user) = name.user.clone().filter(|_| name.durable) {
+                *self.of_users.entry(user).or_default() += 1;
+            }
             let before = self.names.insert(name, number);
             assert!(before.is_none(), "a name is of one subscription");
         }
@@ -106,8 +110,25 @@ impl Subscriptions {
         if let Some(name) = &entry.asks.name {
             let was_named = self.names.remove(name);
             assert_eq!(was_named, Some(number), "a name is of one subscription");
+            if let Some(user) = name.user.as_ref().filter(|_| name.durable) {
+                self.uncount(user);
+            }
         }
         Some(entry)
+    }
+
+    fn uncount(&mut self, user: &Arc<str>) {
+        let count = self.of_users.get_mut(user).filter(|count| **count > 0);
+        let count = count.expect("invariant: a subscription was counted when it came");
+        *count -= 1;
+        if *count == 0 {
+            self.of_users.remove(user);
+        }
+    }
+
+    /// How many durable ones a user has.
+    pub(crate) fn count_of(&self, user: &str) -> u64 {
+        self.of_users.get(user).copied().unwrap_or(0)
     }
 
     pub(crate) fn find(&self, name: &SubscriptionName) -> Option<u64> {
@@ -343,7 +364,13 @@ impl Directory {
         if record_bytes > log.room_left() {
             return Err(Refusal::StoreFull);
         }
-        Ok(())
+        match asked.name.as_ref().and_then(|name| name.user.as_ref()) {
+            Some(user) if replaced.is_none() && asked.is_durable() => {
+                let count = self.subscriptions.count_of(user);
+                store.queues.accounts().allow(Quota::Subscriptions, count + 1)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Checks that each message may be held against one more pattern and a selector of this weight.

@@ -36,8 +36,9 @@ impl Directory {
             return Err(Refusal::NoSuchDestination);
         }
         store.queues.takes_another()?;
+        store.queues.accounts().allow_queue()?;
         let policy = self.policy_for(&name);
-        Ok(store.queues.create(name, policy))
+        Ok(store.queues.create_for_user(name, policy))
     }
 
     /// The topic of that name, made now if it is to be.

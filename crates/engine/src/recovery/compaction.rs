@@ -136,7 +136,9 @@ impl Bodies {
         let (shared, before) = (message.shared(), message.body_bytes());
         message.drop_record();
         let gone = before - message.body_bytes();
-        store.queues.at_mut(message.queue()).change_body_bytes(gone, 0);
+        let (queue, accounts) = store.queues.at_with_accounts(message.queue());
+        queue.change_body_bytes(gone, 0);
+        accounts.resize(message.account(), gone, 0);
         match shared {
             Some(name) => self.separate(name, &mut message, Arc::default(), store),
             None => self.account(id, &message, store),

@@ -566,6 +566,7 @@ impl State {
             lease: Nanos::SECOND,
             format: Format::RAW,
             group: 0,
+            sender: 0,
             standing,
         };
         give(&RecordView::Message { envelope, body: &[] }, take);

@@ -122,7 +122,8 @@ impl MessageStore {
         let name = self.queues.at(message.queue()).name.as_str().len() as u64;
         let dead = message.dead().map(|dead| DEAD_BYTES_MAX + dead.from().as_str().len() as u64);
         let extended = if message.format() == Format::RAW { 0 } else { EXTENSION_BYTES_MAX };
-        PICTURE_BYTES_MAX + name + dead.unwrap_or(0) + extended
+        let sender = if message.account().is_some() { SENDER_BYTES_MAX } else { 0 };
+        PICTURE_BYTES_MAX + name + dead.unwrap_or(0) + extended + sender
     }
 
     /// Writes a message, unless it went with its subscription.
@@ -194,7 +195,7 @@ const CHUNK_MESSAGES_MAX: usize = 1_000;
 
 /// The most bytes that a message takes in a snapshot, if its queue has a name of so many bytes.
 pub(crate) const fn snapshot_record_bytes_max(name_bytes: usize) -> u64 {
-    PICTURE_BYTES_MAX + EXTENSION_BYTES_MAX + name_bytes as u64
+    PICTURE_BYTES_MAX + EXTENSION_BYTES_MAX + SENDER_BYTES_MAX + name_bytes as u64
 }
 
 /// A Located record without its queue's name, with numbers as large as they come in practice, and
@@ -204,6 +205,9 @@ pub(crate) const PICTURE_BYTES_MAX: u64 = 104;
 /// The extra bytes of records of messages that came with a format: the format, an expiry, the
 /// numbers of a subscription and of a group.
 pub(crate) const EXTENSION_BYTES_MAX: u64 = 24;
+
+/// Bytes about the user who stored a message.
+const SENDER_BYTES_MAX: u64 = 9;
 
 /// Bytes about a dead letter, without the name of the queue that it is from.
 const DEAD_BYTES_MAX: u64 = 24;

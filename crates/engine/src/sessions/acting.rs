@@ -6,11 +6,14 @@ use alloc::vec::Vec;
 use model::{Destination, Principal, QueueName, Right, RightSet, Rights};
 
 use super::Session;
+use crate::store::accounts as account;
 
 /// The user for whom a session acts, and rights that were looked up.
 #[derive(Debug, Default)]
 pub(super) struct Acting {
     principal: Principal,
+    /// The user as the accounts know it.
+    account: account::Acting,
     /// The rights on names that were asked for last.
     known: Vec<(QueueName, RightSet)>,
     /// The place of the next one among these, once they are as many as may be.
@@ -40,6 +43,11 @@ impl Session {
         self.principal().user()
     }
 
+    /// Its user as the accounts know it.
+    pub(crate) const fn account(&self) -> &account::Acting {
+        &self.identity.acting.account
+    }
+
     /// It acts for this one from now on.
     pub(super) fn act_for(&mut self, principal: Principal) {
         let same = match (self.principal(), &principal) {
@@ -47,7 +55,8 @@ impl Session {
             (before, after) => before == after,
         };
         if !same {
-            self.identity.acting = Acting { principal, ..Acting::default() };
+            let account = principal.rights().map(account::Acting::of).unwrap_or_default();
+            self.identity.acting = Acting { principal, account, ..Acting::default() };
         }
     }
 

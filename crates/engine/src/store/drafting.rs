@@ -60,12 +60,18 @@ impl MessageStore {
         let mut envelope =
             StoredEnvelope { place: queue.place(), ..self.envelope_of_new(id, level, new) };
         envelope.standing.order = spot.order.unwrap_or(envelope.standing.order);
+        if queue.subscription().is_some() {
+            // It is bounded by the rules of its topic, not by the quotas of a sender.
+            envelope.sender = 0;
+        }
         let mut message = Message::new(&envelope, slot, Stored::Here(Arc::clone(&new.body)));
         message.set_message_group(new.group);
         if level != Durability::None {
             let record = RecordView::Message { envelope, body: &new.body };
             message.set_stored(0, log.store_beside(&record, spot.beside_bytes, level, effects)?);
         }
+        let sender = envelope.sender;
+        message.set_account(self.queues.accounts_mut().open(sender));
         self.next.message += 1;
         Ok((id, Box::new(message)))
     }
@@ -85,6 +91,7 @@ impl MessageStore {
             lease: new.lease,
             format: new.format,
             group: 0,
+            sender: self.queues.accounts().acting(),
             standing: Standing {
                 priority: new.priority,
                 delay: new.delay,

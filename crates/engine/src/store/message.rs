@@ -31,6 +31,7 @@ use records::{DeadView, MessageCounters, Place, Standing, StoredEnvelope, Stored
 use crate::bodies::{BodyRef, Stored};
 use crate::ids::{QueueSlot, SessionSlot};
 use crate::log::Placed;
+use crate::store::accounts::AccountSlot;
 use crate::store::dispatch::GroupNumber;
 
 /// A million of these lie in memory, each with a body of its own: see the size below.
@@ -55,12 +56,15 @@ pub(crate) struct Message {
     /// The size of the Message record at `location`.
     record_bytes: u32,
     holder: SessionSlot,
-    kind: Kind,
-    durability: Durability,
+    /// The account of the user who stored it.
+    account: Option<AccountSlot>,
+    traits: Traits,
     format: Format,
-    /// In recovery: the body was not seen in the log yet.
-    body_missing: bool,
 }
+
+/// Three small traits in one byte.
+#[derive(Clone, Copy, Debug)]
+struct Traits(u8);
 
 /// The allocator rounds up to 16 here: 96 for this, 128 for a body of 100, 8 for the pointer in the
 /// page and under 1 for indexes make 233 bytes a message.
@@ -104,6 +108,58 @@ enum Kind {
     Leased,
     Held,
     Buried,
+}
+
+impl Traits {
+    const fn new(durability: Durability) -> Self {
+        Self(0).with_durability(durability)
+    }
+
+    const fn kind(self) -> Kind {
+        match self.0 & Self::KIND {
+            0 => Kind::Ready,
+            1 => Kind::Delayed,
+            2 => Kind::Leased,
+            3 => Kind::Held,
+            _ => Kind::Buried,
+        }
+    }
+
+    const fn with_kind(self, kind: Kind) -> Self {
+        Self(self.0 & !Self::KIND | kind as u8)
+    }
+
+    const fn durability(self) -> Durability {
+        match self.0 & Self::DURABILITY {
+            0 => Durability::None,
+            Self::WRITTEN => Durability::Written,
+            _ => Durability::Synced,
+        }
+    }
+
+    const fn with_durability(self, durability: Durability) -> Self {
+        let bits = match durability {
+            Durability::None => 0,
+            Durability::Written => Self::WRITTEN,
+            Durability::Synced => Self::DURABILITY,
+        };
+        Self(self.0 & !Self::DURABILITY | bits)
+    }
+
+    /// In recovery: the body was not seen in the log yet.
+    const fn body_missing(self) -> bool {
+        self.0 & Self::BODY_MISSING != 0
+    }
+
+    const fn with_body_missing(self, missing: bool) -> Self {
+        let bits = if missing { Self::BODY_MISSING } else { 0 };
+        Self(self.0 & !Self::BODY_MISSING | bits)
+    }
+
+    const KIND: u8 = 0b111;
+    const DURABILITY: u8 = 0b11 << 3;
+    const WRITTEN: u8 = 0b01 << 3;
+    const BODY_MISSING: u8 = 1 << 5;
 }
 
 /// State that a message never has if it was stored without delay and is deleted at its first
@@ -202,16 +258,26 @@ impl Message {
     }
 
     pub(crate) const fn durability(&self) -> Durability {
-        self.durability
+        self.traits.durability()
     }
 
     pub(crate) const fn format(&self) -> Format {
         self.format
     }
 
+    /// The account of the user who stored it.
+    pub(crate) const fn account(&self) -> Option<AccountSlot> {
+        self.account
+    }
+
+    /// It counts to this account. It is in no index.
+    pub(crate) const fn set_account(&mut self, account: Option<AccountSlot>) {
+        self.account = account;
+    }
+
     /// True in recovery until its body is found in the log.
     pub(crate) const fn body_missing(&self) -> bool {
-        self.body_missing
+        self.traits.body_missing()
     }
 
     /// A message as a record describes it, not yet in the log.
@@ -229,10 +295,9 @@ impl Message {
             delivered: 0,
             record_bytes: 0,
             holder: SessionSlot(0),
-            kind: Kind::Ready,
-            durability: envelope.durability,
+            account: None,
+            traits: Traits::new(envelope.durability),
             format: envelope.format,
-            body_missing: false,
         };
         message.assume(envelope.message, &envelope.standing);
         if envelope.group != 0 {
@@ -257,7 +322,7 @@ impl Message {
     }
 
     fn set_state(&mut self, state: State) {
-        (self.kind, self.moment) = match state {
+        let (kind, moment) = match state {
             State::Ready => (Kind::Ready, 0),
             State::Delayed { until } => (Kind::Delayed, until.0),
             State::Leased { holder, until } => {
@@ -270,11 +335,16 @@ impl Message {
             }
             State::Buried { order } => (Kind::Buried, order),
         };
+        self.traits = self.traits.with_kind(kind);
+        self.moment = moment;
     }
 
     /// Changes its state in the course of things.
     pub(crate) fn move_to(&mut self, state: State, now: Nanos) {
-        assert!(!self.body_missing || state.holder().is_none(), "no session holds it in recovery");
+        assert!(
+            !self.body_missing() || state.holder().is_none(),
+            "no session holds it in recovery"
+        );
         let available = match (self.state(), state) {
             (_, State::Delayed { .. } | State::Buried { .. }) => Nanos::ZERO,
             (State::Delayed { until }, _) => until.min(now),
@@ -349,21 +419,21 @@ impl Message {
 
     /// Its body takes another form: here, or elsewhere.
     pub(crate) fn set_body(&mut self, body: Stored) {
-        assert!(!self.body_missing, "a body is found before it changes");
+        assert!(!self.body_missing(), "a body is found before it changes");
         self.body = body;
     }
 
     /// In recovery: its body is not known yet, but for its largest size.
     pub(crate) fn miss_body(&mut self) {
         assert!(!self.is_here(), "a body that is here is not missing");
-        self.body_missing = true;
+        self.traits = self.traits.with_body_missing(true);
     }
 
     /// Recovery has found its body, which has so many bytes; the log has it.
     pub(crate) fn find_body(&mut self, bytes: usize) {
-        assert!(self.body_missing, "a body is found once");
+        assert!(self.body_missing(), "a body is found once");
         assert!(bytes <= self.body.len(), "a record holds the whole body");
-        self.body_missing = false;
+        self.traits = self.traits.with_body_missing(false);
         self.body = Stored::paged_out(u32::try_from(bytes).unwrap_or(u32::MAX));
     }
 
@@ -436,7 +506,7 @@ impl Message {
     /// It has no record any more, and no reader will ask for its body.
     pub(crate) fn drop_record(&mut self) {
         self.set_placed(0, Placed { lsn: Lsn::ZERO, bytes: 0 });
-        self.durability = Durability::None;
+        self.traits = self.traits.with_durability(Durability::None);
         if !self.is_here() {
             self.body = Stored::Here(Arc::default());
         }
@@ -451,7 +521,7 @@ impl Message {
     /// The same.
     #[cfg(test)]
     pub(crate) fn misplace_body(&mut self) {
-        self.body_missing = true;
+        self.traits = self.traits.with_body_missing(true);
     }
 
     fn is_here(&self) -> bool {
@@ -480,7 +550,7 @@ impl Message {
     }
 
     pub(crate) fn state(&self) -> State {
-        match self.kind {
+        match self.traits.kind() {
             Kind::Ready => State::Ready,
             Kind::Delayed => State::Delayed { until: Nanos(self.moment) },
             Kind::Leased => State::Leased { holder: self.holder, until: Nanos(self.moment) },
@@ -493,7 +563,7 @@ impl Message {
     /// memory-only message may have come with a frame. A frame is written when it is as durable as
     /// it asks.
     pub(crate) fn after(&self) -> DependsOn {
-        match self.durability {
+        match self.durability() {
             Durability::None if self.changed == Lsn::ZERO => DependsOn::NOTHING,
             level => DependsOn::new(self.changed, level.max(Durability::Written)),
         }
@@ -504,7 +574,7 @@ impl Message {
     }
 
     pub(crate) fn is_journalled(&self) -> bool {
-        self.durability != Durability::None
+        self.durability() != Durability::None
     }
 
     /// Its own body as memory keeps it, unless that is shared.
@@ -600,7 +670,7 @@ impl Message {
     /// overtake it.
     pub(crate) fn awaits_redelivery(&self) -> bool {
         let is_set_aside = self.history.as_ref().is_some_and(|history| history.set_aside);
-        self.kind == Kind::Delayed && self.delivered > 0 && !is_set_aside
+        self.traits.kind() == Kind::Delayed && self.delivered > 0 && !is_set_aside
     }
 
     /// Notes if its group need not wait for it while it is delayed. No effect outside of a group.
@@ -639,7 +709,8 @@ impl Message {
     /// It has no record any more, since that frame.
     pub(crate) fn keep_in_memory(&mut self, since: Lsn) {
         self.set_placed(0, Placed { lsn: Lsn::ZERO, bytes: 0 });
-        (self.durability, self.changed) = (Durability::None, since);
+        self.traits = self.traits.with_durability(Durability::None);
+        self.changed = since;
     }
 
     /// The state that the log is told about it: a lease is not journalled.
@@ -659,13 +730,19 @@ impl Message {
         }
     }
 
-    pub(crate) fn envelope<'a>(&'a self, id: MessageId, place: Place<'a>) -> StoredEnvelope<'a> {
+    pub(crate) fn envelope<'a>(
+        &'a self,
+        id: MessageId,
+        place: Place<'a>,
+        sender: u64,
+    ) -> StoredEnvelope<'a> {
         StoredEnvelope {
             message: id,
             place,
             format: self.format,
             group: self.group(),
-            durability: self.durability,
+            durability: self.durability(),
+            sender,
             created: self.created,
             lease: self.lease,
             standing: self.standing(id),

@@ -18,6 +18,7 @@ use crate::collections::slab::Slab;
 use crate::delivery::View;
 use crate::directory::policy::QueuePolicies;
 use crate::ids::{ConsumerKey, QueueSlot, SessionSlot};
+use crate::store::accounts::{AccountSlot, Accounts};
 use crate::store::dispatch::{DispatchList, Entry, ReadyPlace};
 use crate::store::message::{Message, State};
 use crate::store::message_groups::MessageGroups;
@@ -95,6 +96,8 @@ pub(crate) struct QueueAdmission {
 /// Uses that keep a queue alive, and its totals.
 #[derive(Debug, Default)]
 pub(crate) struct QueueUsage {
+    /// The account of the user who made it.
+    owner: Option<AccountSlot>,
     producers: u64,
     /// Messages for it in open transactions.
     uncommitted: u64,
@@ -155,6 +158,7 @@ pub(crate) struct Queues {
     count_max: usize,
     /// The same with those of subscriptions, which take as much memory.
     slots_max: u64,
+    accounts: Accounts,
 }
 
 impl Role {
@@ -395,6 +399,11 @@ impl Queue {
 }
 
 impl QueueUsage {
+    /// The account of the user who made the queue.
+    pub(crate) const fn owner(&self) -> Option<AccountSlot> {
+        self.owner
+    }
+
     /// Messages that came, that were deleted, and pauses.
     pub(crate) const fn totals(&self) -> (u64, u64, u64) {
         (self.messages_total, self.deleted_total, self.paused_total)
@@ -505,7 +514,8 @@ impl Queues {
     pub(crate) fn new(policies: &QueuePolicies, memory_limit: u64) -> Self {
         let (slots, names) = (Slab::new(), BTreeMap::new());
         let slots_max = memory_limit / 2 / QUEUE_BYTES;
-        let mut queues = Self { slots, names, count_max: limits::QUEUES_MAX, slots_max };
+        let (count_max, accounts) = (limits::QUEUES_MAX, Accounts::default());
+        let mut queues = Self { slots, names, count_max, slots_max, accounts };
         for (name, policy) in policies.kept() {
             queues.create(name.clone(), policy);
         }
@@ -514,6 +524,39 @@ impl Queues {
 
     pub(crate) fn create(&mut self, name: QueueName, policy: QueuePolicy) -> QueueSlot {
         self.create_named(name, policy, Role::Named)
+    }
+
+    /// A queue of the user for whom the engine acts.
+    pub(crate) fn create_for_user(&mut self, name: QueueName, policy: QueuePolicy) -> QueueSlot {
+        let slot = self.create(name, policy);
+        self.set_owner(slot, self.accounts.acting());
+        slot
+    }
+
+    /// A queue that has no owner becomes this sender's, if that is a user.
+    pub(crate) fn set_owner(&mut self, slot: QueueSlot, sender: u64) {
+        let owner = self.accounts.open(sender);
+        let queue = self.at_mut(slot);
+        if queue.role == Role::Named && queue.usage.owner.is_none() && !queue.policy.kept {
+            queue.usage.owner = owner;
+            self.accounts.add_queue(owner);
+        }
+    }
+
+    /// What users have.
+    pub(crate) const fn accounts(&self) -> &Accounts {
+        &self.accounts
+    }
+
+    /// See [`Queues::accounts`].
+    pub(crate) const fn accounts_mut(&mut self) -> &mut Accounts {
+        &mut self.accounts
+    }
+
+    /// A queue, and what users have.
+    pub(crate) fn at_with_accounts(&mut self, slot: QueueSlot) -> (&mut Queue, &mut Accounts) {
+        let queue = self.slots.get_mut(slot.0);
+        (queue.expect("invariant: who points to a queue keeps it alive"), &mut self.accounts)
     }
 
     /// A queue of this name that goes with a session.
@@ -546,7 +589,8 @@ impl Queues {
         assert!(!queue.is_leaving(), "a queue leaves once");
         assert!(queue.delivery.consumers.is_empty(), "a queue leaves when its consumers are gone");
         let role = core::mem::replace(&mut queue.role, Role::Leaving);
-        let name = queue.name.clone();
+        let (name, owner) = (queue.name.clone(), queue.usage.owner.take());
+        self.accounts.remove_queue(owner);
         if matches!(role, Role::Named | Role::Temporary(_)) {
             self.names.remove(&name);
         }
@@ -568,6 +612,7 @@ impl Queues {
         if queue.role == Role::Named {
             self.names.remove(&queue.name);
         }
+        self.accounts.remove_queue(queue.usage.owner);
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<QueueSlot> {
@@ -598,7 +643,8 @@ impl Queues {
         id: MessageId,
         message: &'a Message,
     ) -> StoredEnvelope<'a> {
-        message.envelope(id, self.at(message.queue()).place())
+        let sender = self.accounts.sender(message.account());
+        message.envelope(id, self.at(message.queue()).place(), sender)
     }
 
     /// All by slot.

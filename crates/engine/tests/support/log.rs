@@ -33,6 +33,7 @@ pub(crate) struct Durable {
     pub(crate) durability: Durability,
     pub(crate) created: Nanos,
     pub(crate) lease: Nanos,
+    pub(crate) sender: u64,
     /// All of it but `dead`, which follows.
     pub(crate) standing: Standing<'static>,
     pub(crate) dead: String,
@@ -62,7 +63,7 @@ impl Log {
             assert!(records.len() <= model::limits::TRANSACTION_RECORDS_MAX);
             for record in &records {
                 if let RecordView::Message { body, .. } = record {
-                    assert!(records.len() > 1 || payload.len() < body.len() + 80, "compact");
+                    assert!(records.len() > 1 || payload.len() < body.len() + 90, "compact");
                 }
                 let lives =
                     matches!(record, RecordView::Message { .. } | RecordView::Shared { .. });
@@ -215,6 +216,7 @@ pub(crate) fn durable(
             durability: envelope.durability,
             created: envelope.created,
             lease: envelope.lease,
+            sender: envelope.sender,
             standing: without_dead(&envelope.standing),
             dead: format!("{:?}", envelope.standing.dead),
             location,

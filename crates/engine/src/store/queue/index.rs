@@ -22,8 +22,9 @@ impl MessageStore {
         let message = self.message(id);
         let (state, priority, order) = (message.state(), message.priority(), message.order(id));
         let (slot, expires, bytes) = (message.queue(), message.expires(), message.body_bytes());
-        let is_grouped = message.message_group().is_some();
-        let queue = self.queues.at_mut(slot);
+        let (is_grouped, account) = (message.message_group().is_some(), message.account());
+        let (queue, accounts) = self.queues.at_with_accounts(slot);
+        accounts.remove_message(account, bytes);
         queue.change_body_bytes(bytes, 0);
         let forgets_at = queue.forgets_at();
         let is_expired = state == State::Ready && queue.is_expired_member(priority, order);
@@ -71,10 +72,12 @@ impl MessageStore {
         message.move_to(state, now);
         let (priority, order, slot) = (message.priority(), message.order(id), message.queue());
         let (expires, bytes) = (message.expires(), message.body_bytes());
+        let account = message.account();
         if message.message_group().is_some() {
             self.enter_group(id);
         }
-        let queue = self.queues.at_mut(slot);
+        let (queue, accounts) = self.queues.at_with_accounts(slot);
+        accounts.add_message(account, bytes);
         queue.change_body_bytes(0, bytes);
         let forgets_at = queue.forgets_at();
         queue.index.counts.add(state, priority);
