@@ -11,8 +11,12 @@
 //! groups = ["workers"]
 //! allow = ["send,look orders.*"]   # see model::Rights
 //! deny = ["look orders.audit"]
+//! limits = { connections = 50, bytes = "2G" }     # see model::Quota
 //! disabled = true
 //! expires = 2027-01-01             # midnight UTC, or a moment: 2027-01-01T12:00:00Z
+//!
+//! [limits]                         # of users that have no other
+//! queues = 1000
 //!
 //! [users.guest]
 //!

@@ -3,7 +3,7 @@
 use std::format;
 use std::string::{String, ToString as _};
 
-use model::Secret;
+use model::{Quota, Secret};
 
 use super::*;
 
@@ -68,7 +68,11 @@ fn faults_name_line_key_and_mend() {
         ("[users.a]\nallow = [\"read *\"]", "line 2: users.a.allow: \"read\" is no right"),
         ("[users.a]\ndeny = \"send *\"", "line 2: users.a.deny is of type string, not a list"),
         ("[users.a]\nallow = [1]", "line 2: users.a.allow is of type integer, not a text"),
-        ("[users.a]\nlimits = {}", "line 2: users.a.limits: limits of users are not there yet"),
+        ("[users.a]\nlimits = 1", "line 2: users.a.limits is of type integer, not a table"),
+        ("[users.a]\nlimits = {speed = 1}", "line 2: users.a.limits.speed is no limit of users:"),
+        ("[limits]\nbytes = '1X'", "line 2: limits.bytes: \"1X\": bytes is a number, also with K"),
+        ("[limits]\nlinks = true", "line 2: limits.links is of type boolean, not a number or"),
+        ("[limits]\nlinks = -1", "line 2: limits.links: \"-1\": links is a number"),
         ("[users.a]\ngroups = [\"b\"]", "line 2: users.a.groups: there is no group b"),
         ("[groups.b]\nallow = [\"send\"]", "line 2: groups.b.allow: send of which names?"),
         ("[groups.b]\ngroups = []", "line 2: groups.b.groups is no key"),
@@ -153,4 +157,15 @@ fn rules_of_groups_count_for_each_user() {
     assert!(found.contains("users.a: 1001 rules"), "{found}");
     let groups: String = (0..=limits::GROUPS_MAX).map(|it| format!("[groups.g{it}]\n")).collect();
     assert!(problems(&groups).contains("1001 groups are too many"));
+}
+
+#[test]
+fn users_quotas_stand_before_common_ones() {
+    let common = "[limits]\nqueues = 1_0\nlinks = 0x10\nbytes = '1K'\n";
+    let text = format!("{common}[users.a]\nlimits = {{ bytes = '2G' }}\n[users.b]\n");
+    let users = Users::parse(&text).unwrap();
+    let quotas = |name: &str| users.user(name).unwrap().rights().quotas().clone();
+    let (a, b) = (quotas("a"), quotas("b"));
+    assert_eq!((a.of(Quota::Bytes), a.of(Quota::Queues)), (Some(2 << 30), Some(10)));
+    assert_eq!((b.of(Quota::Bytes), b.of(Quota::Links)), (Some(1 << 10), Some(16)));
 }

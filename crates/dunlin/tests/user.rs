@@ -154,6 +154,35 @@ fn wrong_changes_are_refused() {
 }
 
 #[test]
+fn limits_are_set_and_shown() {
+    let directory = Directory::new("user-limits");
+    says(&directory, &["add", "ann", "--no-password"]);
+    says(&directory, &["limit", "ann", "bytes=2G", "links=10"]);
+    says(&directory, &["limit", "--all", "links=5", "queues=7"]);
+    let shown = says(&directory, &["limit", "ann", "--json"]);
+    let lines: Vec<Value> = shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |line: &Value| (line["limit"].as_str().unwrap().to_owned(), line["amount"].as_u64());
+    let expected = [("links", 10), ("queues", 7), ("bytes", 2 << 30)];
+    let expected = expected.map(|(limit, amount)| (limit.to_owned(), Some(amount)));
+    assert_eq!(lines.iter().map(of).collect::<Vec<_>>(), expected);
+    says(&directory, &["limit", "ann", "links=none"]);
+    assert!(says(&directory, &["limit", "ann"]).contains("links   5"));
+    for (words, status, told) in [
+        (&["limit", "ann", "links=none"][..], 3, "user ann has no limit links of its own"),
+        (&["limit", "bob", "links=1"], 3, "there is no user bob"),
+        (&["limit", "bob"], 3, "there is no user bob"),
+        (&["limit", "ann", "speed=1"], 2, "there is no limit \"speed\": there are connections"),
+        (&["limit", "ann", "links"], 2, "is no limit: write bytes=2G"),
+        (&["limit", "ann", "links=1K"], 2, "links is a number"),
+        (&["limit"], 2, "NAME|LIMIT=AMOUNT"),
+    ] {
+        let (found, _, err) = user(&directory, words);
+        assert!(found == status && err.contains(told), "{words:?}: {found} {err}");
+    }
+    says(&directory, &["check"]);
+}
+
+#[test]
 fn faults_of_the_file_are_told() {
     let directory = Directory::new("user-faults");
     let (status, _, err) = user(&directory, &["check"]);
@@ -162,8 +191,8 @@ fn faults_of_the_file_are_told() {
     for words in [&["check"][..], &["ls"], &["rm", "a"], &["passwd", "a", "--generate"]] {
         let (status, out, err) = user(&directory, words);
         assert_eq!((status, out.as_str()), (1, ""), "{err}");
-        let faults = "users.toml has faults:\nline 2: users.a.limits: limits of users are not \
-                      there yet: remove the key\nline 3: users.a.x is no key";
+        let faults = "users.toml has faults:\nline 2: users.a.limits is of type array, not a \
+                      table\nline 3: users.a.x is no key";
         assert!(err.contains(faults), "{err}");
     }
     write(&directory, "anonymous = \"guest\"\n[users.guest]\n");

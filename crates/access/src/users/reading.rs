@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use model::rights_limits::USER_RULES_MAX;
-use model::{Nanos, Rights, Rule, ScramHash};
+use model::{Nanos, Quota, Quotas, Rights, Rule, ScramHash};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -32,6 +32,13 @@ type Groups = BTreeMap<Box<str>, Rules>;
 struct Rules {
     allow: Vec<Rule>,
     deny: Vec<Rule>,
+}
+
+/// What all users have in common.
+struct Common {
+    groups: Groups,
+    /// The quotas of users that have no other.
+    quotas: Quotas,
 }
 
 /// A users file that is being read.
@@ -70,12 +77,15 @@ impl<'t> Reader<'t> {
         };
         // Users name groups, tokens and the anonymous user name users: each comes first.
         let groups = document.get("groups").map(|table| self.read_groups(table));
+        let limits = document.get("limits").map(|table| self.quotas("limits", table));
+        let common =
+            Common { groups: groups.unwrap_or_default(), quotas: limits.unwrap_or_default() };
         if let Some(table) = document.get("users") {
-            self.read_users(&mut users, &groups.unwrap_or_default(), table);
+            self.read_users(&mut users, &common, table);
         }
         for (key, value) in &document {
             match &**key.get_ref() {
-                "users" | "groups" => {}
+                "users" | "groups" | "limits" => {}
                 "tokens" => self.read_tokens(&mut users, value),
                 "anonymous" => users.anonymous = self.read_user_name("anonymous", value, &users),
                 "decoy-key" => users.decoy_key = self.read_decoy_key(value),
@@ -119,6 +129,37 @@ impl<'t> Reader<'t> {
         groups
     }
 
+    /// The quotas of a table.
+    fn quotas(&mut self, path: &str, value: &Value<'_>) -> Quotas {
+        let mut quotas = Quotas::default();
+        let Some(table) = self.table(path, value) else { return quotas };
+        for (key, value) in table {
+            let path = format!("{path}.{}", shown(key.get_ref()));
+            let Some(quota) = Quota::of_word(key.get_ref()) else {
+                let known = Quota::ALL.map(Quota::word).join(", ");
+                let what = format!("{path} is no limit of users: they are {known}");
+                self.report(key.span().start, what);
+                continue;
+            };
+            let text = match value.get_ref() {
+                DeValue::String(text) => text.clone(),
+                DeValue::Integer(number) => {
+                    let number = i64::from_str_radix(number.as_str(), number.radix());
+                    number.unwrap_or(i64::MIN).to_string().into()
+                }
+                _ => {
+                    self.report_type(&path, value, "a number or a text");
+                    continue;
+                }
+            };
+            match quota.parse_max(&text) {
+                Ok(max) => quotas.set(quota, Some(max)),
+                Err(error) => self.report(value.span().start, format!("{path}: {error}")),
+            }
+        }
+        quotas
+    }
+
     /// The rules of a list of texts.
     fn rules(&mut self, path: &str, value: &Value<'_>) -> Vec<Rule> {
         let mut rules = Vec::new();
@@ -159,7 +200,7 @@ impl<'t> Reader<'t> {
         names
     }
 
-    fn read_users(&mut self, users: &mut Users, groups: &Groups, value: &Value<'_>) {
+    fn read_users(&mut self, users: &mut Users, common: &Common, value: &Value<'_>) {
         let Some(table) = self.table("users", value) else { return };
         if table.len() > USERS_MAX {
             let count = table.len();
@@ -174,7 +215,7 @@ impl<'t> Reader<'t> {
                 continue;
             }
             let name = Arc::<str>::from(name);
-            if let Some(user) = self.read_user(&name, &path, value, groups, &mut users.certificates)
+            if let Some(user) = self.read_user(&name, &path, value, common, &mut users.certificates)
             {
                 users.users.insert(name, user);
             }
@@ -186,12 +227,14 @@ impl<'t> Reader<'t> {
         name: &Arc<str>,
         path: &str,
         value: &Value<'_>,
-        groups: &Groups,
+        common: &Common,
         certificates: &mut BTreeMap<Box<str>, Arc<str>>,
     ) -> Option<User> {
         let table = self.table(path, value)?;
         let (mut sha_256, mut sha_512) = (None, None);
+        let Common { groups, quotas } = common;
         let (mut own, mut expires) = (Rules::default(), None);
+        let mut limits = Quotas::default();
         let mut user = User {
             name: Arc::clone(name),
             password: None,
@@ -213,6 +256,7 @@ impl<'t> Reader<'t> {
                 "groups" => user.groups = self.groups(&path, value, groups),
                 "allow" => own.allow = self.rules(&path, value),
                 "deny" => own.deny = self.rules(&path, value),
+                "limits" => limits = self.quotas(&path, value),
                 other => self.report_unknown(key.span().start, other, &path),
             }
         }
@@ -229,7 +273,7 @@ impl<'t> Reader<'t> {
             self.report(value.span().start, what);
         }
         let rights = Rights::new(Arc::clone(name), allow, deny).until(expires);
-        user.rights = Arc::new(rights);
+        user.rights = Arc::new(rights.within(limits.or(quotas)));
         if table.contains_key("scram-sha-512") && !table.contains_key("scram-sha-256") {
             let what = format!(
                 "{path} has scram-sha-512 without scram-sha-256, which passwords in the clear are \
@@ -416,12 +460,7 @@ impl<'t> Reader<'t> {
 
     fn report_unknown(&mut self, at: usize, key: &str, path: &str) {
         let path = if path.is_empty() { shown(key) } else { path.to_string() };
-        let what = if key == "limits" {
-            format!("{path}: limits of users are not there yet: remove the key")
-        } else {
-            format!("{path} is no key that is known here: correct or remove it")
-        };
-        self.report(at, what);
+        self.report(at, format!("{path} is no key that is known here: correct or remove it"));
     }
 
     fn report(&mut self, at: usize, what: impl Into<String>) {

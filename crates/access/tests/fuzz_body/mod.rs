@@ -66,6 +66,7 @@ pub(crate) fn scram(bytes: &[u8]) {
                 assert!(!is_first && &**rights.user() == "user" && proof.starts_with(b"v="));
             }
             LoginAnswer::Refused | LoginAnswer::Busy => {}
+            LoginAnswer::Full(_) => panic!("the server counts connections"),
         }
     }
 }

@@ -102,6 +102,8 @@ pub(crate) enum UserCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Set limits of a user, or of all users that have no other; without any, show the user's
+    Limit(Limit),
     /// Check the users file as the broker does, and name each fault with its line
     Check {
         #[command(flatten)]
@@ -162,6 +164,22 @@ pub(crate) struct Change {
     pub(crate) users: UsersAt,
 }
 
+/// Limits that are set, taken away or shown.
+#[derive(Debug, Args)]
+pub(crate) struct Limit {
+    /// The name of the user, unless it is for all, and limits such as bytes=2G or links=none
+    #[arg(required = true, value_name = "NAME|LIMIT=AMOUNT")]
+    pub(crate) words: Vec<String>,
+    /// The limits are those of all users that have no other
+    #[arg(long)]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) users: UsersAt,
+    /// Print JSON, where limits are shown
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
     /// Add a token and print it, once; the file keeps its SHA-256 only
@@ -205,6 +223,12 @@ operate, which has no pattern. In a pattern * is any text, {user} the name of th
 client id that a connection of JMS has. A running broker reads a changed file within ten seconds. It
 ends the connections of a user that has lost a right.
 
+A user may take as much as there is, but for its limits. connections (of HTTP, requests at a time),
+queues (that it made), subscriptions (durable ones), messages and bytes (that it stored in queues
+and that are there) count together; sessions and links count for each connection, and
+transaction-messages and transaction-bytes for each transaction. byte-rate and command-rate are for
+a second. Bytes may end in K, M, G or T.
+
 Examples:
   dunlin user add orders --generate --users /etc/dunlin/users.toml
   pass show dunlin/orders | dunlin user passwd orders --stdin
@@ -213,8 +237,10 @@ Examples:
   dunlin user grant --group workers 'receive jobs.*'
   dunlin user join orders workers
   dunlin user rights orders jobs.mail
+  dunlin user limit orders connections=50 bytes=2G byte-rate=20M
+  dunlin user limit --all queues=1000 command-rate=none
   dunlin user token add ci --user orders --expires 2027-01-01
   dunlin user ls --json | jq .name
 
 Exit status: 0 done, 1 it failed or the file has faults, 2 wrong usage or a value that may not be,
-3 there is no such user, token, group or rule";
+3 there is no such user, token, group, rule or limit";

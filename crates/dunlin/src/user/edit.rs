@@ -152,6 +152,30 @@ impl UsersFile {
         Ok(None)
     }
 
+    /// Sets a limit of a user, or of all users; no amount takes it away. False if there was none to
+    /// take away.
+    pub(super) fn set_limit(
+        &mut self,
+        user: Option<&str>,
+        limit: &str,
+        amount: Option<&str>,
+    ) -> Result<bool, Error> {
+        let limits = match user {
+            None => self.section("limits")?,
+            Some(user) => {
+                let entry = self.entry("users", user)?.entry("limits");
+                let limits = entry.or_insert_with(|| Item::Value(InlineTable::new().into()));
+                limits
+                    .as_table_like_mut()
+                    .ok_or_else(|| no_table(&format!("users.{user}.limits")))?
+            }
+        };
+        let Some(amount) = amount else { return Ok(limits.remove(limit).is_some()) };
+        let number = amount.parse::<i64>().ok().map(Value::from);
+        limits.insert(limit, Item::Value(number.unwrap_or_else(|| amount.into())));
+        Ok(true)
+    }
+
     fn list(&mut self, section: &str, name: &str, key: &str) -> Result<&mut Array, Error> {
         let entry = self.entry(section, name)?;
         let list = entry.entry(key).or_insert_with(|| Item::Value(Array::new().into()));
@@ -205,7 +229,7 @@ impl UsersFile {
     fn section(&mut self, name: &str) -> Result<&mut dyn TableLike, Error> {
         let section = self.document.entry(name).or_insert_with(|| {
             let mut table = Table::new();
-            table.set_implicit(name != "tokens");
+            table.set_implicit(!["limits", "tokens"].contains(&name));
             Item::Table(table)
         });
         section.as_table_like_mut().ok_or_else(|| no_table(name))

@@ -57,6 +57,15 @@ pub(super) fn rights(rights: &Rights, on: Option<&str>, as_json: bool) -> Result
     print(&answer.collect::<Vec<_>>(), &["right", "allowed"], as_json)
 }
 
+/// Lists the limits of a user, also those that all users have.
+pub(super) fn limits(rights: &Rights, as_json: bool) -> Result<(), Error> {
+    let lines = rights
+        .quotas()
+        .iter()
+        .map(|(quota, max)| object(json!({ "limit": quota.word(), "amount": max })));
+    print(&lines.collect::<Vec<_>>(), &["limit", "amount"], as_json)
+}
+
 /// Lists the tokens.
 pub(super) fn tokens(users: &Users, as_json: bool) -> Result<(), Error> {
     let now = now();

@@ -8,13 +8,13 @@ mod password;
 use std::io::Write as _;
 use std::path::Path;
 
-use access::{Users, Verifier, check_user_name, limits, token_digest};
+use access::{User, Users, Verifier, check_user_name, limits, token_digest};
 use disk::read_private;
-use model::{Rule, ScramHash, Secret};
+use model::{Quota, Rule, ScramHash, Secret};
 
 use crate::client::table::say;
 use crate::exit::Error;
-use crate::user::cli::{Add, Change, Source, TokenCommand, UserCommand, UsersAt};
+use crate::user::cli::{Add, Change, Limit, Source, TokenCommand, UserCommand, UsersAt};
 use crate::user::edit::UsersFile;
 
 /// Does one of the commands.
@@ -33,6 +33,7 @@ pub(crate) fn run(user: UserCommand) -> Result<(), Error> {
         UserCommand::Rights { name, on, users, json } => {
             show_rights(&name, on.as_deref(), &users, json)
         }
+        UserCommand::Limit(limit) => set_limits(&limit),
         UserCommand::Check { users } => check(&users.path),
         UserCommand::Token { token: TokenCommand::Add { name, user, expires, users } } => {
             add_token(&name, &user, expires.as_deref(), &users)
@@ -137,10 +138,53 @@ fn leave(name: &str, groups: &[String], users: &UsersAt) -> Result<(), Error> {
 
 fn show_rights(name: &str, on: Option<&str>, users: &UsersAt, as_json: bool) -> Result<(), Error> {
     let users = read(&users.path)?;
-    let user = users.user(name).ok_or_else(|| {
-        Error::Nothing(format!("there is no user {name}: dunlin user ls shows which there are"))
+    list::rights(find(&users, name)?.rights(), on, as_json)
+}
+
+fn set_limits(limit: &Limit) -> Result<(), Error> {
+    let (name, words) = match &*limit.words {
+        [name, words @ ..] if !limit.all => (Some(&**name), words),
+        words => (None, words),
+    };
+    let path = &limit.users.path;
+    if let (Some(name), []) = (name, words) {
+        return list::limits(find(&read(path)?, name)?.rights(), limit.json);
+    }
+    let mut file = UsersFile::open(path)?;
+    name.map_or(Ok(()), |name| file.require_user(name))?;
+    for word in words {
+        let (quota, amount) = parse_limit(word)?;
+        if !file.set_limit(name, quota.word(), amount)? {
+            let whose = name.map_or("all users".into(), |name| format!("user {name}"));
+            let what = format!("{whose} has no limit {} of its own: nothing changed", quota.word());
+            return Err(Error::Nothing(what));
+        }
+    }
+    file.write()
+}
+
+/// A limit and its amount; none: it is to go.
+fn parse_limit(word: &str) -> Result<(Quota, Option<&str>), Error> {
+    let known = Quota::ALL.map(Quota::word).join(", ");
+    let (limit, amount) = word.split_once('=').ok_or_else(|| {
+        Error::Settings(format!(
+            "{word:?} is no limit: write bytes=2G or the like; there are {known}"
+        ))
     })?;
-    list::rights(user.rights(), on, as_json)
+    let quota = Quota::of_word(limit).ok_or_else(|| {
+        Error::Settings(format!("there is no limit {limit:?}: there are {known}"))
+    })?;
+    if amount == "none" {
+        return Ok((quota, None));
+    }
+    quota.parse_max(amount).map_err(|error| Error::Settings(error.to_string()))?;
+    Ok((quota, Some(amount)))
+}
+
+fn find<'u>(users: &'u Users, name: &str) -> Result<&'u User, Error> {
+    users.user(name).ok_or_else(|| {
+        Error::Nothing(format!("there is no user {name}: dunlin user ls shows which there are"))
+    })
 }
 
 fn set_password(name: &str, source: Source, users: &UsersAt) -> Result<(), Error> {
