@@ -37,6 +37,7 @@ pub(crate) fn refusal(refusal: &Refusal) -> &'static str {
         Refusal::StoreFull
         | Refusal::ListTooLong
         | Refusal::QueueFull(_)
+        | Refusal::QuotaReached(_)
         | Refusal::MemoryFull
         | Refusal::TooManyQueues { .. }
         | Refusal::TooManyWatched => OUT_OF_MEMORY,

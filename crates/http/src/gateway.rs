@@ -192,6 +192,24 @@ impl Work {
         Self { steps, atomic: true, asker: Asker::NOBODY }
     }
 
+    /// How many commands it is.
+    #[must_use]
+    pub fn commands(&self) -> u64 {
+        let count = |step: &Step| if let Step::Put { count, .. } = step { *count } else { 1 };
+        self.steps.iter().map(count).fold(0, u64::saturating_add)
+    }
+
+    /// Bytes of the bodies that it brings.
+    #[must_use]
+    pub fn body_bytes(&self) -> u64 {
+        let bytes = self.steps.iter().map(|step| match step {
+            Step::Put { message, .. } => message.body.len(),
+            Step::Command(command) => command.body_bytes(),
+            Step::Settle { .. } => 0,
+        });
+        bytes.sum::<usize>() as u64
+    }
+
     /// The same for a client that may leave.
     #[must_use]
     pub fn by(self, asker: &Asker) -> Self {

@@ -29,6 +29,7 @@ impl<G: Gateway> App<G> {
         match self.gateway.login(step, LoginClient::of(peer)).await {
             LoginAnswer::Granted { rights, .. } => Ok(Principal::User(rights)),
             LoginAnswer::Busy => Err(Problem::too_many_logins()),
+            LoginAnswer::Full(reached) => Err(Problem::quota_reached(&reached)),
             LoginAnswer::Refused | LoginAnswer::Challenge(_) => Err(Problem::unauthorized(
                 "the name, the password or the token is wrong, or the user may not log in",
             )),

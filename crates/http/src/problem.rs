@@ -3,7 +3,7 @@
 
 use hyper::StatusCode;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
-use model::{QueueFull, Refusal};
+use model::{QueueFull, QuotaReached, Refusal};
 use serde_json::json;
 
 use crate::body::{Answer, Body};
@@ -163,6 +163,11 @@ impl Problem {
         Self::new(StatusCode::INSUFFICIENT_STORAGE, kind, "The queue is full", detail)
     }
 
+    pub(crate) fn quota_reached(reached: &QuotaReached) -> Self {
+        let (kind, title) = (QUOTA_REACHED, "A quota is reached");
+        Self::new(StatusCode::TOO_MANY_REQUESTS, kind, title, reached.to_string())
+    }
+
     /// The same of a part of something, before which so much was done already.
     pub(crate) fn after(mut self, count: u64, done: &str) -> Self {
         if count > 0 {
@@ -173,7 +178,8 @@ impl Problem {
 
     /// Nothing has to change but that time passes, or others go on.
     fn is_passing(&self) -> bool {
-        self.status == StatusCode::SERVICE_UNAVAILABLE || self.kind == "queue-full"
+        let passes = ["queue-full", QUOTA_REACHED].contains(&self.kind);
+        passes || self.status == StatusCode::SERVICE_UNAVAILABLE
     }
 
     fn memory_full() -> Self {
@@ -266,6 +272,7 @@ impl From<Refusal> for Problem {
                 "a part of the transaction was refused, so that nothing of it was done",
             ),
             Refusal::NotPermitted(_) => Self::forbidden(refusal.to_string()),
+            Refusal::QuotaReached(reached) => Self::quota_reached(&reached),
             Refusal::TooManyPolicies => Self::conflict(format!(
                 "{refusal}; GET /policies lists them, DELETE /queues/NAME/policy ends one"
             )),
@@ -273,6 +280,9 @@ impl From<Refusal> for Problem {
         }
     }
 }
+
+/// A user has as much as it may.
+const QUOTA_REACHED: &str = "quota-reached";
 
 /// The meaning of draining for a client.
 pub(crate) const DRAINING: &str =
@@ -283,6 +293,8 @@ pub(crate) type Result<T> = std::result::Result<T, Problem>;
 
 #[cfg(test)]
 mod tests {
+    use model::Quota;
+
     use super::*;
 
     #[test]
@@ -299,6 +311,8 @@ mod tests {
     #[test]
     fn problems_say_what_to_do() {
         let token = "7-00000000000000ff".parse().unwrap();
+        let reached = QuotaReached { user: "ann".into(), quota: Quota::Bytes, max: 5 };
+        let reached = Refusal::QuotaReached(Box::new(reached));
         let cases = [
             (GatewayError::LeaseOver(token), 410, "receive again"),
             (GatewayError::Refused(Refusal::StoreFull), 507, "delete messages"),
@@ -316,6 +330,7 @@ mod tests {
             (GatewayError::Refused(Refusal::TooManyPolicies), 409, "10000 queues have rules"),
             (GatewayError::Refused(Refusal::TooManyPolicies), 409, "DELETE /queues/NAME/policy"),
             (GatewayError::Refused(Refusal::PolicyAtOdds), 409, "when-full has to be"),
+            (GatewayError::Refused(reached), 429, "have some received"),
             (GatewayError::Busy, 503, "try again"),
             (GatewayError::Draining, 503, "another server"),
             (GatewayError::Refused(Refusal::Draining), 503, "another server"),

@@ -10,7 +10,7 @@ use core::fmt;
 
 use zeroize::Zeroizing;
 
-use crate::Rights;
+use crate::{QuotaReached, Rights};
 
 /// Bytes that no log may show, such as a password. They are overwritten when they are dropped.
 #[derive(Clone, PartialEq, Eq)]
@@ -129,6 +129,8 @@ pub enum LoginAnswer {
     Refused,
     /// Too many log in now, or this client has failed too often of late.
     Busy,
+    /// The client is this user, which has as many connections as it may.
+    Full(Box<QuotaReached>),
 }
 
 /// The ways of logging in that a listener offers to one connection. Without users there is no such

@@ -3,7 +3,7 @@
 use alloc::borrow::Cow;
 use alloc::format;
 
-use model::Refusal;
+use model::{Quota, Refusal};
 
 /// The refusal of a command: its code and the sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +72,10 @@ impl Fault {
             ),
             Refusal::Draining => Self::DRAINING,
             Refusal::NotPermitted(_) => Self::said("NOPERM", refusal),
+            Refusal::QuotaReached(reached) => match reached.quota {
+                Quota::Messages | Quota::Bytes => Self::said("OOM", refusal),
+                _ => Self::said("ERR", refusal),
+            },
             Refusal::NoSuchPlace => Self::of("ERR index out of range"),
             Refusal::NoSuchDestination | Refusal::OfAnotherSession => Self::of(
                 "ERR names that begin with temporary/ belong to connections of another protocol",
@@ -128,6 +132,10 @@ mod tests {
         starts(Refusal::TooManyBytes { max: 9 }, "ERR too large for one reply");
         starts(Refusal::TooManyValues, "ERR no room for this value");
         starts(Refusal::TooManyWatched, "ERR one consumer waits for 10000 queues at most");
+        let reached = |quota| model::QuotaReached { user: "ann".into(), quota, max: 5 };
+        let reached = |quota| Refusal::QuotaReached(alloc::boxed::Box::new(reached(quota)));
+        starts(reached(Quota::Bytes), "OOM user ann has reached the quota bytes=5");
+        starts(reached(Quota::Queues), "ERR user ann has reached the quota queues=5");
         starts(Refusal::TooManyObserved, "ERR a connection watches 1024 keys at most");
     }
 }

@@ -26,6 +26,7 @@ use crate::events::EventSet;
 use crate::outgoing::Outgoing;
 use crate::peer::{Peer, ProtocolState, name_of, peer_address, peer_socket_address};
 use crate::tls::{Received, Sent, Transport};
+use crate::user_quotas::{Seat, UserQuotas};
 use crate::wrong_protocol::Head;
 
 /// A peer, as far as the server knows it.
@@ -66,6 +67,10 @@ pub(crate) struct Connection {
     /// The peer broke the rules of TLS, or refused the server's certificate.
     tls_failure: Option<Box<rustls::Error>>,
     login: Login,
+    /// Its place among the connections of its peer's user.
+    seat: Option<Seat>,
+    /// Its peer's user is ahead of its rate until then.
+    paused_until: Option<Nanos>,
     marks: ListFlags,
 }
 
@@ -164,6 +169,8 @@ impl Connection {
             wrong: None,
             tls_failure: None,
             login: Login { due_since: Some(now), ..Login::default() },
+            seat: None,
+            paused_until: None,
             marks: ListFlags::default(),
         }
     }
@@ -218,6 +225,9 @@ impl Connection {
                 self.readable = count == scratch.len() || self.half_closed != HalfClosed::No;
                 self.active_at = now;
                 self.unfinished = true;
+                if let Some(seat) = &self.seat {
+                    self.paused_until = seat.charge_bytes(now, count as u64).max(self.paused_until);
+                }
                 let received = scratch.get(..count).unwrap_or_default();
                 self.take_received(received);
                 return count;
@@ -298,6 +308,7 @@ impl Connection {
     fn may_receive(&self, allowance: usize) -> bool {
         self.readable
             && !self.broken
+            && self.paused_until.is_none()
             && self.peer.input_bytes() <= INPUT_BYTES_MAX
             && !self.is_backlogged(allowance)
     }
@@ -320,7 +331,7 @@ impl Connection {
         commons: &mut ProtocolState,
         allowance: usize,
     ) -> Option<Command> {
-        if self.broken || self.is_backlogged(allowance) {
+        if self.broken || self.paused_until.is_some() || self.is_backlogged(allowance) {
             return None;
         }
         if let Some(command) = self.postponed.take() {
@@ -372,6 +383,35 @@ impl Connection {
         self.unfinished = true;
     }
 
+    /// Its place among the connections of its user.
+    pub(crate) const fn take_seat(&mut self) -> Option<Seat> {
+        self.seat.take()
+    }
+
+    /// Its user has, or has not, a place for it.
+    pub(crate) fn set_seat(&mut self, seat: Option<Seat>) {
+        self.seat = seat;
+    }
+
+    /// Its peer may have become the user again that it was without a word, or none.
+    pub(crate) fn keep_seat_of(&mut self, principal: &Principal, quotas: &UserQuotas) {
+        if self.seat.as_ref().map(|seat| seat.rights().user()) != principal.user() {
+            self.seat = principal.rights().and_then(|rights| quotas.seat(rights).ok());
+        }
+    }
+
+    /// Its peer has given a command.
+    pub(crate) fn charge_command(&mut self, now: Nanos) {
+        if let Some(seat) = &self.seat {
+            self.paused_until = seat.charge_commands(now, 1).max(self.paused_until);
+        }
+    }
+
+    /// True if its peer's user has waited long enough: it is to be read from again.
+    pub(crate) fn end_pause(&mut self, now: Nanos) -> bool {
+        self.paused_until.take_if(|until| *until <= now).is_some()
+    }
+
     /// The one for whom its peer's commands are done from now on, if that has changed.
     pub(crate) fn take_principal(&mut self) -> Option<Principal> {
         self.peer.take_principal()
@@ -396,6 +436,7 @@ impl Connection {
 
     /// The rights of its peer's user have changed.
     pub(crate) fn set_rights(&mut self, rights: Arc<Rights>, commons: &mut ProtocolState) {
+        self.seat.iter_mut().for_each(|seat| seat.set_rights(Arc::clone(&rights)));
         self.peer.set_rights(rights, commons);
     }
 
@@ -541,6 +582,7 @@ impl Connection {
         self.may_receive(allowance)
             || (self.peer.is_congested() && self.outgoing.is_empty() && !self.broken)
             || (self.unfinished && !self.broken && !self.is_backlogged(allowance))
+                && self.paused_until.is_none()
                 && !self.is_postponed()
     }
 
@@ -568,7 +610,9 @@ impl Connection {
     /// Notes whether a command is half sent, and tells when the connection is to be closed for it
     /// or for silence, unless something happens before.
     pub(crate) fn deadline(&mut self, limits: &Limits, now: Nanos) -> Option<Nanos> {
-        self.half_sent_since = self.peer.half_sent().then(|| self.half_sent_since.unwrap_or(now));
+        // The rest may have come: the server does not read it.
+        let is_half_sent = self.peer.half_sent() && self.paused_until.is_none();
+        self.half_sent_since = is_half_sent.then(|| self.half_sent_since.unwrap_or(now));
         let half_sent = self
             .half_sent_since
             .zip(limits.half_sent)
@@ -579,12 +623,13 @@ impl Connection {
         self.login.due_since = is_unknown.then(|| self.login.due_since.unwrap_or(now));
         let login = self.login.due_since.map(|since| since + LOGIN_SPAN_MAX);
         let all = half_sent.into_iter().chain(idle).chain(self.peer.poll_timeout());
-        all.chain(login).min()
+        all.chain(login).chain(self.paused_until).min()
     }
 
     /// Returns true if the peer may be silent: it waits for an answer, or for a publication.
     fn is_owed(&self) -> bool {
-        self.is_postponed() || self.is_held() || self.peer.awaits_reply() || self.peer.listens()
+        let is_waiting = self.is_postponed() || self.paused_until.is_some();
+        is_waiting || self.is_held() || self.peer.awaits_reply() || self.peer.listens()
     }
 
     /// Tells the protocol the time. Returns true if that had an effect.

@@ -29,6 +29,7 @@ use crate::logins::{Logins, Standing};
 use crate::mailbox::Mailbox;
 use crate::memory::receives_max;
 use crate::tls::{FailedHandshake, TlsKeeper};
+use crate::user_quotas::{Seat, UserQuotas};
 use crate::wrong_protocol::Advice;
 use crate::{Failure, Logger};
 
@@ -85,6 +86,7 @@ pub(crate) struct Hub {
     logins: Option<Logins>,
     /// How often users were to be reviewed.
     users_generation: AtomicU64,
+    user_quotas: UserQuotas,
     /// The audit log, if there is one.
     audit: Option<AuditLog>,
     /// The complaint that connections are refused.
@@ -202,6 +204,7 @@ impl Hub {
             audit,
             refusals: Mutex::default(),
             dismissals: Mutex::default(),
+            user_quotas: UserQuotas::default(),
         }
     }
 
@@ -278,6 +281,7 @@ impl Hub {
             LoginAnswer::Granted { rights, .. } => (Some(&**rights.user()), GRANTED),
             LoginAnswer::Refused => (None, "refused"),
             LoginAnswer::Busy => (None, "busy"),
+            LoginAnswer::Full(reached) => (Some(&*reached.user), "quota"),
             LoginAnswer::Challenge(_) => return,
         };
         let actor = AuditActor { user, from, protocol };
@@ -366,6 +370,29 @@ impl Hub {
             Standing::Changed(rights) => LoginAnswer::Granted { rights, proof },
             Standing::Ended => LoginAnswer::Refused,
         }
+    }
+
+    /// An answer to a login of a connection with this place, and the place that it has then.
+    pub(crate) fn seated(
+        &self,
+        answer: LoginAnswer,
+        mut seat: Option<Seat>,
+    ) -> (LoginAnswer, Option<Seat>) {
+        let LoginAnswer::Granted { rights, proof } = answer else { return (answer, seat) };
+        if let Some(mut own) = seat.take_if(|seat| seat.rights().user() == rights.user()) {
+            own.set_rights(Arc::clone(&rights));
+            return (LoginAnswer::Granted { rights, proof }, Some(own));
+        }
+        match self.user_quotas.seat(&rights) {
+            Ok(other) => (LoginAnswer::Granted { rights, proof }, Some(other)),
+            // A client that cannot be another user is the one that it was.
+            Err(reached) => (LoginAnswer::Full(Box::new(reached)), seat),
+        }
+    }
+
+    /// The quotas of users that the server keeps.
+    pub(crate) const fn user_quotas(&self) -> &UserQuotas {
+        &self.user_quotas
     }
 
     /// The present moment. The machine's clock is read beside it: it may have been set.

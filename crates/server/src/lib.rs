@@ -54,6 +54,7 @@ mod step;
 #[cfg(test)]
 mod test_harness;
 mod tls;
+mod user_quotas;
 mod wrong_protocol;
 
 pub use address::{Address, Endpoint, Listen, Listening, UnixSocket};

@@ -372,6 +372,10 @@ impl<'a> Reactor<'a> {
         while let Some(session) = self.deadlines.pop_due(self.now) {
             let Some(connection) = self.connections.get_mut(session) else { continue };
             connection.marks().watched = None;
+            if connection.end_pause(self.now) {
+                self.lists.touch(session, connection.marks());
+                self.lists.attend(session, connection.marks());
+            }
             if connection.marks().attention {
                 continue;
             }

@@ -73,7 +73,9 @@ impl Reactor<'_> {
     fn answer_logins(&mut self, core: &mut Core) {
         for (session, answer) in std::mem::take(&mut self.lists.logins) {
             let Some(connection) = self.connections.get_mut(session) else { continue };
-            let answer = self.hub.reviewed(answer);
+            let seat = connection.take_seat();
+            let (answer, seat) = self.hub.seated(self.hub.reviewed(answer), seat);
+            connection.set_seat(seat);
             let (actor, trial) = (connection.audit_actor(None), connection.login_trial());
             if let Some(trial) = trial {
                 self.hub.note_login(actor.from, actor.protocol, trial, &answer);
@@ -286,12 +288,14 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
         let Some(command) = command else { break };
         let own = connection.id();
         if let Some(principal) = connection.take_principal() {
+            connection.keep_seat_of(&principal, hub.user_quotas());
             core.broker.act_for(own, principal);
         }
         if !core.broker.takes(own, &command) {
             connection.postpone(command);
             break;
         }
+        connection.charge_command(now);
         let before = core.broker.steps();
         let deed = hub.audit().and_then(|_| Deed::of(&command));
         core.broker.handle(now, own, command, &mut core.outputs);

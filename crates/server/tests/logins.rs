@@ -84,6 +84,17 @@ impl Line {
         assert_eq!(String::from_utf8_lossy(&answer), String::from_utf8_lossy(heard));
     }
 
+    /// The line that answers.
+    fn says(&mut self, said: &str) -> String {
+        self.0.write_all(said.as_bytes()).unwrap();
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        while byte[0] != b'\n' {
+            self.0.read_exact(&mut byte).unwrap();
+            line.push(byte[0]);
+        }
+        String::from_utf8(line).unwrap()
+    }
+
     /// The rest of a line.
     fn skip_line(&mut self) {
         let mut byte = [0];
@@ -479,4 +490,62 @@ fn audit_log_tells_who_did_what() {
     );
     assert!(lines[1]["from"].as_str().unwrap().starts_with("127.0.0.1:"), "{text}");
     assert_eq!(lines[3]["count"], 1);
+}
+
+#[test]
+fn connection_quota_names_itself() {
+    let directory = Directory::new("logins-connections");
+    let rules = "allow = [\"send,receive,look *\"]\nlimits = { connections = 2 }";
+    let server =
+        start(with_users(users_with(&directory, &[("ann", rules), ("bob", "allow = []")])));
+    let log_in = "AUTH ann correct-horse\r\n";
+    let mut lines: Vec<_> = (0..2).map(|_| Line::to(&server, Protocol::Redis)).collect();
+    lines.iter_mut().for_each(|line| line.ask(log_in, "+OK\r\n"));
+    // Logging in again as the same user takes no further place.
+    lines[0].ask(log_in, "+OK\r\n");
+    let mut third = Line::to(&server, Protocol::Redis);
+    let refusal = "-ERR user ann has reached the quota connections=2: close some, or an operator \
+                   can raise it (dunlin user limit)\r\n";
+    third.ask(log_in, refusal);
+    third.ask("AUTH bob correct-horse\r\n", "+OK\r\n");
+    third.ask(log_in, refusal);
+    third.ask("ACL WHOAMI\r\n", "$3\r\nbob\r\n");
+    let mut jobs = Line::to(&server, Protocol::Beanstalkd);
+    jobs.ask("auth ann correct-horse\r\n", "OUT_OF_MEMORY\r\n");
+    let credentials = "YW5uOmNvcnJlY3QtaG9yc2U=";
+    let get = format!(
+        "GET /queues HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic {credentials}\r\n\r\n"
+    );
+    let mut web = Line::to(&server, Protocol::Http);
+    web.ask(&get, "HTTP/1.1 429 ");
+    lines.pop();
+    // The server finds out in its own time.
+    let end = std::time::Instant::now() + PATIENCE;
+    while !third.says(log_in).starts_with("+OK") {
+        assert!(std::time::Instant::now() < end, "the place is free again");
+    }
+}
+
+#[test]
+fn byte_rate_slows_one_user_alone() {
+    let directory = Directory::new("logins-rates");
+    let rules = "allow = [\"send,receive,look *\"]\nlimits = { byte-rate = \"64K\" }";
+    let free = "allow = [\"send,receive,look *\"]";
+    let server = start(with_users(users_with(&directory, &[("ann", rules), ("bob", free)])));
+    let [mut slow, mut other] = [(); 2].map(|()| Line::to(&server, Protocol::Redis));
+    slow.ask("AUTH ann correct-horse\r\n", "+OK\r\n");
+    other.ask("AUTH bob correct-horse\r\n", "+OK\r\n");
+    let element = "x".repeat(32 * 1024);
+    let push = format!("*3\r\n$5\r\nRPUSH\r\n$1\r\na\r\n${}\r\n{element}\r\n", element.len());
+    let begin = std::time::Instant::now();
+    let mut writer = slow.0.try_clone().unwrap();
+    let sent = push.repeat(8);
+    let writing = std::thread::spawn(move || writer.write_all(sent.as_bytes()).unwrap());
+    // 256 KiB take three seconds beyond the first 64 KiB. The others are served meanwhile.
+    for number in 1..=100 {
+        other.ask("RPUSH b x\r\n", format!(":{number}\r\n"));
+    }
+    (1..=8).for_each(|number| slow.hear(format!(":{number}\r\n")));
+    writing.join().unwrap();
+    assert!(begin.elapsed() >= Duration::from_secs(2), "{:?}", begin.elapsed());
 }

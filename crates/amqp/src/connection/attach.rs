@@ -7,7 +7,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use model::{
-    ClientName, Command, ConsumerMode, Destination, LinkId, QueueName, Right, Rights, Settlement,
+    ClientName, Command, ConsumerMode, Destination, LinkId, QueueName, Quota, Right, Rights,
+    Settlement,
 };
 
 use crate::Connection;
@@ -51,10 +52,8 @@ impl Connection {
             return not_allowed("this session was not asked for, or is there");
         }
         // Our own channel is the peer's number, which it may not be able to read (2.7.1).
-        if channel >= self.options.channels_max || channel > self.peer.channel_max {
-            let error =
-                Error::new(condition::CONNECTION_FRAMING_ERROR, "channel above the maximum");
-            return Err(Fault::Connection(error));
+        if channel >= self.channels_max() || channel > self.peer.channel_max {
+            return Err(Fault::Connection(self.no_channel(channel)));
         }
         let Some(next) = self.sessions_begun.checked_add(1) else {
             return not_allowed("too many sessions");
@@ -65,6 +64,23 @@ impl Connection {
         self.sessions.insert(key, Session::new(channel, begin, self.options.unsettled_max));
         self.ask_nothing(Awaited::Begun(key));
         Ok(())
+    }
+
+    /// How many sessions the peer may have: at least one, as its open says (2.7.1).
+    pub(super) fn channels_max(&self) -> u16 {
+        let most = self.options.channels_max;
+        let rights = self.login.as_ref().and_then(|login| login.rights());
+        let quota = rights.and_then(|rights| rights.quotas().of(Quota::Sessions));
+        quota.map_or(most, |quota| u16::try_from(quota).unwrap_or(most).clamp(1, most))
+    }
+
+    fn no_channel(&self, channel: u16) -> Error {
+        let rights = self.login.as_ref().and_then(|login| login.rights());
+        let allowed = rights.map(|rights| rights.allow(Quota::Sessions, u64::from(channel) + 1));
+        match allowed {
+            Some(Err(reached)) => refusal::quota_reached(&reached),
+            _ => Error::new(condition::CONNECTION_FRAMING_ERROR, "channel above the maximum"),
+        }
     }
 
     pub(super) fn emit_begin(&mut self, key: SessionKey, out: &mut Vec<u8>) {

@@ -150,7 +150,7 @@ impl Connection {
         let options = self.options.clone();
         let open = Open {
             max_frame_size: options.max_frame_bytes.max(FRAME_BYTES_MIN),
-            channel_max: options.channels_max.saturating_sub(1),
+            channel_max: self.channels_max().saturating_sub(1),
             // "Peers SHOULD advertise half of the actual timeout" (2.4.5).
             idle_time_out: options.idle_timeout.map(|span| millis(Nanos(span.0 / 2))),
             offered_capabilities: Symbols::from(OFFERED),

@@ -178,7 +178,9 @@ impl Connection {
                 self.accept_login(turn, &proof, out);
             }
             (_, LoginAnswer::Refused) => self.refuse_login(SaslCode::Auth, out),
-            (_, LoginAnswer::Busy) => self.refuse_login(SaslCode::SysTemp, out),
+            (_, LoginAnswer::Busy | LoginAnswer::Full(_)) => {
+                self.refuse_login(SaslCode::SysTemp, out);
+            }
             (_, LoginAnswer::Challenge(_)) => self.refuse_login(SaslCode::Sys, out),
         }
         self.reading.is_paused = true;

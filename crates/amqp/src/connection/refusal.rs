@@ -4,7 +4,7 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use model::{QueueFull, Refusal, Right};
+use model::{QueueFull, QuotaReached, Refusal, Right};
 
 use crate::error::{Error, condition};
 
@@ -38,6 +38,7 @@ pub(crate) fn error(refusal: &Refusal) -> Error {
         Refusal::InvalidSelector { position, reason } => return selector(*position, reason),
         Refusal::NoSuchTransaction => condition::TRANSACTION_UNKNOWN_ID,
         Refusal::TransactionFailed => condition::PRECONDITION_FAILED,
+        Refusal::QuotaReached(reached) => return quota_reached(reached),
         Refusal::NotPermitted(lack) => return not_permitted(lack.user.as_deref(), lack.right),
         _ => condition::INTERNAL_ERROR,
     };
@@ -46,12 +47,22 @@ pub(crate) fn error(refusal: &Refusal) -> Error {
 
 /// The error for a peer whose user lacks a right at the end of this link.
 pub(crate) fn not_permitted(user: Option<&str>, right: Right) -> Error {
-    let user: String = user.unwrap_or_default().chars().take(REASON_CHARS_MAX).collect();
+    let user = shortened(user.unwrap_or_default());
     let why = format!(
         "user {user} may not {} here: an operator can allow it (dunlin user grant)",
         right.word()
     );
     Error::new(condition::UNAUTHORIZED_ACCESS, why)
+}
+
+/// The error for a peer whose user has as much as it may.
+pub(crate) fn quota_reached(reached: &QuotaReached) -> Error {
+    let reached = QuotaReached { user: shortened(&reached.user).into(), ..*reached };
+    Error::new(condition::RESOURCE_LIMIT_EXCEEDED, reached.to_string())
+}
+
+fn shortened(user: &str) -> String {
+    user.chars().take(USER_CHARS_MAX).collect()
 }
 
 /// The error for a consumer of a subscription that is disconnected for the messages it left there.
@@ -68,11 +79,14 @@ fn selector(position: usize, reason: &str) -> Error {
 /// A refusal has to fit into the smallest frame, with the other fields there.
 const REASON_CHARS_MAX: usize = 80;
 
+/// The same of the name of a user, which is longer in no users file.
+const USER_CHARS_MAX: usize = 60;
+
 #[cfg(test)]
 mod tests {
     use alloc::boxed::Box;
 
-    use model::{Bound, NotPermitted, QueueName, limits};
+    use model::{Bound, NotPermitted, QueueName, Quota, limits};
 
     use super::*;
 
@@ -82,6 +96,8 @@ mod tests {
     fn limit_refusals_fit_any_frame() {
         let queue = QueueName::new(&"q".repeat(limits::QUEUE_NAME_BYTES_MAX)).unwrap();
         let full = QueueFull { queue, bound: Bound::Bytes(u64::MAX) };
+        let (quota, max) = (Quota::TransactionMessages, u64::MAX);
+        let reached = QuotaReached { user: "\u{1f98a}".repeat(128).into(), quota, max };
         let refusals = [
             Refusal::StoreFull,
             Refusal::MemoryFull,
@@ -93,6 +109,7 @@ mod tests {
             Refusal::TooManySelectors,
             Refusal::TooManyTransactions,
             Refusal::TransactionTooLarge,
+            Refusal::QuotaReached(Box::new(reached)),
         ];
         for refusal in refusals {
             let error = error(&refusal);

@@ -9,8 +9,8 @@
 //! * `after <ms>`, `timeout`, `half-close`, `shutdown`, `drain` (the server stores nothing more),
 //!   `facts`
 //! * `offer [password] [certificate] [anonymous]`: the peer has to log in, by these ways or SCRAM;
-//!   the answer to its step is `login granted <user> [proof=<text>]`, `login challenge <text>`,
-//!   `login refused` or `login busy`
+//!   the answer to its step is `login granted <user> [proof=<text>] [sessions=<n>]`, `login full`,
+//!   `login challenge <text>`, `login refused` or `login busy`
 //! * `in-pieces`: from here on the peer's bytes come one at a time
 
 use std::collections::VecDeque;
@@ -21,8 +21,8 @@ use std::sync::Arc;
 use amqp::{Connection, Event, InputBuffer, Options};
 use model::{
     Bound, Command, DeadLetter, DeadReason, Delivery, DependsOn, Destination, Draining, Durability,
-    LinkId, LoginAnswer, LoginOffer, Lsn, MessageId, Nanos, QueueFull, QueueName, Refusal, Reply,
-    SessionId, Subscription,
+    LinkId, LoginAnswer, LoginOffer, Lsn, MessageId, Nanos, QueueFull, QueueName, Quota,
+    QuotaReached, Quotas, Refusal, Reply, Rights, SessionId, Subscription,
 };
 use testkit::scripts;
 
@@ -295,6 +295,7 @@ fn reply(words: &Words<'_>, command: &Command) -> Reply {
             "no-transaction" => Refusal::NoSuchTransaction,
             "failed" => Refusal::TransactionFailed,
             "large" => Refusal::TransactionTooLarge,
+            "quota" => Refusal::QuotaReached(Box::new(quota_reached(Quota::Messages, 5))),
             other => panic!("no such refusal: {other}"),
         }),
         other => panic!("no such reply: {other}"),
@@ -304,14 +305,25 @@ fn reply(words: &Words<'_>, command: &Command) -> Reply {
 fn login_answer(words: &Words<'_>) -> LoginAnswer {
     match words.at(1) {
         "granted" => LoginAnswer::Granted {
-            rights: model::Rights::everything(words.at(2)).into(),
+            rights: rights(words).into(),
             proof: words.get("proof").unwrap_or_default().into(),
         },
         "challenge" => LoginAnswer::Challenge(words.at(2).into()),
         "refused" => LoginAnswer::Refused,
         "busy" => LoginAnswer::Busy,
+        "full" => LoginAnswer::Full(Box::new(quota_reached(Quota::Connections, 2))),
         other => panic!("no such answer: {other}"),
     }
+}
+
+fn rights(words: &Words<'_>) -> Rights {
+    let mut quotas = Quotas::default();
+    quotas.set(Quota::Sessions, words.get("sessions").map(|max| max.parse().unwrap()));
+    Rights::everything(words.at(2)).within(quotas)
+}
+
+fn quota_reached(quota: Quota, max: u64) -> QuotaReached {
+    QuotaReached { user: "alice".into(), quota, max }
 }
 
 fn full() -> Refusal {

@@ -83,7 +83,7 @@ impl Session {
             // A certificate that is no user's: the client may still have a password.
             _ if !is_asked => {}
             // In the words of the protocol: try again later.
-            LoginAnswer::Busy => self.close_with(answer::OUT_OF_MEMORY, out),
+            LoginAnswer::Busy | LoginAnswer::Full(_) => self.close_with(answer::OUT_OF_MEMORY, out),
             LoginAnswer::Refused | LoginAnswer::Challenge(_) => {
                 self.close_with(answer::DENIED, out);
             }

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{LoginAnswer, LoginOffer, LoginStep, Principal, Rights};
+use model::{LoginAnswer, LoginOffer, LoginStep, Principal, Refusal, Rights};
 
 use super::{Session, Step};
 use crate::fault::Fault;
@@ -100,6 +100,10 @@ impl Session {
             }
             (_, Pending::Connected) => {}
             (LoginAnswer::Busy, _) => self.context(shared, out).refuse(&BUSY),
+            (LoginAnswer::Full(reached), _) => {
+                let refusal = Fault::refused(&Refusal::QuotaReached(reached));
+                self.context(shared, out).refuse(&refusal);
+            }
             (LoginAnswer::Refused | LoginAnswer::Challenge(_), _) => {
                 self.context(shared, out).refuse(&WRONG_PASSWORD);
             }

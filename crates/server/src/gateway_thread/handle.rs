@@ -3,12 +3,15 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use http_api::{
-    Actor, Figures, Following, GatewayClient, GatewayError, Leased, LoginClient, NewConnection,
-    Readiness, SegmentFigures, Token, WINDOW, Wanted, Work,
+    Actor, Events, Figures, Following, GatewayClient, GatewayError, Leased, LoginClient,
+    NewConnection, Readiness, SegmentFigures, Token, WINDOW, Wanted, Work,
 };
-use model::{LoginAnswer, LoginOffer, LoginStep, Nanos, QueueName, Reply, limits};
+use model::{
+    Delivery, LoginAnswer, LoginOffer, LoginStep, Nanos, QueueName, Refusal, Reply, limits,
+};
 
 use crate::audit::LoginTrial;
 use crate::config::Protocol;
@@ -16,6 +19,7 @@ use crate::connection_permits::{ConnectionPermit, Exit};
 use crate::gateway_thread::figures;
 use crate::hub::{Hub, Phase};
 use crate::tls::names;
+use crate::user_quotas::Seat;
 
 /// A handle to the server for tasks of HTTP. Cloning is cheap.
 #[derive(Clone)]
@@ -31,8 +35,43 @@ impl Gateway {
     }
 }
 
+impl Gateway {
+    /// The place of a request among those of its user. A user that is ahead of its rate waits.
+    async fn seat(
+        &self,
+        actor: &Actor,
+        commands: u64,
+        bytes: u64,
+    ) -> Result<Option<Seat>, GatewayError> {
+        let refused = |reached| GatewayError::Refused(Refusal::QuotaReached(Box::new(reached)));
+        let Some(rights) = actor.principal.rights() else { return Ok(None) };
+        let seat = self.hub.user_quotas().seat(rights).map_err(refused)?;
+        let now = self.hub.clock.now();
+        if let Some(until) = seat.charge_request(now, commands, bytes).map_err(refused)? {
+            tokio::time::sleep(Duration::from_nanos(until.since(now).0)).await;
+        }
+        Ok(Some(seat))
+    }
+}
+
+/// The events of a topic, and the place of their request.
+pub(crate) struct SeatedEvents {
+    events: Following,
+    _seat: Option<Seat>,
+}
+
+impl Events for SeatedEvents {
+    async fn next(&mut self) -> Option<Delivery> {
+        self.events.next().await
+    }
+
+    fn end(&self) -> Option<String> {
+        self.events.end()
+    }
+}
+
 impl http_api::Gateway for Gateway {
-    type Events = Following;
+    type Events = SeatedEvents;
     type ConnectionPermit = HttpPermit;
 
     fn now(&self) -> Nanos {
@@ -80,10 +119,12 @@ impl http_api::Gateway for Gateway {
     }
 
     async fn ask(&self, actor: Actor, work: Work) -> Result<Vec<Reply>, GatewayError> {
+        let _seat = self.seat(&actor, work.commands(), work.body_bytes()).await?;
         self.client.ask(actor, work).await
     }
 
     async fn receive(&self, actor: Actor, wanted: Wanted) -> Result<Vec<Leased>, GatewayError> {
+        let _seat = self.seat(&actor, 1, 0).await?;
         self.client.receive(actor, wanted).await
     }
 
@@ -91,8 +132,9 @@ impl http_api::Gateway for Gateway {
         self.client.give_back(tokens);
     }
 
-    async fn follow(&self, actor: Actor, topic: QueueName) -> Result<Following, GatewayError> {
-        self.client.follow(actor, topic).await
+    async fn follow(&self, actor: Actor, topic: QueueName) -> Result<SeatedEvents, GatewayError> {
+        let seat = self.seat(&actor, 1, 0).await?;
+        Ok(SeatedEvents { events: self.client.follow(actor, topic).await?, _seat: seat })
     }
 
     fn readiness(&self) -> Readiness {
