@@ -34,6 +34,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         journal: Journal,
     },
+    /// Check the settings of the broker without running it
+    Config {
+        #[command(subcommand)]
+        config: ConfigCommand,
+    },
     /// Change or list the users that may log in
     #[command(after_help = USER_HELP)]
     User {
@@ -45,6 +50,13 @@ pub(crate) enum Command {
         #[command(subcommand)]
         bench: Bench,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Check file, variables and flags as `serve` would, with the files of users and certificates
+    #[command(after_help = CONFIG_CHECK_HELP)]
+    Check(Box<Serve>),
 }
 
 /// Commands that speak to a running broker.
@@ -395,7 +407,7 @@ pub(crate) enum Journal {
 }
 
 /// The files of TLS. They are read again on SIGHUP, and when they change.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Tls {
     /// Certificates of TLS, PEM: the server's own, behind it those that lead to a root. Of several
     /// files a client gets the one for the name that it asks for, else the first
@@ -424,7 +436,7 @@ pub(crate) enum TlsClients {
 }
 
 /// Settings of `serve`. What is `None` was neither given as a flag nor as a variable.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Serve {
     /// Directory of the journal [default: ./dunlin-data]
     #[arg(long, value_name = "DIR", env = "DUNLIN_DATA")]
@@ -562,7 +574,7 @@ pub(crate) struct Serve {
 }
 
 /// Settings that few will ever want to change.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Limits and tuning")]
 pub(crate) struct Tuning {
     /// Threads that serve connections [default: 2, or 1 on fewer than four cores]
@@ -739,6 +751,17 @@ Examples:
   dunlin health --ready --timeout 2s --url http://127.0.0.1:8422
 
 Exit status: 0 it serves (with --ready: it takes messages), 1 it does not, 2 wrong usage";
+
+const CONFIG_CHECK_HELP: &str = "\
+It takes the options of `serve`. It opens no listener and no data directory, so it runs beside the
+broker. On SIGHUP a running broker reads its settings by the same rules: those that can change at
+once do, and the log names the others.
+
+Example:
+  dunlin config check --config /etc/dunlin/dunlin.toml && systemctl reload dunlin
+
+Exit status: 0 the broker could start with these settings, 1 a file cannot be used, 2 a setting is
+wrong";
 
 const SERVE_HELP: &str = "\
 Every setting is also a variable (shown above) and a key of the TOML file, named like the flag:

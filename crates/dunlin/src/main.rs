@@ -23,11 +23,12 @@ mod variables;
 
 use std::process::ExitCode;
 
-use crate::cli::{Command, Journal};
+use crate::cli::{Command, ConfigCommand, Journal};
 
 fn main() -> ExitCode {
     let end = match variables::parse().command {
         Command::Serve(serve) => serve::run(*serve),
+        Command::Config { config: ConfigCommand::Check(serve) } => serve::check(*serve),
         Command::Client(client) => client::run(client),
         Command::Journal { journal: Journal::Verify { dir } } => journal_verify::run(&dir),
         Command::Journal { journal: Journal::Dump { dir, json } } => journal_dump::run(&dir, json),

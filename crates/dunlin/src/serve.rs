@@ -4,12 +4,27 @@ use std::io::Write as _;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use server::{Listening, Logger, Server, ServiceManager, process, signals};
+use server::{Config, Listening, Logger, Server, ServiceManager, process, signals};
 
 use crate::cli::Serve;
+use crate::client::table::say;
 use crate::exit::Error;
 use crate::variables::Origins;
 use crate::{settings, variables};
+
+/// Checks the settings.
+pub(crate) fn check(serve: Serve) -> Result<(), Error> {
+    let origins = Origins::of(&serve);
+    let checked = settings::config(serve).and_then(|config| {
+        Server::check(&config).map_err(Error::Start)?;
+        say(format!("sound: {} listeners\n", config.listen.len()).as_bytes())
+    });
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for complaint in variables::complaints(names) {
+        Logger::Stderr.line(format_args!("{complaint}"));
+    }
+    checked.map_err(|error| origins.explain(error))
+}
 
 /// Serves until a signal or a failure ends it.
 pub(crate) fn run(serve: Serve) -> Result<(), Error> {
@@ -22,6 +37,7 @@ fn serve_until_end(serve: Serve) -> Result<(), Error> {
     let signals = signals::Caught::now().map_err(deaf)?;
     process::harden()
         .map_err(|error| Error::Other(format!("cannot forbid core dumps: {error}")))?;
+    let asked = serve.clone();
     let config = settings::config(serve)?;
     process::warn_of_root(Logger::Stderr);
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
@@ -31,7 +47,8 @@ fn serve_until_end(serve: Serve) -> Result<(), Error> {
     allocator::keep_within(config.memory_bytes());
     let remote = Arc::new(OnceLock::new());
     let manager = Arc::new(ServiceManager::from_environment(Logger::Stderr));
-    signals.obey(Arc::clone(&remote), Arc::clone(&manager)).map_err(deaf)?;
+    let again = move || read_again(&asked);
+    signals.obey(Arc::clone(&remote), Arc::clone(&manager), again).map_err(deaf)?;
     let running = Server::start(config).map_err(Error::Start)?;
     remote.get_or_init(|| running.remote());
     announce(running.addresses());
@@ -45,6 +62,17 @@ fn serve_until_end(serve: Serve) -> Result<(), Error> {
     })?;
     Logger::Stderr.line(format_args!("stopped"));
     Ok(())
+}
+
+/// The settings as they are now. The file is read again, and has to be one that can be: a pipe
+/// would keep the thread that obeys signals.
+fn read_again(asked: &Serve) -> Result<Config, String> {
+    if let Some(file) = &asked.config
+        && std::fs::metadata(file).is_ok_and(|metadata| !metadata.is_file())
+    {
+        return Err(format!("{} is no file that can be read twice", file.display()));
+    }
+    settings::config(asked.clone()).map_err(|error| error.to_string())
 }
 
 /// Once a second a small process gives back freed memory: the buffers of connections that have

@@ -406,3 +406,51 @@ fn disk_limit_below_journal_is_refused() {
     assert_eq!(code, Some(2));
     assert!(stderr.contains("--disk-limit") && stderr.contains("--max-message-bytes"), "{stderr}");
 }
+
+#[test]
+fn config_check_names_faults() {
+    let directory = Directory::new("config-check");
+    let check = |text: &str, arguments: &[&str]| {
+        directory.file("broker.toml", text);
+        let mut command = dunlin(&directory);
+        command.args(["config", "check", "--config", "broker.toml"]).args(arguments);
+        run(command)
+    };
+    let (status, out, err) = check("listen = ['redis=127.0.0.1:1', 'amqp=127.0.0.1:2']", &[]);
+    assert_eq!((status, out.as_str(), err.as_str()), (Some(0), "sound: 2 listeners\n", ""));
+    for (text, arguments, status, told) in [
+        ("sink = 1", &[][..], 2, "sink"),
+        ("sync = 'often'", &[], 2, "broker.toml: sync: "),
+        ("threads = 0", &[], 2, "threads"),
+        ("disk-limit = '1K'", &[], 2, "--disk-limit"),
+        ("", &["--listen", "redis=0.0.0.0:1"], 2, "--insecure-listen"),
+        ("", &["--listen", "rediss=127.0.0.1:1"], 2, "--tls-cert"),
+        ("", &["--users", "missing.toml"], 1, "missing.toml"),
+    ] {
+        let (found, out, err) = check(text, arguments);
+        assert_eq!((found, out.as_str()), (Some(status), ""), "{text} {arguments:?}: {err}");
+        assert!(err.contains(told), "{text} {arguments:?}: {err}");
+    }
+    assert!(!directory.0.join("dunlin-data").exists(), "a check leaves nothing");
+}
+
+#[test]
+fn sighup_changes_settings() {
+    let directory = Directory::new("reload");
+    directory.file("broker.toml", "threads = 1");
+    let server = serve(&directory, &["--config", "broker.toml", "--store", "none"]);
+    let mut client = server.connect();
+    assert_eq!(client.put("x"), "INSERTED 1");
+    directory.file("broker.toml", "threads = 2\nidle-timeout = '50ms'\nallowed-hosts = ['a.b']");
+    server.signal(Signal::HUP);
+    assert!(client.is_closed(), "it is idle");
+    directory.file("broker.toml", "threads = 3\nidle-timeout = 'soon'");
+    server.signal(Signal::HUP);
+    // A connection comes while the signals are obeyed; they are in order.
+    server.signal(Signal::TERM);
+    let (status, log) = server.end();
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(log.contains("settings that hold from now on: idle-timeout, allowed-hosts\n"), "{log}");
+    assert!(log.contains("settings that hold from the next start: threads\n"), "{log}");
+    assert!(log.contains("settings stay as they were: broker.toml: idle-timeout: "), "{log}");
+}

@@ -54,6 +54,17 @@ pub struct Options {
     pub held_bytes: Arc<AtomicUsize>,
 }
 
+/// The options that may change while the server runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Adjustable {
+    /// See [`Options::half_sent`].
+    pub half_sent: Option<Duration>,
+    /// See [`Options::idle`].
+    pub idle: Option<Duration>,
+    /// See [`Options::allowed_hosts`].
+    pub allowed_hosts: Vec<AllowedHost>,
+}
+
 impl Options {
     /// Bytes of a request that holds several messages.
     pub(crate) fn batch_bytes_max(&self) -> usize {
@@ -156,6 +167,17 @@ impl<G: Gateway> App<G> {
         // Until a request comes the broker itself asks, to sample its figures.
         let actor = Actor::default();
         Self { gateway, options, open, budget, reader, latest, actor }
+    }
+
+    /// For a new connection, which keeps the options that hold when it comes.
+    pub(crate) fn adjusted(mut self) -> Self {
+        if let Some(Adjustable { half_sent, idle, allowed_hosts }) = self.gateway.adjustable() {
+            let options = Arc::make_mut(&mut self.options);
+            (options.half_sent, options.idle) = (half_sent, idle);
+            options.allowed_hosts = allowed_hosts;
+            self.reader.idle = half_sent;
+        }
+        self
     }
 
     /// Answers one request of a connection, of any kind.

@@ -27,6 +27,7 @@ pub use request_queue::{REQUESTS_MAX, RequestQueue};
 pub use state::{GatewayOptions, GatewayState};
 pub use works::TRANSACTIONS_MAX;
 
+use crate::app::Adjustable;
 use crate::departure::Asker;
 use crate::token::Token;
 
@@ -83,6 +84,11 @@ pub trait Gateway: Clone + Send + Sync + 'static {
 
     /// A time of the engine's by the machine's clock.
     fn wall_time(&self, time: Nanos) -> Nanos;
+
+    /// The options for a new connection, if they may have changed.
+    fn adjustable(&self) -> Option<Adjustable> {
+        None
+    }
 
     /// A place for one more connection; `None`: there are too many.
     fn admit(&self, connection: NewConnection) -> Option<Self::ConnectionPermit>;

@@ -52,7 +52,7 @@ mod topics;
 mod transactions;
 mod unique;
 
-pub use app::Options;
+pub use app::{Adjustable, Options};
 pub use departure::Asker;
 pub use gateway::{
     Actor, BrokerTurn, ConnectionPermit, Events, Figures, Following, Gateway, GatewayClient,

@@ -162,6 +162,7 @@ async fn converse<G: Gateway>(
     app: App<G>,
     mut stage: watch::Receiver<Stage>,
 ) {
+    let app = app.adjusted();
     let Options { half_sent, idle, .. } = *app.options;
     let timeouts = Timeouts { idle, head: half_sent, send: half_sent };
     let hangup = Arc::clone(&peer.hangup);

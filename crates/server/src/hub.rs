@@ -4,13 +4,13 @@
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
 use std::time::Duration;
 
 use access::{ConnectionId, LoginPeer};
 use broker::{Chore, ChoreDone, Fetch, FetchDone, JournalFailed};
 use disk::{File, RealDisk};
-use http_api::RequestQueue;
+use http_api::{Adjustable, AllowedHost, RequestQueue};
 use input::WrongProtocol;
 use journal::{DiskError, Durable};
 use model::{LoginAnswer, LoginStep, Lsn, Nanos, Rights, SessionId, WallClock};
@@ -18,7 +18,7 @@ use model::{LoginAnswer, LoginStep, Lsn, Nanos, Rights, SessionId, WallClock};
 use crate::audit::{AuditActor, AuditLog, GRANTED, LoginTrial};
 use crate::buffered::Buffered;
 use crate::clock::Clock;
-use crate::config::Limits;
+use crate::config::{Config, Limits};
 use crate::connection_permits::{ConnectionPermit, ConnectionPermits, Exit, Origin};
 use crate::connections::reactor_of;
 use crate::core::{Core, Transfer};
@@ -73,7 +73,8 @@ pub(crate) struct Hub {
     pub(crate) clock: Clock,
     /// How the machine's clock stands to that, as [`Hub::now`] saw it last.
     pub(crate) wall_clock: WallClock,
-    pub(crate) limits: Limits,
+    /// The limits and hosts that hold now.
+    adjusted: RwLock<Adjusted>,
     memory_limit: u64,
     pub(crate) log: Logger,
     /// The complaint that clients speak the wrong protocol.
@@ -95,6 +96,15 @@ pub(crate) struct Hub {
     dismissals: Mutex<Complaint>,
 }
 
+/// Settings that may change while the server runs.
+#[derive(Debug)]
+pub(crate) struct Adjusted {
+    pub(crate) limits: Limits,
+    pub(crate) allowed_hosts: Vec<AllowedHost>,
+    /// All settings as they were asked for.
+    pub(crate) asked: Config,
+}
+
 /// The parts of a hub besides its core.
 pub(crate) struct Parts {
     /// One a reactor, and one for the gateway.
@@ -103,7 +113,7 @@ pub(crate) struct Parts {
     pub(crate) gauges: Arc<JournalGauges>,
     pub(crate) disk: Option<RealDisk>,
     pub(crate) clock: Clock,
-    pub(crate) limits: Limits,
+    pub(crate) adjusted: Adjusted,
     /// Bytes that everything together may take.
     pub(crate) memory_limit: u64,
     pub(crate) tls: Option<TlsKeeper>,
@@ -157,7 +167,7 @@ impl Hub {
             gauges,
             disk,
             clock,
-            limits,
+            adjusted,
             memory_limit,
             tls,
             logins,
@@ -187,13 +197,13 @@ impl Hub {
             ended: Condvar::new(),
             requests,
             gauges,
-            permits: ConnectionPermits::new(limits.connections, logins.is_some()),
-            buffered: Buffered::new(limits.buffered_bytes),
+            permits: ConnectionPermits::new(adjusted.limits.connections, logins.is_some()),
+            buffered: Buffered::new(adjusted.limits.buffered_bytes),
             http_bytes: Arc::default(),
             disk,
             clock,
             wall_clock,
-            limits,
+            adjusted: RwLock::new(adjusted),
             memory_limit,
             log,
             wrong_protocols: Mutex::default(),
@@ -388,6 +398,29 @@ impl Hub {
             // A client that cannot be another user is the one that it was.
             Err(reached) => (LoginAnswer::Full(Box::new(reached)), seat),
         }
+    }
+
+    /// The limits that hold now.
+    pub(crate) fn limits(&self) -> Limits {
+        self.adjusted.read().expect(POISONED).limits
+    }
+
+    /// The options of new connections of HTTP.
+    pub(crate) fn http_options(&self) -> Adjustable {
+        let adjusted = self.adjusted.read().expect(POISONED);
+        let Limits { half_sent, http_idle, .. } = adjusted.limits;
+        Adjustable { half_sent, idle: http_idle, allowed_hosts: adjusted.allowed_hosts.clone() }
+    }
+
+    /// All settings as they were asked for.
+    pub(crate) fn asked(&self) -> Config {
+        self.adjusted.read().expect(POISONED).asked.clone()
+    }
+
+    /// Changes limits and hosts.
+    pub(crate) fn adjust(&self, change: impl FnOnce(&mut Adjusted)) {
+        change(&mut self.adjusted.write().expect(POISONED));
+        self.mailboxes.iter().for_each(Mailbox::notify_mail);
     }
 
     /// The quotas of users that the server keeps.

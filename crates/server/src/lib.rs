@@ -15,6 +15,7 @@
 //! duties of a process of its own to its operator.
 
 mod address;
+mod adjust;
 mod audit;
 mod buffered;
 mod cgroup;

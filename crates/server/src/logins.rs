@@ -18,7 +18,7 @@ use crate::file_stamp::FileStamp;
 
 /// The logins of a server that has users.
 pub(crate) struct Logins {
-    file: PathBuf,
+    file: Mutex<PathBuf>,
     /// The file as it was read last, with or without success.
     seen: Mutex<Option<FileStamp>>,
     /// Clients without a name may be a user.
@@ -80,7 +80,7 @@ impl Logins {
             rights: Mutex::new(Arc::new(users.rights())),
             doorkeeper: Mutex::new(Some(Doorkeeper::new(users, nonces))),
             queue: LoginQueue::default(),
-            file,
+            file: Mutex::new(file),
             seen,
             log,
         })
@@ -155,10 +155,20 @@ impl Logins {
         self.queue.end();
     }
 
+    /// From now on the users are in another file.
+    pub(crate) fn set_file(&self, file: PathBuf) {
+        *self.file.lock().expect(POISONED) = file;
+    }
+
+    fn file(&self) -> PathBuf {
+        self.file.lock().expect(POISONED).clone()
+    }
+
     /// Reads the file again; the log tells how it went.
     pub(crate) fn reload(&self, note: impl Fn(&str, &str)) {
-        *self.seen.lock().expect(POISONED) = FileStamp::of(&self.file);
-        match read(&self.file) {
+        let file = self.file();
+        *self.seen.lock().expect(POISONED) = FileStamp::of(&file);
+        match read(&file) {
             Ok(users) => {
                 self.has_anonymous.store(users.anonymous().is_some(), Ordering::Relaxed);
                 let rights = Arc::new(users.rights());
@@ -178,7 +188,7 @@ impl Logins {
 
     /// The same if the file has changed since.
     pub(crate) fn reload_if_changed(&self, note: impl Fn(&str, &str)) {
-        let is_new = *self.seen.lock().expect(POISONED) != FileStamp::of(&self.file);
+        let is_new = *self.seen.lock().expect(POISONED) != FileStamp::of(&self.file());
         if is_new {
             self.reload(note);
         }

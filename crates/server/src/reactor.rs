@@ -11,6 +11,7 @@ use journal::Durable;
 use model::{LoginAnswer, Nanos, SessionId};
 
 use crate::Failure;
+use crate::config::Limits;
 use crate::connection::{CloseReason, ListFlags};
 use crate::connections::Connections;
 use crate::deadlines::Deadlines;
@@ -32,6 +33,8 @@ pub(crate) struct Reactor<'a> {
     pub(crate) lists: RunLists,
     /// When this turn began.
     pub(crate) now: Nanos,
+    /// Those that hold in this turn.
+    limits: Limits,
     /// Bytes of answers that a connection may leave unread in this turn.
     pub(crate) allowance: usize,
     /// Bytes of answers that others caused in this turn.
@@ -106,6 +109,7 @@ impl<'a> Reactor<'a> {
             deadlines: Deadlines::default(),
             lists: RunLists::default(),
             now: hub.clock.now(),
+            limits: hub.limits(),
             allowance: 0,
             mailed: 0,
             eviction: Complaint::default(),
@@ -154,7 +158,8 @@ impl<'a> Reactor<'a> {
         }
         self.hub.mailbox(self.index).awake();
         self.now = self.hub.now();
-        self.allowance = self.hub.buffered.allowance(self.hub.limits.output_bytes);
+        self.adjust();
+        self.allowance = self.hub.buffered.allowance(self.limits.output_bytes);
         while let Some(event) = self.events.pop_front() {
             self.notice(event);
         }
@@ -163,6 +168,20 @@ impl<'a> Reactor<'a> {
             self.stop();
         }
         Ok(())
+    }
+
+    /// Takes over limits that have changed: deadlines of connections may follow from them.
+    fn adjust(&mut self) {
+        let limits = self.hub.limits();
+        if limits == self.limits {
+            return;
+        }
+        self.limits = limits;
+        for session in self.connections.ids() {
+            if let Some(connection) = self.connections.get_mut(session) {
+                self.lists.touch(session, connection.marks());
+            }
+        }
     }
 
     /// Looks for news without sleeping. Frames that wait are written after some turns of this, even
@@ -382,7 +401,7 @@ impl<'a> Reactor<'a> {
             if connection.handle_timeout(self.now) {
                 self.lists.touch(session, connection.marks());
             }
-            let deadline = connection.deadline(&self.hub.limits, self.now);
+            let deadline = connection.deadline(&self.limits, self.now);
             if deadline.is_some_and(|deadline| deadline <= self.now) {
                 self.lists.finish(session, CloseReason::Lost, connection.marks());
             } else {
@@ -404,7 +423,7 @@ impl<'a> Reactor<'a> {
     pub(crate) fn send(&mut self, session: SessionId) {
         let parting = if self.is_stopping() { CloseReason::Dismissed } else { CloseReason::Lost };
         let Some(connection) = self.connections.get_mut(session) else { return };
-        let limits = &self.hub.limits;
+        let limits = &self.limits;
         // As of now: others have taken room in this turn.
         let allowance = self.hub.buffered.allowance(limits.output_bytes);
         if connection.send(self.durable, allowance, self.now) {
@@ -448,7 +467,7 @@ impl<'a> Reactor<'a> {
     }
 
     fn begin_stop(&mut self) {
-        self.stopping_until = Some(self.now + crate::clock::nanos(self.hub.limits.stop));
+        self.stopping_until = Some(self.now + crate::clock::nanos(self.limits.stop));
         self.acceptor = None;
         self.accept_more = false;
         self.lists.unread = self.connections.ids().into();

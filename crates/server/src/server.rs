@@ -27,7 +27,7 @@ use crate::descriptors;
 use crate::events::EventSet;
 use crate::facts::{JournalGauges, ProcessFacts};
 use crate::gateway_thread::HttpThread;
-use crate::hub::{Hub, Parts, Phase};
+use crate::hub::{Adjusted, Hub, Parts, Phase};
 use crate::listener::{self, Acceptor, Listener};
 use crate::logins::Logins;
 use crate::mailbox::Mailbox;
@@ -42,6 +42,22 @@ use crate::{Failure, Logger, StartError};
 pub struct Server;
 
 impl Server {
+    /// Checks all that can be checked without a look at the data directory and without listening:
+    /// the settings, and the files of users and certificates.
+    ///
+    /// # Errors
+    /// [`StartError`], as [`Server::start`] would fail with.
+    pub fn check(config: &Config) -> Result<(), StartError> {
+        check(config)?;
+        check_disk_limit(&broker_options(config).journal)?;
+        certificates(config)?;
+        match config.users.clone() {
+            Some(file) => Logins::open(file, Secrets::new(random), config.log).map(drop),
+            None => Ok(()),
+        }
+        .map_err(StartError::Users)
+    }
+
     /// Opens the store, recovers its content, listens, and serves from threads of its own. When
     /// this returns, every listener accepts.
     ///
@@ -49,6 +65,7 @@ impl Server {
     /// [`StartError`]; nothing is left running then.
     pub fn start(mut config: Config) -> Result<Running, StartError> {
         check(&config)?;
+        let asked = config.clone();
         memory::tell_limit(&config);
         let descriptors = descriptors::raised();
         if config.policy != StorePolicy::Memory {
@@ -60,6 +77,7 @@ impl Server {
         let addresses: Vec<_> = listeners.iter().map(|it| it.listening().clone()).collect();
         config.listen = listeners.iter().filter_map(Listener::bound).collect();
         let hub = Arc::new(build(&config, disk)?);
+        hub.adjust(|adjusted| adjusted.asked = asked);
         let (reactors, writers) = (Vec::new(), Vec::new());
         let mut running = Running { hub, addresses, reactors, writers, watching: None };
         let is_http = |listener: &Listener| listener.protocol() == Protocol::Http;
@@ -90,7 +108,7 @@ pub struct Running {
 /// A way to speak to a running server from any thread.
 #[derive(Clone)]
 pub struct Remote {
-    hub: Arc<Hub>,
+    pub(crate) hub: Arc<Hub>,
 }
 
 impl Running {
@@ -289,7 +307,8 @@ impl Drop for Alarm<'_> {
     }
 }
 
-fn check(config: &Config) -> Result<(), StartError> {
+/// Checks the settings alone.
+pub(crate) fn check(config: &Config) -> Result<(), StartError> {
     if !(1..=THREADS_MAX).contains(&config.threads) {
         return Err(StartError::Threads { asked: config.threads });
     }
@@ -414,6 +433,8 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     let shares = MemoryShares::of(config);
     let limits = Limits { buffered_bytes: shares.buffers, ..config.limits };
     let (memory_limit, log) = (shares.limit, config.log);
+    let allowed_hosts = config.allowed_hosts.clone();
+    let adjusted = Adjusted { limits, allowed_hosts, asked: config.clone() };
     Ok(Hub::new(
         core,
         Parts {
@@ -422,7 +443,7 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
             gauges,
             disk,
             clock,
-            limits,
+            adjusted,
             memory_limit,
             tls,
             logins,

@@ -8,7 +8,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
-use crate::{Remote, ServiceManager};
+use crate::{Config, Remote, ServiceManager};
 
 /// Exit status after a second SIGINT, as shells know it: 128 and the signal.
 const INTERRUPTED: i32 = 130;
@@ -38,7 +38,7 @@ impl Caught {
 
     /// Obeys signals in a thread of its own until the process ends. SIGTERM and SIGINT stop the
     /// server in good order, a second SIGINT at once. SIGUSR1 drains it; SIGHUP reads its
-    /// users and certificates again and logs its counters.
+    /// `settings`, users and certificates again and logs its counters.
     /// SIGXFSZ does nothing: the write beyond `ulimit -f` fails, and says so. The service manager
     /// is told.
     ///
@@ -51,6 +51,7 @@ impl Caught {
         mut self,
         remote: Arc<OnceLock<Remote>>,
         manager: Arc<ServiceManager>,
+        mut settings: impl FnMut() -> Result<Config, String> + Send + 'static,
     ) -> io::Result<()> {
         let obey = move || {
             self.ends.store(false, Ordering::Relaxed);
@@ -64,6 +65,10 @@ impl Caught {
                     SIGHUP => {
                         if let Some(remote) = remote.get() {
                             manager.reload(|| {
+                                match settings() {
+                                    Ok(config) => remote.reconfigure(config),
+                                    Err(error) => remote.tell_settings_stay(&error),
+                                }
                                 remote.reload();
                                 remote.log_counters();
                             });

@@ -77,7 +77,7 @@ impl Default for DeadLettersMax {
 }
 
 /// The rules of every queue: some by name, one for all others.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueuePolicies {
     /// For queues that are not named; one that is kept is so from its first use on.
     pub default: QueuePolicy,

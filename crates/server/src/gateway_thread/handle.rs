@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http_api::{
-    Actor, Events, Figures, Following, GatewayClient, GatewayError, Leased, LoginClient,
-    NewConnection, Readiness, SegmentFigures, Token, WINDOW, Wanted, Work,
+    Actor, Adjustable, Events, Figures, Following, GatewayClient, GatewayError, Leased,
+    LoginClient, NewConnection, Readiness, SegmentFigures, Token, WINDOW, Wanted, Work,
 };
 use model::{
     Delivery, LoginAnswer, LoginOffer, LoginStep, Nanos, QueueName, Refusal, Reply, limits,
@@ -82,6 +82,10 @@ impl http_api::Gateway for Gateway {
         self.hub.wall_clock.wall_time(time)
     }
 
+    fn adjustable(&self) -> Option<Adjustable> {
+        Some(self.hub.http_options())
+    }
+
     fn admit(&self, NewConnection { peer, is_local, hangup }: NewConnection) -> Option<HttpPermit> {
         let now = self.hub.clock.now();
         let permit = self.hub.admit(now, peer, Exit::Task(hangup), is_local)?;
@@ -145,7 +149,7 @@ impl http_api::Gateway for Gateway {
         if core.commons.draining.has_begun() {
             return Readiness::Draining;
         }
-        let usual = self.hub.limits.message_bytes.unwrap_or(limits::MESSAGE_BYTES_DEFAULT);
+        let usual = self.hub.limits().message_bytes.unwrap_or(limits::MESSAGE_BYTES_DEFAULT);
         let is_full = core.broker.room() < usual as u64;
         if is_full { Readiness::Full } else { Readiness::Ready }
     }

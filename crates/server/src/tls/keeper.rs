@@ -15,7 +15,7 @@ use crate::file_stamp::FileStamp;
 /// Holds the configuration for new connections.
 #[derive(Debug)]
 pub(crate) struct TlsKeeper {
-    settings: TlsSettings,
+    settings: RwLock<TlsSettings>,
     current: RwLock<TlsConfigs>,
     /// The files as they were when they were read last, with or without success.
     seen: Mutex<Vec<Option<FileStamp>>>,
@@ -31,6 +31,7 @@ impl TlsKeeper {
         let seen = Mutex::new(stamps(&settings));
         let configs = TlsConfigs::load(&settings)?;
         tell_end(log, &configs);
+        let settings = RwLock::new(settings);
         Ok(Self { settings, current: RwLock::new(configs), seen, log })
     }
 
@@ -44,12 +45,18 @@ impl TlsKeeper {
         self.current.read().expect(POISONED).ends_at()
     }
 
+    /// From now on the certificates are in other files.
+    pub(crate) fn set_files(&self, settings: TlsSettings) {
+        *self.settings.write().expect(POISONED) = settings;
+    }
+
     /// Reads the files again: new connections use them. If one cannot be used, the former ones stay
     /// in use. Both is logged.
     pub(crate) fn reload(&self) {
+        let settings = self.settings.read().expect(POISONED);
         let mut seen = self.seen.lock().expect(POISONED);
-        *seen = stamps(&self.settings);
-        match TlsConfigs::load(&self.settings) {
+        *seen = stamps(&settings);
+        match TlsConfigs::load(&settings) {
             Ok(configs) => {
                 self.log.line(format_args!("certificates of TLS are read again"));
                 tell_end(self.log, &configs);
@@ -63,7 +70,8 @@ impl TlsKeeper {
 
     /// The same if a file has changed since.
     pub(crate) fn reload_if_changed(&self) {
-        let is_new = *self.seen.lock().expect(POISONED) != stamps(&self.settings);
+        let now = stamps(&self.settings.read().expect(POISONED));
+        let is_new = *self.seen.lock().expect(POISONED) != now;
         if is_new {
             self.reload();
         }
