@@ -142,6 +142,8 @@ pub(crate) struct Totals {
     messages: u64,
     waiting: u64,
     dead_letters: DeadLetterStatistics,
+    denied: u64,
+    over_quota: u64,
     /// The most bytes that all journalled messages take in a snapshot.
     snapshot_bytes: u64,
     /// See [`Engine::steps`].

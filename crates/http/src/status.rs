@@ -75,6 +75,13 @@ fn exposition(figures: &Figures, queues: &[QueueStatistics], age: Duration) -> S
         ("consumers_waiting", "Consumers that wait for a message.", "gauge", broker.waiting),
         ("messages_stored_total", "Messages stored.", "counter", broker.messages_total),
         ("leases_expired_total", "Leases that ended by time.", "counter", broker.expired_total),
+        ("denied_total", "Commands that a user had no right to.", "counter", broker.denied_total),
+        (
+            "over_quota_total",
+            "Commands that a quota of their user stood against.",
+            "counter",
+            broker.over_quota_total,
+        ),
         (
             "dead_letters_total",
             "Messages that became dead letters.",

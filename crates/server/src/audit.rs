@@ -297,8 +297,8 @@ impl State {
 }
 
 impl Deed {
-    /// The change that a command would make, if that is worth a line: one of a whole queue, of its
-    /// rules, or of all keys. The work of producers and consumers is not.
+    /// The change that a command would make, if that is worth a line: one of a whole queue or key,
+    /// of its rules, or of buried messages. The work of producers and consumers is not.
     pub(crate) fn of(command: &Command) -> Option<Self> {
         let deed = |verb, name: Option<&QueueName>, to: Option<&QueueName>| {
             Some(Self { verb, name: name.cloned(), to: to.cloned() })
@@ -315,6 +315,8 @@ impl Deed {
                 _ => None,
             },
             Command::Key(KeyCommand::DeleteAll) => deed("flush", None, None),
+            Command::Key(KeyCommand::Delete { names }) => deed("delete", names.first(), None),
+            Command::Kick { .. } | Command::KickMessage { .. } => deed("kick", None, None),
             Command::Key(KeyCommand::Rename { from, to, .. }) => {
                 deed("rename", Some(from), Some(to))
             }

@@ -72,6 +72,8 @@ pub struct Counters {
     pub certificate_end: Option<Nanos>,
     /// The spill's figures.
     pub spill: SpillCounters,
+    /// Logins that failed.
+    pub failed_logins: u64,
 }
 
 impl fmt::Display for Counters {
@@ -171,6 +173,7 @@ mod tests {
             bodies_paged_out: 2,
             memory_waits: 0,
             spill: SpillCounters { live: 8, ..SpillCounters::default() },
+            failed_logins: 0,
         };
         let text = counters.to_string();
         assert!(text.contains("7 syncs"), "{text}");

@@ -88,6 +88,8 @@ pub(crate) struct Hub {
     /// How often users were to be reviewed.
     users_generation: AtomicU64,
     user_quotas: UserQuotas,
+    /// Logins that were refused or put off.
+    failed_logins: AtomicU64,
     /// The audit log, if there is one.
     audit: Option<AuditLog>,
     /// The complaint that connections are refused.
@@ -215,6 +217,7 @@ impl Hub {
             refusals: Mutex::default(),
             dismissals: Mutex::default(),
             user_quotas: UserQuotas::default(),
+            failed_logins: AtomicU64::new(0),
         }
     }
 
@@ -286,6 +289,9 @@ impl Hub {
         trial: &LoginTrial,
         answer: &LoginAnswer,
     ) {
+        if !matches!(answer, LoginAnswer::Granted { .. } | LoginAnswer::Challenge(_)) {
+            self.failed_logins.fetch_add(1, Ordering::Relaxed);
+        }
         let Some(audit) = &self.audit else { return };
         let (user, outcome) = match answer {
             LoginAnswer::Granted { rights, .. } => (Some(&**rights.user()), GRANTED),
@@ -767,6 +773,7 @@ impl Hub {
             certificate_end: self.tls.as_ref().and_then(TlsKeeper::ends_at),
             bodies_paged_out: core.broker.paged_out(),
             spill: core.broker.spill_counters(),
+            failed_logins: self.failed_logins.load(Ordering::Relaxed),
         }
     }
 }

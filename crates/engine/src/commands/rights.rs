@@ -53,6 +53,7 @@ impl Engine {
         }
         let denial = needs(command, &mut |need| self.judge(by, need)).err()?;
         self.store.took_steps(limits::COMMAND_STEPS);
+        self.store.count_denied();
         if matches!(command, Command::Batch { .. }) {
             // As after a batch that was done.
             self.keyspace.stop_observing(by, &mut self.store);

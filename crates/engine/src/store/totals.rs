@@ -8,7 +8,8 @@ use crate::store::{MessageStore, Totals};
 impl MessageStore {
     /// All queues together.
     pub(crate) fn statistics(&self) -> BrokerStatistics {
-        let Totals { counts, expired, messages, waiting, dead_letters, .. } = self.totals;
+        let Totals { counts, expired, messages, waiting, dead_letters, denied, over_quota, .. } =
+            self.totals;
         BrokerStatistics {
             urgent: counts.urgent(),
             ready: counts.ready(),
@@ -20,6 +21,8 @@ impl MessageStore {
             queues: self.queues.count() as u64,
             waiting,
             dead_letters,
+            denied_total: denied,
+            over_quota_total: over_quota,
         }
     }
 
@@ -56,6 +59,16 @@ impl MessageStore {
     /// A message was stored.
     pub(crate) const fn count_stored(&mut self) {
         self.totals.messages += 1;
+    }
+
+    /// A user had no right to a command.
+    pub(crate) const fn count_denied(&mut self) {
+        self.totals.denied += 1;
+    }
+
+    /// A quota stood against a command.
+    pub(crate) const fn count_over_quota(&mut self) {
+        self.totals.over_quota += 1;
     }
 
     /// A lease has ended by time.

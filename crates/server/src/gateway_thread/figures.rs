@@ -57,6 +57,11 @@ fn samples(counters: &Counters) -> Vec<Sample> {
             "When the first certificate of TLS ends, in seconds since 1970; 0 without TLS.",
             counters.certificate_end.map_or(0, Nanos::as_secs),
         ),
+        sum(
+            "logins_failed_total",
+            "Logins that were refused, or put off since too many failed or came at once.",
+            counters.failed_logins,
+        ),
         gauge("buffered_bytes", "Bytes in the buffers of connections.", *buffered_bytes as u64),
         gauge("memory_limit_bytes", "Bytes of memory that may be used.", *memory_limit),
         gauge("memory_bytes", "Bytes that messages and connections use of it.", *memory_bytes),
