@@ -73,7 +73,11 @@ s = Server('--users', users)
 ann = Redis('ann')
 elements = ['x'] * 99
 check('99 elements', ann.ask('RPUSH', 'jobs', *elements) == ':99')
-check('a hundredth', ann.ask('RPUSH', 'jobs', 'x') == ':100')
+said = b'*3\r\n$5\r\nRPUSH\r\n$4\r\njobs\r\n$1\r\nx\r\n' * 3
+ann.c.sendall(said)
+replies = [ann.file.readline() for _ in range(3)]
+refused = [reply.startswith(b'-OOM') for reply in replies[1:]]
+check('a hundredth of three at once', replies[0] == b':100\r\n' and all(refused), replies)
 reply = ann.ask('RPUSH', 'jobs', 'x')
 check('no more by Redis', reply.startswith('-OOM user ann has') and 'messages=100' in reply, reply)
 status, headers, body = http('POST', '/queues/jobs/messages', b'x')

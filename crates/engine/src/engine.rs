@@ -231,8 +231,7 @@ impl Engine {
         let outcome = if is_late {
             Outcome::refused(Refusal::NoSuchTransaction)
         } else if let Some(refusal) = self.over_quota(slot, &command) {
-            self.store.count_over_quota();
-            self.refuse_send(slot, &command, refusal, effects)
+            self.refuse_over_quota(slot, command, refusal, effects)
         } else if let Some(lack) = lack {
             self.block_or_refuse(slot, command, lack, floor, effects)
         } else {

@@ -267,3 +267,15 @@ fn moved_element_stays_its_senders() {
     engine.restart(false, &[(Quota::Messages, 1)]);
     assert_eq!(engine.ask(ANN, push("a", &[b"2"])), reached(Quota::Messages, 1));
 }
+
+#[test]
+fn run_is_refused_command_by_command() {
+    let mut engine = Harness::new(&[(Quota::Messages, 2)]);
+    let run = |count: usize| {
+        let elements = vec![Arc::from(*b"x"); count].into();
+        let (queue, persistence) = (name("a"), Persistence::Persistent);
+        ListCommand::PushEach { queue, end: End::Tail, elements, persistence }
+    };
+    assert_eq!(engine.ask(ANN, Command::List(run(2))), Reply::Count(2));
+    assert_eq!(engine.ask(ANN, Command::List(run(3))), Reply::NotBatchable(Box::new(run(3))));
+}

@@ -316,6 +316,18 @@ impl Command {
         }
     }
 
+    /// How many commands of a client it is: more than one where alike ones are done in one step.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        match self {
+            Self::List(ListCommand::PushEach { elements, .. }) => elements.len() as u64,
+            Self::List(ListCommand::PopEach { max, .. }) => *max,
+            Self::Key(KeyCommand::ValueEach { names }) => names.len() as u64,
+            Self::Batch { commands } => commands.len() as u64,
+            _ => 1,
+        }
+    }
+
     /// The open transaction that it is about.
     #[must_use]
     pub const fn transaction(&self) -> Option<TransactionId> {

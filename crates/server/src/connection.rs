@@ -400,10 +400,10 @@ impl Connection {
         }
     }
 
-    /// Its peer has given a command.
-    pub(crate) fn charge_command(&mut self, now: Nanos) {
+    /// Its peer has given a command, or several as one.
+    pub(crate) fn charge_commands(&mut self, now: Nanos, command: &Command) {
         if let Some(seat) = &self.seat {
-            self.paused_until = seat.charge_commands(now, 1).max(self.paused_until);
+            self.paused_until = seat.charge_commands(now, command.count()).max(self.paused_until);
         }
     }
 

@@ -295,7 +295,7 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
             connection.postpone(command);
             break;
         }
-        connection.charge_command(now);
+        connection.charge_commands(now, &command);
         let before = core.broker.steps();
         let deed = hub.audit().and_then(|_| Deed::of(&command));
         core.broker.handle(now, own, command, &mut core.outputs);

@@ -5,11 +5,14 @@
 
 use model::{Command, MessageId, NewMessage, Quota, Refusal, Settlement, TransactionId};
 
+use crate::Effects;
 use crate::admission::bounds::Amount;
 use crate::demand::{Address, Demand, ElementRule, Stores};
 use crate::directory::Target;
 use crate::engine::Engine;
 use crate::ids::SessionSlot;
+use crate::keyspace::lists::as_run;
+use crate::outcome::Outcome;
 use crate::sessions::Session;
 use crate::transactions::Transaction;
 
@@ -27,6 +30,23 @@ impl Engine {
             return None;
         }
         self.held_against_quotas(by, command).err()
+    }
+
+    /// The commands of a run are held against quotas one by one.
+    pub(crate) fn refuse_over_quota(
+        &mut self,
+        by: SessionSlot,
+        command: Command,
+        refusal: Refusal,
+        effects: &mut Effects,
+    ) -> Outcome {
+        match as_run(command) {
+            Ok(run) => Outcome::apart(run),
+            Err(command) => {
+                self.store.count_over_quota();
+                self.refuse_send(by, &command, refusal, effects)
+            }
+        }
     }
 
     fn held_against_quotas(&self, by: SessionSlot, command: &Command) -> Result<(), Refusal> {

@@ -60,7 +60,7 @@ impl MessageStore {
         let mut envelope =
             StoredEnvelope { place: queue.place(), ..self.envelope_of_new(id, level, new) };
         envelope.standing.order = spot.order.unwrap_or(envelope.standing.order);
-        if queue.subscription().is_some() {
+        if envelope.sender != 0 && queue.subscription().is_some() {
             // It is bounded by the rules of its topic, not by the quotas of a sender.
             envelope.sender = 0;
         }
