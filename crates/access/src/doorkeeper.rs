@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
 
-use model::{LoginAnswer, LoginStep, Nanos, Rights, ScramHash, Secret, Secrets};
+use model::{LoginAnswer, LoginStep, Nanos, ScramHash, Secret, Secrets};
 use ring::hmac;
 
 use crate::back_off::{BackOff, Suspect};
@@ -378,11 +378,10 @@ fn granted(user: &User) -> LoginAnswer {
 
 /// The user's rights end with what it has shown, if that is sooner.
 fn granted_until(user: &User, end: Option<Nanos>) -> LoginAnswer {
-    let ends_sooner = end.is_some_and(|end| user.expires().is_none_or(|other| end < other));
-    let mut rights = Arc::clone(user.rights());
-    if ends_sooner {
-        rights = Arc::new(Rights::clone(&rights).until(end));
-    }
+    let rights = match end {
+        Some(_) => Arc::new(user.rights().by_token_until(end)),
+        None => Arc::clone(user.rights()),
+    };
     LoginAnswer::Granted { rights, proof: Vec::new() }
 }
 

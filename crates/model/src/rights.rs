@@ -73,9 +73,10 @@ enum Part {
 pub struct Rights {
     user: Arc<str>,
     expires: Option<Nanos>,
+    token_expires: Option<Nanos>,
     quotas: Quotas,
-    allow: Vec<Rule>,
-    deny: Vec<Rule>,
+    allow: Arc<[Rule]>,
+    deny: Arc<[Rule]>,
 }
 
 /// The rights of all users, by name.
@@ -351,7 +352,7 @@ impl Rights {
     ) -> Self {
         let allow = allow.into_iter().map(|rule| rule.of_user(&user)).collect();
         let deny = deny.into_iter().map(|rule| rule.of_user(&user)).collect();
-        Self { user, expires: None, quotas: Quotas::default(), allow, deny }
+        Self { user, expires: None, token_expires: None, quotas: Quotas::default(), allow, deny }
     }
 
     /// A user who may do everything.
@@ -360,7 +361,7 @@ impl Rights {
         Self::new(user.into(), [&Rule::everything()], [])
     }
 
-    /// They end then, by the wall clock.
+    /// The user expires then, by the wall clock.
     #[must_use]
     pub fn until(self, expires: Option<Nanos>) -> Self {
         Self { expires, ..self }
@@ -389,16 +390,28 @@ impl Rights {
         }
     }
 
+    /// The same rights of a client that has logged in by a token with this end, if it has one.
+    #[must_use]
+    pub fn by_token_until(&self, end: Option<Nanos>) -> Self {
+        Self { token_expires: end, ..self.clone() }
+    }
+
     /// The name of the user.
     #[must_use]
     pub const fn user(&self) -> &Arc<str> {
         &self.user
     }
 
-    /// When they end, by the wall clock.
+    /// When they end, by the wall clock: with the user or with its token, if that is sooner.
     #[must_use]
-    pub const fn expires(&self) -> Option<Nanos> {
-        self.expires
+    pub fn expires(&self) -> Option<Nanos> {
+        self.expires.into_iter().chain(self.token_expires).min()
+    }
+
+    /// When the token ends by which the client has logged in.
+    #[must_use]
+    pub const fn token_expires(&self) -> Option<Nanos> {
+        self.token_expires
     }
 
     /// The rules that allow, and those that deny.
@@ -433,12 +446,23 @@ impl Rights {
         self.allow.iter().any(|rule| rule.rights.contains(right))
     }
 
+    /// True if both come of one reading of the user and end alike: that is plain without a look at
+    /// the rules.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.allow, &other.allow)
+            && Arc::ptr_eq(&self.deny, &other.deny)
+            && self.user == other.user
+            && self.quotas == other.quotas
+            && (self.expires, self.token_expires) == (other.expires, other.token_expires)
+    }
+
     /// True if they plainly allow all that others allow: each rule that allows there does so here,
     /// each that denies here does so there, and they end no earlier. A session whose rights are
     /// replaced by such rights has nothing that it may not have.
     #[must_use]
     pub fn cover(&self, others: &Self) -> bool {
-        let lasts = match (self.expires, others.expires) {
+        let lasts = match (self.expires(), others.expires()) {
             (None, _) => true,
             (Some(_), None) => false,
             (Some(here), Some(there)) => here >= there,

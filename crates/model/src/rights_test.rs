@@ -140,3 +140,13 @@ fn wider_rights_cover_narrower_ones() {
     let bob = Rights::new("bob".into(), &[rule("send a")], &[]);
     assert!(!bob.cover(&narrow));
 }
+
+#[test]
+fn rights_end_with_user_or_token() {
+    let rights = rights(&["send a"], &[]).until(Some(Nanos(5)));
+    let by_token = |end| rights.by_token_until(Some(Nanos(end)));
+    assert_eq!((by_token(4).expires(), by_token(6).expires()), (Some(Nanos(4)), Some(Nanos(5))));
+    assert_eq!(rights.by_token_until(None).expires(), Some(Nanos(5)));
+    assert!(rights.cover(&by_token(4)) && !by_token(4).cover(&rights));
+    assert!(by_token(4).is_same(&by_token(4)) && !by_token(4).is_same(&rights));
+}

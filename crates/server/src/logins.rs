@@ -100,13 +100,17 @@ impl Logins {
         Arc::clone(&self.rights.lock().expect(POISONED))
     }
 
-    /// The standing of a user who had these rights when it logged in.
+    /// The standing of a user who had these rights when it logged in. The end of its token stays.
     pub(crate) fn standing(&self, then: &Arc<Rights>, now: Nanos) -> Standing {
         let all = self.rights.lock().expect(POISONED);
         let current = all.get(then.user()).filter(|_| !has_ended(then, now));
-        match current.filter(|rights| !has_ended(rights, now)) {
-            Some(current) if Arc::ptr_eq(current, then) => Standing::Same,
-            Some(current) if current.cover(then) => Standing::Changed(Arc::clone(current)),
+        let renewed = current.map(|current| match then.token_expires() {
+            None => Arc::clone(current),
+            end => Arc::new(current.by_token_until(end)),
+        });
+        match renewed.filter(|rights| !has_ended(rights, now)) {
+            Some(renewed) if renewed.is_same(then) => Standing::Same,
+            Some(renewed) if renewed.cover(then) => Standing::Changed(renewed),
             _ => Standing::Ended,
         }
     }
@@ -218,3 +222,36 @@ fn read(file: &Path) -> Result<Users, UsersError> {
 }
 
 const POISONED: &str = "invariant: no thread panics with the users";
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use testkit::Directory;
+
+    use super::*;
+
+    fn write(directory: &Directory, text: &str) -> PathBuf {
+        let file = directory.file("users.toml", text);
+        fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+        file
+    }
+
+    #[test]
+    fn token_end_outlives_reviews() {
+        let directory = Directory::new("logins-standing");
+        let file = write(&directory, "[users.ann]\nallow = [\"send a\"]\n");
+        let logins = Logins::open(file, Secrets::default(), Logger::default()).unwrap();
+        let at = Nanos::from_secs;
+        let then = Arc::new(logins.rights()["ann"].by_token_until(Some(at(5))));
+        assert!(matches!(logins.standing(&then, at(4)), Standing::Same));
+        assert!(matches!(logins.standing(&then, at(5)), Standing::Ended));
+        write(&directory, "[users.ann]\nallow = [\"send a\", \"send b\"]\n");
+        logins.reload(|_, _| {});
+        let Standing::Changed(now) = logins.standing(&then, at(4)) else { panic!("it may more") };
+        assert_eq!(now.token_expires(), Some(at(5)));
+        assert!(matches!(logins.standing(&now, at(4)), Standing::Same));
+        assert!(matches!(logins.standing(&now, at(5)), Standing::Ended));
+    }
+}
