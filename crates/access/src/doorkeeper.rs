@@ -27,7 +27,8 @@ use model::{LoginAnswer, LoginStep, Nanos, ScramHash, Secret, Secrets};
 use ring::hmac;
 
 use crate::back_off::{BackOff, Suspect};
-use crate::limits::{NAME_BYTES_MAX, PASSWORD_BYTES_MAX, TOKEN_BYTES_MAX};
+use crate::jwt::{TokenFault, is_compact};
+use crate::limits::{JWT_BYTES_MAX, NAME_BYTES_MAX, PASSWORD_BYTES_MAX, TOKEN_BYTES_MAX};
 use crate::name::{sent_name, sent_password};
 use crate::remembered::{Mark, Remembered};
 use crate::scram::{ClientFirst, Exchange};
@@ -59,6 +60,10 @@ pub struct Doorkeeper {
     back_off: BackOff,
     passwords: Remembered,
     familiar: Remembered,
+    /// JWT whose signatures were right, and their addresses.
+    signatures: Remembered,
+    /// The fault of the last token that was refused, until it is taken.
+    token_fault: Option<TokenFault>,
     nonces: Secrets,
     process_key: hmac::Key,
     /// Salts of names that are no users, if the file has no key for them.
@@ -97,6 +102,8 @@ impl Doorkeeper {
             back_off: BackOff::new(SUSPECTS_MAX),
             passwords: Remembered::new(PASSWORDS_MAX, PASSWORD_LIFETIME),
             familiar: Remembered::new(FAMILIAR_MAX, FAMILIAR_LIFETIME),
+            signatures: Remembered::new(SIGNATURES_MAX, SIGNATURE_LIFETIME),
+            token_fault: None,
             nonces,
             process_key,
             own_decoy_key,
@@ -115,7 +122,7 @@ impl Doorkeeper {
             LoginStep::ScramFinal { message } => self.finish_exchange(now, peer, message.expose()),
             LoginStep::Certificate { user } => self.check_certificate(now, peer, &user),
             LoginStep::Anonymous => self.admit_anonymous(now),
-            LoginStep::Token(token) => self.check_token(now, peer, token.expose()),
+            LoginStep::Token { user, token } => self.check_token(now, peer, &user, token.expose()),
         }
     }
 
@@ -124,12 +131,19 @@ impl Doorkeeper {
         self.exchanges.remove(&connection);
     }
 
-    /// Goes on with other users. Exchanges in progress and remembered passwords are void; the
-    /// failures stay.
+    /// The fault of a token that was refused since the last call, for the operator. One that is no
+    /// JWT and unknown has none.
+    pub fn take_token_fault(&mut self) -> Option<TokenFault> {
+        self.token_fault.take()
+    }
+
+    /// Goes on with other users. Exchanges in progress, remembered passwords and signatures are
+    /// void; the failures stay.
     pub fn reload(&mut self, users: Users) {
         self.users = users;
         self.generation += 1;
         self.passwords.clear();
+        self.signatures.clear();
     }
 
     /// True if the answer to a step takes the derivation of a password: milliseconds, and
@@ -250,26 +264,45 @@ impl Doorkeeper {
         user.filter(|user| user.is_active(now)).map_or(LoginAnswer::Refused, granted)
     }
 
-    fn check_token(&mut self, now: Nanos, peer: &LoginPeer, token: &[u8]) -> LoginAnswer {
-        if token.len() > TOKEN_BYTES_MAX {
+    fn check_token(
+        &mut self,
+        now: Nanos,
+        peer: &LoginPeer,
+        wanted: &str,
+        token: &[u8],
+    ) -> LoginAnswer {
+        let may_be_jwt = !self.users.issuers().is_empty() && is_compact(token);
+        if token.len() > if may_be_jwt { JWT_BYTES_MAX } else { TOKEN_BYTES_MAX } {
             return self.refuse_nameless(now, peer);
         }
         // A token that was right at its address is familiar there, as users are.
         let digest = token_digest(token);
         let network = peer.address.map(network_of);
-        let mark = network.map(|network| self.mark(&[b"token", &digest, &network]));
-        let is_familiar = mark.is_some_and(|mark| self.familiar.contains(now, &mark));
+        let mark = self.mark(&[b"token", &digest, network.as_ref().map_or(&[], |it| &it[..])]);
+        let is_signed = self.signatures.contains(now, &mark);
+        let is_familiar = is_signed || self.familiar.contains(now, &mark);
         let claim = self.claim(now, peer, None);
         if !is_familiar && self.back_off.holds_off(now, &claim.suspects) {
             return LoginAnswer::Busy;
         }
-        let user = self.users.of_token(&digest, now).filter(|(user, _)| user.is_active(now));
-        match user.map(|(user, end)| granted_until(user, end)) {
-            Some(answer) => {
-                mark.into_iter().for_each(|mark| self.familiar.insert(now, mark));
+        let (holder, remembered) = match self.users.of_token(&digest, now) {
+            Some(holder) => (Ok(holder), &mut self.familiar),
+            // Short-lived tokens are many: they drive no user out of those that are familiar.
+            None if may_be_jwt => (self.users.of_jwt(now, token, is_signed), &mut self.signatures),
+            None => return self.refuse(now, &claim),
+        };
+        let admitted = holder.and_then(|(user, end)| {
+            permitted(user, now, wanted).map(|()| granted_until(user, end))
+        });
+        match admitted {
+            Ok(answer) => {
+                remembered.insert(now, mark);
                 answer
             }
-            None => self.refuse(now, &claim),
+            Err(fault) => {
+                self.token_fault = Some(fault);
+                self.refuse(now, &claim)
+            }
         }
     }
 
@@ -372,6 +405,15 @@ impl Waiting {
     }
 }
 
+/// Whether the user of a token may log in, and its client wants to be that or says nothing.
+fn permitted(user: &User, now: Nanos, wanted: &str) -> Result<(), TokenFault> {
+    if !user.is_active(now) {
+        return Err(TokenFault::User);
+    }
+    let is_wanted = || sent_name(wanted).is_some_and(|wanted| *wanted == **user.name());
+    if wanted.is_empty() || is_wanted() { Ok(()) } else { Err(TokenFault::OtherUser) }
+}
+
 fn granted(user: &User) -> LoginAnswer {
     granted_until(user, None)
 }
@@ -411,6 +453,11 @@ const EXCHANGE_LIFETIME: Nanos = Nanos::from_secs(60);
 /// Passwords that need not be derived again, and for how long.
 const PASSWORDS_MAX: usize = 4_096;
 const PASSWORD_LIFETIME: Nanos = Nanos::from_secs(300);
+
+/// JWT whose signatures need not be checked again, and for how long. All else of a token is checked
+/// at each login. A client of HTTP sends the same one until it ends, often after some minutes.
+const SIGNATURES_MAX: usize = 16_384;
+const SIGNATURE_LIFETIME: Nanos = Nanos::from_secs(3_600);
 
 /// Users and addresses that are familiar with each other, and for how long.
 const FAMILIAR_MAX: usize = 16_384;

@@ -6,7 +6,9 @@ use std::string::{String, ToString as _};
 use testkit::Rng;
 
 use super::*;
+use crate::KeySet;
 use crate::test_client;
+use crate::test_signer::{Signer, key_set};
 
 const PASSWORD: &str = "correct horse";
 const WRONG: &str = "battery staple";
@@ -56,6 +58,10 @@ fn later(millis: u64) -> Nanos {
 
 fn password(user: &str, password: &str) -> LoginStep {
     LoginStep::Password { user: user.into(), password: Secret::from(password.as_bytes()) }
+}
+
+fn token(text: &str) -> LoginStep {
+    LoginStep::Token { user: "".into(), token: Secret::from(text.as_bytes()) }
 }
 
 fn granted_to(answer: &LoginAnswer) -> Option<&str> {
@@ -194,8 +200,7 @@ fn failures_hold_user_and_address_off() {
     // The user anywhere, and everyone at the address, wait; the right password too.
     assert_eq!(door.handle(later(50), &two, password("orders", PASSWORD)), LoginAnswer::Busy);
     assert_eq!(door.handle(later(50), &one, password("mail", PASSWORD)), LoginAnswer::Busy);
-    let token = || LoginStep::Token(Secret::from(TOKEN.as_bytes()));
-    assert_eq!(door.handle(later(50), &one, token()), LoginAnswer::Busy);
+    assert_eq!(door.handle(later(50), &one, token(TOKEN)), LoginAnswer::Busy);
     // Steps in that time do not make it longer.
     let answer = door.handle(later(100), &one, password("orders", WRONG));
     assert_eq!(answer, LoginAnswer::Refused);
@@ -361,7 +366,7 @@ fn only_new_passwords_are_derived() {
     assert!(derives(&door, later(200), &wrong));
     assert!(derives(&door, later(301_000), &right), "and forgotten");
     let long = password("mail", &"x".repeat(PASSWORD_BYTES_MAX + 1));
-    for step in [long, LoginStep::Anonymous, LoginStep::Token(Secret::from(TOKEN.as_bytes()))] {
+    for step in [long, LoginStep::Anonymous, token(TOKEN)] {
         assert!(!derives(&door, later(200), &step), "{step:?}");
     }
 }
@@ -369,7 +374,6 @@ fn only_new_passwords_are_derived() {
 #[test]
 fn tokens_and_anonymous_clients_have_users() {
     let mut door = doorkeeper();
-    let token = |text: &str| LoginStep::Token(Secret::from(text.as_bytes()));
     let answer = door.handle(NOW, &peer(1, "10.0.0.1"), token(TOKEN));
     assert_eq!(granted_to(&answer), Some("orders"));
     let answer = door.handle(NOW, &peer(1, "10.0.0.2"), token("another"));
@@ -393,6 +397,110 @@ fn tokens_and_anonymous_clients_have_users() {
     assert_eq!(answer, LoginAnswer::Refused);
 }
 
+/// A doorkeeper that knows an issuer, whose tokens name `orders`, `mail` and so on.
+fn doorkeeper_with_issuer() -> Doorkeeper {
+    let mut door = doorkeeper();
+    door.reload(users_with_issuer());
+    door
+}
+
+fn users_with_issuer() -> Users {
+    let text = "[users.orders]\n[users.gone]\nexpires = 2000-01-01\n[users.short]\n\
+                expires = 2025-06-15T15:07:00Z\n\
+                [jwt]\nissuer = \"i\"\naudience = \"a\"\njwks-file = \"f\"\n";
+    let mut users = Users::parse(text).unwrap();
+    users.set_keys("f", &Arc::new(KeySet::parse(&key_set()).unwrap()));
+    users
+}
+
+fn jwt(user: &str, end: u64) -> String {
+    let claims = format!("{{\"iss\":\"i\",\"aud\":\"a\",\"sub\":\"{user}\",\"exp\":{end}}}");
+    Signer::Rsa.token("{\"alg\":\"RS256\",\"kid\":\"rsa\"}", &claims)
+}
+
+const END: u64 = 1_750_000_300;
+
+#[test]
+fn jwt_grants_until_its_end() {
+    let mut door = doorkeeper_with_issuer();
+    let one = peer(1, "10.0.0.1");
+    let answer = door.handle(NOW, &one, token(&jwt("orders", END)));
+    let LoginAnswer::Granted { rights, .. } = answer else { panic!("{answer:?}") };
+    assert_eq!((&**rights.user(), rights.expires()), ("orders", Some(Nanos::from_secs(END))));
+    // The user's own end is sooner.
+    let answer = door.handle(NOW, &one, token(&jwt("short", END)));
+    let LoginAnswer::Granted { rights, .. } = answer else { panic!("{answer:?}") };
+    assert_eq!(rights.expires(), Nanos::of_rfc3339("2025-06-15T15:07:00.000Z"));
+    // A remembered signature lets no time pass.
+    let answer = door.handle(Nanos::from_secs(END), &one, token(&jwt("orders", END)));
+    assert_eq!(answer, LoginAnswer::Refused);
+    assert_eq!(door.take_token_fault(), Some(TokenFault::Expired));
+    assert_eq!(door.take_token_fault(), None);
+}
+
+#[test]
+fn jwt_client_is_its_own_user() {
+    let mut door = doorkeeper_with_issuer();
+    let ask = |door: &mut Doorkeeper, n: u64, wanted: &str, subject: &str| {
+        let token = Secret::from(jwt(subject, END).as_bytes());
+        let step = LoginStep::Token { user: wanted.into(), token };
+        let answer = door.handle(NOW, &peer(n, &format!("10.0.0.{n}")), step);
+        (granted_to(&answer).is_some(), door.take_token_fault())
+    };
+    assert_eq!(ask(&mut door, 1, "orders", "orders"), (true, None));
+    assert_eq!(ask(&mut door, 2, "short", "orders"), (false, Some(TokenFault::OtherUser)));
+    assert_eq!(ask(&mut door, 3, "a b", "orders"), (false, Some(TokenFault::OtherUser)));
+    assert_eq!(ask(&mut door, 4, "gone", "gone"), (false, Some(TokenFault::User)));
+    assert_eq!(ask(&mut door, 5, "", "nobody"), (false, Some(TokenFault::User)));
+}
+
+#[test]
+fn known_jwt_is_not_held_off() {
+    let mut door = doorkeeper_with_issuer();
+    let one = peer(1, "10.0.0.1");
+    let (good, other) = (jwt("orders", END), jwt("orders", END + 1));
+    assert!(granted_to(&door.handle(NOW, &one, token(&good))).is_some());
+    assert_eq!(door.handle(NOW, &one, token("wrong")), LoginAnswer::Refused);
+    assert!(granted_to(&door.handle(NOW, &one, token(&good))).is_some());
+    assert_eq!(door.handle(NOW, &one, token(&other)), LoginAnswer::Busy);
+    assert!(granted_to(&door.handle(later(100), &one, token(&other))).is_some());
+    // Elsewhere it is as unknown as others.
+    let two = peer(2, "10.0.0.2");
+    assert_eq!(door.handle(NOW, &two, token("wrong")), LoginAnswer::Refused);
+    assert_eq!(door.handle(NOW, &two, token(&good)), LoginAnswer::Busy);
+}
+
+#[test]
+fn remembered_signatures_end_with_keys() {
+    let mut door = doorkeeper_with_issuer();
+    let one = peer(1, "10.0.0.1");
+    assert!(granted_to(&door.handle(NOW, &one, token(&jwt("orders", END)))).is_some());
+    let mut users = users_with_issuer();
+    let rotated = format!("{{\"keys\":[{}]}}", Signer::P256.jwk());
+    users.set_keys("f", &Arc::new(KeySet::parse(&rotated).unwrap()));
+    door.reload(users);
+    let answer = door.handle(NOW, &one, token(&jwt("orders", END)));
+    assert_eq!((answer, door.take_token_fault()), (LoginAnswer::Refused, Some(TokenFault::Key)));
+}
+
+#[test]
+fn jwt_may_be_longer_than_tokens() {
+    let claims = |filler: usize| {
+        let filler = "x".repeat(filler);
+        format!(
+            "{{\"iss\":\"i\",\"aud\":\"a\",\"sub\":\"orders\",\"exp\":{END},\"f\":\"{filler}\"}}"
+        )
+    };
+    let sized =
+        |filler| Signer::Ed25519.token("{\"alg\":\"EdDSA\",\"kid\":\"ed\"}", &claims(filler));
+    let largest = (0..JWT_BYTES_MAX).rev().find(|it| sized(*it).len() <= JWT_BYTES_MAX).unwrap();
+    let mut door = doorkeeper_with_issuer();
+    let answer = door.handle(NOW, &peer(1, "10.0.0.1"), token(&sized(largest)));
+    assert!(granted_to(&answer).is_some());
+    let answer = door.handle(NOW, &peer(2, "10.0.0.2"), token(&sized(largest + 1)));
+    assert_eq!((answer, door.take_token_fault()), (LoginAnswer::Refused, None), "not looked at");
+}
+
 /// A step of a client that guesses, with the users that the file of the test has.
 fn random_step(rng: &mut Rng) -> LoginStep {
     let user = rng.pick(&["orders", "mail", "off", "gone", "guest", "nobody", "", "ö\u{301}"]);
@@ -405,7 +513,7 @@ fn random_step(rng: &mut Rng) -> LoginStep {
         4 => LoginStep::ScramFirst { hash, message: message("y,a=mail,n=mail,r=x".into()) },
         5..8 => LoginStep::ScramFinal { message: message("c=biws,r=x,p=AAAA".into()) },
         8 => LoginStep::Certificate { user: user.into() },
-        9 => LoginStep::Token(message(secret.into())),
+        9 => token(secret),
         10 => LoginStep::ScramFinal { message: message(secret.into()) },
         _ => LoginStep::Anonymous,
     }

@@ -25,6 +25,13 @@
 //!
 //! [tokens]
 //! ci = { sha256 = "64 hexadecimal digits", user = "orders", expires = 2027-01-01 }
+//!
+//! [[jwt]]                          # or [jwt], if there is one issuer only
+//! issuer = "https://login.example.com/realms/corp"
+//! audience = "dunlin"
+//! jwks-file = "corp.jwks"          # relative to this file
+//! user-claim = "sub"               # the claim that names the user
+//! subjects = { "3f1c" = "orders" } # with it, only these subjects are users
 //! ```
 //! Keys that are not listed here are refused: a mistyped `disabled` must not be skipped.
 
@@ -40,10 +47,13 @@ use model::{Nanos, Rights, ScramHash, UserRights};
 use ring::digest;
 use subtle::ConstantTimeEq as _;
 
+use crate::jwt::{self, Issuer, KeySet, TokenFault};
 use crate::problem::Problems;
+use crate::shown;
 use crate::users::reading::Reader;
 use crate::verifier::Verifier;
 
+mod issuers;
 mod reading;
 
 /// The bounds of a users file, and of what clients send to log in.
@@ -68,8 +78,22 @@ pub mod limits {
     pub const PASSWORD_BYTES_MAX: usize = 1024;
     /// Characters of a password that is set.
     pub const PASSWORD_CHARS_MIN: usize = 8;
-    /// Bytes of a bearer token that is looked at.
+    /// Bytes of a bearer token that is looked at, if it is no JWT.
     pub const TOKEN_BYTES_MAX: usize = 1024;
+    /// Bytes of a JWT that is looked at: those with many groups have 4 KiB.
+    pub const JWT_BYTES_MAX: usize = 8 * 1024;
+    /// Issuers of JWT in a file.
+    pub const JWT_ISSUERS_MAX: usize = 16;
+    /// Subjects of an issuer that are mapped to users.
+    pub const JWT_SUBJECTS_MAX: usize = 10_000;
+    /// Bytes of an issuer, an audience and the name of a claim.
+    pub const CLAIM_BYTES_MAX: usize = 1024;
+    /// Bytes of the path of a file of keys.
+    pub const JWKS_PATH_BYTES_MAX: usize = 4096;
+    /// Bytes of a file of keys: 64 keys with their certificates take less.
+    pub const JWKS_BYTES_MAX: usize = 256 * 1024;
+    /// Keys in such a file, those that are passed over included.
+    pub const JWKS_KEYS_MAX: usize = 64;
     /// Bytes of one message of a SCRAM exchange.
     pub const SCRAM_MESSAGE_BYTES_MAX: usize = 4096;
     /// Faults of a file that are told at once.
@@ -87,6 +111,7 @@ pub struct Users {
     certificates: BTreeMap<Box<str>, Arc<str>>,
     anonymous: Option<Arc<str>>,
     decoy_key: Option<[u8; 32]>,
+    issuers: Vec<Issuer>,
 }
 
 /// One user.
@@ -198,6 +223,33 @@ impl Users {
         Some((user, token.expires))
     }
 
+    /// The issuers of JWT. They have no keys yet: see [`Users::set_keys`].
+    #[must_use]
+    pub fn issuers(&self) -> &[Issuer] {
+        &self.issuers
+    }
+
+    /// Gives keys to the issuers that name this file. The tokens of issuers without keys are
+    /// refused.
+    pub fn set_keys(&mut self, file: &str, keys: &Arc<KeySet>) {
+        for issuer in self.issuers.iter_mut().filter(|issuer| &*issuer.keys_file == file) {
+            issuer.keys = Some(Arc::clone(keys));
+        }
+    }
+
+    /// The user of a JWT that is genuine and in time, and the end of the token. `is_signed`: its
+    /// signature has been checked already.
+    pub(crate) fn of_jwt(
+        &self,
+        now: Nanos,
+        token: &[u8],
+        is_signed: bool,
+    ) -> Result<(&User, Option<Nanos>), TokenFault> {
+        let genuine = jwt::check(&self.issuers, now, token, is_signed)?;
+        let user = genuine.user().and_then(|name| self.user(name)).ok_or(TokenFault::User)?;
+        Ok((user, Some(genuine.end)))
+    }
+
     pub(crate) const fn decoy_key(&self) -> Option<&[u8; 32]> {
         self.decoy_key.as_ref()
     }
@@ -278,11 +330,6 @@ impl BearerToken {
 
 fn index_of(digest: &[u8; DIGEST_BYTES]) -> [u8; TOKEN_INDEX_BYTES] {
     *digest.first_chunk().expect("invariant: a digest is longer")
-}
-
-/// A name as errors show it, on one line.
-fn shown(name: &str) -> String {
-    name.escape_debug().collect()
 }
 
 #[cfg(test)]

@@ -87,6 +87,11 @@ fn faults_name_line_key_and_mend() {
         ("anonymous = \"a\"", "line 1: anonymous: there is no user a: add or choose one"),
         ("decoy-key = \"x\"", "line 1: decoy-key is not 32 bytes in base64"),
         ("[tokens]\na = {}", "line 2: tokens.a: sha256 is missing"),
+        ("jwt = 1", "line 1: jwt is of type integer, not a table"),
+        ("[jwt]\naudience = \"\"", "line 1: jwt: issuer is missing: add it\n"),
+        ("[jwt]\nissuer = 1", "line 1: jwt: audience is missing"),
+        ("[[jwt]]\n[[jwt]]\nalgorithms = []", "line 1: jwt[0]: issuer is missing"),
+        ("jwt = [1]", "line 1: jwt[0] is of type integer, not a table"),
         ("[tokens.a]\nsha256 = \"AB\"\nuser = \"x\"", "line 2: tokens.a.sha256 is not 64"),
     ] {
         let found = problems(text);
@@ -101,6 +106,47 @@ fn faults_name_line_key_and_mend() {
     let token = format!("{{ sha256 = \"{SHA}\", user = \"a\" }}");
     let found = problems(&format!("[users.a]\n[tokens]\nx = {token}\ny = {token}"));
     assert!(found.starts_with("line 4: tokens.y: another token has the same sha256"), "{found}");
+}
+
+#[test]
+fn faults_of_issuers_are_told() {
+    let good = "issuer = \"i\"\naudience = \"a\"\njwks-file = \"f\"\n";
+    let users = Users::parse(&format!("[[jwt]]\n{good}user-claim = \"name\"\n")).unwrap();
+    let [issuer] = users.issuers() else { panic!("there is one") };
+    assert_eq!((issuer.name(), issuer.keys_file()), ("i", "f"));
+    for (more, told) in [
+        ("algorithms = [\"none\"]", "line 5: jwt.algorithms is no key that is known here"),
+        ("user-claim = \"\"", "line 5: jwt.user-claim is empty, has more than 1024 bytes"),
+        ("user-claim = \"a\\nb\"", "line 5: jwt.user-claim is empty"),
+        ("subjects = 1", "line 5: jwt.subjects is of type integer, not a table"),
+        ("subjects = { x = \"eve\" }", "line 5: jwt.subjects.x: there is no user eve"),
+    ] {
+        let found = problems(&format!("[jwt]\n{good}{more}"));
+        assert!(found.starts_with(told), "{more}: {found}");
+    }
+    let long = "x".repeat(limits::CLAIM_BYTES_MAX + 1);
+    let found = problems(&format!("[jwt]\n{}", good.replace("\"a\"", &format!("\"{long}\""))));
+    assert!(found.starts_with("line 3: jwt.audience is empty, has more"), "{found}");
+    let found = problems(&format!("[[jwt]]\n{good}[[jwt]]\n{good}"));
+    assert!(found.starts_with("line 5: jwt[1]: another table has the same issuer"), "{found}");
+}
+
+#[test]
+fn limits_of_issuers_are_refused() {
+    let issuers = |count: usize| -> String {
+        let table = |n| format!("[[jwt]]\nissuer = \"{n}\"\naudience = \"a\"\njwks-file = \"f\"\n");
+        (0..count).map(table).collect()
+    };
+    let most = limits::JWT_ISSUERS_MAX;
+    assert_eq!(Users::parse(&issuers(most)).unwrap().issuers().len(), most);
+    assert!(problems(&issuers(most + 1)).contains("jwt: 17 issuers are too many, 16 may be"));
+    let subjects: String =
+        (0..=limits::JWT_SUBJECTS_MAX).map(|n| format!("s{n} = \"u\"\n")).collect();
+    let found = problems(&format!("[users.u]\n{}[jwt.subjects]\n{subjects}", issuers(0)));
+    assert!(found.contains("10001 subjects are too many, 10000 may be"), "{found}");
+    let path = "x".repeat(limits::JWKS_PATH_BYTES_MAX + 1);
+    let found = problems(&issuers(1).replace("\"f\"", &format!("\"{path}\"")));
+    assert!(found.contains("jwks-file is empty, has more than 4096 bytes"), "{found}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use testkit::Rng;
 
-use crate::fuzz_body::{USERS, scram, users};
+use crate::fuzz_body::{USERS, jwt, scram, users};
 
 const WHOLE: &[u8] = include_bytes!("../../../fuzz/corpus/access_scram/whole");
 const FAULTS: &[u8] = include_bytes!("../../../fuzz/corpus/access_scram/faults");
@@ -11,6 +11,7 @@ const FAULTS: &[u8] = include_bytes!("../../../fuzz/corpus/access_scram/faults")
 fn fuzz_corpus_breaks_nothing() {
     testkit::replay("access_users", users);
     testkit::replay("access_scram", scram);
+    testkit::replay("access_jwt", |bytes| drop(jwt(bytes)));
 }
 
 #[test]
@@ -37,5 +38,21 @@ fn damaged_scram_messages_break_nothing() {
             testkit::damage(&mut bytes, &others, b"n=,rsicpavy+/A3D2C\n\0", &mut rng);
         }
         scram(&bytes);
+    }
+}
+
+#[test]
+fn damaged_tokens_break_nothing() {
+    let whole = include_bytes!("../../../fuzz/corpus/access_jwt/signed");
+    let keys = include_bytes!("../../../fuzz/corpus/access_jwt/keys");
+    assert!(jwt(whole) && !jwt(keys));
+    let others = [whole.to_vec(), keys.to_vec()];
+    for seed in 0..1_000 {
+        let mut rng = Rng::new(seed);
+        let mut bytes = rng.pick(&others);
+        for _ in 0..=rng.below(4) {
+            testkit::damage(&mut bytes, &others, b"{}[]\":,.\\ e0-ftnu\n", &mut rng);
+        }
+        jwt(&bytes);
     }
 }

@@ -20,7 +20,7 @@ mod trials;
 pub use directory::{RealDisk, rename_directory};
 pub use error::DirectoryError;
 pub use file::File;
-pub use private_file::{PrivateFile, PrivateFileError, read_private};
+pub use private_file::{PrivateFile, PrivateFileError, read_private, read_protected};
 pub use probe::{Choice, Method, Probe};
 
 /// The operations of a disk since it was opened.

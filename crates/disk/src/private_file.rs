@@ -21,6 +21,19 @@ pub fn read_private(path: &Path, bytes_max: usize) -> Result<String, PrivateFile
     read(&mut open(path)?, path, bytes_max)
 }
 
+/// Reads a text file that others may read, too, but not change, such as public keys.
+///
+/// # Errors
+/// [`PrivateFileError`]: its group or everyone may write to it, or it cannot be read.
+pub fn read_protected(path: &Path, bytes_max: usize) -> Result<String, PrivateFileError> {
+    let (mut file, metadata) = open_regular(path)?;
+    let mode = metadata.mode() & 0o777;
+    if mode & 0o022 != 0 {
+        return Err(PrivateFileError::Writable { path: path.to_owned(), mode });
+    }
+    read(&mut file, path, bytes_max)
+}
+
 /// Such a file that is being changed: no other process changes it while this value lives.
 #[derive(Debug)]
 pub struct PrivateFile {
@@ -118,7 +131,7 @@ impl PrivateFile {
     }
 }
 
-fn open(path: &Path) -> Result<File, PrivateFileError> {
+fn open_regular(path: &Path) -> Result<(File, fs::Metadata), PrivateFileError> {
     // A pipe without a writer would wait for one.
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
@@ -127,6 +140,11 @@ fn open(path: &Path) -> Result<File, PrivateFileError> {
     if !metadata.is_file() {
         return Err(PrivateFileError::NoFile { path: path.to_owned() });
     }
+    Ok((file, metadata))
+}
+
+fn open(path: &Path) -> Result<File, PrivateFileError> {
+    let (file, metadata) = open_regular(path)?;
     // As ssh has it of keys: a group may read a file of another owner. So a service reads a file of
     // root, as Kubernetes mounts its secrets.
     let is_mine = metadata.uid() == geteuid().as_raw();
@@ -153,6 +171,13 @@ fn read(file: &mut File, path: &Path, bytes_max: usize) -> Result<String, Privat
 pub enum PrivateFileError {
     /// Others than the owner may read or write it.
     Exposed {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// Others than the owner may write it.
+    Writable {
         /// The file.
         path: PathBuf,
         /// Its permissions.
@@ -203,6 +228,14 @@ impl fmt::Display for PrivateFileError {
                     f,
                     "{path} has mode {mode:04o}, so others than its owner can read or change it: \
                      run `chmod 600 {path}`"
+                )
+            }
+            Self::Writable { path, mode } => {
+                let path = path.display();
+                write!(
+                    f,
+                    "{path} has mode {mode:04o}, so others than its owner can change it: run \
+                     `chmod go-w {path}`"
                 )
             }
             Self::NoFile { path } => write!(f, "{} is no regular file", path.display()),
@@ -282,6 +315,24 @@ mod tests {
         fs::write(&path, b"\xff").unwrap();
         assert!(read_private(&path, 100).unwrap_err().to_string().contains("UTF-8"));
         assert!(read_private(&directory.0, 100).unwrap_err().to_string().contains("no regular"));
+    }
+
+    #[test]
+    fn protected_file_may_be_read_by_all() {
+        let directory = Directory::new("protected");
+        let path = directory.file("keys.jwks", "one");
+        for good in [0o400, 0o600, 0o644, 0o444] {
+            mode(&path, good);
+            assert_eq!(read_protected(&path, 3).unwrap(), "one");
+        }
+        for writable in [0o664, 0o646, 0o620, 0o777] {
+            mode(&path, writable);
+            let error = read_protected(&path, 3).unwrap_err().to_string();
+            assert!(error.contains("chmod go-w"), "{error}");
+        }
+        mode(&path, 0o644);
+        assert!(read_protected(&path, 2).unwrap_err().to_string().contains("more than 2 bytes"));
+        assert!(read_protected(&directory.0, 3).is_err());
     }
 
     #[test]

@@ -73,7 +73,8 @@ fn credentials(header: &HeaderValue) -> Result<LoginStep> {
         header.to_str().ok().and_then(|it| it.split_once(' ')).ok_or_else(malformed)?;
     let rest = rest.trim_matches(' ');
     if scheme.eq_ignore_ascii_case("bearer") && is_token(rest) {
-        return Ok(LoginStep::Token(Secret::from(rest.as_bytes())));
+        let token = Secret::from(rest.as_bytes());
+        return Ok(LoginStep::Token { user: Box::default(), token });
     }
     if !scheme.eq_ignore_ascii_case("basic") {
         return Err(Problem::unauthorized("of Authorization only Basic and Bearer are known"));
@@ -98,11 +99,12 @@ fn is_token(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    const ALL: LoginOffer = LoginOffer { password: true, certificate: true, anonymous: true };
+    const ALL: LoginOffer =
+        LoginOffer { password: true, certificate: true, anonymous: true, token: true };
     const PASSWORD: LoginOffer =
-        LoginOffer { password: true, certificate: false, anonymous: false };
+        LoginOffer { password: true, certificate: false, anonymous: false, token: false };
     const NOTHING: LoginOffer =
-        LoginOffer { password: false, certificate: false, anonymous: false };
+        LoginOffer { password: false, certificate: false, anonymous: false, token: false };
 
     fn step_of(values: &[&str], offer: LoginOffer) -> std::result::Result<LoginStep, u16> {
         let header = |value: &&str| (AUTHORIZATION, HeaderValue::from_str(value).unwrap());
@@ -137,7 +139,10 @@ mod tests {
 
     #[test]
     fn bearer_gives_token() {
-        let token = |text: &str| Ok(LoginStep::Token(Secret::from(text.as_bytes())));
+        let token = |text: &str| {
+            let token = Secret::from(text.as_bytes());
+            Ok(LoginStep::Token { user: "".into(), token })
+        };
         assert_eq!(step_of(&["Bearer abc.d-e_f~+/=="], PASSWORD), token("abc.d-e_f~+/=="));
         assert_eq!(step_of(&["BEARER x"], PASSWORD), token("x"));
         for wrong in ["Bearer =", "Bearer a b", "Bearer a\"", "Digest x", "Negotiate YTpi"] {

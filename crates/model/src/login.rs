@@ -80,8 +80,13 @@ pub enum LoginStep {
     },
     /// The user for clients without a name: SASL's ANONYMOUS.
     Anonymous,
-    /// A bearer token of HTTP.
-    Token(Secret),
+    /// A bearer token: HTTP's Bearer, SASL's OAUTHBEARER and XOAUTH2, PLAIN without a name.
+    Token {
+        /// The user that the client wants to be; empty: the one of the token.
+        user: Box<str>,
+        /// The token.
+        token: Secret,
+    },
 }
 
 impl LoginStep {
@@ -94,7 +99,7 @@ impl LoginStep {
                 message.expose().len()
             }
             Self::Certificate { user } => user.len(),
-            Self::Token(token) => token.expose().len(),
+            Self::Token { user, token } => user.len() + token.expose().len(),
             Self::Anonymous => 0,
         }
     }
@@ -143,4 +148,7 @@ pub struct LoginOffer {
     pub certificate: bool,
     /// No name at all.
     pub anonymous: bool,
+    /// A bearer token by a mechanism of its own: where there are issuers of such, and the client
+    /// may send a password.
+    pub token: bool,
 }

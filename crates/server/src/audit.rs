@@ -337,7 +337,7 @@ impl LoginTrial {
             LoginStep::ScramFirst { .. } | LoginStep::ScramFinal { .. } => (None, "scram"),
             LoginStep::Certificate { user } => (shown(user), "certificate"),
             LoginStep::Anonymous => (None, "anonymous"),
-            LoginStep::Token(_) => (None, "token"),
+            LoginStep::Token { user, .. } => (shown(user), "token"),
         };
         // A password that was typed in its place stays short.
         let user = user.map(|user: Box<str>| user.chars().take(NAME_CHARS_MAX).collect());

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-use access::{ConnectionId, Doorkeeper, LoginPeer, Users};
+use access::{ConnectionId, Doorkeeper, LoginPeer, TokenFault, Users};
 use model::{LoginAnswer, LoginStep};
 
 use crate::clock::Clock;
@@ -102,8 +102,13 @@ impl LoginQueue {
         self.changed.notify_one();
     }
 
-    /// The thread: answers steps until the end.
-    pub(crate) fn run(&self, clock: Clock, mut doorkeeper: Doorkeeper) {
+    /// The thread: answers steps until the end, and complains of tokens that are refused.
+    pub(crate) fn run(
+        &self,
+        clock: Clock,
+        mut doorkeeper: Doorkeeper,
+        complain: impl Fn(&LoginPeer, TokenFault),
+    ) {
         let _end = End(self);
         while let Some((users, task)) = self.wait() {
             if let Some(users) = users {
@@ -116,6 +121,7 @@ impl LoginQueue {
                         self.postpone(Asked { peer, step, answer });
                     } else {
                         answer(doorkeeper.handle(now, &peer, step));
+                        doorkeeper.take_token_fault().into_iter().for_each(|it| complain(&peer, it));
                     }
                 }
                 Some(Task::Derivation(Asked { peer, step, answer })) => {
@@ -238,7 +244,7 @@ mod tests {
     fn with_thread(queue: &LoginQueue, test: impl FnOnce()) {
         let doorkeeper = Doorkeeper::new(users("guest"), Secrets::default());
         thread::scope(|scope| {
-            scope.spawn(|| queue.run(Clock::new(), doorkeeper));
+            scope.spawn(|| queue.run(Clock::new(), doorkeeper, |_, _| {}));
             test();
             queue.end();
         });
@@ -269,7 +275,8 @@ mod tests {
         let (queue, (to, from)) = (LoginQueue::default(), channel());
         let large = |connection| {
             let (to, token) = (to.clone(), Secret::new(vec![b'x'; 1024 * 1024]));
-            queue.ask(peer(connection), LoginStep::Token(token), move |answer| {
+            let step = LoginStep::Token { user: Box::default(), token };
+            queue.ask(peer(connection), step, move |answer| {
                 to.send((connection, answer)).unwrap();
             });
         };
@@ -340,7 +347,7 @@ mod tests {
         queue.ask(peer(0), LoginStep::Anonymous, |_| panic!("a fault of the closure"));
         ask(&queue, 1, &to);
         thread::scope(|scope| {
-            let thread = scope.spawn(|| queue.run(Clock::new(), doorkeeper));
+            let thread = scope.spawn(|| queue.run(Clock::new(), doorkeeper, |_, _| {}));
             assert!(thread.join().is_err());
         });
         assert_eq!(receive(&from), (1, LoginAnswer::Busy));

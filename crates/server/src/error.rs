@@ -7,7 +7,7 @@ use model::{Nanos, QueueName};
 
 use crate::address::Endpoint;
 use crate::config::Protocol;
-use crate::logins::UsersError;
+use crate::users_file::UsersError;
 use crate::tls::TlsError;
 
 /// The reason why a server does not start. Each names the remedy.

@@ -56,6 +56,7 @@ mod step;
 mod test_harness;
 mod tls;
 mod user_quotas;
+mod users_file;
 mod wrong_protocol;
 
 pub use address::{Address, Endpoint, Listen, Listening, UnixSocket};
@@ -65,9 +66,9 @@ pub use counters::{Counters, Latencies};
 pub use error::{Failure, StartError};
 pub use http_api::AllowedHost;
 pub use log::Logger;
-pub use logins::UsersError;
 pub use memory::MEMORY_LIMIT_MIN;
 pub use resp::Side;
 pub use server::{Remote, Running, Server};
 pub use service::ServiceManager;
 pub use tls::{ClientCertificates, Identity, TlsError, TlsSettings};
+pub use users_file::{UsersError, read_users};

@@ -1,34 +1,34 @@
 //! The users of a server: their file, which may change while the server runs, and the thread that
 //! answers logins.
 
-use std::fmt;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use access::{ConnectionId, Doorkeeper, LoginPeer, Users};
-use disk::{PrivateFileError, read_private};
+use access::{ConnectionId, Doorkeeper, LoginPeer, TokenFault, Users};
 use model::{LoginAnswer, LoginOffer, LoginStep, Nanos, Rights, Secrets, UserRights};
 
 use crate::Logger;
 use crate::clock::Clock;
 use crate::doorkeeper::LoginQueue;
-use crate::file_stamp::FileStamp;
+use crate::log::Complaint;
+use crate::users_file::{UsersError, UsersFile};
 
 /// The logins of a server that has users.
 pub(crate) struct Logins {
-    file: Mutex<PathBuf>,
-    /// The file as it was read last, with or without success.
-    seen: Mutex<Option<FileStamp>>,
+    file: Mutex<UsersFile>,
     /// Clients without a name may be a user.
     has_anonymous: AtomicBool,
+    /// Others issue tokens for users.
+    has_issuers: AtomicBool,
     /// The rights of the users that are not disabled.
     rights: Mutex<Arc<UserRights>>,
     queue: LoginQueue,
     /// Until the thread begins.
     doorkeeper: Mutex<Option<Doorkeeper>>,
     log: Logger,
+    refused_tokens: Mutex<Complaint>,
 }
 
 /// The standing of a user that has logged in.
@@ -42,47 +42,22 @@ pub(crate) enum Standing {
     Ended,
 }
 
-/// A users file that cannot be used.
-#[derive(Debug)]
-pub enum UsersError {
-    /// It cannot be read, or others may read it.
-    File(PrivateFileError),
-    /// Its content is wrong: each fault with its line.
-    Content {
-        /// The file.
-        file: PathBuf,
-        /// The faults.
-        problems: access::Problems,
-    },
-}
-
-impl fmt::Display for UsersError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(error) => error.fmt(f),
-            Self::Content { file, problems } => write!(f, "{}: {problems}", file.display()),
-        }
-    }
-}
-
-impl std::error::Error for UsersError {}
-
 impl Logins {
     /// Reads the file for the first time. The source gives unguessable numbers.
     ///
     /// # Errors
     /// [`UsersError`]: it cannot be used.
     pub(crate) fn open(file: PathBuf, nonces: Secrets, log: Logger) -> Result<Self, UsersError> {
-        let seen = Mutex::new(FileStamp::of(&file));
-        let users = read(&file)?;
+        let (file, users) = UsersFile::open(file)?;
         Ok(Self {
             has_anonymous: AtomicBool::new(users.anonymous().is_some()),
+            has_issuers: AtomicBool::new(!users.issuers().is_empty()),
             rights: Mutex::new(Arc::new(users.rights())),
             doorkeeper: Mutex::new(Some(Doorkeeper::new(users, nonces))),
             queue: LoginQueue::default(),
             file: Mutex::new(file),
-            seen,
             log,
+            refused_tokens: Mutex::default(),
         })
     }
 
@@ -92,6 +67,7 @@ impl Logins {
             password: is_private,
             certificate: false,
             anonymous: self.has_anonymous.load(Ordering::Relaxed),
+            token: is_private && self.has_issuers.load(Ordering::Relaxed),
         }
     }
 
@@ -150,8 +126,16 @@ impl Logins {
     pub(crate) fn run(&self, clock: Clock) {
         let doorkeeper = self.doorkeeper.lock().expect(POISONED).take();
         if let Some(doorkeeper) = doorkeeper {
-            self.queue.run(clock, doorkeeper);
+            let complain = |peer: &LoginPeer, fault| self.complain(clock.now(), peer, fault);
+            self.queue.run(clock, doorkeeper, complain);
         }
+    }
+
+    /// Tells the operator why a token was refused: its client never hears it.
+    fn complain(&self, now: Nanos, peer: &LoginPeer, fault: TokenFault) {
+        let from = peer.address.map_or_else(|| "a Unix socket".into(), |from| from.to_string());
+        let mut complaint = self.refused_tokens.lock().expect(POISONED);
+        complaint.line(self.log, now, format_args!("a token from {from} is refused: {fault}"));
     }
 
     /// No login is answered any more.
@@ -161,28 +145,17 @@ impl Logins {
 
     /// From now on the users are in another file.
     pub(crate) fn set_file(&self, file: PathBuf) {
-        *self.file.lock().expect(POISONED) = file;
-    }
-
-    fn file(&self) -> PathBuf {
-        self.file.lock().expect(POISONED).clone()
+        self.file.lock().expect(POISONED).move_to(file);
     }
 
     /// Reads the file again; the log tells how it went.
     pub(crate) fn reload(&self, note: impl Fn(&str, &str)) {
-        let file = self.file();
-        *self.seen.lock().expect(POISONED) = FileStamp::of(&file);
-        match read(&file) {
-            Ok(users) => {
-                self.has_anonymous.store(users.anonymous().is_some(), Ordering::Relaxed);
-                let rights = Arc::new(users.rights());
-                let mut held = self.rights.lock().expect(POISONED);
-                let before = std::mem::replace(&mut *held, Arc::clone(&rights));
-                drop(held);
-                tell_changes(&before, &rights, note);
-                self.log.line(format_args!("{} users are read again", users.iter().count()));
-                self.queue.reload(users);
-            }
+        let complain = |error| {
+            let what = "keys of tokens stay as they were, the new ones cannot be used";
+            self.log.line(format_args!("{what}: {error}"));
+        };
+        match self.file.lock().expect(POISONED).read(complain) {
+            Ok(users) => self.replace(users, note),
             Err(error) => {
                 let what = "users stay as they were, the new ones cannot be used";
                 self.log.line(format_args!("{what}: {error}"));
@@ -190,10 +163,22 @@ impl Logins {
         }
     }
 
+    fn replace(&self, users: Users, note: impl Fn(&str, &str)) {
+        self.has_anonymous.store(users.anonymous().is_some(), Ordering::Relaxed);
+        self.has_issuers.store(!users.issuers().is_empty(), Ordering::Relaxed);
+        let rights = Arc::new(users.rights());
+        let mut held = self.rights.lock().expect(POISONED);
+        let before = std::mem::replace(&mut *held, Arc::clone(&rights));
+        drop(held);
+        tell_changes(&before, &rights, note);
+        self.log.line(format_args!("{} users are read again", users.iter().count()));
+        self.queue.reload(users);
+    }
+
     /// The same if the file has changed since.
     pub(crate) fn reload_if_changed(&self, note: impl Fn(&str, &str)) {
-        let is_new = *self.seen.lock().expect(POISONED) != FileStamp::of(&self.file());
-        if is_new {
+        let has_changed = self.file.lock().expect(POISONED).has_changed();
+        if has_changed {
             self.reload(note);
         }
     }
@@ -213,12 +198,6 @@ fn tell_changes(before: &UserRights, after: &UserRights, note: impl Fn(&str, &st
 
 fn has_ended(rights: &Rights, now: Nanos) -> bool {
     rights.expires().is_some_and(|end| end <= now)
-}
-
-fn read(file: &Path) -> Result<Users, UsersError> {
-    let text =
-        read_private(file, access::limits::USERS_FILE_BYTES_MAX).map_err(UsersError::File)?;
-    Users::parse(&text).map_err(|problems| UsersError::Content { file: file.to_owned(), problems })
 }
 
 const POISONED: &str = "invariant: no thread panics with the users";

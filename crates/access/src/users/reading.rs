@@ -24,7 +24,7 @@ use crate::name::check_user_name;
 use crate::problem::{Problem, Problems};
 use crate::verifier::Verifier;
 
-type Value<'t> = Spanned<DeValue<'t>>;
+pub(super) type Value<'t> = Spanned<DeValue<'t>>;
 type Groups = BTreeMap<Box<str>, Rules>;
 
 /// The rules of a group, or a user's own.
@@ -87,6 +87,7 @@ impl<'t> Reader<'t> {
             match &**key.get_ref() {
                 "users" | "groups" | "limits" => {}
                 "tokens" => self.read_tokens(&mut users, value),
+                "jwt" => users.issuers = self.read_issuers(value, &users),
                 "anonymous" => users.anonymous = self.read_user_name("anonymous", value, &users),
                 "decoy-key" => users.decoy_key = self.read_decoy_key(value),
                 other => self.report_unknown(key.span().start, other, ""),
@@ -332,7 +333,12 @@ impl<'t> Reader<'t> {
         Some(BearerToken { digest: digest?, user: user?, expires })
     }
 
-    fn read_user_name(&mut self, path: &str, value: &Value<'_>, users: &Users) -> Option<Arc<str>> {
+    pub(super) fn read_user_name(
+        &mut self,
+        path: &str,
+        value: &Value<'_>,
+        users: &Users,
+    ) -> Option<Arc<str>> {
         let name = self.string(path, value)?;
         let user = users.user(name);
         if user.is_none() {
@@ -437,7 +443,7 @@ impl<'t> Reader<'t> {
         boolean.unwrap_or_default()
     }
 
-    fn string<'v>(&mut self, path: &str, value: &'v Value<'_>) -> Option<&'v str> {
+    pub(super) fn string<'v>(&mut self, path: &str, value: &'v Value<'_>) -> Option<&'v str> {
         let string = value.get_ref().as_str();
         if string.is_none() {
             self.report_type(path, value, "a text");
@@ -445,7 +451,11 @@ impl<'t> Reader<'t> {
         string
     }
 
-    fn table<'v, 'd>(&mut self, path: &str, value: &'v Value<'d>) -> Option<&'v DeTable<'d>> {
+    pub(super) fn table<'v, 'd>(
+        &mut self,
+        path: &str,
+        value: &'v Value<'d>,
+    ) -> Option<&'v DeTable<'d>> {
         let table = value.get_ref().as_table();
         if table.is_none() {
             self.report_type(path, value, "a table");
@@ -458,12 +468,12 @@ impl<'t> Reader<'t> {
         self.report(value.span().start, format!("{path} is of type {found}, not {wanted}"));
     }
 
-    fn report_unknown(&mut self, at: usize, key: &str, path: &str) {
+    pub(super) fn report_unknown(&mut self, at: usize, key: &str, path: &str) {
         let path = if path.is_empty() { shown(key) } else { path.to_string() };
         self.report(at, format!("{path} is no key that is known here: correct or remove it"));
     }
 
-    fn report(&mut self, at: usize, what: impl Into<String>) {
+    pub(super) fn report(&mut self, at: usize, what: impl Into<String>) {
         if self.problems.len() < PROBLEMS_MAX {
             let before = self.text.as_bytes().get(..at).unwrap_or_default();
             let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();

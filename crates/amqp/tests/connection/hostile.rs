@@ -45,7 +45,7 @@ pub(crate) fn peer(input: &[u8]) {
     let manner = Manner(manner);
     let mut world = World::new();
     if manner.has(Manner::LOGIN) {
-        let offer = LoginOffer { password: true, certificate: true, anonymous: true };
+        let offer = LoginOffer { password: true, certificate: true, anonymous: true, token: true };
         world.connection.set_offer(Some(offer));
     }
     if manner.has(Manner::GREETED) {
@@ -226,7 +226,7 @@ impl World {
             LoginStep::Password { password, .. } if password.expose().is_empty() => {
                 LoginAnswer::Busy
             }
-            LoginStep::ScramFinal { .. } | LoginStep::Token(_) => LoginAnswer::Refused,
+            LoginStep::ScramFinal { .. } | LoginStep::Token { .. } => LoginAnswer::Refused,
             _ => granted(),
         };
         self.connection.handle_login(answer, &mut self.out);

@@ -152,6 +152,7 @@ impl World {
                 password: words.has("password"),
                 certificate: words.has("certificate"),
                 anonymous: words.has("anonymous"),
+                token: words.has("token"),
             })),
             "login" => self.connection.handle_login(login_answer(words), &mut self.out),
             other => panic!("no such word: {other}"),

@@ -259,7 +259,9 @@ pub(crate) fn login(step: &LoginStep) -> String {
         LoginStep::ScramFinal { message } => format!("final {}", text(message)),
         LoginStep::Certificate { user } => format!("certificate {user:?}"),
         LoginStep::Anonymous => "anonymous".into(),
-        LoginStep::Token(_) => panic!("AMQP has no tokens"),
+        LoginStep::Token { user, token } => {
+            format!("token {} {user}", String::from_utf8_lossy(token.expose())).trim_end().into()
+        }
     }
 }
 

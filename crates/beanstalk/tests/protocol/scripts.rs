@@ -131,6 +131,7 @@ impl<'a> Player<'a> {
             password: ways.contains("password"),
             certificate: ways.contains("certificate"),
             anonymous: ways.contains("anonymous"),
+            token: false,
         });
         self.poll();
     }

@@ -151,7 +151,7 @@ impl Gateway for Ours {
             LoginStep::Password { user, password } if password.expose() == b"secret" => {
                 granted(&user)
             }
-            LoginStep::Token(token) if token.expose() == b"good" => granted("ci"),
+            LoginStep::Token { token, .. } if token.expose() == b"good" => granted("ci"),
             LoginStep::Certificate { .. } | LoginStep::Anonymous => granted("guest"),
             _ => LoginAnswer::Refused,
         }

@@ -5,7 +5,7 @@ use model::LoginOffer;
 use crate::gateway::Ours;
 use crate::requests::{Sent, answers};
 
-const PASSWORD: LoginOffer = LoginOffer { password: true, certificate: false, anonymous: false };
+const PASSWORD: LoginOffer = LoginOffer { password: true, certificate: false, anonymous: false, token: false };
 
 /// `alice:secret`, `alice:wrong`, `busy:secret`.
 const ALICE: &str = "authorization: Basic YWxpY2U6c2VjcmV0";

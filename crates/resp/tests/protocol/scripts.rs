@@ -60,6 +60,7 @@ impl Player {
                     password: argument.contains("password"),
                     certificate: argument.contains("certificate"),
                     anonymous: argument.contains("anonymous"),
+                    token: false,
                 });
             }
             "hold" => self.ours.hold_logins(),
