@@ -39,6 +39,7 @@
 
 extern crate alloc;
 
+pub mod bearer;
 mod connection;
 mod content;
 mod dead_letter;

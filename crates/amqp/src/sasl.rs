@@ -150,22 +150,25 @@ impl fmt::Debug for SaslBody<'_> {
 pub struct Plain<'a> {
     /// The user that the client wants to act for; empty: itself.
     pub authorization_id: &'a str,
-    /// The user that the client is.
+    /// The user that the client is; empty: the one of the token that is its password.
     pub user: &'a str,
     /// The proof of it.
     pub password: &'a str,
 }
 
 impl<'a> Plain<'a> {
-    /// Parses `[authzid] NUL authcid NUL passwd`; nothing if it is not that, or names no user.
+    /// Parses `[authzid] NUL authcid NUL passwd`; nothing if it is not that.
     pub fn parse(response: &'a [u8]) -> Option<Plain<'a>> {
         let mut parts = core::str::from_utf8(response).ok()?.split('\0');
-        let plain = Plain {
-            authorization_id: parts.next()?,
-            user: parts.next().filter(|user| !user.is_empty())?,
-            password: parts.next()?,
-        };
+        let plain =
+            Plain { authorization_id: parts.next()?, user: parts.next()?, password: parts.next()? };
         parts.next().is_none().then_some(plain)
+    }
+
+    /// True if it says who the client is.
+    #[must_use]
+    pub const fn has_user(&self) -> bool {
+        !self.user.is_empty()
     }
 
     /// True if the client wants to act for no other user.

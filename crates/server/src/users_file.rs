@@ -112,6 +112,7 @@ impl UsersFile {
     pub(crate) fn move_to(&mut self, path: PathBuf) {
         if path != self.path {
             self.keys.clear();
+            self.seen.clear();
             self.path = path;
         }
     }

@@ -178,7 +178,7 @@ impl Connection {
 fn is_authentic(mechanism: &str, response: &[u8]) -> bool {
     match mechanism {
         ANONYMOUS => true,
-        PLAIN => Plain::parse(response).is_some(),
+        PLAIN => Plain::parse(response).is_some_and(|plain| plain.has_user()),
         _ => false,
     }
 }

@@ -42,6 +42,9 @@ pub(crate) const CLOSE_WAIT: Nanos = Nanos::from_secs(5);
 /// Bytes that a peer may send before it has logged in, if it has to. SCRAM takes some 400.
 pub(crate) const LOGIN_BYTES_MAX: u32 = 4_096;
 
+/// The same where it may send a token of an issuer: one of 8 KiB, and what stands around it.
+pub(crate) const TOKEN_LOGIN_BYTES_MAX: u32 = 12_288;
+
 /// How long a consumer of another protocol may hold a message that came by AMQP before it is
 /// ready again, unless it asks for another time.
 pub(crate) const LEASE: Nanos = Nanos::from_secs(60);

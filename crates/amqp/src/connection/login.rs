@@ -1,11 +1,13 @@
 //! How a peer logs in: by SASL (5.3), or without a name where the listener allows that.
 //!
 //! The connection gives a step and reads nothing more until its answer has come. Only SCRAM takes
-//! two steps.
+//! two steps. A client of OAUTHBEARER whose token is refused is told so by a challenge, and hears
+//! the outcome once it has responded (RFC 7628, section 3.2.3).
 //!
 //! ```text
 //!   mechanisms -> init -> step -> answer: outcome
 //!                   |       +---> answer: challenge -> response -> step -> answer: outcome
+//!                   |       +---> answer: refused -> challenge -> response -> outcome
 //!                   +-> empty challenge -> response -> step ...         without initial response
 //! ```
 
@@ -16,14 +18,17 @@ use alloc::vec::Vec;
 use model::{LoginAnswer, LoginOffer, LoginStep, Principal, Rights, ScramHash, Secret};
 
 use crate::Connection;
+use crate::bearer::Bearer;
 use crate::connection::Phase;
 use crate::connection::handshake::{ANONYMOUS, PLAIN, write_sasl};
-use crate::connection::limits::LOGIN_BYTES_MAX;
+use crate::connection::limits::{LOGIN_BYTES_MAX, TOKEN_LOGIN_BYTES_MAX};
 use crate::protocol_header::ProtocolHeader;
 use crate::sasl::{Plain, SaslBody, SaslCode};
 use crate::types::Symbols;
 
 const EXTERNAL: &str = "EXTERNAL";
+const OAUTHBEARER: &str = "OAUTHBEARER";
+const XOAUTH2: &str = "XOAUTH2";
 const SCRAM_SHA_256: &str = "SCRAM-SHA-256";
 const SCRAM_SHA_512: &str = "SCRAM-SHA-512";
 
@@ -48,6 +53,8 @@ enum Turn {
     First(Mechanism),
     /// The last message of SCRAM.
     ScramFinal,
+    /// The response to the challenge that tells of a refused token.
+    TokenRefused,
     /// No response: there is no layer of SASL.
     Bare,
 }
@@ -58,16 +65,21 @@ enum Mechanism {
     External,
     Scram(ScramHash),
     Plain,
+    OauthBearer,
+    Xoauth2,
     Anonymous,
 }
 
 impl Mechanism {
-    /// The strongest first: some clients take the first that they know.
-    const ALL: [Self; 5] = [
+    /// The strongest first: some clients take the first that they know. Those of tokens come behind
+    /// PLAIN, so that no client with a name and a password sends the password as a token.
+    const ALL: [Self; 7] = [
         Self::External,
         Self::Scram(ScramHash::Sha512),
         Self::Scram(ScramHash::Sha256),
         Self::Plain,
+        Self::OauthBearer,
+        Self::Xoauth2,
         Self::Anonymous,
     ];
 
@@ -77,6 +89,8 @@ impl Mechanism {
             Self::Scram(ScramHash::Sha512) => SCRAM_SHA_512,
             Self::Scram(ScramHash::Sha256) => SCRAM_SHA_256,
             Self::Plain => PLAIN,
+            Self::OauthBearer => OAUTHBEARER,
+            Self::Xoauth2 => XOAUTH2,
             Self::Anonymous => ANONYMOUS,
         }
     }
@@ -86,6 +100,7 @@ impl Mechanism {
             Self::External => offer.certificate,
             Self::Scram(_) => true,
             Self::Plain => offer.password,
+            Self::OauthBearer | Self::Xoauth2 => offer.token,
             Self::Anonymous => offer.anonymous,
         }
     }
@@ -93,6 +108,11 @@ impl Mechanism {
     /// The mechanisms of an offer, in its order.
     fn offered(offer: LoginOffer) -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(move |mechanism| mechanism.is_offered(offer))
+    }
+
+    /// True if the client is asked for the first response that it has left out.
+    const fn needs_response(self) -> bool {
+        !matches!(self, Self::External | Self::Anonymous)
     }
 
     /// The step of the first response; nothing if it is malformed.
@@ -104,12 +124,21 @@ impl Mechanism {
             Self::Scram(hash) => LoginStep::ScramFirst { hash, message: Secret::from(response) },
             Self::Plain => {
                 let plain = Plain::parse(response).filter(Plain::is_for_itself)?;
-                let password = Secret::from(plain.password.as_bytes());
-                LoginStep::Password { user: plain.user.into(), password }
+                let (user, secret) = (plain.user.into(), Secret::from(plain.password.as_bytes()));
+                match plain.has_user() {
+                    true => LoginStep::Password { user, password: secret },
+                    false => LoginStep::Token { user, token: secret },
+                }
             }
+            Self::OauthBearer => token_step(Bearer::parse_oauthbearer(response)?),
+            Self::Xoauth2 => token_step(Bearer::parse_xoauth2(response)?),
             Self::Anonymous => LoginStep::Anonymous,
         })
     }
+}
+
+fn token_step(bearer: Bearer<'_>) -> LoginStep {
+    LoginStep::Token { user: bearer.user, token: Secret::from(bearer.token.as_bytes()) }
 }
 
 impl Login {
@@ -118,7 +147,7 @@ impl Login {
             offer,
             turn: Turn::Bare,
             step: None,
-            bytes_left: LOGIN_BYTES_MAX,
+            bytes_left: if offer.token { TOKEN_LOGIN_BYTES_MAX } else { LOGIN_BYTES_MAX },
             rights: None,
             are_new: true,
         }
@@ -176,6 +205,9 @@ impl Connection {
                 login.rights = Some(rights);
                 login.are_new = true;
                 self.accept_login(turn, &proof, out);
+            }
+            (Turn::First(Mechanism::OauthBearer), LoginAnswer::Refused) => {
+                self.refuse_token(INVALID_TOKEN, out);
             }
             (_, LoginAnswer::Refused) => self.refuse_login(SaslCode::Auth, out),
             (_, LoginAnswer::Busy | LoginAnswer::Full(_)) => {
@@ -256,7 +288,7 @@ impl Connection {
         };
         login.turn = Turn::First(mechanism);
         match (mechanism, response) {
-            (Mechanism::Scram(_) | Mechanism::Plain, None) => {
+            (mechanism, None) if mechanism.needs_response() => {
                 self.phase = Phase::SaslResponse;
                 write_sasl(out, &SaslBody::Challenge(&[]));
             }
@@ -270,12 +302,22 @@ impl Connection {
         login.step = match login.turn {
             Turn::First(mechanism) => mechanism.first_step(response),
             Turn::ScramFinal => Some(LoginStep::ScramFinal { message: Secret::from(response) }),
-            Turn::Bare => None,
+            Turn::TokenRefused | Turn::Bare => None,
         };
-        if login.step.is_none() {
-            return self.refuse_login(SaslCode::Auth, out);
+        match (login.turn, &login.step) {
+            (_, Some(_)) => self.phase = Phase::LoggingIn,
+            (Turn::First(Mechanism::OauthBearer), None) => self.refuse_token(INVALID_REQUEST, out),
+            (_, None) => self.refuse_login(SaslCode::Auth, out),
         }
-        self.phase = Phase::LoggingIn;
+    }
+
+    /// Tells a client of OAUTHBEARER that its token is refused. Whatever it responds, the outcome
+    /// follows.
+    fn refuse_token(&mut self, why: &str, out: &mut Vec<u8>) {
+        let Some(login) = &mut self.login else { return };
+        login.turn = Turn::TokenRefused;
+        self.phase = Phase::SaslResponse;
+        write_sasl(out, &SaslBody::Challenge(why.as_bytes()));
     }
 
     fn accept_login(&mut self, turn: Turn, proof: &[u8], out: &mut Vec<u8>) {
@@ -300,3 +342,8 @@ impl Connection {
         self.phase = Phase::Closed;
     }
 }
+
+/// The words of RFC 7628, section 3.2.2, for a token that is refused, of which nothing more is
+/// told, and for a response that makes no sense.
+const INVALID_TOKEN: &str = "{\"status\":\"invalid_token\"}";
+const INVALID_REQUEST: &str = "{\"status\":\"invalid_request\"}";

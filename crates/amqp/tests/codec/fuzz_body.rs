@@ -1,5 +1,6 @@
 //! Properties of decoding that hold for any bytes: run by the fuzzer in `fuzz/`, and by a test.
 
+use amqp::bearer::Bearer;
 use amqp::frame::{Frame, FrameKind, Split};
 use amqp::limits::FRAME_BYTES_BEFORE_OPEN_MAX;
 use amqp::message::{Message, Section};
@@ -57,6 +58,8 @@ pub(crate) fn sasl(bytes: &[u8]) {
         Ok(body) => {
             if let SaslBody::Init { initial_response: Some(response), .. } = body {
                 let _ = Plain::parse(response);
+                let tokens = [Bearer::parse_oauthbearer(response), Bearer::parse_xoauth2(response)];
+                assert!(tokens.into_iter().flatten().all(|it| !it.token.is_empty()));
             }
             let mut again = Vec::new();
             body.encode(&mut again);

@@ -313,13 +313,14 @@ fn hostile_sasl_is_refused() {
 }
 
 #[test]
-fn plain_needs_three_parts_and_name() {
+fn plain_needs_three_parts() {
     let plain = Plain::parse(b"\0user\0secret").unwrap();
     assert_eq!((plain.authorization_id, plain.user, plain.password), ("", "user", "secret"));
     assert_eq!(Plain::parse(b"boss\0user\0").unwrap().authorization_id, "boss");
-    for wrong in [&b""[..], b"user", b"\0user", b"\0\0secret", b"\0user\0a\0b", b"\0us\xff\0a"] {
+    for wrong in [&b""[..], b"user", b"\0user", b"\0user\0a\0b", b"\0us\xff\0a"] {
         assert_eq!(Plain::parse(wrong), None, "{wrong:?}");
     }
+    assert!(plain.has_user() && !Plain::parse(b"\0\0token").unwrap().has_user());
     assert!(!format!("{plain:?}").contains("secret"));
     let init = SaslBody::Init {
         mechanism: "PLAIN",

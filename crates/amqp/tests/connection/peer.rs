@@ -97,7 +97,9 @@ fn header(layer: &str) -> [u8; 8] {
 }
 
 fn sasl(words: &Words<'_>, out: &mut Vec<u8>) {
-    let response = words.get("response").map(|text| text.replace('.', "\0"));
+    // Stand for NUL, for the separator of OAUTHBEARER, and for a space.
+    let bytes = |text: &str| text.replace('.', "\0").replace('^', "\u{1}").replace('~', " ");
+    let response = words.get("response").map(bytes);
     let response = response.as_deref().map(str::as_bytes);
     let body = match words.at(0) {
         "init" => {

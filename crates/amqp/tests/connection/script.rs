@@ -8,9 +8,9 @@
 //!   settlements and commits depend on; `durable <lsn>`: that much is synced
 //! * `after <ms>`, `timeout`, `half-close`, `shutdown`, `drain` (the server stores nothing more),
 //!   `facts`
-//! * `offer [password] [certificate] [anonymous]`: the peer has to log in, by these ways or SCRAM;
-//!   the answer to its step is `login granted <user> [proof=<text>] [sessions=<n>]`, `login full`,
-//!   `login challenge <text>`, `login refused` or `login busy`
+//! * `offer [password] [certificate] [anonymous] [token]`: the peer has to log in, by these ways or
+//!   SCRAM; the answer to its step is `login granted <user> [proof=<text>] [sessions=<n>]`,
+//!   `login full`, `login challenge <text>`, `login refused` or `login busy`
 //! * `in-pieces`: from here on the peer's bytes come one at a time
 
 use std::collections::VecDeque;
