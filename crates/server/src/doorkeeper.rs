@@ -121,7 +121,10 @@ impl LoginQueue {
                         self.postpone(Asked { peer, step, answer });
                     } else {
                         answer(doorkeeper.handle(now, &peer, step));
-                        doorkeeper.take_token_fault().into_iter().for_each(|it| complain(&peer, it));
+                        doorkeeper
+                            .take_token_fault()
+                            .into_iter()
+                            .for_each(|it| complain(&peer, it));
                     }
                 }
                 Some(Task::Derivation(Asked { peer, step, answer })) => {

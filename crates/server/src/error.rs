@@ -7,8 +7,8 @@ use model::{Nanos, QueueName};
 
 use crate::address::Endpoint;
 use crate::config::Protocol;
-use crate::users_file::UsersError;
 use crate::tls::TlsError;
+use crate::users_file::UsersError;
 
 /// The reason why a server does not start. Each names the remedy.
 #[derive(Debug)]

@@ -11,6 +11,7 @@ use std::path::Path;
 use access::{User, Users, Verifier, check_user_name, limits, token_digest};
 use disk::read_private;
 use model::{Quota, Rule, ScramHash, Secret};
+use server::read_users;
 
 use crate::client::table::say;
 use crate::exit::Error;
@@ -267,9 +268,14 @@ fn remove_token(name: &str, users: &UsersAt) -> Result<(), Error> {
 }
 
 fn check(path: &Path) -> Result<(), Error> {
-    let users = read(path)?;
+    let users = read_users(path).map_err(|error| Error::Other(error.to_string()))?;
     let (count, tokens) = (users.iter().count(), users.tokens().count());
-    say(format!("sound: {count} users, {tokens} tokens\n").as_bytes())
+    let issuers = match users.issuers().len() {
+        0 => String::new(),
+        1 => ", 1 issuer of JWT".into(),
+        many => format!(", {many} issuers of JWT"),
+    };
+    say(format!("sound: {count} users, {tokens} tokens{issuers}\n").as_bytes())
 }
 
 fn read(path: &Path) -> Result<Users, Error> {

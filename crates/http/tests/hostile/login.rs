@@ -5,7 +5,8 @@ use model::LoginOffer;
 use crate::gateway::Ours;
 use crate::requests::{Sent, answers};
 
-const PASSWORD: LoginOffer = LoginOffer { password: true, certificate: false, anonymous: false, token: false };
+const PASSWORD: LoginOffer =
+    LoginOffer { password: true, certificate: false, anonymous: false, token: false };
 
 /// `alice:secret`, `alice:wrong`, `busy:secret`.
 const ALICE: &str = "authorization: Basic YWxpY2U6c2VjcmV0";
@@ -56,6 +57,16 @@ fn each_request_logs_in() {
         assert_eq!(statuses(&heard), expected);
         assert_eq!(heard.matches("retry-after: 1").count(), 1);
         assert!(!heard.contains("secret"));
+    }
+}
+
+/// Issuers make tokens of some KiB: the head of a request holds the longest that is looked at.
+#[test]
+fn long_tokens_fit_into_head() {
+    let token = format!("authorization: Bearer {}", "x".repeat(8 * 1024));
+    for sent in [Sent::Whole, Sent::InPieces] {
+        let heard = ask(&[get("/queues", &token)], Some(PASSWORD), sent);
+        assert_eq!(statuses(&heard), ["401"]);
     }
 }
 
