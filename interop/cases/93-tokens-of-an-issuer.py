@@ -183,7 +183,8 @@ for key in keys:
         a.close()
 a = s.amqp(sasl=oauthbearer(token(ed, sub='bob'), 'bob'))
 offered = a.mechanisms[0]
-check('tokens are offered behind passwords', offered.index('PLAIN') < offered.index('XOAUTH2'), offered)
+is_behind = offered.index('PLAIN') < offered.index('XOAUTH2')
+check('tokens are offered behind passwords', is_behind, offered)
 check('a client may say its name', a.outcome[0] == 0)
 a.close()
 padding = {f'group-{n}': 'x' * 100 for n in range(44)}
@@ -201,10 +202,11 @@ other = b64(json.dumps({'iss': ISSUER, 'aud': 'dunlin', 'sub': 'bob', 'exp': now
 none = b64(json.dumps({'alg': 'none'}).encode())
 confused = b64(json.dumps({'alg': 'HS256', 'kid': rsa.name}).encode()) + '.' + claims
 pem = openssl('pkey', '-in', rsa.file, '-pubout')
+tag = hmac.digest(pem, confused.encode(), 'sha256')
 stranger = Key('RS256', 'stranger')
 wrong = {
     'no signature': f'{none}.{claims}.',
-    'the public key as a secret': f'{confused}.{b64(hmac.digest(pem, confused.encode(), "sha256"))}',
+    'the public key as a secret': f'{confused}.{b64(tag)}',
     'other claims': f'{head}.{other}.{signature}',
     'a cut signature': good[:-8],
     'another key': token(stranger),
@@ -239,8 +241,9 @@ told = 'a token from 127.0.2.3 is refused: its exp is over'
 check('the log tells why', told in s.log() and ' more since the last such line' in s.log(), s.log())
 
 # Passwords go on beside tokens.
-basic = base64.b64encode(f'ann:{PASSWORD}'.encode()).decode()
-check('a password', wait(lambda: s.http('GET', '/queues', headers={'Authorization': f'Basic {basic}'})[0] == 200))
+basic = 'Basic ' + base64.b64encode(f'ann:{PASSWORD}'.encode()).decode()
+by_password = {'Authorization': basic}
+check('a password', wait(lambda: s.http('GET', '/queues', headers=by_password)[0] == 200))
 
 # The end of a token ends what it has begun.
 lasting = s.amqp(sasl=xoauth2(token(ec, seconds=600)))
@@ -248,9 +251,8 @@ short, begin = token(ec, seconds=4), time.time()
 a = s.amqp(sasl=xoauth2(short))
 a.sender('jwt')
 c = socket.create_connection(('127.0.0.1', s.ports['http']), 20)
-c.sendall(
-    f'GET /topics/news/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {short}\r\n\r\n'.encode()
-)
+head = 'GET /topics/news/events HTTP/1.1\r\nHost: localhost\r\n'
+c.sendall(f'{head}Authorization: Bearer {short}\r\n\r\n'.encode())
 c.settimeout(40)
 heard = c.recv(4096)
 check('a follower is let in', heard.startswith(b'HTTP/1.1 200'), heard)

@@ -17,6 +17,7 @@ mod deny;
 mod docs;
 mod http;
 mod instructions;
+mod issuer;
 mod median;
 mod metrics;
 mod package;

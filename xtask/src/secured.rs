@@ -5,12 +5,13 @@
 //! so on may do nothing: each test of a wrong password takes one for itself, since a failure delays
 //! the next login of the same user.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::Result;
+use crate::issuer;
 use crate::server::{Dunlin, Program, Server};
 use crate::steps::Bench;
 
@@ -27,11 +28,14 @@ const USERS: [(&str, &[&str]); 6] = [
     ("eve-4", &[]),
 ];
 
-/// The files of such a server: certificates, and the users with a token of `ann`.
+/// The files of such a server: certificates, and the users with two tokens of `ann`.
 pub(crate) struct Secured {
     binary: PathBuf,
     folder: PathBuf,
+    /// One of the users file.
     token: String,
+    /// One that an issuer has signed.
+    jwt: String,
 }
 
 impl Secured {
@@ -54,12 +58,15 @@ impl Secured {
             ["-CAkey", "root.key"],
         ];
         issue(&folder, "server", server.as_flattened())?;
-        let mut secured = Secured { binary, folder, token: String::new() };
+        let mut secured = Secured { binary, folder, token: String::new(), jwt: String::new() };
         for (name, rules) in USERS {
             secured.add_user(name, rules)?;
         }
         let token = secured.run_user(&["token", "add", "ci", "--user", "ann"])?;
         secured.token = token.split_whitespace().last().ok_or("no token was printed")?.to_owned();
+        secured.jwt = issuer::issue_token(&secured.folder, "ann")?;
+        let mut users = OpenOptions::new().append(true).open(secured.path("users.toml"))?;
+        users.write_all(issuer::table().as_bytes())?;
         Ok(secured)
     }
 
@@ -87,6 +94,7 @@ impl Secured {
         client.env("SECURED_ADDR", format!("localhost:{}", server.wait_ready()?.port()));
         client.env("SECURED_CA", self.path("root.pem"));
         client.env("SECURED_PASSWORD", PASSWORD).env("SECURED_TOKEN", &self.token);
+        client.env("SECURED_JWT", &self.jwt);
         Ok(())
     }
 
@@ -112,11 +120,16 @@ impl Secured {
 /// Makes `NAME.pem` and `NAME.key` in the folder: a root's, unless `arguments` say otherwise.
 fn issue(folder: &Path, name: &str, arguments: &[&str]) -> Result<()> {
     let (certificate, key) = (format!("{name}.pem"), format!("{name}.key"));
+    let request = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"];
+    let files = ["-nodes", "-days", "30", "-keyout", &key, "-out", &certificate];
+    openssl(folder, &[&request[..], arguments, &files].concat()).map(drop)
+}
+
+/// Runs `openssl` in the folder, and gives what it printed.
+pub(crate) fn openssl(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>> {
     let mut command = Command::new("openssl");
-    command.current_dir(folder).args(["req", "-x509", "-newkey", "ec"]);
-    command.args(["-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30"]);
-    command.args(arguments).args(["-keyout", &key, "-out", &certificate]);
-    output(&mut command, "").map(drop)
+    command.current_dir(folder).args(arguments);
+    Ok(output(&mut command, "")?.stdout)
 }
 
 /// Runs a program to its end with a line of input.

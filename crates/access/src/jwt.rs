@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! HEADER.CLAIMS.SIGNATURE -> claims, not yet believed -> the issuer by `iss` -> its key by `kid`
-//!                         -> the key's algorithm, its signature -> `aud`, `exp`, `nbf`, `iat` -> user
+//!     -> the key's algorithm, its signature -> `aud`, `exp`, `nbf`, `iat` -> the user
 //! ```
 //! * The key decides about the algorithm; a header that names another one is refused. So no token
 //!   is without a signature, and none is signed with a public key as a shared secret.

@@ -210,6 +210,29 @@ fn faults_of_the_file_are_told() {
 const PROMPTS: [&str; 2] = ["Password: ", "The same again: "];
 
 /// Types at a terminal; gives the exit status, and all that the terminal showed.
+#[test]
+fn issuers_and_keys_are_checked() {
+    let directory = Directory::new("user-issuers");
+    says(&directory, &["add", "orders", "--no-password"]);
+    let table = "[[jwt]]\nissuer = \"https://login.example.com\"\naudience = \"dunlin\"\n\
+                 jwks-file = \"keys.jwks\" # by a timer\nsubjects = { \"7f:1\" = \"orders\" }\n";
+    write(&directory, &format!("{}\n{table}", file(&directory)));
+    let (status, _, err) = user(&directory, &["check"]);
+    assert!(status != 0 && err.contains("keys.jwks"), "{err}");
+    let key = "{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"kid\":\"a\",\
+               \"x\":\"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo\"}";
+    let keys = directory.file("keys.jwks", &format!("{{\"keys\":[{key}]}}"));
+    std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(says(&directory, &["check"]), "sound: 1 users, 0 tokens, 1 issuer of JWT\n");
+    std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o666)).unwrap();
+    assert!(user(&directory, &["check"]).2.contains("chmod go-w"));
+    // Changes need no keys, and keep the table.
+    says(&directory, &["disable", "orders"]);
+    assert!(file(&directory).contains(table));
+    let (status, _, err) = user(&directory, &["rm", "orders"]);
+    assert!(status != 0 && err.contains("subjects.7f:1: there is no user orders"), "{err}");
+}
+
 fn typed(directory: &Directory, words: &[&str], keys: &str) -> (i32, String) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();

@@ -127,3 +127,89 @@ fn parse(path: &Path) -> Result<Users, UsersError> {
     let text = read_private(path, limits::USERS_FILE_BYTES_MAX).map_err(UsersError::File)?;
     Users::parse(&text).map_err(|problems| UsersError::Content { file: path.to_owned(), problems })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use testkit::Directory;
+
+    use super::*;
+
+    const KEYS: &str = "{\"keys\":[{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"kid\":\"a\",\
+                        \"x\":\"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo\"}]}";
+
+    fn write(directory: &Directory, name: &str, text: &str) -> PathBuf {
+        let file = directory.file(name, text);
+        fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+        file
+    }
+
+    fn issuer(name: &str, keys: &str) -> String {
+        format!("[[jwt]]\nissuer = \"{name}\"\naudience = \"a\"\njwks-file = \"{keys}\"\n")
+    }
+
+    /// Reads the file again; gives the complaints.
+    fn read(file: &mut UsersFile) -> Vec<String> {
+        let mut complaints = Vec::new();
+        let read = file.read(|error| complaints.push(error.to_string()));
+        complaints.extend(read.err().map(|error| error.to_string()));
+        complaints
+    }
+
+    #[test]
+    fn keys_are_needed_at_start() {
+        let directory = Directory::new("users-file-start");
+        let path = write(&directory, "users.toml", &issuer("i", "keys"));
+        let error = read_users(&path).unwrap_err().to_string();
+        assert!(error.contains("cannot open") && error.contains("keys"), "{error}");
+        write(&directory, "keys", "{}");
+        let error = read_users(&path).unwrap_err();
+        assert!(matches!(error, UsersError::Keys { .. }), "{error}");
+        assert!(error.to_string().ends_with("keys: this is no JWK Set: it has no list `keys`"));
+        let keys = write(&directory, "keys", KEYS);
+        assert_eq!(read_users(&path).unwrap().issuers().len(), 1);
+        // An absolute path is one.
+        write(&directory, "users.toml", &issuer("i", &keys.display().to_string()));
+        assert!(read_users(&path).is_ok());
+        fs::set_permissions(&keys, PermissionsExt::from_mode(0o606)).unwrap();
+        assert!(read_users(&path).unwrap_err().to_string().contains("chmod go-w"));
+    }
+
+    #[test]
+    fn broken_keys_leave_former_ones() {
+        let directory = Directory::new("users-file-keys");
+        let path = write(&directory, "users.toml", &issuer("i", "keys"));
+        write(&directory, "keys", KEYS);
+        let (mut file, _) = UsersFile::open(path).unwrap();
+        assert!(!file.has_changed());
+        let former = Arc::clone(&file.keys["keys"]);
+        write(&directory, "keys", "{\"keys\":[]}");
+        assert!(file.has_changed());
+        let complaints = read(&mut file);
+        assert!(complaints.len() == 1 && complaints[0].contains("no key for"), "{complaints:?}");
+        assert!(!file.has_changed() && Arc::ptr_eq(&former, &file.keys["keys"]));
+        write(&directory, "keys", &KEYS.replace("\"a\"", "\"bb\""));
+        assert!(file.has_changed() && read(&mut file).is_empty());
+        assert!(!Arc::ptr_eq(&former, &file.keys["keys"]));
+        fs::remove_file(directory.0.join("keys")).unwrap();
+        assert!(file.has_changed() && read(&mut file).len() == 1 && !file.has_changed());
+        assert!(file.keys.contains_key("keys"));
+    }
+
+    #[test]
+    fn broken_users_file_is_seen_once() {
+        let directory = Directory::new("users-file-broken");
+        let path = write(&directory, "users.toml", &issuer("i", "keys"));
+        write(&directory, "keys", KEYS);
+        let (mut file, _) = UsersFile::open(path).unwrap();
+        write(&directory, "users.toml", "[users.");
+        assert!(file.has_changed() && read(&mut file).len() == 1 && !file.has_changed());
+        // The files of keys are still watched, and keys that no issuer names are dropped.
+        write(&directory, "keys", "");
+        assert!(file.has_changed());
+        write(&directory, "users.toml", "");
+        assert!(read(&mut file).is_empty() && file.keys.is_empty() && !file.has_changed());
+    }
+}

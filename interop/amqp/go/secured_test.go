@@ -16,6 +16,11 @@ import (
 // logIn is a connection to the secured broker at SECURED_ADDR.
 func logIn(t *testing.T, user, password string, roots bool) (*amqp.Conn, error) {
 	t.Helper()
+	return logInBy(t, amqp.SASLTypePlain(user, password), roots)
+}
+
+func logInBy(t *testing.T, mechanism amqp.SASLType, roots bool) (*amqp.Conn, error) {
+	t.Helper()
 	config := &tls.Config{}
 	if roots {
 		pem, err := os.ReadFile(os.Getenv("SECURED_CA"))
@@ -27,7 +32,7 @@ func logIn(t *testing.T, user, password string, roots bool) (*amqp.Conn, error) 
 	}
 	limited, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
-	options := &amqp.ConnOptions{SASLType: amqp.SASLTypePlain(user, password), TLSConfig: config}
+	options := &amqp.ConnOptions{SASLType: mechanism, TLSConfig: config}
 	conn, err := amqp.Dial(limited, "amqps://"+os.Getenv("SECURED_ADDR"), options)
 	if err == nil {
 		t.Cleanup(func() { conn.Close() })
@@ -72,6 +77,23 @@ func TestSecuredWrongPasswordIsRefused(t *testing.T) {
 	_, err := logIn(t, "eve-1", "wrong password", true)
 	// Code 1 of SASL: an unspecified problem with the credentials.
 	if err == nil || !strings.HasPrefix(err.Error(), "SASL PLAIN auth failed with code 0x1:") {
+		t.Fatalf("want a failure of SASL, got %v", err)
+	}
+}
+
+func TestSecuredTokenOfIssuerLogsIn(t *testing.T) {
+	needSecured(t)
+	token := os.Getenv("SECURED_JWT")
+	conn, err := logInBy(t, amqp.SASLTypeXOAUTH2("ann", token, 65536), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tampered := token[:len(token)-8] + "AAAAAAAA"
+	_, err = logInBy(t, amqp.SASLTypeXOAUTH2("ann", tampered, 65536), true)
+	if err == nil || !strings.Contains(err.Error(), "SASL XOAUTH2 auth failed with code 0x1") {
 		t.Fatalf("want a failure of SASL, got %v", err)
 	}
 }

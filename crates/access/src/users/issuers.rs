@@ -93,7 +93,8 @@ impl Reader<'_> {
         let text = self.string(path, value)?;
         if text.is_empty() || text.len() > bytes_max || text.contains(char::is_control) {
             let what = format!(
-                "{path} is empty, has more than {bytes_max} bytes or a control character: correct it"
+                "{path} is empty, has more than {bytes_max} bytes or a control character: correct \
+                 it"
             );
             self.report(value.span().start, what);
             return None;

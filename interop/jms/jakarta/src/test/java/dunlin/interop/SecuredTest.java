@@ -114,6 +114,21 @@ class SecuredTest extends Scenario {
         }
     }
 
+    /** The strongest mechanism is SCRAM, though the broker offers tokens as well. */
+    @Test
+    void tokenOfIssuerLogsInIfAsked() throws Exception {
+        String token = System.getenv("SECURED_JWT");
+        String asked = trusted + "&amqp.saslMechanisms=XOAUTH2";
+        Session session = logIn("ann", token, asked).createSession();
+        Queue queue = session.createQueue(own());
+        send(session, queue, "by a token");
+        assertEquals("by a token", text(session.createConsumer(queue)));
+        logIn("ann");
+        var refusal = assertThrows(JMSSecurityException.class,
+                () -> logIn("root", token, asked));
+        assertTrue(refusal.getMessage().contains("XOAUTH2"), refusal.getMessage());
+    }
+
     @Test
     void wrongPasswordIsRefused() throws Exception {
         for (String eve : EVES) {
