@@ -8,8 +8,9 @@
 //!   cost microseconds, not milliseconds.
 //! * A user that has logged in from an address within a day is familiar there. Failures of others,
 //!   as this user or from this address, do not hold it off; its own failures there do. So an
-//!   attacker locks no running application out. The same holds for tokens. Certificates are proven
-//!   by their keys: nothing is guessed, and nothing held off.
+//!   attacker locks no running application out. The same holds for tokens, and for the users of
+//!   those that an issuer signs. Certificates are proven by their keys: nothing is guessed, and
+//!   nothing held off.
 //!
 //! [`back_off`]: crate::back_off
 
@@ -27,7 +28,7 @@ use model::{LoginAnswer, LoginStep, Nanos, ScramHash, Secret, Secrets};
 use ring::hmac;
 
 use crate::back_off::{BackOff, Suspect};
-use crate::jwt::{TokenFault, is_compact};
+use crate::jwt::{Claimed, TokenFault, is_compact};
 use crate::limits::{JWT_BYTES_MAX, NAME_BYTES_MAX, PASSWORD_BYTES_MAX, TOKEN_BYTES_MAX};
 use crate::name::{sent_name, sent_password};
 use crate::remembered::{Mark, Remembered};
@@ -281,22 +282,30 @@ impl Doorkeeper {
         let mark = self.mark(&[b"token", &digest, network.as_ref().map_or(&[], |it| &it[..])]);
         let is_signed = self.signatures.contains(now, &mark);
         let is_familiar = is_signed || self.familiar.contains(now, &mark);
-        let claim = self.claim(now, peer, None);
+        let claimed = may_be_jwt.then(|| self.users.claimed(token));
+        let claim = self.token_claim(now, peer, claimed.as_ref().and_then(|it| it.as_ref().ok()));
         if !is_familiar && self.back_off.holds_off(now, &claim.suspects) {
             return LoginAnswer::Busy;
         }
-        let (holder, remembered) = match self.users.of_token(&digest, now) {
-            Some(holder) => (Ok(holder), &mut self.familiar),
+        let (holder, remembered) = match (self.users.of_token(&digest, now), claimed) {
+            (Some(holder), _) => (Ok(holder), &mut self.familiar),
             // Short-lived tokens are many: they drive no user out of those that are familiar.
-            None if may_be_jwt => (self.users.of_jwt(now, token, is_signed), &mut self.signatures),
-            None => return self.refuse(now, &claim),
+            (None, Some(claimed)) => {
+                let holder = claimed.and_then(|it| self.users.of_jwt(&it, now, is_signed));
+                (holder, &mut self.signatures)
+            }
+            (None, None) => return self.refuse(now, &claim),
         };
         let admitted = holder.and_then(|(user, end)| {
-            permitted(user, now, wanted).map(|()| granted_until(user, end))
+            permitted(user, now, wanted)?;
+            Ok((Arc::clone(user.name()), granted_until(user, end)))
         });
         match admitted {
-            Ok(answer) => {
+            Ok((user, answer)) => {
                 remembered.insert(now, mark);
+                if may_be_jwt {
+                    self.note_familiar(now, peer, &user);
+                }
                 answer
             }
             Err(fault) => {
@@ -304,6 +313,21 @@ impl Doorkeeper {
                 self.refuse(now, &claim)
             }
         }
+    }
+
+    /// The claim of a token. One of an issuer says a user: if that is familiar at the address, it
+    /// waits for no failures but its own there. Else its failure is the address's alone, since
+    /// nothing of the user was guessed.
+    fn token_claim(
+        &self,
+        now: Nanos,
+        peer: &LoginPeer,
+        claimed: Option<&Claimed<'_, '_>>,
+    ) -> Claim {
+        let network = peer.address.map(network_of);
+        let is_familiar =
+            |name: &&str| network.is_some_and(|network| self.is_familiar(now, name, &network));
+        self.claim(now, peer, claimed.and_then(Claimed::user).filter(is_familiar))
     }
 
     /// The user of a claim that is proven, if it may log in.
@@ -319,11 +343,16 @@ impl Doorkeeper {
         let Some(rights) = user.map(|user| Arc::clone(user.rights())) else {
             return self.refuse(now, claim);
         };
+        self.note_familiar(now, peer, rights.user());
+        LoginAnswer::Granted { rights, proof }
+    }
+
+    /// The user has logged in from its address.
+    fn note_familiar(&mut self, now: Nanos, peer: &LoginPeer, user: &str) {
         if let Some(network) = peer.address.map(network_of) {
-            let mark = self.mark(&[b"familiar", rights.user().as_bytes(), &network]);
+            let mark = self.mark(&[b"familiar", user.as_bytes(), &network]);
             self.familiar.insert(now, mark);
         }
-        LoginAnswer::Granted { rights, proof }
     }
 
     fn refuse(&mut self, now: Nanos, claim: &Claim) -> LoginAnswer {

@@ -455,19 +455,34 @@ fn jwt_client_is_its_own_user() {
 }
 
 #[test]
-fn known_jwt_is_not_held_off() {
+fn familiar_jwt_user_is_not_held_off() {
     let mut door = doorkeeper_with_issuer();
     let one = peer(1, "10.0.0.1");
-    let (good, other) = (jwt("orders", END), jwt("orders", END + 1));
+    let (good, new) = (jwt("orders", END), jwt("orders", END + 1));
     assert!(granted_to(&door.handle(NOW, &one, token(&good))).is_some());
     assert_eq!(door.handle(NOW, &one, token("wrong")), LoginAnswer::Refused);
+    assert_eq!(door.handle(NOW, &one, token(&jwt("short", END))), LoginAnswer::Busy);
+    // Neither this token nor a new one of the same user waits for the failures of others.
     assert!(granted_to(&door.handle(NOW, &one, token(&good))).is_some());
-    assert_eq!(door.handle(NOW, &one, token(&other)), LoginAnswer::Busy);
-    assert!(granted_to(&door.handle(later(100), &one, token(&other))).is_some());
-    // Elsewhere it is as unknown as others.
-    let two = peer(2, "10.0.0.2");
-    assert_eq!(door.handle(NOW, &two, token("wrong")), LoginAnswer::Refused);
-    assert_eq!(door.handle(NOW, &two, token(&good)), LoginAnswer::Busy);
+    assert!(granted_to(&door.handle(NOW, &one, token(&new))).is_some());
+    // It does for its own, and others at the address do not.
+    let forged = format!("{}AAAA", &new[..new.len() - 4]);
+    assert_eq!(door.handle(later(100), &one, token(&forged)), LoginAnswer::Refused);
+    assert_eq!(door.handle(later(100), &one, token(&jwt("orders", END + 2))), LoginAnswer::Busy);
+    assert!(granted_to(&door.handle(later(100), &one, token(&good))).is_some());
+    assert!(granted_to(&door.handle(later(100), &one, token(&jwt("short", END)))).is_some());
+}
+
+#[test]
+fn forged_jwt_holds_off_its_address_alone() {
+    let mut door = doorkeeper_with_issuer();
+    let (one, two) = (peer(1, "10.0.0.1"), peer(2, "10.0.0.2"));
+    let good = jwt("orders", END);
+    let forged = format!("{}AAAA", &good[..good.len() - 4]);
+    assert_eq!(door.handle(NOW, &one, token(&forged)), LoginAnswer::Refused);
+    assert_eq!(door.take_token_fault(), Some(TokenFault::Signature));
+    assert_eq!(door.handle(NOW, &one, token(&good)), LoginAnswer::Busy);
+    assert!(granted_to(&door.handle(NOW, &two, token(&good))).is_some());
 }
 
 #[test]

@@ -107,19 +107,10 @@ impl Issuer {
     }
 }
 
-/// The claims of a token that is genuine and in time.
-pub(crate) struct Genuine<'i> {
+/// A token that has been read, and the issuer that it names. Nothing of it is believed yet.
+pub(crate) struct Claimed<'i, 't> {
     issuer: &'i Issuer,
-    claims: Members,
-    /// When the token ends.
-    pub(crate) end: Nanos,
-}
-
-impl Genuine<'_> {
-    /// The name of the user whose token it is.
-    pub(crate) fn user(&self) -> Option<&str> {
-        self.issuer.user_of(&self.claims)
-    }
+    compact: Compact<'t>,
 }
 
 /// True if a token has the form of a JWT.
@@ -127,33 +118,45 @@ pub(crate) fn is_compact(token: &[u8]) -> bool {
     token.iter().filter(|byte| **byte == b'.').count() == 2
 }
 
-/// Checks all of a token but its user. `is_signed`: its signature has been checked already.
-pub(crate) fn check<'i>(
+/// Reads a token.
+pub(crate) fn read<'i, 't>(
     issuers: &'i [Issuer],
-    now: Nanos,
-    token: &[u8],
-    is_signed: bool,
-) -> Result<Genuine<'i>, TokenFault> {
+    token: &'t [u8],
+) -> Result<Claimed<'i, 't>, TokenFault> {
     let compact = Compact::parse(token)?;
-    let claims = compact.claims;
-    let name = claims.text("iss");
+    let name = compact.claims.text("iss");
     let issuer = issuers.iter().find(|issuer| Some(&*issuer.name) == name);
-    let issuer = issuer.ok_or(TokenFault::Issuer)?;
-    if !is_signed {
-        let keys = issuer.keys.as_ref().ok_or(TokenFault::Key)?;
-        let key = keys.key(compact.header.key_id.as_deref()).ok_or(TokenFault::Key)?;
-        if key.algorithm() != compact.header.algorithm {
+    Ok(Claimed { issuer: issuer.ok_or(TokenFault::Issuer)?, compact })
+}
+
+impl Claimed<'_, '_> {
+    /// The name of the user whose token it says it is.
+    pub(crate) fn user(&self) -> Option<&str> {
+        self.issuer.user_of(&self.compact.claims)
+    }
+
+    /// Checks all but the user; gives the end of the token. `is_signed`: its signature has been
+    /// checked already.
+    pub(crate) fn check(&self, now: Nanos, is_signed: bool) -> Result<Nanos, TokenFault> {
+        if !is_signed {
+            self.check_signature()?;
+        }
+        if !is_for(&self.compact.claims, &self.issuer.audience) {
+            return Err(TokenFault::Audience);
+        }
+        check_times(now, &self.compact.claims)
+    }
+
+    fn check_signature(&self) -> Result<(), TokenFault> {
+        let Compact { header, signed, signature, .. } = &self.compact;
+        let keys = self.issuer.keys.as_ref().ok_or(TokenFault::Key)?;
+        let key = keys.key(header.key_id.as_deref()).ok_or(TokenFault::Key)?;
+        if key.algorithm() != header.algorithm {
             return Err(TokenFault::Algorithm);
         }
-        if !key.verifies(compact.signed, compact.signature.expose()) {
-            return Err(TokenFault::Signature);
-        }
+        let is_right = key.verifies(signed, signature.expose());
+        is_right.then_some(()).ok_or(TokenFault::Signature)
     }
-    if !is_for(&claims, &issuer.audience) {
-        return Err(TokenFault::Audience);
-    }
-    let end = check_times(now, &claims)?;
-    Ok(Genuine { issuer, claims, end })
 }
 
 /// True if the audience is among those of the token: one text, or a list of texts.

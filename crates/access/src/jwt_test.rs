@@ -21,7 +21,8 @@ fn user_by(lines: &str, keys: &str, token: &str) -> Result<(String, Nanos), Toke
     );
     let mut users = Users::parse(&text).unwrap();
     users.set_keys("keys", &Arc::new(KeySet::parse(keys).unwrap()));
-    let (user, end) = users.of_jwt(NOW, token.as_bytes(), false)?;
+    let claimed = users.claimed(token.as_bytes())?;
+    let (user, end) = users.of_jwt(&claimed, NOW, false)?;
     Ok((user.name().to_string(), end.unwrap()))
 }
 
@@ -261,7 +262,9 @@ fn issuer_without_keys_refuses() {
     );
     let mut users = Users::parse(&text).unwrap();
     let token = signed(&[]);
-    let fault = |users: &Users| users.of_jwt(NOW, token.as_bytes(), false).err();
+    let claimed =
+        |users: &Users| users.of_jwt(&users.claimed(token.as_bytes())?, NOW, false).map(drop);
+    let fault = |users: &Users| claimed(users).err();
     assert_eq!(fault(&users), Some(TokenFault::Key));
     let keys = Arc::new(KeySet::parse(&key_set()).unwrap());
     // The keys of one issuer are not those of another one.

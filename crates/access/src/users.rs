@@ -47,7 +47,7 @@ use model::{Nanos, Rights, ScramHash, UserRights};
 use ring::digest;
 use subtle::ConstantTimeEq as _;
 
-use crate::jwt::{self, Issuer, KeySet, TokenFault};
+use crate::jwt::{self, Claimed, Issuer, KeySet, TokenFault};
 use crate::problem::Problems;
 use crate::shown;
 use crate::users::reading::Reader;
@@ -237,17 +237,22 @@ impl Users {
         }
     }
 
-    /// The user of a JWT that is genuine and in time, and the end of the token. `is_signed`: its
-    /// signature has been checked already.
+    /// Reads a JWT: nothing of it is believed yet.
+    pub(crate) fn claimed<'t>(&self, token: &'t [u8]) -> Result<Claimed<'_, 't>, TokenFault> {
+        jwt::read(&self.issuers, token)
+    }
+
+    /// The user of a JWT, if that is genuine and in time, and the end of the token. `is_signed`:
+    /// its signature has been checked already.
     pub(crate) fn of_jwt(
         &self,
+        claimed: &Claimed<'_, '_>,
         now: Nanos,
-        token: &[u8],
         is_signed: bool,
     ) -> Result<(&User, Option<Nanos>), TokenFault> {
-        let genuine = jwt::check(&self.issuers, now, token, is_signed)?;
-        let user = genuine.user().and_then(|name| self.user(name)).ok_or(TokenFault::User)?;
-        Ok((user, Some(genuine.end)))
+        let end = claimed.check(now, is_signed)?;
+        let user = claimed.user().and_then(|name| self.user(name)).ok_or(TokenFault::User)?;
+        Ok((user, Some(end)))
     }
 
     pub(crate) const fn decoy_key(&self) -> Option<&[u8; 32]> {

@@ -11,7 +11,9 @@ const FAULTS: &[u8] = include_bytes!("../../../fuzz/corpus/access_scram/faults")
 fn fuzz_corpus_breaks_nothing() {
     testkit::replay("access_users", users);
     testkit::replay("access_scram", scram);
-    testkit::replay("access_jwt", |bytes| drop(jwt(bytes)));
+    testkit::replay("access_jwt", |bytes| {
+        jwt(bytes);
+    });
 }
 
 #[test]

@@ -73,17 +73,6 @@ test('unknown root is refused', { skip }, async () => {
   await assert.rejects(logIn('ann', { ca: [] }), /unable to|self.signed/)
 })
 
-test('token of an issuer logs in', { skip }, async () => {
-  const token = process.env.SECURED_JWT
-  const connection = await logIn('ann', { password: undefined, token })
-  const queue = `ann.${freshName()}`
-  await send(connection, queue, 'hello')
-  assert.strictEqual(await receive(connection, queue), 'hello')
-  const tampered = token.slice(0, -8) + 'AAAAAAAA'
-  const refused = logIn('ann', { password: undefined, token: tampered })
-  await assert.rejects(refused, /Failed to authenticate/)
-})
-
 test('wrong password is refused', { skip }, async () => {
   await logIn('eve-1')
   await assert.rejects(logIn('eve-1', { password: 'wrong password' }), /Failed to authenticate/)
@@ -106,4 +95,16 @@ test('other names are denied', { skip }, async () => {
   await send(ann, `ann.${name}`, 'served')
   assert.strictEqual(await receive(ann, `ann.${name}`), 'served')
   assert.strictEqual(await receive(root, `other.${name}`), 'kept')
+})
+
+// The last one, since its failure holds ann off for a moment.
+test('token of an issuer logs in', { skip }, async () => {
+  const token = process.env.SECURED_JWT
+  const connection = await logIn('ann', { password: undefined, token })
+  const queue = `ann.${freshName()}`
+  await send(connection, queue, 'hello')
+  assert.strictEqual(await receive(connection, queue), 'hello')
+  const tampered = token.slice(0, -8) + 'AAAAAAAA'
+  const refused = logIn('ann', { password: undefined, token: tampered })
+  await assert.rejects(refused, /Failed to authenticate/)
 })

@@ -68,8 +68,8 @@ impl Header {
 
 /// True for the media types of a JWT and of an access token (RFC 9068), in short or in full.
 fn is_jwt(kind: &str) -> bool {
-    let named = |name: &&str| kind.eq_ignore_ascii_case(name);
-    ["JWT", "at+jwt", "application/jwt", "application/at+jwt"].iter().any(|name| named(name))
+    const KINDS: [&str; 4] = ["JWT", "at+jwt", "application/jwt", "application/at+jwt"];
+    KINDS.into_iter().any(|name| kind.eq_ignore_ascii_case(name))
 }
 
 /// The bytes of a part. Padding, other alphabets and bits that stand for nothing are refused.
