@@ -134,7 +134,8 @@ fn faults_of_issuers_are_told() {
 #[test]
 fn limits_of_issuers_are_refused() {
     let issuers = |count: usize| -> String {
-        let table = |n| format!("[[jwt]]\nissuer = \"{n}\"\naudience = \"a\"\njwks-file = \"f\"\n");
+        let rest = "audience = \"a\"\njwks-file = \"f\"\n";
+        let table = |n| format!("[[jwt]]\nissuer = \"{n}\"\n{rest}");
         (0..count).map(table).collect()
     };
     let most = limits::JWT_ISSUERS_MAX;
