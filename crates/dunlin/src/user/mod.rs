@@ -268,7 +268,9 @@ fn remove_token(name: &str, users: &UsersAt) -> Result<(), Error> {
 }
 
 fn check(path: &Path) -> Result<(), Error> {
-    let users = read_users(path).map_err(|error| Error::Other(error.to_string()))?;
+    let users = read(path)?;
+    // The files of keys, too.
+    read_users(path).map_err(|error| Error::Other(error.to_string()))?;
     let (count, tokens) = (users.iter().count(), users.tokens().count());
     let issuers = match users.issuers().len() {
         0 => String::new(),
