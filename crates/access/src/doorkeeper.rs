@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
 
-use model::{LoginAnswer, LoginStep, Nanos, ScramHash, Secret, Secrets};
+use model::{Introduction, LoginAnswer, LoginStep, Nanos, ScramHash, Secret, Secrets};
 use ring::hmac;
 
 use crate::back_off::{BackOff, Suspect};
@@ -50,6 +50,8 @@ pub struct LoginPeer {
     /// The names of its verified certificate, as a users file writes them; the first that a user
     /// has counts.
     pub certificate: Arc<[Box<str>]>,
+    /// The one that it is before it says a word.
+    pub introduction: Introduction,
 }
 
 /// Knows the users, the exchanges in progress, and the failures of late.
@@ -122,7 +124,9 @@ impl Doorkeeper {
             }
             LoginStep::ScramFinal { message } => self.finish_exchange(now, peer, message.expose()),
             LoginStep::Certificate { user } => self.check_certificate(now, peer, &user),
+            LoginStep::UnixUser { user } => self.check_process(now, peer, &user),
             LoginStep::Anonymous => self.admit_anonymous(now),
+            LoginStep::ListenerUser => self.admit_introduced(now, peer),
             LoginStep::Token { user, token } => self.check_token(now, peer, &user, token.expose()),
         }
     }
@@ -253,11 +257,22 @@ impl Doorkeeper {
     /// The client has proven to have the key of its certificate: nothing is guessed, so no failure
     /// is counted, and none of others holds it off.
     fn check_certificate(&self, now: Nanos, peer: &LoginPeer, wanted: &str) -> LoginAnswer {
-        let user = self.users.of_certificate(&peer.certificate).filter(|user| {
-            let is_wanted = || sent_name(wanted).is_some_and(|wanted| *wanted == **user.name());
-            user.is_active(now) && (wanted.is_empty() || is_wanted())
-        });
-        user.map_or(LoginAnswer::Refused, granted)
+        admit_proven(now, self.users.of_certificate(&peer.certificate), wanted)
+    }
+
+    /// The system has said which of its users the client's process belongs to: as with a
+    /// certificate.
+    fn check_process(&self, now: Nanos, peer: &LoginPeer, wanted: &str) -> LoginAnswer {
+        let Introduction::UnixUser(number) = peer.introduction else { return LoginAnswer::Refused };
+        admit_proven(now, self.users.of_unix_user(number), wanted)
+    }
+
+    /// The listener's own user.
+    fn admit_introduced(&self, now: Nanos, peer: &LoginPeer) -> LoginAnswer {
+        let Introduction::ListenerUser(name) = &peer.introduction else {
+            return LoginAnswer::Refused;
+        };
+        admit_proven(now, self.users.user(name), "")
     }
 
     fn admit_anonymous(&self, now: Nanos) -> LoginAnswer {
@@ -441,6 +456,15 @@ fn permitted(user: &User, now: Nanos, wanted: &str) -> Result<(), TokenFault> {
     }
     let is_wanted = || sent_name(wanted).is_some_and(|wanted| *wanted == **user.name());
     if wanted.is_empty() || is_wanted() { Ok(()) } else { Err(TokenFault::OtherUser) }
+}
+
+/// The answer to a client that is proven to be this user, and wants to be one; empty: the same.
+fn admit_proven(now: Nanos, user: Option<&User>, wanted: &str) -> LoginAnswer {
+    let user = user.filter(|user| {
+        let is_wanted = || sent_name(wanted).is_some_and(|wanted| *wanted == **user.name());
+        user.is_active(now) && (wanted.is_empty() || is_wanted())
+    });
+    user.map_or(LoginAnswer::Refused, granted)
 }
 
 fn granted(user: &User) -> LoginAnswer {

@@ -46,6 +46,7 @@ fn peer(connection: u64, address: &str) -> LoginPeer {
         connection: ConnectionId(connection),
         address: Some(address.parse().unwrap()),
         certificate: Arc::from([]),
+        introduction: Introduction::Unknown,
     }
 }
 
@@ -554,4 +555,33 @@ fn guesses_are_never_granted() {
             door.reload(users(PASSWORD));
         }
     }
+}
+
+#[test]
+fn introduced_clients_are_their_user() {
+    let file = "[users.jobs]\nunix-users = [\"7\"]\n[users.off]\ndisabled = true\n\
+                unix-users = [\"8\"]\n[users.other]\n";
+    let users = Users::parse(file).unwrap().resolve_unix_users(|_| None).unwrap();
+    let mut door = Doorkeeper::new(users, Secrets::default());
+    let mut ask = |introduction, step| {
+        let peer = LoginPeer { introduction, ..peer(1, "10.0.0.1") };
+        granted_to(&door.handle(NOW, &peer, step)).map(|name| name.to_string())
+    };
+    let process = |user: &str| LoginStep::UnixUser { user: user.into() };
+    let jobs = Some("jobs".to_string());
+    assert_eq!(ask(Introduction::UnixUser(7), process("")), jobs);
+    assert_eq!(ask(Introduction::UnixUser(7), process("jobs")), jobs);
+    assert_eq!(ask(Introduction::UnixUser(7), process("other")), None);
+    for number in [8, 9] {
+        assert_eq!(ask(Introduction::UnixUser(number), process("")), None);
+    }
+    let listener = |name: &str| Introduction::ListenerUser(name.into());
+    assert_eq!(ask(listener("jobs"), LoginStep::ListenerUser), jobs);
+    for name in ["off", "gone"] {
+        assert_eq!(ask(listener(name), LoginStep::ListenerUser), None);
+    }
+    // One way is not the other.
+    assert_eq!(ask(listener("jobs"), process("")), None);
+    assert_eq!(ask(Introduction::UnixUser(7), LoginStep::ListenerUser), None);
+    assert_eq!(ask(Introduction::Unknown, LoginStep::ListenerUser), None);
 }

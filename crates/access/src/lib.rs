@@ -31,7 +31,7 @@ pub use doorkeeper::{ConnectionId, Doorkeeper, LoginPeer};
 pub use jwt::{Issuer, KeySet, KeySetError, TokenFault};
 pub use name::{check_user_name, new_password};
 pub use problem::{Problem, Problems};
-pub use users::{BearerToken, User, Users, decoy_key_text, limits, token_digest};
+pub use users::{BearerToken, UnixUser, User, Users, decoy_key_text, limits, token_digest};
 pub use verifier::{SALT_BYTES, Verifier};
 
 /// A name as errors show it, on one line.

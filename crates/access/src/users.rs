@@ -8,6 +8,7 @@
 //! scram-sha-256 = "16384$SALT$STOREDKEY$SERVERKEY"
 //! scram-sha-512 = "16384$SALT$STOREDKEY$SERVERKEY"
 //! certificates = ["SAN:URI:spiffe://corp/orders", "CN=orders"]
+//! unix-users = ["www-data", "1001"] # users of the system, whose processes are this user
 //! groups = ["workers"]
 //! allow = ["send,look orders.*"]   # see model::Rights
 //! deny = ["look orders.audit"]
@@ -55,6 +56,9 @@ use crate::verifier::Verifier;
 
 mod issuers;
 mod reading;
+mod unix_user;
+
+pub use unix_user::UnixUser;
 
 /// The bounds of a users file, and of what clients send to log in.
 pub mod limits {
@@ -70,6 +74,10 @@ pub mod limits {
     pub const TOKENS_MAX: usize = 10_000;
     /// Certificates that one user may have.
     pub const USER_CERTIFICATES_MAX: usize = 64;
+    /// Users of the system that one user may have.
+    pub const USER_UNIX_USERS_MAX: usize = 64;
+    /// Bytes of the name of a user of the system.
+    pub const UNIX_USER_BYTES_MAX: usize = 256;
     /// Bytes of the text that names a certificate.
     pub const CERTIFICATE_BYTES_MAX: usize = 1024;
     /// Bytes of the name of a user or token.
@@ -109,6 +117,8 @@ pub struct Users {
     token_index: BTreeMap<[u8; TOKEN_INDEX_BYTES], Vec<Box<str>>>,
     /// Names of users by certificate.
     certificates: BTreeMap<Box<str>, Arc<str>>,
+    /// Names of users by the number of a user of the system, once these are resolved.
+    unix_users: BTreeMap<u32, Arc<str>>,
     anonymous: Option<Arc<str>>,
     decoy_key: Option<[u8; 32]>,
     issuers: Vec<Issuer>,
@@ -120,6 +130,8 @@ pub struct User {
     name: Arc<str>,
     password: Option<Passwords>,
     certificates: Vec<Box<str>>,
+    /// Each with its line in the file.
+    unix_users: Vec<(usize, UnixUser)>,
     is_disabled: bool,
     groups: Vec<Box<str>>,
     rights: Arc<Rights>,
@@ -207,6 +219,11 @@ impl Users {
         self.users.get(name)
     }
 
+    /// The user of processes that belong to this user of the system.
+    pub(crate) fn of_unix_user(&self, number: u32) -> Option<&User> {
+        self.users.get(self.unix_users.get(&number)?)
+    }
+
     /// The user of a token with this digest that has not expired, and the end of the token. The
     /// comparison takes as long for all with the same first bytes of the digest, which tell nothing
     /// about the token itself.
@@ -277,6 +294,12 @@ impl User {
     #[must_use]
     pub fn certificates(&self) -> &[Box<str>] {
         &self.certificates
+    }
+
+    /// The users of the system whose processes are this user on Unix sockets.
+    #[must_use]
+    pub fn unix_users(&self) -> impl Iterator<Item = &UnixUser> {
+        self.unix_users.iter().map(|(_, user)| user)
     }
 
     /// True if an operator has disabled the user.

@@ -84,6 +84,12 @@ fn faults_name_line_key_and_mend() {
         ("[users.a]\nscram-sha-256 = \"x\"", "line 2: users.a.scram-sha-256 is not ITERATIONS$"),
         ("[users.a]\ncertificates = [\"x\"]", "line 2: users.a.certificates: x does not name"),
         ("[users.a]\ncertificates = [\"CN=\"]", "line 2: users.a.certificates: CN= does not name"),
+        ("[users.a]\nunix-users = [\"a b\"]", "line 2: users.a.unix-users: a b is no user of the"),
+        (
+            "[users.a]\nunix-users = [\"4294967295\"]",
+            "line 2: users.a.unix-users: 4294967295 is no",
+        ),
+        ("[users.a]\nunix-users = [7]", "line 2: users.a.unix-users is of type integer, not a"),
         ("anonymous = \"a\"", "line 1: anonymous: there is no user a: add or choose one"),
         ("decoy-key = \"x\"", "line 1: decoy-key is not 32 bytes in base64"),
         ("[tokens]\na = {}", "line 2: tokens.a: sha256 is missing"),
@@ -174,6 +180,11 @@ fn limits_of_a_file_are_refused() {
     let certificates = "\"CN=a\", ".repeat(limits::USER_CERTIFICATES_MAX + 1);
     let found = problems(&format!("[users.a]\ncertificates = [{certificates}]"));
     assert!(found.contains("at most 64 certificates"), "{found}");
+    let unix_users = "\"1\", ".repeat(limits::USER_UNIX_USERS_MAX + 1);
+    let found = problems(&format!("[users.a]\nunix-users = [{unix_users}]"));
+    assert!(found.contains("64 may be at most"), "{found}");
+    let found = problems(&format!("[users.a]\nunix-users = [\"{}\"]", "x".repeat(257)));
+    assert!(found.contains("is no user of the system"), "{found}");
     let found = problems(&"#".repeat(limits::USERS_FILE_BYTES_MAX + 1));
     assert!(found.contains("more than 16777216 bytes"), "{found}");
     let found = problems(&format!("[users.{}]", "x".repeat(129)));
@@ -215,4 +226,20 @@ fn users_quotas_stand_before_common_ones() {
     let (a, b) = (quotas("a"), quotas("b"));
     assert_eq!((a.of(Quota::Bytes), a.of(Quota::Queues)), (Some(2 << 30), Some(10)));
     assert_eq!((b.of(Quota::Bytes), b.of(Quota::Links)), (Some(1 << 10), Some(16)));
+}
+
+#[test]
+fn unix_users_are_names_or_numbers() {
+    let text = "[users.a]\nunix-users = [\"www-data\", \"1001\"]\n[users.b]\nunix-users = [\"0\"]";
+    let users = || Users::parse(text).unwrap();
+    assert!(users().of_unix_user(1001).is_none(), "none is before they are looked up");
+    let known = |name: &str| (name == "www-data").then_some(33);
+    let resolved = users().resolve_unix_users(known).unwrap();
+    let name = |number| resolved.of_unix_user(number).map(|user| &**user.name());
+    assert_eq!([33, 1001, 0, 34].map(name), [Some("a"), Some("a"), Some("b"), None]);
+    assert_eq!(resolved.unix_user_numbers().collect::<Vec<_>>(), [0, 33, 1001]);
+    let unknown = users().resolve_unix_users(|_| None).unwrap_err().to_string();
+    assert!(unknown.starts_with("line 2: users.a.unix-users: www-data is no user in"), "{unknown}");
+    let shared = users().resolve_unix_users(|_| Some(0)).unwrap_err().to_string();
+    assert_eq!(shared, "line 4: users.b.unix-users: 0 is of user a as well: remove one");
 }

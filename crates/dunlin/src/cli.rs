@@ -445,7 +445,9 @@ pub(crate) struct Serve {
     pub(crate) policy: Policy,
     /// Serve PROTOCOL (amqp, beanstalkd, redis or http; by TLS: amqps, beanstalkds, rediss or
     /// https) at ADDRESS: HOST, HOST:PORT (port 0: a free one) or unix:PATH with optional
-    /// ,mode=0660 and ,group=NAME [default: all without TLS on their usual ports of localhost:
+    /// ,mode=0660 and ,group=NAME. Behind any ADDRESS ,user=NAME makes each connection act as that
+    /// user without a login; behind HOST ,from=NETWORK, such as from=10.0.0.0/24, closes those from
+    /// elsewhere, and may be repeated [default: all without TLS on their usual ports of localhost:
     /// 127.0.0.1 and ::1]
     #[arg(
         long,
@@ -795,6 +797,9 @@ Examples:
   dunlin serve --data /var/lib/dunlin --sync 25ms
   dunlin serve --store none --listen beanstalkd=localhost:11300
   dunlin serve --listen redis=unix:/run/dunlin/redis.sock,mode=0660
+  dunlin serve --users users.toml --listen beanstalkd=127.0.0.1:11300,user=jobs
+  dunlin serve --users users.toml --tls-cert a.pem --tls-key a.key \\
+    --listen rediss=10.0.0.5:6380,from=10.0.0.0/24,from=10.1.0.7
   dunlin serve --queue 'retries:release-order=back'
   dunlin serve --queue 'prices:max-messages=1000,when-full=drop-oldest'
 

@@ -1,12 +1,14 @@
 //! The words of `--listen` and `--insecure-listen`: protocols at addresses.
 //!
-//! Commas divide a list, in variables too. So an option of a Unix socket, such as its mode, is an
-//! item of its own, and is about the listener before it.
+//! Commas divide a list, in variables too. So an option of a listener, such as the mode of its
+//! socket, is an item of its own, and is about the listener before it.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use server::{Address, Listen, Protocol, UnixSocket};
+use access::check_user_name;
+use server::{Address, Listen, NETWORKS_MAX, Network, Protocol, UnixSocket, group_number};
 
 /// An item of a list of listeners.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,10 +17,21 @@ pub(crate) enum ListenItem {
     Listener(Listen),
     /// `ADDRESS`, of a listener that the other list has.
     At(Vec<SocketAddr>),
-    /// `mode=OCTAL`, of the socket before.
+    /// An option of the listener before.
+    Option(ListenOption),
+}
+
+/// An option of a listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ListenOption {
+    /// `mode=OCTAL`, of a socket in the file system.
     Mode(u32),
-    /// `group=NAME`, of the socket before.
+    /// `group=NAME`, of a socket in the file system.
     Group(u32),
+    /// `user=NAME`: the user that its clients are.
+    User(Arc<str>),
+    /// `from=NETWORK`: addresses that may connect.
+    From(Network),
 }
 
 /// An item of `--listen`.
@@ -26,15 +39,17 @@ pub(crate) fn listen(text: &str) -> Result<ListenItem, String> {
     let (name, value) = text
         .split_once('=')
         .ok_or_else(|| format!("`{text}` is not PROTOCOL=ADDRESS, such as {EXAMPLE}"))?;
-    match name {
-        "mode" => mode(value).map(ListenItem::Mode),
-        "group" => group(value).map(ListenItem::Group),
+    Ok(ListenItem::Option(match name {
+        "mode" => ListenOption::Mode(mode(value)?),
+        "group" => ListenOption::Group(group(value)?),
+        "user" => ListenOption::User(user(value)?),
+        "from" => ListenOption::From(network(value)?),
         name => {
             let (protocol, by_tls) = protocol(name)?;
             let address = address(value, protocol.usual_port(by_tls))?;
-            Ok(ListenItem::Listener(Listen { protocol, by_tls, address, insecure: false }))
+            return Ok(ListenItem::Listener(Listen::at(protocol, by_tls, address)));
         }
-    }
+    }))
 }
 
 /// An item of `--insecure-listen`.
@@ -44,7 +59,8 @@ pub(crate) fn insecure_listen(text: &str) -> Result<ListenItem, String> {
     };
     let (protocol, by_tls) = protocol(name)?;
     let address = Address::Tcp(socket_addresses(value, Some(protocol.usual_port(by_tls)))?);
-    Ok(ListenItem::Listener(Listen { protocol, by_tls, address, insecure: true }))
+    let listen = Listen { insecure: true, ..Listen::at(protocol, by_tls, address) };
+    Ok(ListenItem::Listener(listen))
 }
 
 /// The listeners of both lists; `None` where neither is given.
@@ -68,7 +84,7 @@ pub(crate) fn listeners(
                 }
             }
             ListenItem::At(addresses) => expose(&mut all, &addresses)?,
-            ListenItem::Mode(_) | ListenItem::Group(_) => {
+            ListenItem::Option(_) => {
                 unreachable!("no such item is made of --insecure-listen")
             }
         }
@@ -76,24 +92,38 @@ pub(crate) fn listeners(
     Ok(Some(all))
 }
 
-/// Each listener with the options of its socket.
+/// Each listener with its options.
 fn joined(items: Vec<ListenItem>) -> Result<Vec<Listen>, String> {
     let mut all: Vec<Listen> = Vec::new();
     for item in items {
-        let before = all.last_mut().map(|listen| &mut listen.address);
-        match (item, before) {
+        match (item, all.last_mut()) {
             (ListenItem::Listener(listen), _) => all.push(listen),
-            (ListenItem::Mode(mode), Some(Address::Unix(socket))) => socket.mode = mode,
-            (ListenItem::Group(group), Some(Address::Unix(socket))) => socket.group = Some(group),
+            (ListenItem::Option(option), Some(listen)) => apply(option, listen)?,
             _ => {
-                return Err(
-                    "mode and group stand behind a socket: --listen redis=unix:PATH,mode=0660"
-                        .into(),
-                );
+                let example = format!("--listen {EXAMPLE},user=jobs");
+                return Err(format!("an option stands behind its listener: {example}"));
             }
         }
     }
     Ok(all)
+}
+
+fn apply(option: ListenOption, listen: &mut Listen) -> Result<(), String> {
+    let admission = &mut listen.admission;
+    match (option, &mut listen.address) {
+        (ListenOption::Mode(mode), Address::Unix(socket)) => socket.mode = mode,
+        (ListenOption::Group(group), Address::Unix(socket)) => socket.group = Some(group),
+        (ListenOption::Mode(_) | ListenOption::Group(_), _) => {
+            let what = "mode and group stand behind a socket: --listen redis=unix:PATH,mode=0660";
+            return Err(what.into());
+        }
+        (ListenOption::User(user), _) => admission.user = Some(user),
+        (ListenOption::From(_), _) if admission.from.len() == NETWORKS_MAX => {
+            return Err(format!("a listener takes {NETWORKS_MAX} of from= at most: join some"));
+        }
+        (ListenOption::From(network), _) => admission.from.push(network),
+    }
+    Ok(())
 }
 
 fn expose(all: &mut [Listen], addresses: &[SocketAddr]) -> Result<(), String> {
@@ -179,22 +209,21 @@ fn mode(text: &str) -> Result<u32, String> {
 
 /// A group by its number, or by its name in `/etc/group`.
 fn group(text: &str) -> Result<u32, String> {
-    if let Ok(number) = text.parse() {
-        return Ok(number);
-    }
-    let groups = std::fs::read_to_string(GROUPS).unwrap_or_default();
-    number_of(text, &groups)
-        .ok_or_else(|| format!("`{text}` is no group in {GROUPS}: use another, or its number"))
+    let number = text.parse().ok().or_else(|| group_number(text));
+    number.ok_or_else(|| format!("`{text}` is no group in /etc/group: use another, or its number"))
 }
 
-/// Its number, in lines of `NAME:PASSWORD:NUMBER:MEMBERS`.
-fn number_of(name: &str, groups: &str) -> Option<u32> {
-    let mut lines = groups.lines().map(|line| line.split(':'));
-    let mut line = lines.find(|line| line.clone().next() == Some(name))?;
-    line.nth(2)?.parse().ok()
+/// The name of a user, which the users file may have later.
+fn user(text: &str) -> Result<Arc<str>, String> {
+    check_user_name(text).map_err(|fault| format!("`{text}` is no user: the name {fault}"))?;
+    Ok(text.into())
 }
 
-const GROUPS: &str = "/etc/group";
+fn network(text: &str) -> Result<Network, String> {
+    text.parse().map_err(|_| {
+        format!("`{text}` is no network: write an address, or 10.0.0.0/24 with zeros behind it")
+    })
+}
 
 const EXAMPLE: &str = "beanstalkd=127.0.0.1:11300";
 
@@ -265,9 +294,39 @@ mod tests {
         for wrong in [&["mode=0600"][..], &["redis=127.0.0.1:1", "mode=0600"], &["redis=unix:"]] {
             assert!(both(wrong, &[]).is_err(), "{wrong:?}");
         }
-        let groups = "root:x:0:\ndunlin:x:105:a,b\nbroken:x\n";
-        let found = ["dunlin", "root", "broken", "x"].map(|name| number_of(name, groups));
-        assert_eq!(found, [Some(105), Some(0), None, None]);
+    }
+
+    #[test]
+    fn listeners_have_users_and_networks() {
+        let listen =
+            ["redis=127.0.0.1:1", "user=jobs", "amqp=[::1]:2", "from=10.0.0.0/8", "from=::1"];
+        let all = both(&listen, &[]).unwrap();
+        let networks = |listen: &Listen| {
+            listen.admission.from.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!((all[0].admission.user.as_deref(), networks(&all[0]).len()), (Some("jobs"), 0));
+        assert_eq!(all[1].admission.user, None);
+        assert_eq!(networks(&all[1]), ["10.0.0.0/8", "::1/128"]);
+        let socket = both(&["beanstalkd=unix:a", "mode=0600", "user=jobs"], &[]).unwrap();
+        assert_eq!(socket[0].admission.user.as_deref(), Some("jobs"));
+        // The other list opens the same listener.
+        let opened = both(&["redis=0.0.0.0:1", "user=jobs"], &["redis=0.0.0.0:1"]).unwrap();
+        assert!(opened[0].insecure && opened[0].admission.user.is_some() && opened.len() == 1);
+        for (wrong, told) in [
+            (&["user=jobs"][..], "stands behind its listener"),
+            (&["redis=127.0.0.1:1", "user="], "is no user"),
+            (&["redis=127.0.0.1:1", "user=a b"], "space"),
+            (&["redis=127.0.0.1:1", "from=10.0.0.1/8"], "is no network"),
+            (&["redis=127.0.0.1:1", "from=localhost"], "is no network"),
+        ] {
+            let error = both(wrong, &[]).unwrap_err();
+            assert!(error.contains(told), "{wrong:?}: {error}");
+        }
+        let mut many = vec!["redis=127.0.0.1:1"];
+        many.extend(["from=10.0.0.0/8"; NETWORKS_MAX]);
+        assert!(both(&many, &[]).is_ok());
+        many.push("from=::1");
+        assert!(both(&many, &[]).unwrap_err().contains("64 of from= at most"));
     }
 
     #[test]

@@ -63,7 +63,8 @@ fn added_users_are_listed() {
     assert_eq!(generated.trim_end().len(), 32, "{generated}");
     let hint = "user größe may do nothing yet: dunlin user grant größe 'send,receive QUEUE'\n";
     assert_eq!(fed(&directory, &["add", "größe", "--stdin"], PASSWORD), (0, hint.into()));
-    let words = ["add", "gateway", "--no-password", "--certificate", "CN=gateway"];
+    let words =
+        ["add", "gateway", "--no-password", "--certificate", "CN=gateway", "--unix-user", "root"];
     says(&directory, &[&words[..], &["--expires", "2001-02-03"]].concat());
     let listed = says(&directory, &["ls", "--json"]);
     let users: Vec<Value> =
@@ -71,6 +72,7 @@ fn added_users_are_listed() {
     let names: Vec<_> = users.iter().map(|user| user["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["gateway", "größe", "orders"]);
     assert_eq!(users[0]["certificates"][0], "CN=gateway");
+    assert_eq!(users[0]["unix-users"][0], "root");
     assert_eq!((&users[0]["password"], &users[0]["state"]), (&false.into(), &"expired".into()));
     assert_eq!(users[0]["expires"], "2001-02-03T00:00:00.000Z");
     assert_eq!((&users[2]["password"], &users[2]["state"]), (&true.into(), &"active".into()));
@@ -140,6 +142,7 @@ fn wrong_changes_are_refused() {
         (&["add", "a", "--no-password", "--generate"], "", 2, "cannot be used with"),
         (&["add", "a", "--no-password", "--expires", "soon"], "", 2, "is no date such as"),
         (&["add", "a", "--no-password", "--certificate", "x"], "", 2, "does not name a certif"),
+        (&["add", "a", "--no-password", "--unix-user", "a b"], "", 2, "is no user of the system"),
         (&["add", "a", "--no-password", "--certificate", "CN=orders"], "", 2, "is of user a as w"),
         (&["add", "a", PASSWORD], "", 2, "unexpected argument"),
         (&["passwd", "nobody", "--generate"], "", 3, "there is no user nobody"),

@@ -12,7 +12,8 @@ use hyper::header::{
 };
 use hyper::{Method, Request, StatusCode};
 use model::{
-    Command, Envelopes, LoginOffer, NotPermitted, Principal, QueueName, Refusal, Reply, Right,
+    Command, Envelopes, Introduction, LoginOffer, NotPermitted, Principal, QueueName, Refusal,
+    Reply, Right,
 };
 use serde::Serialize;
 use tokio_rustls::rustls::pki_types::CertificateDer;
@@ -106,6 +107,8 @@ pub(crate) struct Peer {
     pub(crate) offer: Option<LoginOffer>,
     /// The verified certificate of its client, in DER.
     pub(crate) certificate: Option<Arc<[u8]>>,
+    /// The one that its client is before it says a word.
+    pub(crate) introduction: Introduction,
     /// Closes it.
     pub(crate) hangup: Hangup,
     /// Its client, which may leave.

@@ -15,8 +15,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
 use model::{
-    BrokerStatistics, Command, Delivery, Destination, LoginAnswer, LoginOffer, LoginStep,
-    MessageId, Nanos, NewMessage, Principal, QueueName, Refusal, Reply,
+    BrokerStatistics, Command, Delivery, Destination, Introduction, LoginAnswer, LoginOffer,
+    LoginStep, MessageId, Nanos, NewMessage, Principal, QueueName, Refusal, Reply,
 };
 use tokio::sync::Notify;
 
@@ -59,6 +59,8 @@ pub struct LoginClient {
     pub address: Option<SocketAddr>,
     /// Its verified certificate, in DER.
     pub certificate: Option<Arc<[u8]>>,
+    /// The one that it is before it says a word.
+    pub introduction: Introduction,
 }
 
 /// The one who asks for something, and whence.
@@ -93,12 +95,15 @@ pub trait Gateway: Clone + Send + Sync + 'static {
     /// A place for one more connection; `None`: there are too many.
     fn admit(&self, connection: NewConnection) -> Option<Self::ConnectionPermit>;
 
+    /// A client connected from an address that its listener does not take.
+    fn turn_away(&self, _by_tls: bool, _client: Option<SocketAddr>) {}
+
     /// A client and the server could not agree about TLS.
     fn handshake_failed(&self, _from: Option<SocketAddr>, _error: &io::Error) {}
 
-    /// How a client may log in whose bytes other machines can read, or cannot. `None`: there are no
-    /// users.
-    fn offer(&self, _is_private: bool) -> Option<LoginOffer> {
+    /// How a client may log in whose bytes other machines can read, or cannot, and that was
+    /// introduced so. `None`: there are no users.
+    fn offer(&self, _is_private: bool, _client: &Introduction) -> Option<LoginOffer> {
         None
     }
 

@@ -39,31 +39,42 @@ impl<G: Gateway> App<G> {
 
 impl LoginClient {
     fn of(peer: &Peer) -> Self {
-        Self { address: peer.address, certificate: peer.certificate.clone() }
+        Self {
+            address: peer.address,
+            certificate: peer.certificate.clone(),
+            introduction: peer.introduction.clone(),
+        }
     }
 }
 
-/// The step of a request. One without the header is its certificate's or no user's, if these are
-/// offered.
+/// The step of a request. One without the header is its listener's, its certificate's, its
+/// process's or no user's, if these are offered.
 fn step(headers: &HeaderMap, offer: LoginOffer) -> Result<LoginStep> {
     let mut given = headers.get_all(AUTHORIZATION).into_iter();
     match (given.next(), given.next()) {
         (Some(_), Some(_)) => Err(Problem::bad_request("the header Authorization is given twice")),
+        (Some(_), None) if offer.listener => Err(Problem::forbidden(
+            "this listener has a user of its own and takes no login: leave the header \
+             Authorization out, or use another listener",
+        )),
         (Some(_), None) if !offer.password => Err(Problem::forbidden(
             "the header Authorization comes in the clear, and anyone on the way can read it: use \
              https, and change the password or the token",
         )),
         (Some(header), None) => credentials(header),
-        (None, _) if offer.certificate => Ok(LoginStep::Certificate { user: Box::default() }),
-        (None, _) if offer.anonymous => Ok(LoginStep::Anonymous),
-        (None, _) if offer.password => Err(Problem::unauthorized(
+        (None, _) => offer.unasked_step().ok_or_else(|| lacking(offer)),
+    }
+}
+
+/// A login is needed, and the request has none.
+fn lacking(offer: LoginOffer) -> Problem {
+    if offer.password {
+        return Problem::unauthorized(
             "a name and a password (Basic) or a token (Bearer) is needed, in the header \
              Authorization",
-        )),
-        (None, _) => Err(Problem::forbidden(
-            "a login is needed, and this listener takes none in the clear: use https",
-        )),
+        );
     }
+    Problem::forbidden("a login is needed, and this listener takes none in the clear: use https")
 }
 
 /// The step of a value of `Authorization`.
@@ -100,11 +111,16 @@ mod tests {
     use super::*;
 
     const ALL: LoginOffer =
-        LoginOffer { password: true, certificate: true, anonymous: true, token: true };
-    const PASSWORD: LoginOffer =
-        LoginOffer { password: true, certificate: false, anonymous: false, token: false };
-    const NOTHING: LoginOffer =
-        LoginOffer { password: false, certificate: false, anonymous: false, token: false };
+        LoginOffer { certificate: true, anonymous: true, token: true, ..PASSWORD };
+    const NOTHING: LoginOffer = LoginOffer {
+        password: false,
+        certificate: false,
+        unix: false,
+        anonymous: false,
+        token: false,
+        listener: false,
+    };
+    const PASSWORD: LoginOffer = LoginOffer { password: true, ..NOTHING };
 
     fn step_of(values: &[&str], offer: LoginOffer) -> std::result::Result<LoginStep, u16> {
         let header = |value: &&str| (AUTHORIZATION, HeaderValue::from_str(value).unwrap());
@@ -155,6 +171,11 @@ mod tests {
         assert_eq!(step_of(&[], ALL), Ok(LoginStep::Certificate { user: "".into() }));
         let anonymous = LoginOffer { certificate: false, ..ALL };
         assert_eq!(step_of(&[], anonymous), Ok(LoginStep::Anonymous));
+        let unix = LoginOffer { unix: true, ..anonymous };
+        assert_eq!(step_of(&[], unix), Ok(LoginStep::UnixUser { user: "".into() }));
+        let listener = LoginOffer { listener: true, ..unix };
+        assert_eq!(step_of(&[], listener), Ok(LoginStep::ListenerUser));
+        assert_eq!(step_of(&["Basic YTpi"], listener), Err(403));
         assert_eq!(step_of(&[], PASSWORD), Err(401));
         assert_eq!(step_of(&[], NOTHING), Err(403));
     }

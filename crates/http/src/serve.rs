@@ -10,6 +10,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use model::Introduction;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
@@ -75,8 +76,9 @@ pub async fn serve_stream<G: Gateway>(
     let peer = Peer {
         over_loopback: true,
         address: None,
-        offer: app.gateway.offer(true),
+        offer: app.gateway.offer(true, &Introduction::Unknown),
         certificate: None,
+        introduction: Introduction::Unknown,
         hangup: Hangup::default(),
         asker: Asker::default(),
         permit: SharedPermit::default(),
@@ -102,6 +104,10 @@ async fn accept<G: Gateway>(listener: Listener, app: App<G>, mut stage: watch::R
             sleep(PAUSE).await;
             continue;
         };
+        if !listener.admission.admits(address) {
+            app.gateway.turn_away(listener.tls.is_some(), address);
+            continue;
+        }
         let (over_loopback, hangup) = (socket.is_local(), Hangup::default());
         let connection = NewConnection {
             peer: address,
@@ -110,14 +116,23 @@ async fn accept<G: Gateway>(listener: Listener, app: App<G>, mut stage: watch::R
         };
         // Closed at once if there are too many, as by every protocol.
         let Some(permit) = app.gateway.admit(connection) else { continue };
+        let introduction = listener.admission.introduction(socket.unix_user());
         let (app, mut stage) = (app.clone(), stage.clone());
         let (socket, asker) = Socket::new(socket);
         let gone = socket.gone(asker.clone());
         let is_private = over_loopback || listener.tls.is_some();
-        let offer = app.gateway.offer(is_private);
+        let offer = app.gateway.offer(is_private, &introduction);
         let permit = SharedPermit::new(permit);
-        let mut peer =
-            Peer { over_loopback, address, offer, certificate: None, hangup, asker, permit };
+        let mut peer = Peer {
+            over_loopback,
+            address,
+            offer,
+            certificate: None,
+            introduction,
+            hangup,
+            asker,
+            permit,
+        };
         match listener.tls.clone() {
             Some(tls) => {
                 let turnstile = Arc::clone(&turnstile);

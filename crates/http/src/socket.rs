@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use input::Admission;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Mutex;
@@ -23,6 +24,8 @@ pub struct Listener {
     pub socket: ListenerSocket,
     /// The configuration of TLS, if it is spoken there.
     pub tls: Option<TlsConfig>,
+    /// The clients that it takes, and as whom.
+    pub admission: Arc<Admission>,
 }
 
 /// Gives the configuration of TLS for a new connection: certificates change while the server runs.
@@ -102,6 +105,15 @@ impl Stream {
                 stream.local_addr().is_ok_and(|it| it.ip().to_canonical().is_loopback())
             }
             Self::Unix(_) => true,
+        }
+    }
+
+    /// The number of the system's user that its process belonged to when it connected by a socket
+    /// in the file system.
+    pub(crate) fn unix_user(&self) -> Option<u32> {
+        match self {
+            Self::Tcp(_) => None,
+            Self::Unix(stream) => stream.peer_cred().ok().map(|credentials| credentials.uid()),
         }
     }
 

@@ -63,7 +63,7 @@ pub use key::{
 };
 pub use list::{Element, End, ListCommand};
 pub use live::LiveRecords;
-pub use login::{LoginAnswer, LoginOffer, LoginStep, ScramHash, Secret};
+pub use login::{Introduction, LoginAnswer, LoginOffer, LoginStep, ScramHash, Secret};
 pub use message::{
     Death, FingerprintReader, Format, Formats, Found, GroupReader, IndexReader, MessageGroup,
     NewMessage, Outline, OutlineReader, PRIORITY_DEFAULT, PayloadReader, PropertyReader,

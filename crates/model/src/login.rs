@@ -78,6 +78,12 @@ pub enum LoginStep {
         /// The user that the client wants to be; empty: the one of the certificate.
         user: Box<str>,
     },
+    /// The user of the system that the client's process belongs to, on a Unix socket: SASL's
+    /// EXTERNAL.
+    UnixUser {
+        /// The user that the client wants to be; empty: the one that the process belongs to.
+        user: Box<str>,
+    },
     /// The user for clients without a name: SASL's ANONYMOUS.
     Anonymous,
     /// A bearer token: HTTP's Bearer, SASL's OAUTHBEARER and XOAUTH2, PLAIN without a name.
@@ -87,6 +93,8 @@ pub enum LoginStep {
         /// The token.
         token: Secret,
     },
+    /// The user that the listener itself has, as which each of its connections acts.
+    ListenerUser,
 }
 
 impl LoginStep {
@@ -98,20 +106,40 @@ impl LoginStep {
             Self::ScramFirst { message, .. } | Self::ScramFinal { message } => {
                 message.expose().len()
             }
-            Self::Certificate { user } => user.len(),
+            Self::Certificate { user } | Self::UnixUser { user } => user.len(),
             Self::Token { user, token } => user.len() + token.expose().len(),
-            Self::Anonymous => 0,
+            Self::Anonymous | Self::ListenerUser => 0,
         }
     }
 }
 
 impl LoginOffer {
     /// The step that a connection takes unasked, in protocols in which its client says nothing:
-    /// with a certificate by that, else as the user for clients without a name.
+    /// as the user of its listener, by its certificate, by its process, or without a name.
     #[must_use]
     pub fn unasked_step(self) -> Option<LoginStep> {
         match self {
-            Self { certificate: true, .. } => Some(LoginStep::Certificate { user: Box::default() }),
+            Self { listener: true, .. } => Some(LoginStep::ListenerUser),
+            _ => self.external_step(Box::default()).or_else(|| self.nameless_step()),
+        }
+    }
+
+    /// The step of a client that something else than its words proves: its certificate, or the
+    /// system for its process. It wants to be this user; empty: the one that is proved.
+    #[must_use]
+    pub fn external_step(self, user: Box<str>) -> Option<LoginStep> {
+        match self {
+            Self { certificate: true, .. } => Some(LoginStep::Certificate { user }),
+            Self { unix: true, .. } => Some(LoginStep::UnixUser { user }),
+            _ => None,
+        }
+    }
+
+    /// The step of a client that gives no name.
+    #[must_use]
+    pub const fn nameless_step(self) -> Option<LoginStep> {
+        match self {
+            Self { listener: true, .. } => Some(LoginStep::ListenerUser),
             Self { anonymous: true, .. } => Some(LoginStep::Anonymous),
             _ => None,
         }
@@ -146,9 +174,26 @@ pub struct LoginOffer {
     pub password: bool,
     /// The verified certificate of the connection.
     pub certificate: bool,
+    /// The user of the system that the client's process belongs to: it is one of the users.
+    pub unix: bool,
     /// No name at all.
     pub anonymous: bool,
     /// A bearer token by a mechanism of its own: where there are issuers of such, and the client
     /// may send a password.
     pub token: bool,
+    /// The listener has a user of its own: each connection acts as that one, and no other way of
+    /// logging in is taken.
+    pub listener: bool,
+}
+
+/// The one that a client is before it says a word, as its listener or the system tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Introduction {
+    /// Nothing is known.
+    #[default]
+    Unknown,
+    /// The user that its listener has.
+    ListenerUser(Arc<str>),
+    /// The number of the system's user that its process belongs to, on a Unix socket.
+    UnixUser(u32),
 }

@@ -32,6 +32,14 @@ pub(crate) const BUSY: Fault = Fault::of(
 pub(crate) const NOT_IN_CLEAR: Fault =
     Fault::of("ERR this listener takes no password in the clear: connect by TLS");
 
+/// The error of a client that sends a password to a listener with a user of its own.
+pub(crate) const LISTENER_HAS_USER: Fault =
+    Fault::of("ERR this listener has a user of its own and takes no login: leave AUTH out");
+
+/// The error of a client whose listener has a user that may not log in.
+pub(crate) const LISTENER_USER_GONE: Fault =
+    Fault::of("NOAUTH the user of this listener may not log in: ask the server's operator");
+
 /// The step of a name and its password; nothing if there can be no such user.
 type Credentials = Result<LoginStep, ()>;
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
+use input::Admission;
+
 use crate::config::Protocol;
 
 /// One listener, as it is asked for.
@@ -17,6 +19,8 @@ pub struct Listen {
     pub address: Address,
     /// Other machines may reach it, although no client has to authenticate.
     pub insecure: bool,
+    /// The clients that it takes, and as whom.
+    pub admission: Admission,
 }
 
 /// The address of a listener.
@@ -69,13 +73,19 @@ impl Listen {
     /// A listener at one address.
     #[must_use]
     pub fn tcp(protocol: Protocol, address: SocketAddr) -> Self {
-        Self { protocol, by_tls: false, address: Address::Tcp(vec![address]), insecure: false }
+        Self::at(protocol, false, Address::Tcp(vec![address]))
     }
 
     /// A listener on both loopback addresses.
     #[must_use]
     pub fn loopback(protocol: Protocol, port: u16) -> Self {
-        Self { protocol, by_tls: false, address: Address::loopback(port), insecure: false }
+        Self::at(protocol, false, Address::loopback(port))
+    }
+
+    /// A listener at an address that takes all clients, by TLS or without.
+    #[must_use]
+    pub fn at(protocol: Protocol, by_tls: bool, address: Address) -> Self {
+        Self { protocol, by_tls, address, insecure: false, admission: Admission::default() }
     }
 
     /// The name of its protocol on the command line.

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
 use model::{
-    AdminCommand, Command, KeyCommand, LoginStep, Nanos, NotPermitted, QueueName, Refusal, Reply,
+    AdminCommand, Command, Introduction, KeyCommand, LoginStep, Nanos, NotPermitted, QueueName,
+    Refusal, Reply,
 };
 use serde::Serialize;
 
@@ -330,18 +331,28 @@ impl Deed {
 
 impl LoginTrial {
     /// The trial that a step is.
-    pub(crate) fn of(step: &LoginStep) -> Self {
+    pub(crate) fn of(step: &LoginStep, client: &Introduction) -> Self {
         let shown = |name: &str| (!name.is_empty()).then(|| Box::<str>::from(name));
         let (user, how) = match step {
             LoginStep::Password { user, .. } => (shown(user), "password"),
             LoginStep::ScramFirst { .. } | LoginStep::ScramFinal { .. } => (None, "scram"),
             LoginStep::Certificate { user } => (shown(user), "certificate"),
+            LoginStep::UnixUser { user } => (shown(user), "unix-user"),
             LoginStep::Anonymous => (None, "anonymous"),
             LoginStep::Token { user, .. } => (shown(user), "token"),
+            LoginStep::ListenerUser => match client {
+                Introduction::ListenerUser(user) => (shown(user), LISTENER),
+                _ => (None, LISTENER),
+            },
         };
         // A password that was typed in its place stays short.
         let user = user.map(|user: Box<str>| user.chars().take(NAME_CHARS_MAX).collect());
         Self { user, how }
+    }
+
+    /// The user of the listener, if the connection is to act as that.
+    pub(crate) fn listener_user(&self) -> Option<&str> {
+        self.user.as_deref().filter(|_| self.how == LISTENER)
     }
 }
 
@@ -363,6 +374,9 @@ impl<'a> Line<'a> {
 fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
+
+/// The way of a connection whose listener has a user.
+const LISTENER: &str = "listener";
 
 /// The outcome of a login that succeeded; all others are failures.
 pub(crate) const GRANTED: &str = "granted";
@@ -441,7 +455,7 @@ mod tests {
     fn failures_are_one_line_a_second() {
         let log = log();
         let step = LoginStep::Password { user: "bob".into(), password: (&b"canary"[..]).into() };
-        let trial = LoginTrial::of(&step);
+        let trial = LoginTrial::of(&step, &Introduction::Unknown);
         for millis in 0..2_500 {
             let at = Nanos::SECOND + Nanos::from_millis(millis);
             log.note_login(at, &actor(None), &trial, "refused");

@@ -5,7 +5,6 @@
 //! the reactor, which holds the core.
 
 use std::collections::BTreeSet;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use access::{ConnectionId, LoginPeer};
@@ -20,11 +19,12 @@ use rustix::io::{Errno, read, retry_on_intr};
 use crate::address::scheme;
 use crate::audit::{AuditActor, LoginTrial};
 use crate::buffered::{Buffered, Held};
+use crate::client::Client;
 use crate::config::Limits;
 use crate::connection_permits::ConnectionPermit;
 use crate::events::EventSet;
 use crate::outgoing::Outgoing;
-use crate::peer::{Peer, ProtocolState, name_of, peer_address, peer_socket_address};
+use crate::peer::{Peer, ProtocolState};
 use crate::tls::{Received, Sent, Transport};
 use crate::user_quotas::{Seat, UserQuotas};
 use crate::wrong_protocol::Head;
@@ -33,7 +33,7 @@ use crate::wrong_protocol::Head;
 #[derive(Debug)]
 pub(crate) struct Connection {
     id: SessionId,
-    socket: Arc<OwnedFd>,
+    client: Client,
     transport: Transport,
     permit: ConnectionPermit,
     peer: Peer,
@@ -139,7 +139,7 @@ pub(crate) struct ListFlags {
 impl Connection {
     pub(crate) fn new(
         id: SessionId,
-        socket: Arc<OwnedFd>,
+        client: Client,
         transport: Transport,
         peer: Peer,
         permit: ConnectionPermit,
@@ -147,7 +147,7 @@ impl Connection {
     ) -> Self {
         Self {
             id,
-            socket,
+            client,
             transport,
             permit,
             peer,
@@ -217,7 +217,7 @@ impl Connection {
         if !self.may_receive(allowance) {
             return 0;
         }
-        match retry_on_intr(|| read(&self.socket, &mut *scratch)) {
+        match retry_on_intr(|| read(self.client.socket(), &mut *scratch)) {
             Ok(0) => self.note_end(),
             Ok(count) => {
                 // A socket that gave less has no more, and tells when it does; but its end tells
@@ -249,13 +249,13 @@ impl Connection {
                 }
                 // The peer waits for the server's part of the handshake, and nothing else does.
                 if is_handshake {
-                    self.broken |= self.transport.send(&self.socket, &[]).is_err();
+                    self.broken |= self.transport.send(self.client.socket(), &[]).is_err();
                 }
             }
             Err(error) => {
                 self.tls_failure = Some(Box::new(error));
                 // An alert tells the peer.
-                let _ = self.transport.send(&self.socket, &[]);
+                let _ = self.transport.send(self.client.socket(), &[]);
                 self.broken = true;
             }
         }
@@ -302,7 +302,7 @@ impl Connection {
 
     /// Its name for operators.
     pub(crate) fn name(&self) -> Arc<str> {
-        name_of(scheme(self.peer.protocol(), self.transport.is_tls()), &self.socket)
+        self.client.name(scheme(self.peer.protocol(), self.transport.is_tls()))
     }
 
     fn may_receive(&self, allowance: usize) -> bool {
@@ -362,11 +362,12 @@ impl Connection {
     pub(crate) fn poll_login(&mut self) -> Option<(LoginPeer, LoginStep)> {
         let step = self.peer.poll_login()?;
         self.login.has_asked = true;
-        self.login.trial = Some(LoginTrial::of(&step));
+        self.login.trial = Some(LoginTrial::of(&step, self.client.introduction()));
         let peer = LoginPeer {
             connection: ConnectionId(self.id.0),
-            address: peer_address(&self.socket),
+            address: self.client.address(),
             certificate: self.transport.certificate_names().into(),
+            introduction: self.client.introduction().clone(),
         };
         Some((peer, step))
     }
@@ -425,7 +426,7 @@ impl Connection {
     /// The peer as the audit log tells of it, as this user.
     pub(crate) fn audit_actor<'a>(&self, user: Option<&'a str>) -> AuditActor<'a> {
         let protocol = self.peer.protocol().name();
-        let from = peer_socket_address(&self.socket);
+        let from = self.client.socket_address();
         AuditActor { user, from, protocol }
     }
 
@@ -507,7 +508,7 @@ impl Connection {
         if is_empty || !self.writable || self.broken {
             return false;
         }
-        match self.transport.send(&self.socket, released) {
+        match self.transport.send(self.client.socket(), released) {
             Ok(Sent { taken, is_writable }) => {
                 self.writable = is_writable;
                 if taken > 0 {
@@ -528,7 +529,7 @@ impl Connection {
         }
         self.marks.room_watched = watch;
         // Without memory for it nothing more could be sent.
-        self.broken |= events.watch_room(&self.socket, self.id, watch).is_err();
+        self.broken |= events.watch_room(self.client.socket(), self.id, watch).is_err();
     }
 
     /// Counts the bytes in its buffers now, unless it is to be closed.
@@ -646,7 +647,7 @@ impl Connection {
     pub(crate) fn close(mut self, commons: &mut ProtocolState, buffered: &Buffered) {
         self.held.recount(0, 0, buffered);
         if !self.broken {
-            self.transport.close(&self.socket);
+            self.transport.close(self.client.socket());
         }
         self.peer.close(commons);
     }

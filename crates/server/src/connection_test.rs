@@ -42,11 +42,11 @@ impl Line {
         let (peer, socket) = UnixStream::pair().unwrap();
         peer.set_nonblocking(true).unwrap();
         socket.set_nonblocking(true).unwrap();
-        let (socket, mut commons) = (OwnedFd::from(socket), ProtocolState::idle());
-        let session = Peer::new(protocol, ID, &socket, &mut commons, Nanos(0));
+        let (client, mut commons) = (Client::of_test(socket), ProtocolState::idle());
+        let session = Peer::new(protocol, ID, &client, &mut commons, Nanos(0));
         let connection = Connection::new(
             ID,
-            Arc::new(socket),
+            client,
             Transport::Plain,
             session,
             ConnectionPermit::of_test(),
@@ -325,8 +325,8 @@ fn handshake_has_a_deadline() {
     let (mut peer, socket) = UnixStream::pair().unwrap();
     socket.set_nonblocking(true).unwrap();
     let mut commons = ProtocolState::idle();
-    let socket = Arc::new(OwnedFd::from(socket));
-    let protocol = Peer::new(Protocol::Redis, ID, &socket, &mut commons, Nanos(0));
+    let client = Client::of_test(socket);
+    let protocol = Peer::new(Protocol::Redis, ID, &client, &mut commons, Nanos(0));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -336,7 +336,7 @@ fn handshake_has_a_deadline() {
     let transport = Transport::new(Some(Arc::new(config))).unwrap();
     let permit = ConnectionPermit::of_test();
     let mut connection =
-        Connection::new(ID, socket, transport, protocol, permit, Nanos::from_secs(5));
+        Connection::new(ID, client, transport, protocol, permit, Nanos::from_secs(5));
     let due = Some(Nanos::from_secs(15));
     let limits = Limits { idle: None, ..Limits::default() };
     assert_eq!(connection.deadline(&limits, Nanos::from_secs(5)), due);
@@ -357,11 +357,11 @@ fn half_sent_timeout_restarts_per_command() {
     socket.set_nonblocking(true).unwrap();
     let mut commons = ProtocolState::idle();
     let id = SessionId(1);
-    let socket = Arc::new(OwnedFd::from(socket));
-    let protocol = Peer::new(Protocol::Beanstalkd, id, &socket, &mut commons, Nanos(0));
+    let client = Client::of_test(socket);
+    let protocol = Peer::new(Protocol::Beanstalkd, id, &client, &mut commons, Nanos(0));
     let mut connection = Connection::new(
         id,
-        socket,
+        client,
         Transport::Plain,
         protocol,
         ConnectionPermit::of_test(),

@@ -105,12 +105,11 @@ const _: () = assert!(crate::THREADS_MAX < 1 << REACTOR_BITS);
 #[cfg(test)]
 mod tests {
     use std::net::{TcpListener, TcpStream};
-    use std::os::fd::OwnedFd;
-    use std::sync::Arc;
 
     use model::Nanos;
 
     use super::*;
+    use crate::client::Client;
     use crate::config::Protocol;
     use crate::connection_permits::ConnectionPermit;
     use crate::peer::{Peer, ProtocolState};
@@ -121,11 +120,11 @@ mod tests {
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut commons = ProtocolState::idle();
         let id = connections.next_id();
-        let socket = Arc::new(OwnedFd::from(socket));
-        let peer = Peer::new(Protocol::Beanstalkd, id, &socket, &mut commons, Nanos::ZERO);
+        let client = Client::of_test(socket);
+        let peer = Peer::new(Protocol::Beanstalkd, id, &client, &mut commons, Nanos::ZERO);
         let connection = Connection::new(
             id,
-            socket,
+            client,
             Transport::Plain,
             peer,
             ConnectionPermit::of_test(),

@@ -58,6 +58,8 @@ pub struct Counters {
     pub latencies: Latencies,
     /// Connections open now.
     pub connections: usize,
+    /// Connections that listeners did not take, for their address or the listener's user.
+    pub turned_away: u64,
     /// Bytes in their buffers now.
     pub buffered_bytes: usize,
     /// Bytes of memory that may be used.
@@ -167,6 +169,7 @@ mod tests {
             disk: DiskCounters::default(),
             latencies,
             connections: 3,
+            turned_away: 0,
             buffered_bytes: 4,
             memory_limit: 6,
             memory_bytes: 5,

@@ -217,7 +217,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::thread;
 
-    use model::{Rights, Secret, Secrets};
+    use model::{Introduction, Rights, Secret, Secrets};
 
     use super::*;
 
@@ -228,7 +228,8 @@ mod tests {
 
     fn peer(connection: u64) -> LoginPeer {
         let connection = ConnectionId(connection);
-        LoginPeer { connection, address: None, certificate: Arc::from([]) }
+        let introduction = Introduction::Unknown;
+        LoginPeer { connection, address: None, certificate: Arc::from([]), introduction }
     }
 
     /// Asks for the anonymous user; the answer comes with the number of the connection.

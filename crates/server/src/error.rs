@@ -5,8 +5,10 @@ use std::{fmt, io};
 
 use model::{Nanos, QueueName};
 
+use crate::THREADS_MAX;
 use crate::address::Endpoint;
 use crate::config::Protocol;
+use crate::listener_fault::ListenerFault;
 use crate::tls::TlsError;
 use crate::users_file::UsersError;
 
@@ -38,6 +40,8 @@ pub enum StartError {
         /// The address that it was to listen on.
         address: SocketAddr,
     },
+    /// The options of a listener are at odds.
+    Listener(ListenerFault),
     /// A listener is to speak TLS, and the server has no certificate.
     NoCertificate {
         /// Its protocol, as on the command line.
@@ -119,6 +123,7 @@ impl StartError {
     pub const fn is_misuse(&self) -> bool {
         match self {
             Self::Insecure { .. }
+            | Self::Listener(_)
             | Self::NoCertificate { .. }
             | Self::ListenTwice { .. }
             | Self::Threads { .. }
@@ -155,6 +160,7 @@ impl fmt::Display for StartError {
                 "two listeners are to have {endpoint}: give each a port of its own with --listen"
             ),
             Self::Insecure { scheme, address } => f.write_str(&exposed(scheme, *address)),
+            Self::Listener(fault) => fault.fmt(f),
             Self::NoCertificate { scheme } => write!(
                 f,
                 "{scheme} needs a certificate: give --tls-cert FILE and --tls-key FILE, both PEM"
@@ -163,11 +169,7 @@ impl fmt::Display for StartError {
             Self::Audit(error) => write!(f, "the audit log cannot be written: {error}"),
             Self::Tls(error) => write!(f, "TLS cannot be spoken: {error}"),
             Self::Threads { asked } => {
-                write!(
-                    f,
-                    "{asked} threads are not possible, choose --threads 1 to {}",
-                    crate::THREADS_MAX
-                )
+                write!(f, "{asked} threads are not possible, choose --threads 1 to {THREADS_MAX}")
             }
             Self::Connections { asked } => write!(
                 f,

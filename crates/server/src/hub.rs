@@ -29,6 +29,7 @@ use crate::logins::{Logins, Standing};
 use crate::mailbox::Mailbox;
 use crate::memory::receives_max;
 use crate::tls::{FailedHandshake, TlsKeeper};
+use crate::turned_away::TurnedAway;
 use crate::user_quotas::{Seat, UserQuotas};
 use crate::wrong_protocol::Advice;
 use crate::{Failure, Logger};
@@ -96,6 +97,8 @@ pub(crate) struct Hub {
     refusals: Mutex<Complaint>,
     /// The complaint that connections without a command gave way.
     dismissals: Mutex<Complaint>,
+    /// Connections that listeners did not take.
+    pub(crate) turned_away: TurnedAway,
 }
 
 /// Settings that may change while the server runs.
@@ -218,6 +221,7 @@ impl Hub {
             dismissals: Mutex::default(),
             user_quotas: UserQuotas::default(),
             failed_logins: AtomicU64::new(0),
+            turned_away: TurnedAway::default(),
         }
     }
 
@@ -291,6 +295,9 @@ impl Hub {
     ) {
         if !matches!(answer, LoginAnswer::Granted { .. } | LoginAnswer::Challenge(_)) {
             self.failed_logins.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(user) = trial.listener_user().filter(|_| *answer == LoginAnswer::Refused) {
+            self.turned_away.note_user(self.log, self.clock.now(), protocol, user);
         }
         let Some(audit) = &self.audit else { return };
         let (user, outcome) = match answer {
@@ -766,6 +773,7 @@ impl Hub {
             disk: self.disk.as_ref().map(RealDisk::counters).unwrap_or_default(),
             latencies: core.latencies.clone(),
             connections: self.permits.open(),
+            turned_away: self.turned_away.count(),
             buffered_bytes: self.buffered.bytes(),
             memory_limit: self.memory_limit,
             memory_bytes: core.broker.memory_bytes() + self.connections_bytes() as u64,

@@ -9,7 +9,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::Nanos;
+use input::Admission;
+use model::{Introduction, Nanos};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketFlags, SocketType, acceptfrom_with, bind, getsockname, listen,
@@ -17,13 +18,13 @@ use rustix::net::{
 };
 
 use crate::address::{Address, Endpoint, Listen, Listening, UnixSocket};
+use crate::client::{Client, is_local, unix_user};
 use crate::config::Protocol;
 use crate::connection_permits::Exit;
 use crate::error::StartError;
 use crate::hub::Hub;
 use crate::log::Complaint;
 use crate::mailbox::Arrival;
-use crate::peer::is_local;
 use crate::socket_file::SocketFile;
 
 /// A place that is listened on.
@@ -31,6 +32,7 @@ use crate::socket_file::SocketFile;
 pub(crate) struct Listener {
     socket: OwnedFd,
     listening: Listening,
+    admission: Arc<Admission>,
     /// Its socket in the file system, if it has one: goes with it.
     file: Option<SocketFile>,
 }
@@ -45,9 +47,9 @@ pub(crate) fn bind_all(all: &[Listen]) -> Result<Vec<Listener>, StartError> {
         match &listen.address {
             Address::Tcp(addresses) => {
                 let has_ipv4 = |port| has_ipv4_wildcard(all, port);
-                listeners.extend(bind_name(Spoken::by(listen), addresses, has_ipv4)?);
+                listeners.extend(bind_name(&Served::by(listen), addresses, has_ipv4)?);
             }
-            Address::Unix(socket) => listeners.push(bind_unix(Spoken::by(listen), socket)?),
+            Address::Unix(socket) => listeners.push(bind_unix(&Served::by(listen), socket)?),
         }
     }
     Ok(listeners)
@@ -59,33 +61,36 @@ fn has_ipv4_wildcard(all: &[Listen], port: u16) -> bool {
     all.iter().any(|listen| listen.address.endpoints().contains(&Endpoint::Tcp(wildcard)))
 }
 
-/// The protocol of a listener, by TLS or without.
-#[derive(Clone, Copy, Debug)]
-struct Spoken {
+/// What a listener serves at each of its addresses: a protocol, by TLS or without, and to whom.
+#[derive(Clone, Debug)]
+struct Served {
     protocol: Protocol,
     by_tls: bool,
+    admission: Arc<Admission>,
 }
 
-impl Spoken {
-    const fn by(listen: &Listen) -> Self {
-        Self { protocol: listen.protocol, by_tls: listen.by_tls }
+impl Served {
+    fn by(listen: &Listen) -> Self {
+        let admission = Arc::new(listen.admission.clone());
+        Self { protocol: listen.protocol, by_tls: listen.by_tls, admission }
     }
 
-    const fn at(self, endpoint: Endpoint) -> Listening {
-        Listening { protocol: self.protocol, by_tls: self.by_tls, endpoint }
+    fn at(&self, endpoint: Endpoint, socket: OwnedFd, file: Option<SocketFile>) -> Listener {
+        let listening = Listening { protocol: self.protocol, by_tls: self.by_tls, endpoint };
+        Listener { socket, listening, admission: Arc::clone(&self.admission), file }
     }
 }
 
 /// Listens at the addresses of one name that this machine has, all with one port.
 fn bind_name(
-    spoken: Spoken,
+    served: &Served,
     addresses: &[SocketAddr],
     has_ipv4: impl Fn(u16) -> bool,
 ) -> Result<Vec<Listener>, StartError> {
     let mut tries = 0;
     loop {
         tries += 1;
-        match bind_once(spoken, addresses, &has_ipv4) {
+        match bind_once(served, addresses, &has_ipv4) {
             // The port that was picked at the first address is taken at another.
             Err((address, Errno::ADDRINUSE)) if address.port() == 0 && tries < PICKS_MAX => {}
             result => {
@@ -99,7 +104,7 @@ fn bind_name(
 }
 
 fn bind_once(
-    spoken: Spoken,
+    served: &Served,
     addresses: &[SocketAddr],
     has_ipv4: &impl Fn(u16) -> bool,
 ) -> Result<Vec<Listener>, (SocketAddr, Errno)> {
@@ -109,7 +114,7 @@ fn bind_once(
         let mut address = *asked;
         address.set_port(picked.unwrap_or(address.port()));
         let only_ipv6 = !address.ip().is_unspecified() || has_ipv4(address.port());
-        match bind_tcp(spoken, address, only_ipv6) {
+        match bind_tcp(served, address, only_ipv6) {
             Ok(listener) => {
                 picked = listener.listening.tcp().map(|it| it.port());
                 listeners.push(listener);
@@ -127,7 +132,7 @@ fn bind_once(
     }
 }
 
-fn bind_tcp(spoken: Spoken, address: SocketAddr, only_ipv6: bool) -> Result<Listener, Errno> {
+fn bind_tcp(served: &Served, address: SocketAddr, only_ipv6: bool) -> Result<Listener, Errno> {
     let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
     let socket = socket_with(family, SocketType::STREAM, FLAGS, None)?;
     // Connections of a server that has just ended do not keep its port.
@@ -139,16 +144,14 @@ fn bind_tcp(spoken: Spoken, address: SocketAddr, only_ipv6: bool) -> Result<List
     listen(&socket, BACKLOG)?;
     ask_whether_alive(&socket)?;
     let address = SocketAddr::try_from(getsockname(&socket)?)?;
-    let listening = spoken.at(Endpoint::Tcp(address));
-    Ok(Listener { socket, listening, file: None })
+    Ok(served.at(Endpoint::Tcp(address), socket, None))
 }
 
-fn bind_unix(spoken: Spoken, wanted: &UnixSocket) -> Result<Listener, StartError> {
+fn bind_unix(served: &Served, wanted: &UnixSocket) -> Result<Listener, StartError> {
     let endpoint = Endpoint::Unix(wanted.path.clone());
     let failed = |cause| StartError::Listen { endpoint: endpoint.clone(), cause };
     let (socket, file) = SocketFile::listen(wanted, BACKLOG).map_err(failed)?;
-    let listening = spoken.at(endpoint);
-    Ok(Listener { socket, listening, file: Some(file) })
+    Ok(served.at(endpoint, socket, Some(file)))
 }
 
 impl Listener {
@@ -158,6 +161,17 @@ impl Listener {
 
     pub(crate) const fn protocol(&self) -> Protocol {
         self.listening.protocol
+    }
+
+    /// The clients that it takes.
+    pub(crate) const fn admission(&self) -> &Arc<Admission> {
+        &self.admission
+    }
+
+    /// Who the client of a connection is before it says a word.
+    fn introduction(&self, socket: &OwnedFd) -> Introduction {
+        let is_file = self.listening.tcp().is_none();
+        self.admission.introduction(is_file.then(|| unix_user(socket)).flatten())
     }
 
     /// True if it is spoken by TLS.
@@ -232,9 +246,7 @@ impl Acceptor {
             match acceptfrom_with(&listener.socket, FLAGS) {
                 Ok((socket, peer)) => {
                     let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
-                    let spoken =
-                        Spoken { protocol: listener.protocol(), by_tls: listener.by_tls() };
-                    self.admit(socket, spoken, peer, hub, now);
+                    self.admit(index, Arc::new(socket), peer, hub, now);
                 }
                 Err(Errno::AGAIN) => return false,
                 // These say that one connection was given up before it was accepted.
@@ -248,27 +260,34 @@ impl Acceptor {
         true
     }
 
-    /// Hands a connection to the next reactor in turn, or closes it if there are too many.
+    /// Hands a connection to the next reactor in turn, or closes it if it may not connect or there
+    /// are too many.
     fn admit(
         &mut self,
-        socket: OwnedFd,
-        Spoken { protocol, by_tls }: Spoken,
+        index: usize,
+        socket: Arc<OwnedFd>,
         peer: Option<SocketAddr>,
         hub: &Hub,
         now: Nanos,
     ) {
-        let socket = Arc::new(socket);
-        let Some(permit) = hub.admit(now, peer, Exit::Socket(Arc::downgrade(&socket)), false)
-        else {
-            return;
-        };
+        let Some(listener) = self.listeners.get(index) else { return };
+        let (protocol, by_tls) = (listener.protocol(), listener.by_tls());
+        if !listener.admission.admits(peer) {
+            let scheme = listener.listening().scheme();
+            return hub.turned_away.note_stranger(hub.log, now, scheme, peer);
+        }
+        let exit = Exit::Socket(Arc::downgrade(&socket));
+        let Some(permit) = hub.admit(now, peer, exit, false) else { return };
         // A socket that is gone already will tell when it is read; one of the file system has no
         // such option.
         let _ = sockopt::set_tcp_nodelay(&socket, true);
         let tls = by_tls.then(|| hub.tls().expect(CERTIFIED).config(protocol));
-        let offer = hub.logins().map(|logins| logins.offer(by_tls || is_local(&socket)));
+        let introduction = listener.introduction(&socket);
+        let is_private = by_tls || is_local(&socket);
+        let offer = hub.logins().map(|logins| logins.offer(is_private, &introduction));
+        let client = Client::new(socket, introduction);
         let reactor = self.reactor_for(protocol, hub.reactors());
-        hub.mailbox(reactor).deliver(Arrival { socket, protocol, tls, offer, permit });
+        hub.mailbox(reactor).deliver(Arrival { client, protocol, tls, offer, permit });
     }
 
     /// Which of so many reactors serves the next connection of this protocol.

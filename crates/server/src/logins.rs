@@ -1,13 +1,14 @@
 //! The users of a server: their file, which may change while the server runs, and the thread that
 //! answers logins.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use access::{ConnectionId, Doorkeeper, LoginPeer, TokenFault, Users};
-use model::{LoginAnswer, LoginOffer, LoginStep, Nanos, Rights, Secrets, UserRights};
+use model::{Introduction, LoginAnswer, LoginOffer, LoginStep, Nanos, Rights, Secrets, UserRights};
 
 use crate::Logger;
 use crate::clock::Clock;
@@ -22,6 +23,8 @@ pub(crate) struct Logins {
     has_anonymous: AtomicBool,
     /// Others issue tokens for users.
     has_issuers: AtomicBool,
+    /// Users of the system whose processes are users on Unix sockets.
+    unix_users: Mutex<BTreeSet<u32>>,
     /// The rights of the users that are not disabled.
     rights: Mutex<Arc<UserRights>>,
     queue: LoginQueue,
@@ -52,6 +55,7 @@ impl Logins {
         Ok(Self {
             has_anonymous: AtomicBool::new(users.anonymous().is_some()),
             has_issuers: AtomicBool::new(!users.issuers().is_empty()),
+            unix_users: Mutex::new(users.unix_user_numbers().collect()),
             rights: Mutex::new(Arc::new(users.rights())),
             doorkeeper: Mutex::new(Some(Doorkeeper::new(users, nonces))),
             queue: LoginQueue::default(),
@@ -61,13 +65,24 @@ impl Logins {
         })
     }
 
-    /// The ways of logging in for a client whose bytes other machines can read, or cannot.
-    pub(crate) fn offer(&self, is_private: bool) -> LoginOffer {
+    /// The ways of logging in for a client whose bytes other machines can read, or cannot, and that
+    /// was introduced so.
+    pub(crate) fn offer(&self, is_private: bool, client: &Introduction) -> LoginOffer {
+        let unix = match client {
+            Introduction::ListenerUser(_) => {
+                return LoginOffer { listener: true, ..LoginOffer::default() };
+            }
+            Introduction::UnixUser(number) => {
+                self.unix_users.lock().expect(POISONED).contains(number)
+            }
+            Introduction::Unknown => false,
+        };
         LoginOffer {
             password: is_private,
-            certificate: false,
+            unix,
             anonymous: self.has_anonymous.load(Ordering::Relaxed),
             token: is_private && self.has_issuers.load(Ordering::Relaxed),
+            ..LoginOffer::default()
         }
     }
 
@@ -107,9 +122,11 @@ impl Logins {
         step: LoginStep,
         address: Option<IpAddr>,
         certificate: Arc<[Box<str>]>,
+        introduction: Introduction,
     ) -> LoginAnswer {
         let (to, from) = tokio::sync::oneshot::channel();
-        let peer = LoginPeer { connection: ConnectionId(u64::MAX), address, certificate };
+        let connection = ConnectionId(u64::MAX);
+        let peer = LoginPeer { connection, address, certificate, introduction };
         self.queue.ask(peer, step, move |answer| {
             // A client that is gone asks no more.
             let _ = to.send(answer);
@@ -166,6 +183,7 @@ impl Logins {
     fn replace(&self, users: Users, note: impl Fn(&str, &str)) {
         self.has_anonymous.store(users.anonymous().is_some(), Ordering::Relaxed);
         self.has_issuers.store(!users.issuers().is_empty(), Ordering::Relaxed);
+        *self.unix_users.lock().expect(POISONED) = users.unix_user_numbers().collect();
         let rights = Arc::new(users.rights());
         let mut held = self.rights.lock().expect(POISONED);
         let before = std::mem::replace(&mut *held, Arc::clone(&rights));

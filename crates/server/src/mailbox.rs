@@ -14,6 +14,7 @@ use rustix::io::{Errno, read, retry_on_intr, write};
 use rustls::ServerConfig;
 use tokio::sync::Notify;
 
+use crate::client::Client;
 use crate::config::Protocol;
 use crate::connection_permits::ConnectionPermit;
 
@@ -39,7 +40,7 @@ enum Waker {
 /// An accepted connection, and the protocol of its listener.
 #[derive(Debug)]
 pub(crate) struct Arrival {
-    pub(crate) socket: Arc<OwnedFd>,
+    pub(crate) client: Client,
     pub(crate) protocol: Protocol,
     /// The configuration of TLS, if its listener speaks that.
     pub(crate) tls: Option<Arc<ServerConfig>>,

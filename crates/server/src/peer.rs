@@ -2,10 +2,6 @@
 //! protocols have the same shape; only this module tells them apart.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::net::{IpAddr, SocketAddr};
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use beanstalk::ListenerState;
@@ -15,9 +11,8 @@ use model::{
     Command, DependsOn, Draining, LoginAnswer, LoginOffer, LoginStep, MessageId, Nanos, Output,
     Principal, Rights, SessionId, WallClock,
 };
-use rustix::net::{SocketAddrUnix, getpeername, getsockname};
 
-use crate::address::Endpoint;
+use crate::client::Client;
 use crate::config::Protocol;
 use crate::outgoing::Outgoing;
 
@@ -82,7 +77,7 @@ impl Peer {
     pub(crate) fn new(
         protocol: Protocol,
         id: SessionId,
-        socket: &OwnedFd,
+        client: &Client,
         commons: &mut ProtocolState,
         now: Nanos,
     ) -> Self {
@@ -97,7 +92,7 @@ impl Peer {
                 held: Held::new(),
             })),
             Protocol::Redis => Self::Redis(Box::new(Redis {
-                session: resp::Session::new(id, ends(socket), now, &mut commons.redis),
+                session: resp::Session::new(id, client.ends(), now, &mut commons.redis),
                 input: resp::InputBuffer::new(),
             })),
             Protocol::Http => unreachable!("HTTP's connections are not accepted by reactors"),
@@ -451,44 +446,6 @@ impl Peer {
             Self::Amqp(_) => {}
         }
     }
-}
-
-/// The name of a connection for operators: its protocol, and the address of its peer.
-pub(crate) fn name_of(scheme: &str, socket: &OwnedFd) -> Arc<str> {
-    let ends = ends(socket);
-    match ends.map(|ends| Endpoint::Tcp(ends.peer)).or_else(|| socket_file(socket)) {
-        Some(peer) => format!("{scheme} {peer}").into(),
-        None => scheme.into(),
-    }
-}
-
-/// The address of a peer by TCP.
-pub(crate) fn peer_address(socket: &OwnedFd) -> Option<IpAddr> {
-    ends(socket).map(|ends| ends.peer.ip().to_canonical())
-}
-
-/// The address of a peer and its port; `None`: it came by a socket in the file system.
-pub(crate) fn peer_socket_address(socket: &OwnedFd) -> Option<SocketAddr> {
-    ends(socket).map(|ends| SocketAddr::new(ends.peer.ip().to_canonical(), ends.peer.port()))
-}
-
-/// True if no other machine can read what goes over a socket.
-pub(crate) fn is_local(socket: &OwnedFd) -> bool {
-    ends(socket).is_none_or(|ends| ends.local.ip().to_canonical().is_loopback())
-}
-
-/// The socket in the file system that it came by.
-fn socket_file(socket: &OwnedFd) -> Option<Endpoint> {
-    let local = SocketAddrUnix::try_from(getsockname(socket).ok()?).ok()?;
-    let path = local.path()?;
-    Some(Endpoint::Unix(OsStr::from_bytes(path.to_bytes()).into()))
-}
-
-/// The addresses of both ends, as far as the system tells.
-fn ends(socket: &OwnedFd) -> Option<resp::Ends> {
-    let peer = SocketAddr::try_from(getpeername(socket).ok()??).ok()?;
-    let local = SocketAddr::try_from(getsockname(socket).ok()?).ok()?;
-    Some(resp::Ends { peer, local })
 }
 
 #[cfg(test)]

@@ -10,12 +10,13 @@ use beanstalk::{ListenerState, default_tube};
 use broker::{Broker, BrokerOptions, JournalFailed, OpenError, Recovery};
 use disk::{File, RealDisk};
 use engine::{EngineOptions, QueuePolicies};
+use input::Admission;
 use journal::JournalOptions;
 use model::{BrokerStatistics, Nanos, Secrets, StorePolicy, limits};
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use crate::address::{Listen, Listening, listed_twice};
+use crate::address::{Endpoint, Listen, Listening, listed_twice};
 use crate::audit::AuditLog;
 use crate::buffered::ALLOWED_BYTES_MIN;
 use crate::clock::{Clock, nanos};
@@ -29,6 +30,7 @@ use crate::facts::{JournalGauges, ProcessFacts};
 use crate::gateway_thread::HttpThread;
 use crate::hub::{Adjusted, Hub, Parts, Phase};
 use crate::listener::{self, Acceptor, Listener};
+use crate::listener_fault::ListenerFault;
 use crate::logins::Logins;
 use crate::mailbox::Mailbox;
 use crate::memory::{self, MemoryShares};
@@ -315,16 +317,10 @@ pub(crate) fn check(config: &Config) -> Result<(), StartError> {
     if let Some(endpoint) = listed_twice(&config.listen) {
         return Err(StartError::ListenTwice { endpoint });
     }
+    config.listen.iter().try_for_each(|listen| check_listener(config, listen))?;
     let mut by_tls = config.listen.iter().filter(|listen| listen.by_tls);
     if let Some(listen) = by_tls.next().filter(|_| config.tls.identities.is_empty()) {
         return Err(StartError::NoCertificate { scheme: listen.scheme() });
-    }
-    let is_safe = |listen: &Listen| listen.by_tls && config.users.is_some();
-    let guarded =
-        config.listen.iter().filter(|it| !config.insecure && !it.insecure && !is_safe(it));
-    let exposed = guarded.filter_map(|listen| Some((listen.scheme(), listen.exposed()?))).next();
-    if let Some((scheme, address)) = exposed {
-        return Err(StartError::Insecure { scheme, address });
     }
     let Limits { connections, output_bytes, buffered_bytes, .. } = config.limits;
     if !(1..=CONNECTIONS_MAX).contains(&connections) {
@@ -338,6 +334,34 @@ pub(crate) fn check(config: &Config) -> Result<(), StartError> {
     }
     check_message_bytes(config)?;
     check_queues(&config.queues)
+}
+
+/// Other machines reach a listener only if it speaks TLS and knows its clients, or the operator
+/// says that it may be open.
+fn check_listener(config: &Config, listen: &Listen) -> Result<(), StartError> {
+    let Admission { user, from } = &listen.admission;
+    let fault = |fault| Err(StartError::Listener(fault));
+    if let (Some(user), None) = (user, &config.users) {
+        return fault(ListenerFault::NoUsers { user: Arc::clone(user) });
+    }
+    let endpoints = listen.address.endpoints();
+    let unix = endpoints.into_iter().find(|it| matches!(it, Endpoint::Unix(_)));
+    if let Some(endpoint) = unix.filter(|_| !from.is_empty()) {
+        return fault(ListenerFault::AddressesOfUnix { endpoint });
+    }
+    let Some(address) = listen.exposed().filter(|_| !config.insecure && !listen.insecure) else {
+        return Ok(());
+    };
+    let scheme = listen.scheme();
+    if !listen.by_tls || config.users.is_none() {
+        return Err(StartError::Insecure { scheme, address });
+    }
+    match user {
+        Some(user) if from.is_empty() => {
+            fault(ListenerFault::OpenUser { scheme, address, user: Arc::clone(user) })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_message_bytes(config: &Config) -> Result<(), StartError> {

@@ -10,7 +10,7 @@ use crate::core::Core;
 use crate::hub::{Commit, Hub};
 use crate::logins::Standing;
 use crate::mailbox::Arrival;
-use crate::peer::{Peer, name_of};
+use crate::peer::Peer;
 use crate::reactor::{Reactor, RunLists};
 use crate::tls::Transport;
 
@@ -49,20 +49,21 @@ impl Reactor<'_> {
     }
 
     fn open_arrivals(&mut self, core: &mut Core) {
-        for Arrival { socket, protocol, tls, offer, permit } in
+        for Arrival { client, protocol, tls, offer, permit } in
             std::mem::take(&mut self.lists.arrivals)
         {
             let Ok(transport) = Transport::new(tls) else { continue };
             let session = self.connections.next_id();
-            if self.is_stopping() || self.event_set.watch_socket(&socket, session).is_err() {
+            if self.is_stopping() || self.event_set.watch_socket(client.socket(), session).is_err()
+            {
                 // Too late, or no memory for it: as if there were too many.
                 continue;
             }
             core.broker.open_session(session);
             let scheme = scheme(protocol, transport.is_tls());
-            core.broker.name_session(session, name_of(scheme, &socket));
-            let peer = Peer::new(protocol, session, &socket, &mut core.commons, self.now);
-            let connection = Connection::new(session, socket, transport, peer, permit, self.now)
+            core.broker.name_session(session, client.name(scheme));
+            let peer = Peer::new(protocol, session, &client, &mut core.commons, self.now);
+            let connection = Connection::new(session, client, transport, peer, permit, self.now)
                 .with_offer(offer);
             let connection = self.connections.insert(session, connection);
             self.lists.attend(session, connection.marks());

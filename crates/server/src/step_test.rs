@@ -65,7 +65,7 @@ impl<'a> Turns<'a> {
         let exit = Exit::Socket(Arc::downgrade(&theirs));
         let permit = hub.permits.admit(Origin::Local, exit, false).unwrap().permit;
         hub.mailbox(0).deliver(Arrival {
-            socket: theirs,
+            client: crate::client::Client::new(theirs, model::Introduction::Unknown),
             protocol,
             tls: None,
             offer: None,

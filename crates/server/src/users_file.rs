@@ -9,6 +9,7 @@ use access::{KeySet, Users, limits};
 use disk::{PrivateFileError, read_private, read_protected};
 
 use crate::file_stamp::FileStamp;
+use crate::system_accounts::user_number;
 
 /// The users file of a server, as it was read last.
 #[derive(Debug)]
@@ -125,7 +126,8 @@ impl UsersFile {
 
 fn parse(path: &Path) -> Result<Users, UsersError> {
     let text = read_private(path, limits::USERS_FILE_BYTES_MAX).map_err(UsersError::File)?;
-    Users::parse(&text).map_err(|problems| UsersError::Content { file: path.to_owned(), problems })
+    let users = Users::parse(&text).and_then(|users| users.resolve_unix_users(user_number));
+    users.map_err(|problems| UsersError::Content { file: path.to_owned(), problems })
 }
 
 #[cfg(test)]

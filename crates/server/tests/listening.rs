@@ -18,7 +18,7 @@ fn listening(listen: Vec<Listen>) -> Config {
 
 fn unix(protocol: Protocol, directory: &Directory, name: &str) -> Listen {
     let socket = UnixSocket { path: directory.0.join(name), mode: 0o600, group: None };
-    Listen { protocol, by_tls: false, address: Address::Unix(socket), insecure: false }
+    Listen::at(protocol, false, Address::Unix(socket))
 }
 
 fn refusal(config: Config) -> StartError {

@@ -15,10 +15,10 @@ use model::{Nanos, Quota, Quotas, Rights, Rule, ScramHash};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{BearerToken, DIGEST_BYTES, Passwords, User, Users, index_of, shown};
+use super::{BearerToken, DIGEST_BYTES, Passwords, UnixUser, User, Users, index_of, shown};
 use crate::limits::{
     CERTIFICATE_BYTES_MAX, GROUPS_MAX, PROBLEMS_MAX, TOKENS_MAX, USER_CERTIFICATES_MAX,
-    USER_GROUPS_MAX, USERS_FILE_BYTES_MAX, USERS_MAX,
+    USER_GROUPS_MAX, USER_UNIX_USERS_MAX, USERS_FILE_BYTES_MAX, USERS_MAX,
 };
 use crate::name::check_user_name;
 use crate::problem::{Problem, Problems};
@@ -240,6 +240,7 @@ impl<'t> Reader<'t> {
             name: Arc::clone(name),
             password: None,
             certificates: Vec::new(),
+            unix_users: Vec::new(),
             is_disabled: false,
             groups: Vec::new(),
             rights: Arc::new(Rights::new(Arc::clone(name), [], [])),
@@ -252,6 +253,7 @@ impl<'t> Reader<'t> {
                 "certificates" => {
                     user.certificates = self.certificates(&path, value, name, certificates);
                 }
+                "unix-users" => user.unix_users = self.unix_users(&path, value),
                 "disabled" => user.is_disabled = self.boolean(&path, value),
                 "expires" => expires = self.moment(&path, value),
                 "groups" => user.groups = self.groups(&path, value, groups),
@@ -403,6 +405,23 @@ impl<'t> Reader<'t> {
         certificates
     }
 
+    fn unix_users(&mut self, path: &str, value: &Value<'_>) -> Vec<(usize, UnixUser)> {
+        let mut users = Vec::new();
+        for (at, text) in self.texts(path, value, USER_UNIX_USERS_MAX) {
+            match UnixUser::parse(text) {
+                Some(user) => users.push((self.line_of(at), user)),
+                None => {
+                    let what = format!(
+                        "{path}: {} is no user of the system: write its name or its number",
+                        shown(text)
+                    );
+                    self.report(at, what);
+                }
+            }
+        }
+        users
+    }
+
     fn verifier(&mut self, path: &str, value: &Value<'_>, hash: ScramHash) -> Option<Verifier> {
         let text = self.string(path, value)?;
         let verifier = Verifier::of_text(hash, text);
@@ -475,10 +494,13 @@ impl<'t> Reader<'t> {
 
     pub(super) fn report(&mut self, at: usize, what: impl Into<String>) {
         if self.problems.len() < PROBLEMS_MAX {
-            let before = self.text.as_bytes().get(..at).unwrap_or_default();
-            let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-            self.problems.push(Problem { line, what: what.into() });
+            self.problems.push(Problem { line: self.line_of(at), what: what.into() });
         }
+    }
+
+    fn line_of(&self, at: usize) -> usize {
+        let before = self.text.as_bytes().get(..at).unwrap_or_default();
+        1 + before.iter().filter(|byte| **byte == b'\n').count()
     }
 }
 

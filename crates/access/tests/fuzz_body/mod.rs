@@ -5,7 +5,7 @@ use std::sync::Arc;
 use access::{ConnectionId, Doorkeeper, KeySet, LoginPeer, Users, limits};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use model::{LoginAnswer, LoginStep, Nanos, ScramHash, Secret, Secrets};
+use model::{Introduction, LoginAnswer, LoginStep, Nanos, ScramHash, Secret, Secrets};
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
 
 /// A file that has each key. The password of `user` is `pencil`.
@@ -92,6 +92,7 @@ pub(crate) fn scram(bytes: &[u8]) {
         connection: ConnectionId(1),
         address: None,
         certificate: Arc::from(Vec::new()),
+        introduction: Introduction::Unknown,
     };
     let mut now = Nanos::from_secs(1_750_000_000);
     for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {

@@ -95,19 +95,20 @@ impl Mechanism {
         }
     }
 
-    const fn is_offered(self, offer: LoginOffer) -> bool {
+    fn is_offered(self, offer: LoginOffer) -> bool {
         match self {
-            Self::External => offer.certificate,
+            Self::External => offer.certificate || offer.unix,
             Self::Scram(_) => true,
             Self::Plain => offer.password,
             Self::OauthBearer | Self::Xoauth2 => offer.token,
-            Self::Anonymous => offer.anonymous,
+            Self::Anonymous => offer.nameless_step().is_some(),
         }
     }
 
     /// The mechanisms of an offer, in its order.
     fn offered(offer: LoginOffer) -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().filter(move |mechanism| mechanism.is_offered(offer))
+        let is_taken = move |it: &Self| !offer.listener || *it == Self::Anonymous;
+        Self::ALL.into_iter().filter(is_taken).filter(move |it| it.is_offered(offer))
     }
 
     /// True if the client is asked for the first response that it has left out.
@@ -116,10 +117,10 @@ impl Mechanism {
     }
 
     /// The step of the first response; nothing if it is malformed.
-    fn first_step(self, response: &[u8]) -> Option<LoginStep> {
+    fn first_step(self, offer: LoginOffer, response: &[u8]) -> Option<LoginStep> {
         Some(match self {
             Self::External => {
-                LoginStep::Certificate { user: core::str::from_utf8(response).ok()?.into() }
+                return offer.external_step(core::str::from_utf8(response).ok()?.into());
             }
             Self::Scram(hash) => LoginStep::ScramFirst { hash, message: Secret::from(response) },
             Self::Plain => {
@@ -132,7 +133,7 @@ impl Mechanism {
             }
             Self::OauthBearer => token_step(Bearer::parse_oauthbearer(response)?),
             Self::Xoauth2 => token_step(Bearer::parse_xoauth2(response)?),
-            Self::Anonymous => LoginStep::Anonymous,
+            Self::Anonymous => return offer.nameless_step(),
         })
     }
 }
@@ -265,10 +266,8 @@ impl Connection {
     /// The peer begins without a layer of SASL. Gives false if it may not.
     pub(super) fn begin_bare_login(&mut self) -> bool {
         let Some(login) = &mut self.login else { return false };
-        if !login.offer.anonymous {
-            return false;
-        }
-        login.step = Some(LoginStep::Anonymous);
+        let Some(step) = login.offer.nameless_step() else { return false };
+        login.step = Some(step);
         self.phase = Phase::LoggingIn;
         true
     }
@@ -300,7 +299,7 @@ impl Connection {
     pub(super) fn respond(&mut self, response: &[u8], out: &mut Vec<u8>) {
         let Some(login) = &mut self.login else { return };
         login.step = match login.turn {
-            Turn::First(mechanism) => mechanism.first_step(response),
+            Turn::First(mechanism) => mechanism.first_step(login.offer, response),
             Turn::ScramFinal => Some(LoginStep::ScramFinal { message: Secret::from(response) }),
             Turn::TokenRefused | Turn::Bare => None,
         };

@@ -45,7 +45,13 @@ pub(crate) fn peer(input: &[u8]) {
     let manner = Manner(manner);
     let mut world = World::new();
     if manner.has(Manner::LOGIN) {
-        let offer = LoginOffer { password: true, certificate: true, anonymous: true, token: true };
+        let offer = LoginOffer {
+            password: true,
+            certificate: true,
+            anonymous: true,
+            token: true,
+            ..LoginOffer::default()
+        };
         world.connection.set_offer(Some(offer));
     }
     if manner.has(Manner::GREETED) {

@@ -151,8 +151,10 @@ impl World {
             "offer" => self.connection.set_offer(Some(LoginOffer {
                 password: words.has("password"),
                 certificate: words.has("certificate"),
+                unix: words.has("unix"),
                 anonymous: words.has("anonymous"),
                 token: words.has("token"),
+                listener: words.has("listener"),
             })),
             "login" => self.connection.handle_login(login_answer(words), &mut self.out),
             other => panic!("no such word: {other}"),

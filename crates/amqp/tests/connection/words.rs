@@ -258,7 +258,9 @@ pub(crate) fn login(step: &LoginStep) -> String {
         LoginStep::ScramFirst { hash, message } => format!("{hash:?} first {}", text(message)),
         LoginStep::ScramFinal { message } => format!("final {}", text(message)),
         LoginStep::Certificate { user } => format!("certificate {user:?}"),
+        LoginStep::UnixUser { user } => format!("unix {user:?}"),
         LoginStep::Anonymous => "anonymous".into(),
+        LoginStep::ListenerUser => "listener".into(),
         LoginStep::Token { user, token } => {
             format!("token {} {user}", String::from_utf8_lossy(token.expose())).trim_end().into()
         }

@@ -1,8 +1,8 @@
 //! How a client logs in: an extension of ours, since beanstalkd has no users.
 //!
 //! `auth USER PASSWORD` is answered `OK`. A client that may not do what it asks hears `DENIED`, and
-//! the connection closes: nothing that it has sent behind is done. A client with a certificate
-//! logs in without a word.
+//! the connection closes: nothing that it has sent behind is done. A client with a certificate, or
+//! one that its process or its listener gives a user, logs in without a word.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -81,7 +81,7 @@ impl Session {
                 }
             }
             // A certificate that is no user's: the client may still have a password.
-            _ if !is_asked => {}
+            _ if !is_asked && !login.offer.listener => {}
             // In the words of the protocol: try again later.
             LoginAnswer::Busy | LoginAnswer::Full(_) => self.close_with(answer::OUT_OF_MEMORY, out),
             LoginAnswer::Refused | LoginAnswer::Challenge(_) => {

@@ -130,8 +130,10 @@ impl<'a> Player<'a> {
         self.connection.offer(LoginOffer {
             password: ways.contains("password"),
             certificate: ways.contains("certificate"),
+            unix: ways.contains("unix"),
             anonymous: ways.contains("anonymous"),
             token: false,
+            listener: ways.contains("listener"),
         });
         self.poll();
     }

@@ -123,13 +123,18 @@ pub(crate) struct Add {
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) source: Source,
-    /// Add no password: the user logs in by a certificate or token, or is the anonymous one
+    /// Add no password: the user logs in by a certificate, a process or a token, or is the
+    /// anonymous one or that of a listener
     #[arg(long, conflicts_with_all = ["stdin", "generate"])]
     pub(crate) no_password: bool,
     /// A client certificate of the user, by a name in it, such as CN=orders or
     /// SAN:DNS:orders.example.org; several are possible
     #[arg(long, value_name = "NAME")]
     pub(crate) certificate: Vec<String>,
+    /// A user of the system, by name or number: its processes are this user on Unix sockets;
+    /// several are possible
+    #[arg(long, value_name = "NAME")]
+    pub(crate) unix_user: Vec<String>,
     /// The day from which on the user can do nothing, such as 2027-01-01, or a moment in UTC
     #[arg(long, value_name = "DATE")]
     pub(crate) expires: Option<String>,
@@ -233,6 +238,7 @@ Examples:
   dunlin user add orders --generate --users /etc/dunlin/users.toml
   pass show dunlin/orders | dunlin user passwd orders --stdin
   dunlin user add gateway --no-password --certificate CN=gateway
+  dunlin user add web --no-password --unix-user www-data
   dunlin user grant orders 'send,look orders.*' 'receive {user}.replies'
   dunlin user grant --group workers 'receive jobs.*'
   dunlin user join orders workers

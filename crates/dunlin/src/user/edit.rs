@@ -74,13 +74,14 @@ impl UsersFile {
         Ok(())
     }
 
-    pub(super) fn set_certificates(
+    /// Sets a list of a user: its certificates, or its users of the system.
+    pub(super) fn set_texts(
         &mut self,
         name: &str,
-        certificates: &[String],
+        key: &str,
+        texts: &[String],
     ) -> Result<(), Error> {
-        let array = certificates.iter().collect::<Array>();
-        self.set_user(name, "certificates", array.into())
+        self.set_user(name, key, texts.iter().collect::<Array>().into())
     }
 
     /// Sets one key of a user; a comment behind its former value stays.

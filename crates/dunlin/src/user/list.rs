@@ -18,6 +18,8 @@ pub(super) fn users(users: &Users, as_json: bool) -> Result<(), Error> {
             let tokens = users.tokens().filter(|(_, token)| token.user() == &**user.name());
             let tokens: Vec<_> = tokens.map(|(name, _)| name).collect();
             let certificates: Vec<_> = user.certificates().iter().map(|name| &**name).collect();
+            let unix_users: Vec<_> = user.unix_users().map(ToString::to_string).collect();
+            let unix_users: Vec<_> = unix_users.iter().map(String::as_str).collect();
             let groups: Vec<_> = user.groups().iter().map(|name| &**name).collect();
             let state = match user.is_disabled() {
                 true => "disabled",
@@ -30,12 +32,14 @@ pub(super) fn users(users: &Users, as_json: bool) -> Result<(), Error> {
                 "password": user.has_password(),
                 "groups": list(&groups, as_json),
                 "certificates": list(&certificates, as_json),
+                "unix-users": list(&unix_users, as_json),
                 "tokens": list(&tokens, as_json),
                 "expires": moment(user.expires()),
             }))
         })
         .collect();
-    let columns = ["name", "state", "password", "groups", "certificates", "tokens", "expires"];
+    let columns =
+        ["name", "state", "password", "groups", "certificates", "unix-users", "tokens", "expires"];
     print(&objects, &columns, as_json)
 }
 

@@ -59,8 +59,9 @@ fn add_user(add: &Add) -> Result<(), Error> {
     if let Some(password) = &password {
         set_verifiers(&mut file, &add.name, password)?;
     }
-    if !add.certificate.is_empty() {
-        file.set_certificates(&add.name, &add.certificate)?;
+    let lists = [("certificates", &add.certificate), ("unix-users", &add.unix_user)];
+    for (key, texts) in lists.into_iter().filter(|(_, texts)| !texts.is_empty()) {
+        file.set_texts(&add.name, key, texts)?;
     }
     if let Some(expires) = &add.expires {
         file.set_user(&add.name, "expires", edit::moment(expires)?)?;

@@ -10,8 +10,8 @@ use http_api::{
     SegmentFigures, Settling, Step, Token, Wanted, Work,
 };
 use model::{
-    AdminCommand, Capacity, Command, Delivery, LoginAnswer, LoginOffer, LoginStep, MessageId,
-    Nanos, QueueName, Reply, SessionId, Settlement, StorePolicy, limits,
+    AdminCommand, Capacity, Command, Delivery, Introduction, LoginAnswer, LoginOffer, LoginStep,
+    MessageId, Nanos, QueueName, Reply, SessionId, Settlement, StorePolicy, limits,
 };
 
 /// Its clones are one.
@@ -137,7 +137,7 @@ impl Gateway for Ours {
         Some(())
     }
 
-    fn offer(&self, is_private: bool) -> Option<LoginOffer> {
+    fn offer(&self, is_private: bool, _client: &Introduction) -> Option<LoginOffer> {
         self.2.map(|offer| LoginOffer { password: offer.password && is_private, ..offer })
     }
 

@@ -161,8 +161,14 @@ pub(crate) const RAW: u8 = 0;
 pub(crate) const LOGIN: u8 = 64;
 
 /// A request without a login is that of a certificate.
-const EVERY_WAY: LoginOffer =
-    LoginOffer { password: true, certificate: true, anonymous: true, token: true };
+const EVERY_WAY: LoginOffer = LoginOffer {
+    password: true,
+    certificate: true,
+    unix: false,
+    anonymous: true,
+    token: true,
+    listener: false,
+};
 
 /// How a connection of HTTP/2 begins.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

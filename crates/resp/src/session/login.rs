@@ -12,7 +12,9 @@ use model::{LoginAnswer, LoginOffer, LoginStep, Principal, Refusal, Rights};
 
 use super::{Session, Step};
 use crate::fault::Fault;
-use crate::greeting::{BUSY, Hello, NOT_IN_CLEAR, WRONG_PASSWORD, credentials};
+use crate::greeting::{
+    BUSY, Hello, LISTENER_HAS_USER, LISTENER_USER_GONE, NOT_IN_CLEAR, WRONG_PASSWORD, credentials,
+};
 use crate::shared::ListenerState;
 use crate::table::Spec;
 use crate::words::Words;
@@ -42,8 +44,9 @@ enum Pending {
 }
 
 impl Login {
-    /// A client with a certificate logs in by it at once, one without a name by the user for such
-    /// clients; either may become another user by AUTH.
+    /// A client with a certificate, or a process that is a user, logs in by it at once, one without
+    /// a name by the user for such clients; either may become another user by AUTH. One of a
+    /// listener with a user stays that.
     fn new(offer: LoginOffer) -> Self {
         let step = offer.unasked_step();
         let pending = step.is_some().then_some(Pending::Connected);
@@ -98,6 +101,10 @@ impl Session {
                     Pending::Hello(hello) => hello.greet(&mut self.context(shared, out)),
                 }
             }
+            (_, Pending::Connected) if login.offer.listener => {
+                self.closing = true;
+                self.context(shared, out).refuse(&LISTENER_USER_GONE);
+            }
             (_, Pending::Connected) => {}
             (LoginAnswer::Busy, _) => self.context(shared, out).refuse(&BUSY),
             (LoginAnswer::Full(reached), _) => {
@@ -145,6 +152,7 @@ impl Session {
                 hello.greet(&mut self.context(shared, out));
                 Ok(Step::GoOn)
             }
+            (Some(_), _) if login.offer.listener => Err(LISTENER_HAS_USER),
             (Some(_), _) if !login.offer.password => Err(NOT_IN_CLEAR),
             (Some(Ok(step)), pending) => {
                 login.step = Some(step);

@@ -59,8 +59,10 @@ impl Player {
                 self.ours.offer(LoginOffer {
                     password: argument.contains("password"),
                     certificate: argument.contains("certificate"),
+                    unix: argument.contains("unix"),
                     anonymous: argument.contains("anonymous"),
                     token: false,
+                    listener: argument.contains("listener"),
                 });
             }
             "hold" => self.ours.hold_logins(),

@@ -52,6 +52,11 @@ fn samples(counters: &Counters) -> Vec<Sample> {
     let gauge = |name, help, value| Sample { name, help, is_counter: false, value };
     vec![
         gauge("connections", "Connections that are open.", *connections as u64),
+        sum(
+            "connections_turned_away_total",
+            "Connections closed for their address, or since the user of their listener is gone.",
+            counters.turned_away,
+        ),
         gauge(
             "tls_certificate_end_seconds",
             "When the first certificate of TLS ends, in seconds since 1970; 0 without TLS.",

@@ -10,9 +10,11 @@ use http_api::{
     LoginClient, NewConnection, Readiness, SegmentFigures, Token, WINDOW, Wanted, Work,
 };
 use model::{
-    Delivery, LoginAnswer, LoginOffer, LoginStep, Nanos, QueueName, Refusal, Reply, limits,
+    Delivery, Introduction, LoginAnswer, LoginOffer, LoginStep, Nanos, QueueName, Refusal, Reply,
+    limits,
 };
 
+use crate::address::scheme;
 use crate::audit::LoginTrial;
 use crate::config::Protocol;
 use crate::connection_permits::{ConnectionPermit, Exit};
@@ -92,6 +94,11 @@ impl http_api::Gateway for Gateway {
         Some(HttpPermit(Mutex::new(permit)))
     }
 
+    fn turn_away(&self, by_tls: bool, client: Option<SocketAddr>) {
+        let (hub, scheme) = (&self.hub, scheme(Protocol::Http, by_tls));
+        hub.turned_away.note_stranger(hub.log, hub.clock.now(), scheme, client);
+    }
+
     fn handshake_failed(&self, from: Option<SocketAddr>, error: &io::Error) {
         // Any other error says that the client has gone.
         let Some(error) = error.get_ref().and_then(|error| error.downcast_ref()) else { return };
@@ -100,8 +107,8 @@ impl http_api::Gateway for Gateway {
         self.hub.tell_failed_handshake(self.hub.clock.now(), &name, error);
     }
 
-    fn offer(&self, is_private: bool) -> Option<LoginOffer> {
-        self.hub.logins().map(|logins| logins.offer(is_private))
+    fn offer(&self, is_private: bool, client: &Introduction) -> Option<LoginOffer> {
+        self.hub.logins().map(|logins| logins.offer(is_private, client))
     }
 
     async fn login(&self, step: LoginStep, client: LoginClient) -> LoginAnswer {
@@ -109,8 +116,8 @@ impl http_api::Gateway for Gateway {
         let names = client.certificate.map(|it| names(&it.as_ref().into())).unwrap_or_default();
         match self.hub.logins() {
             Some(logins) => {
-                let trial = LoginTrial::of(&step);
-                let answer = logins.answer(step, address, names.into()).await;
+                let trial = LoginTrial::of(&step, &client.introduction);
+                let answer = logins.answer(step, address, names.into(), client.introduction).await;
                 let answer = self.hub.reviewed(answer);
                 // Each request logs in: only failures are told.
                 if !matches!(answer, LoginAnswer::Granted { .. }) {

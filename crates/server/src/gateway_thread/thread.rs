@@ -41,15 +41,16 @@ impl HttpThread {
                 let hub = Arc::clone(hub);
                 TlsConfig::new(move || hub.tls().expect(CERTIFIED).config(Protocol::Http))
             });
+            let is_unix = listener.listening().tcp().is_none();
+            let admission = Arc::clone(listener.admission());
             let (socket, file) = listener.into_parts();
-            let is_unix = file.is_some();
             files.extend(file);
             let socket = if is_unix {
                 ListenerSocket::Unix(UnixListener::from_std(socket.into())?)
             } else {
                 ListenerSocket::Tcp(TcpListener::from_std(socket.into())?)
             };
-            ready.push(http_api::Listener { socket, tls });
+            ready.push(http_api::Listener { socket, tls, admission });
         }
         drop(entered);
         Ok(Self { runtime, listeners: ready, files, options })
