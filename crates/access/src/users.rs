@@ -297,7 +297,6 @@ impl User {
     }
 
     /// The users of the system whose processes are this user on Unix sockets.
-    #[must_use]
     pub fn unix_users(&self) -> impl Iterator<Item = &UnixUser> {
         self.unix_users.iter().map(|(_, user)| user)
     }

@@ -32,6 +32,8 @@ pub(crate) enum ListenOption {
     User(Arc<str>),
     /// `from=NETWORK`: addresses that may connect.
     From(Network),
+    /// `proxy-from=NETWORK`: addresses of proxies.
+    ProxyFrom(Network),
 }
 
 /// An item of `--listen`.
@@ -44,6 +46,7 @@ pub(crate) fn listen(text: &str) -> Result<ListenItem, String> {
         "group" => ListenOption::Group(group(value)?),
         "user" => ListenOption::User(user(value)?),
         "from" => ListenOption::From(network(value)?),
+        "proxy-from" => ListenOption::ProxyFrom(network(value)?),
         name => {
             let (protocol, by_tls) = protocol(name)?;
             let address = address(value, protocol.usual_port(by_tls))?;
@@ -118,11 +121,19 @@ fn apply(option: ListenOption, listen: &mut Listen) -> Result<(), String> {
             return Err(what.into());
         }
         (ListenOption::User(user), _) => admission.user = Some(user),
-        (ListenOption::From(_), _) if admission.from.len() == NETWORKS_MAX => {
-            return Err(format!("a listener takes {NETWORKS_MAX} of from= at most: join some"));
+        (ListenOption::From(network), _) => add("from", &mut admission.from, network)?,
+        (ListenOption::ProxyFrom(network), _) => {
+            add("proxy-from", &mut admission.proxies, network)?;
         }
-        (ListenOption::From(network), _) => admission.from.push(network),
     }
+    Ok(())
+}
+
+fn add(option: &str, networks: &mut Vec<Network>, network: Network) -> Result<(), String> {
+    if networks.len() == NETWORKS_MAX {
+        return Err(format!("a listener takes {NETWORKS_MAX} of {option}= at most: join some"));
+    }
+    networks.push(network);
     Ok(())
 }
 
@@ -309,6 +320,8 @@ mod tests {
         assert_eq!(networks(&all[1]), ["10.0.0.0/8", "::1/128"]);
         let socket = both(&["beanstalkd=unix:a", "mode=0600", "user=jobs"], &[]).unwrap();
         assert_eq!(socket[0].admission.user.as_deref(), Some("jobs"));
+        let proxied = both(&["redis=127.0.0.1:1", "proxy-from=10.0.0.1"], &[]).unwrap();
+        assert_eq!(proxied[0].admission.proxies[0].to_string(), "10.0.0.1/32");
         // The other list opens the same listener.
         let opened = both(&["redis=0.0.0.0:1", "user=jobs"], &["redis=0.0.0.0:1"]).unwrap();
         assert!(opened[0].insecure && opened[0].admission.user.is_some() && opened.len() == 1);

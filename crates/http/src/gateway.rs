@@ -14,6 +14,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
+use input::ProxyFault;
 use model::{
     BrokerStatistics, Command, Delivery, Destination, Introduction, LoginAnswer, LoginOffer,
     LoginStep, MessageId, Nanos, NewMessage, Principal, QueueName, Refusal, Reply,
@@ -36,6 +37,8 @@ use crate::token::Token;
 pub struct NewConnection {
     /// The address of its peer; `None`: it came by a socket in the file system.
     pub peer: Option<SocketAddr>,
+    /// The peer is a proxy, which has not told yet where its client is.
+    pub is_proxy: bool,
     /// Its peer is on this machine.
     pub is_local: bool,
     /// Ends it when this is rung.
@@ -46,6 +49,11 @@ pub struct NewConnection {
 pub trait ConnectionPermit: Send + Sync + 'static {
     /// A request has come on it; with users, of one of them.
     fn note_request(&self);
+
+    /// It counts for this client from now on, as its proxy has told. Gives false if it has to end.
+    fn count_for(&self, _client: SocketAddr) -> bool {
+        true
+    }
 }
 
 impl ConnectionPermit for () {
@@ -97,6 +105,9 @@ pub trait Gateway: Clone + Send + Sync + 'static {
 
     /// A client connected from an address that its listener does not take.
     fn turn_away(&self, _by_tls: bool, _client: Option<SocketAddr>) {}
+
+    /// A proxy did not tell where its client is: it sent something else, or nothing in time.
+    fn header_failed(&self, _by_tls: bool, _proxy: SocketAddr, _fault: Option<ProxyFault>) {}
 
     /// A client and the server could not agree about TLS.
     fn handshake_failed(&self, _from: Option<SocketAddr>, _error: &io::Error) {}

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::pending;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,23 +11,24 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use input::{Admission, Entrance};
 use model::Introduction;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_rustls::server::TlsStream;
 
 use crate::activity::{Activity, Overdue, Timeouts};
 use crate::app::{App, Options, Peer, SharedPermit};
 use crate::byte_share::Hangup;
 use crate::departure::{Asker, Socket};
-use crate::gateway::{Gateway, NewConnection};
+use crate::gateway::{ConnectionPermit as _, Gateway, NewConnection};
 use crate::guard::guarded;
 use crate::half_sent::WatchedStream;
 use crate::problem::Problem;
 use crate::send_timeout::Pieces;
-use crate::socket::{Listener, TlsConfig};
+use crate::socket::{Listener, Stream, TlsConfig};
 
 /// How far the life of a server has come. Ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,6 +95,7 @@ pub async fn serve_stream<G: Gateway>(
 async fn accept<G: Gateway>(listener: Listener, app: App<G>, mut stage: watch::Receiver<Stage>) {
     let mut connections = JoinSet::new();
     let turnstile = Arc::new(Mutex::new(()));
+    let Listener { tls, admission, .. } = &listener;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -104,52 +107,120 @@ async fn accept<G: Gateway>(listener: Listener, app: App<G>, mut stage: watch::R
             sleep(PAUSE).await;
             continue;
         };
-        if !listener.admission.admits(address) {
-            app.gateway.turn_away(listener.tls.is_some(), address);
+        let entrance = admission.entrance(address);
+        if entrance == Entrance::Closed {
+            app.gateway.turn_away(tls.is_some(), address);
             continue;
         }
-        let (over_loopback, hangup) = (socket.is_local(), Hangup::default());
+        let (is_local, hangup) = (socket.is_local(), Hangup::default());
         let connection = NewConnection {
             peer: address,
-            is_local: over_loopback,
+            is_proxy: entrance != Entrance::Client,
+            is_local,
             hangup: Arc::downgrade(&hangup),
         };
         // Closed at once if there are too many, as by every protocol.
         let Some(permit) = app.gateway.admit(connection) else { continue };
-        let introduction = listener.admission.introduction(socket.unix_user());
-        let (app, mut stage) = (app.clone(), stage.clone());
-        let (socket, asker) = Socket::new(socket);
-        let gone = socket.gone(asker.clone());
-        let is_private = over_loopback || listener.tls.is_some();
-        let offer = app.gateway.offer(is_private, &introduction);
-        let permit = SharedPermit::new(permit);
-        let mut peer = Peer {
-            over_loopback,
-            address,
-            offer,
-            certificate: None,
-            introduction,
-            hangup,
-            asker,
-            permit,
-        };
-        match listener.tls.clone() {
-            Some(tls) => {
-                let turnstile = Arc::clone(&turnstile);
-                connections.spawn(async move {
-                    let greeting = greet(tls, socket, &turnstile, &peer, &app.gateway, &mut stage);
-                    let Some(stream) = greeting.await else { return };
-                    peer.show(stream.get_ref().1.peer_certificates());
-                    converse(stream, peer, gone, app, stage).await;
-                });
-            }
-            None => {
-                connections.spawn(converse(socket, peer, gone, app, stage));
-            }
-        }
+        let arrival = Arrival { socket, address, is_local, entrance, hangup, permit };
+        let (tls, turnstile) = (tls.clone(), Arc::clone(&turnstile));
+        let place = Place { admission: Arc::clone(admission), tls, turnstile };
+        connections.spawn(meet(arrival, place, app.clone(), stage.clone()));
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
+}
+
+/// A connection that was accepted and has a permit.
+struct Arrival<P> {
+    socket: Stream,
+    address: Option<SocketAddr>,
+    is_local: bool,
+    entrance: Entrance,
+    hangup: Hangup,
+    permit: P,
+}
+
+/// The listener of a connection.
+struct Place {
+    admission: Arc<Admission>,
+    tls: Option<TlsConfig>,
+    turnstile: Arc<Mutex<()>>,
+}
+
+/// Serves an accepted connection: a proxy's header, TLS, requests.
+async fn meet<G: Gateway>(
+    mut arrival: Arrival<G::ConnectionPermit>,
+    place: Place,
+    app: App<G>,
+    mut stage: watch::Receiver<Stage>,
+) {
+    let due = Instant::now() + GREETING_SPAN_MAX;
+    let is_private = arrival.is_local || place.tls.is_some();
+    if let Entrance::Proxy(proxy) = arrival.entrance {
+        let hears = hear_proxy(&mut arrival, proxy, &place, &app.gateway, due, &mut stage);
+        if !hears.await {
+            return;
+        }
+    }
+    let Arrival { socket, address, is_local, hangup, permit, .. } = arrival;
+    let introduction = place.admission.introduction(socket.unix_user());
+    let (socket, asker) = Socket::new(socket);
+    let gone = socket.gone(asker.clone());
+    let offer = app.gateway.offer(is_private, &introduction);
+    let mut peer = Peer {
+        over_loopback: is_local,
+        address,
+        offer,
+        certificate: None,
+        introduction,
+        hangup,
+        asker,
+        permit: SharedPermit::new(permit),
+    };
+    let Some(tls) = place.tls else { return converse(socket, peer, gone, app, stage).await };
+    let greeting = greet(tls, socket, &place.turnstile, &peer, &app.gateway, due, &mut stage);
+    let Some(stream) = greeting.await else { return };
+    peer.show(stream.get_ref().1.peer_certificates());
+    converse(stream, peer, gone, app, stage).await;
+}
+
+/// Reads where the client of a proxy is. False: the connection is over.
+async fn hear_proxy<G: Gateway>(
+    arrival: &mut Arrival<G::ConnectionPermit>,
+    proxy: SocketAddr,
+    place: &Place,
+    gateway: &G,
+    due: Instant,
+    stage: &mut watch::Receiver<Stage>,
+) -> bool {
+    let by_tls = place.tls.is_some();
+    let heard = tokio::select! {
+        heard = timeout_at(due, arrival.socket.read_proxy_header()) => heard,
+        () = arrival.hangup.notified() => return false,
+        () = reach(stage, Stage::Stopping) => return false,
+    };
+    let told = match heard {
+        Ok(Ok(told)) => told,
+        Ok(Err(error)) => {
+            // Any other error says that the proxy has gone.
+            let fault = error.get_ref().and_then(|error| error.downcast_ref());
+            fault.into_iter().for_each(|it| gateway.header_failed(by_tls, proxy, Some(*it)));
+            return false;
+        }
+        Err(_late) => {
+            gateway.header_failed(by_tls, proxy, None);
+            return false;
+        }
+    };
+    let client = told.client(proxy);
+    if !place.admission.admits_proxied(told, proxy) {
+        gateway.turn_away(by_tls, Some(client));
+        return false;
+    }
+    arrival.address = Some(client);
+    // Its client may be elsewhere.
+    arrival.is_local &= client.ip().to_canonical().is_loopback();
+    arrival.permit.count_for(client)
 }
 
 /// Agrees with a peer about the keys of TLS. `None`: the connection is over.
@@ -159,10 +230,11 @@ async fn greet(
     turnstile: &Mutex<()>,
     peer: &Peer,
     gateway: &impl Gateway,
+    due: Instant,
     stage: &mut watch::Receiver<Stage>,
 ) -> Option<TlsStream<Socket>> {
     let greeted = tokio::select! {
-        greeted = timeout(HANDSHAKE_SPAN_MAX, tls.accept(socket, turnstile)) => greeted.ok()?,
+        greeted = timeout_at(due, tls.accept(socket, turnstile)) => greeted.ok()?,
         () = peer.hangup.notified() => return None,
         () = reach(stage, Stage::Stopping) => return None,
     };
@@ -264,8 +336,9 @@ async fn reach(stage: &mut watch::Receiver<Stage>, wanted: Stage) {
     let _ = stage.wait_for(|stage| *stage >= wanted).await;
 }
 
-/// The time in which a peer and the server agree about keys, from the accepted connection on.
-const HANDSHAKE_SPAN_MAX: Duration = Duration::from_secs(10);
+/// The time in which a proxy tells of its client and the peer and the server agree about keys, from
+/// the accepted connection on.
+const GREETING_SPAN_MAX: Duration = Duration::from_secs(10);
 
 /// How long accepting rests when the system has no room.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use input::Admission;
+use input::{Admission, Proxied, ProxyReader};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Mutex;
@@ -98,6 +98,30 @@ impl Listener {
 }
 
 impl Stream {
+    /// Reads the header in which a proxy tells where its client is, and no byte more.
+    ///
+    /// # Errors
+    /// The connection ends or breaks, or the bytes are no such header ([`ProxyFault`]).
+    pub(crate) async fn read_proxy_header(&self) -> io::Result<Proxied> {
+        let mut reader = ProxyReader::default();
+        loop {
+            self.ready(Interest::READABLE).await?;
+            let mut buffer = [0; HEADER_READ_BYTES];
+            let wanted = reader.wanted().min(HEADER_READ_BYTES);
+            let mut buffer = ReadBuf::new(buffer.get_mut(..wanted).unwrap_or_default());
+            match self.try_read_buf(&mut buffer) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(_) => {
+                    if let Some(told) = reader.append(buffer.filled()).map_err(io::Error::other)? {
+                        return Ok(told);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// True if its peer is on this machine.
     pub(crate) fn is_local(&self) -> bool {
         match self {
@@ -161,3 +185,6 @@ impl AsFd for Stream {
         }
     }
 }
+
+/// Bytes of a proxy's header that are read at once.
+const HEADER_READ_BYTES: usize = 256;

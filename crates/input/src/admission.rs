@@ -9,6 +9,8 @@ use core::str::FromStr;
 use ipnet::IpNet;
 use model::Introduction;
 
+use crate::Proxied;
+
 /// A network: `10.1.0.0/16`, `2001:db8::/32`, or one address. A client by IPv4 at a socket of IPv6
 /// counts as one by IPv4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,9 +52,46 @@ pub struct Admission {
     pub user: Option<Arc<str>>,
     /// Clients may connect from these; none: from everywhere. Only for listeners in the network.
     pub from: Vec<Network>,
+    /// The addresses of proxies, which tell where their clients are. Only for listeners in the
+    /// network.
+    pub proxies: Vec<Network>,
+}
+
+/// How a connection begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entrance {
+    /// Its peer is a client.
+    Client,
+    /// Its peer is a proxy at this address: it has to tell first where its client is.
+    Proxy(SocketAddr),
+    /// Its peer may not connect.
+    Closed,
 }
 
 impl Admission {
+    /// How a connection of this peer begins; `None`: it comes by a socket in the file system.
+    #[must_use]
+    pub fn entrance(&self, peer: Option<SocketAddr>) -> Entrance {
+        let is_proxy = |peer: &SocketAddr| self.proxies.iter().any(|it| it.contains(peer.ip()));
+        match peer {
+            Some(proxy) if is_proxy(&proxy) => Entrance::Proxy(proxy),
+            peer if self.admits(peer) => Entrance::Client,
+            _ => Entrance::Closed,
+        }
+    }
+
+    /// True if the client that a proxy tells of may connect. The proxy itself may.
+    #[must_use]
+    pub fn admits_proxied(&self, told: Proxied, proxy: SocketAddr) -> bool {
+        told == Proxied::Own || self.admits(Some(told.client(proxy)))
+    }
+
+    /// True if addresses decide something, which clients of a socket in the file system have not.
+    #[must_use]
+    pub const fn is_by_address(&self) -> bool {
+        !self.from.is_empty() || !self.proxies.is_empty()
+    }
+
     /// True if a client from there may connect; `None`: it comes by a socket in the file system.
     #[must_use]
     pub fn admits(&self, client: Option<SocketAddr>) -> bool {
@@ -116,6 +155,24 @@ mod tests {
             assert!(!admits(&admission, text), "{text}");
         }
         assert!(admission.admits(None), "a Unix socket has no addresses");
+    }
+
+    #[test]
+    fn proxies_answer_for_their_clients() {
+        let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let from = Vec::from([network("192.0.2.0/24")]);
+        let proxies = Vec::from([network("10.0.0.1")]);
+        let admission = Admission { from, proxies, ..Admission::default() };
+        let proxy = address("10.0.0.1:5");
+        assert_eq!(admission.entrance(Some(proxy)), Entrance::Proxy(proxy));
+        assert_eq!(admission.entrance(Some(address("192.0.2.9:5"))), Entrance::Client);
+        assert_eq!(admission.entrance(Some(address("10.0.0.2:5"))), Entrance::Closed);
+        assert_eq!(admission.entrance(None), Entrance::Client);
+        let told = |client: &str| Proxied::From { client: address(client), to: proxy };
+        assert!(admission.admits_proxied(told("192.0.2.9:1"), proxy));
+        assert!(!admission.admits_proxied(told("10.0.0.1:1"), proxy));
+        assert!(admission.admits_proxied(Proxied::Own, proxy), "as a check of the proxy's own");
+        assert!(!admission.admits_proxied(Proxied::Nameless, proxy));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Parts that all protocols share: input that is not consumed yet, answers that wait for the log
 //! ([`Held`]), the beginnings of foreign protocols, and the clients that a listener takes
-//! ([`Admission`]).
+//! ([`Admission`]), also through proxies ([`ProxyReader`]).
 //!
 //! The input of a read ends anywhere. The owner of the socket appends it. The session of a protocol
 //! looks at [`InputBuffer::unread`] and consumes the part it has understood; the rest stays until
@@ -8,16 +8,20 @@
 #![no_std]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 mod admission;
 mod held;
+mod proxy;
 mod wrong_protocol;
 
 use alloc::vec::Vec;
 use core::fmt;
 
-pub use admission::{Admission, NETWORKS_MAX, Network, NotANetwork};
+pub use admission::{Admission, Entrance, NETWORKS_MAX, Network, NotANetwork};
 pub use held::Held;
+pub use proxy::{PROXY_HEADER_BYTES_MAX, Proxied, ProxyFault, ProxyReader};
 pub use wrong_protocol::{
     BEGINNING_BYTES_MAX, Beginning, WrongProtocol, beginning, is_http_line, is_method, is_target,
     names_host,

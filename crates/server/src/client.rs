@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
+use input::Proxied;
 use model::Introduction;
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
@@ -18,13 +19,23 @@ use crate::address::Endpoint;
 #[derive(Debug)]
 pub(crate) struct Client {
     socket: Arc<OwnedFd>,
+    /// The ends that its proxy has told.
+    told: Option<Box<resp::Ends>>,
     introduction: Introduction,
 }
 
 impl Client {
     /// The client at the other end of a socket.
     pub(crate) const fn new(socket: Arc<OwnedFd>, introduction: Introduction) -> Self {
-        Self { socket, introduction }
+        Self { socket, told: None, introduction }
+    }
+
+    /// The same, of which a proxy has told this.
+    pub(crate) fn proxied(mut self, told: Proxied) -> Self {
+        if let Proxied::From { client, to } = told {
+            self.told = Some(Box::new(resp::Ends { peer: client, local: to }));
+        }
+        self
     }
 
     /// The socket.
@@ -37,9 +48,9 @@ impl Client {
         &self.introduction
     }
 
-    /// The addresses of both ends, as far as the system tells.
+    /// The addresses of both ends, as far as the system or its proxy tells.
     pub(crate) fn ends(&self) -> Option<resp::Ends> {
-        ends(&self.socket)
+        self.told.as_deref().copied().or_else(|| ends(&self.socket))
     }
 
     /// Its address and port; `None`: it came by a socket in the file system.

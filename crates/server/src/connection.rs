@@ -175,9 +175,10 @@ impl Connection {
         }
     }
 
-    /// The same for a peer that may have to log in.
-    pub(crate) fn with_offer(mut self, offer: Option<LoginOffer>) -> Self {
+    /// The same for a peer that may have to log in, accepted then.
+    pub(crate) fn with_offer(mut self, offer: Option<LoginOffer>, since: Nanos) -> Self {
         self.login.offer = offer;
+        self.login.due_since = Some(since);
         self
     }
 
@@ -671,7 +672,7 @@ const INPUT_BYTES_MAX: usize = 64 * 1024;
 
 /// The time in which a peer and the server agree about keys and the peer logs in, from the accepted
 /// connection on, or since it gave its login back.
-const LOGIN_SPAN_MAX: Nanos = Nanos::from_secs(10);
+pub(crate) const LOGIN_SPAN_MAX: Nanos = Nanos::from_secs(10);
 
 #[cfg(test)]
 #[path = "connection_test.rs"]

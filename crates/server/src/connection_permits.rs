@@ -43,6 +43,8 @@ pub(crate) struct ConnectionPermit {
 pub(crate) enum Origin {
     /// A socket in the file system.
     Local,
+    /// A proxy that has not told yet where its client is.
+    Proxy,
     V4(Ipv4Addr),
     V6([u16; 4]),
 }
@@ -74,6 +76,10 @@ pub(crate) struct Admission {
     pub(crate) gave_way: Option<Origin>,
 }
 
+/// A connection was asked to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Dismissed;
+
 impl ConnectionPermits {
     pub(crate) fn new(connections_max: usize, has_users: bool) -> Arc<Self> {
         let open = AtomicUsize::new(0);
@@ -99,15 +105,15 @@ impl ConnectionPermits {
     ) -> Option<Admission> {
         let mut silent = self.silent();
         let open = self.open.load(Ordering::Relaxed);
-        let mut gave_way = None;
+        let gave_way;
         if open >= self.connections_max {
             gave_way = silent.dismiss_one();
             let most = self.connections_max + if is_operator { OPERATOR_CONNECTIONS } else { 0 };
             if gave_way.is_none() && open >= most {
                 return None;
             }
-        } else if self.has_users {
-            gave_way = silent.dismiss_stranger(origin);
+        } else {
+            gave_way = self.dismiss_stranger(&mut silent, origin);
         }
         self.open.fetch_add(1, Ordering::Relaxed);
         let silence = Some((origin, silent.insert(origin, exit)));
@@ -116,6 +122,13 @@ impl ConnectionPermits {
             permit: ConnectionPermit { permits: Arc::clone(self), silence },
             gave_way,
         })
+    }
+
+    /// Asks a stranger to end if one more of an origin is too many. Without users there are none,
+    /// but connections of proxies.
+    fn dismiss_stranger(&self, silent: &mut SilentConnections, origin: Origin) -> Option<Origin> {
+        let counts = self.has_users || origin == Origin::Proxy;
+        counts.then(|| silent.dismiss_stranger(origin)).flatten()
     }
 
     fn silent(&self) -> MutexGuard<'_, SilentConnections> {
@@ -129,6 +142,20 @@ impl ConnectionPermit {
         if let Some((origin, number)) = self.silence.take() {
             self.permits.silent().remove(origin, number);
         }
+    }
+
+    /// The connection counts for this peer from now on, as its proxy has told. Gives the peer with
+    /// the connection that gave way for that.
+    ///
+    /// # Errors
+    /// [`Dismissed`]: it was asked to end meanwhile.
+    pub(crate) fn count_for(&mut self, origin: Origin) -> Result<Option<Origin>, Dismissed> {
+        let (before, number) = self.silence.ok_or(Dismissed)?;
+        let mut silent = self.permits.silent();
+        let exit = silent.take(before, Some(number)).ok_or(Dismissed)?;
+        let gave_way = self.permits.dismiss_stranger(&mut silent, origin);
+        self.silence = Some((origin, silent.insert(origin, exit)));
+        Ok(gave_way)
     }
 
     /// True if the connection has sent no command.
@@ -250,6 +277,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Local => f.write_str("a Unix socket"),
+            Self::Proxy => f.write_str("a proxy"),
             Self::V4(address) => address.fmt(f),
             Self::V6([a, b, c, d]) => write!(f, "{a:x}:{b:x}:{c:x}:{d:x}::/64"),
         }
@@ -360,6 +388,40 @@ mod tests {
         assert_eq!(permits.silent().total, STRANGERS_MAX);
         drop((full, others, user));
         assert_eq!((permits.open(), permits.silent().total), (2, 2));
+    }
+
+    #[test]
+    fn proxied_connections_count_for_clients() {
+        let permits = ConnectionPermits::new(10_000, true);
+        let admit_proxy = || {
+            let exit_asked = Arc::new(Notify::new());
+            let exit = Exit::Task(Arc::downgrade(&exit_asked));
+            (permits.admit(Origin::Proxy, exit, false).unwrap().permit, exit_asked)
+        };
+        // A crowd of one proxy is no crowd of one client.
+        let mut clients = Vec::new();
+        for at in 0..2 * ORIGIN_STRANGERS_MAX {
+            let (mut permit, asked) = admit_proxy();
+            assert_eq!(permit.count_for(origin((at % 4) as u8)), Ok(None));
+            clients.push((permit, asked));
+        }
+        // Those that have told nothing are bounded.
+        let mut silent: Vec<_> = (0..=ORIGIN_STRANGERS_MAX).map(|_| admit_proxy()).collect();
+        assert!(was_asked(&silent[0].1) && !was_asked(&silent[1].1));
+        assert_eq!(silent[0].0.count_for(origin(1)), Err(Dismissed));
+        assert!(clients.iter().all(|(_, asked)| !was_asked(asked)));
+        // One too many of a client makes its oldest give way.
+        for _ in 0..ORIGIN_STRANGERS_MAX / 2 {
+            let (mut permit, asked) = admit_proxy();
+            permit.count_for(origin(1)).unwrap();
+            clients.push((permit, asked));
+        }
+        let (mut permit, _asked) = admit_proxy();
+        permit.count_for(origin(1)).unwrap();
+        assert!(was_asked(&clients[1].1), "the oldest of that client");
+        drop((clients, silent, permit));
+        assert_eq!((permits.open(), permits.silent().total), (0, 0));
+        assert_eq!(permits.silent().leaving, 0);
     }
 
     #[test]

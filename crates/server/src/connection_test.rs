@@ -289,7 +289,8 @@ fn stranger_has_a_deadline() {
     ] {
         let line = Line::new_unopened(protocol);
         let offer = LoginOffer { password: true, ..LoginOffer::default() };
-        let mut line = Line { connection: line.connection.with_offer(Some(offer)), ..line };
+        let mut line =
+            Line { connection: line.connection.with_offer(Some(offer), Nanos(0)), ..line };
         assert!(line.say(said).is_none(), "{protocol:?}");
         let limits = Limits { idle: None, half_sent: None, ..Limits::default() };
         let due = line.connection.deadline(&limits, Nanos::from_secs(3));
@@ -302,7 +303,7 @@ fn stranger_has_a_deadline() {
 fn reset_client_may_log_in_again() {
     let line = Line::new_unopened(Protocol::Redis);
     let offer = LoginOffer { password: true, ..LoginOffer::default() };
-    let mut line = Line { connection: line.connection.with_offer(Some(offer)), ..line };
+    let mut line = Line { connection: line.connection.with_offer(Some(offer), Nanos(0)), ..line };
     let limits = Limits { idle: None, half_sent: None, ..Limits::default() };
     assert!(line.say("AUTH orders secret\r\n").is_none());
     assert!(line.connection.poll_login().is_some());

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use model::{Nanos, SessionId};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{
-    CreateFlags, Event as Raw, EventData, EventFlags, add, create, modify, wait,
+    CreateFlags, Event as Raw, EventData, EventFlags, add, create, delete, modify, wait,
 };
 use rustix::io::Result;
 use rustix::time::Timespec;
@@ -46,6 +46,22 @@ impl EventSet {
         let epoll = create(CreateFlags::CLOEXEC)?;
         add(&epoll, waker, EventData::new_u64(WAKER), EventFlags::IN)?;
         Ok(Self { epoll })
+    }
+
+    /// A set that no other thread wakes. Another set may watch it.
+    pub(crate) fn bare() -> Result<Self> {
+        Ok(Self { epoll: create(CreateFlags::CLOEXEC)? })
+    }
+
+    /// Hears another set as a listener, as long as it has events.
+    pub(crate) fn watch_set(&self, other: &Self) -> Result<()> {
+        add(&self.epoll, &other.epoll, EventData::new_u64(LISTENER), EventFlags::IN)
+    }
+
+    /// Hears a socket no more.
+    pub(crate) fn forget(&self, socket: &OwnedFd) {
+        // It is watched, so this cannot fail.
+        let _ = delete(&self.epoll, socket);
     }
 
     /// Hears a listener once for each connection that comes: one that cannot be accepted, for want

@@ -230,26 +230,40 @@ impl Hub {
     pub(crate) fn admit(
         &self,
         now: Nanos,
-        peer: Option<SocketAddr>,
+        origin: Origin,
         exit: Exit,
         is_operator: bool,
     ) -> Option<ConnectionPermit> {
+        let Some(admission) = self.permits.admit(origin, exit, is_operator) else {
+            let connections_max = self.permits.connections_max();
+            let why = format_args!("{connections_max} are open (--max-connections)");
+            let mut complaint = self.refusals.lock().expect(POISONED);
+            complaint.line(self.log, now, format_args!("refusing connections: {why}"));
+            return None;
+        };
+        self.tell_dismissal(now, admission.gave_way);
+        Some(admission.permit)
+    }
+
+    /// Counts a connection for the client that its proxy has told. Gives false if it has to end.
+    pub(crate) fn count_for(
+        &self,
+        now: Nanos,
+        permit: &mut ConnectionPermit,
+        client: SocketAddr,
+    ) -> bool {
+        let gave_way = permit.count_for(Origin::of(Some(client)));
+        self.tell_dismissal(now, gave_way.unwrap_or_default());
+        gave_way.is_ok()
+    }
+
+    fn tell_dismissal(&self, now: Nanos, gave_way: Option<Origin>) {
+        let Some(origin) = gave_way else { return };
         let connections_max = self.permits.connections_max();
-        let admission = self.permits.admit(Origin::of(peer), exit, is_operator);
         let why = format_args!("{connections_max} are open (--max-connections)");
-        match admission.as_ref().map(|admission| admission.gave_way) {
-            Some(None) => {}
-            None => {
-                let mut complaint = self.refusals.lock().expect(POISONED);
-                complaint.line(self.log, now, format_args!("refusing connections: {why}"));
-            }
-            Some(Some(origin)) => {
-                let what = format_args!("closed a connection from {origin} without a command");
-                let mut complaint = self.dismissals.lock().expect(POISONED);
-                complaint.line(self.log, now, format_args!("{what}, since others come: {why}"));
-            }
-        }
-        admission.map(|admission| admission.permit)
+        let what = format_args!("closed a connection from {origin} without a command");
+        let mut complaint = self.dismissals.lock().expect(POISONED);
+        complaint.line(self.log, now, format_args!("{what}, since others come: {why}"));
     }
 
     /// Logs that a client speaks the wrong protocol.

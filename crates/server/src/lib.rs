@@ -40,6 +40,7 @@ mod gateway_thread;
 mod hub;
 mod listener;
 mod listener_fault;
+mod lobby;
 mod log;
 mod logins;
 mod mailbox;

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use input::Admission;
+use input::{Admission, Entrance, Proxied};
 use model::{Introduction, Nanos};
 use rustix::io::Errno;
 use rustix::net::{
@@ -20,9 +20,11 @@ use rustix::net::{
 use crate::address::{Address, Endpoint, Listen, Listening, UnixSocket};
 use crate::client::{Client, is_local, unix_user};
 use crate::config::Protocol;
-use crate::connection_permits::Exit;
+use crate::connection_permits::{ConnectionPermit, Exit, Origin};
 use crate::error::StartError;
+use crate::events::EventSet;
 use crate::hub::Hub;
+use crate::lobby::{Farewell, Lobby, Newcomer};
 use crate::log::Complaint;
 use crate::mailbox::Arrival;
 use crate::socket_file::SocketFile;
@@ -197,9 +199,9 @@ impl Listener {
 }
 
 /// The listeners of the reactor that accepts.
-#[derive(Debug, Default)]
 pub(crate) struct Acceptor {
     listeners: Vec<Listener>,
+    lobby: Lobby,
     /// The reactor of the next connection.
     next: usize,
     /// Until when nothing is accepted, because the system had no room.
@@ -208,27 +210,31 @@ pub(crate) struct Acceptor {
 }
 
 impl Acceptor {
-    pub(crate) fn new(listeners: Vec<Listener>) -> Self {
-        Self { listeners, ..Self::default() }
+    pub(crate) fn new(listeners: Vec<Listener>) -> rustix::io::Result<Self> {
+        let (lobby, complaint) = (Lobby::new()?, Complaint::default());
+        Ok(Self { listeners, lobby, next: 0, paused_until: None, complaint })
     }
 
-    pub(crate) fn listeners(&self) -> &[Listener] {
-        &self.listeners
+    /// Has the reactor hear when connections come, and when proxies have told of their clients.
+    pub(crate) fn watch(&self, event_set: &EventSet) -> rustix::io::Result<()> {
+        event_set.watch_set(self.lobby.event_set())?;
+        self.listeners.iter().try_for_each(|it| event_set.watch_listener(it.socket()))
     }
 
     /// When accepting goes on although no listener tells of anything new.
-    pub(crate) const fn deadline(&self) -> Option<Nanos> {
-        self.paused_until
+    pub(crate) fn deadline(&self) -> Option<Nanos> {
+        self.paused_until.into_iter().chain(self.lobby.deadline()).min()
     }
 
-    /// True if a pause is over.
+    /// True if a pause is over, or a proxy is late.
     pub(crate) fn is_due(&self, now: Nanos) -> bool {
-        self.paused_until.is_some_and(|until| until <= now)
+        self.deadline().is_some_and(|until| until <= now)
     }
 
     /// Accepts waiting connections, up to [`ACCEPTS_PER_TURN`] on each listener, and hands them
     /// out. Returns true if more may wait.
     pub(crate) fn accept(&mut self, hub: &Hub, now: Nanos) -> bool {
+        self.welcome(hub, now);
         if self.paused_until.is_some_and(|until| now < until) {
             return false;
         }
@@ -260,8 +266,7 @@ impl Acceptor {
         true
     }
 
-    /// Hands a connection to the next reactor in turn, or closes it if it may not connect or there
-    /// are too many.
+    /// Takes a connection, or closes it if it may not connect or there are too many.
     fn admit(
         &mut self,
         index: usize,
@@ -271,23 +276,74 @@ impl Acceptor {
         now: Nanos,
     ) {
         let Some(listener) = self.listeners.get(index) else { return };
-        let (protocol, by_tls) = (listener.protocol(), listener.by_tls());
-        if !listener.admission.admits(peer) {
-            let scheme = listener.listening().scheme();
-            return hub.turned_away.note_stranger(hub.log, now, scheme, peer);
-        }
         let exit = Exit::Socket(Arc::downgrade(&socket));
-        let Some(permit) = hub.admit(now, peer, exit, false) else { return };
         // A socket that is gone already will tell when it is read; one of the file system has no
         // such option.
         let _ = sockopt::set_tcp_nodelay(&socket, true);
+        match listener.admission.entrance(peer) {
+            Entrance::Closed => {
+                let scheme = listener.listening().scheme();
+                hub.turned_away.note_stranger(hub.log, now, scheme, peer);
+            }
+            Entrance::Client => {
+                let Some(permit) = hub.admit(now, Origin::of(peer), exit, false) else { return };
+                self.hand_out(index, socket, None, permit, hub, now);
+            }
+            Entrance::Proxy(proxy) => {
+                let Some(permit) = hub.admit(now, Origin::Proxy, exit, false) else { return };
+                self.lobby.enter(Newcomer::new(socket, index, proxy, permit, now));
+            }
+        }
+    }
+
+    /// Takes the connections of proxies that have told where their clients are.
+    fn welcome(&mut self, hub: &Hub, now: Nanos) {
+        for (newcomer, end) in self.lobby.serve(now) {
+            let Newcomer { socket, listener: index, proxy, mut permit, since, .. } = newcomer;
+            let Some(listener) = self.listeners.get(index) else { continue };
+            let scheme = listener.listening().scheme();
+            match end {
+                Err(Farewell::Gone) => {}
+                Err(Farewell::Late) => {
+                    hub.turned_away.note_proxy(hub.log, now, scheme, proxy, None);
+                }
+                Err(Farewell::Fault(fault)) => {
+                    hub.turned_away.note_proxy(hub.log, now, scheme, proxy, Some(fault));
+                }
+                Ok(told) if !listener.admission.admits_proxied(told, proxy) => {
+                    let client = Some(told.client(proxy));
+                    hub.turned_away.note_stranger(hub.log, now, scheme, client);
+                }
+                Ok(told) => {
+                    if hub.count_for(now, &mut permit, told.client(proxy)) {
+                        self.hand_out(index, socket, Some(told), permit, hub, since);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands a connection, accepted then, to the next reactor in turn.
+    fn hand_out(
+        &mut self,
+        index: usize,
+        socket: Arc<OwnedFd>,
+        told: Option<Proxied>,
+        permit: ConnectionPermit,
+        hub: &Hub,
+        since: Nanos,
+    ) {
+        let Some(listener) = self.listeners.get(index) else { return };
+        let (protocol, by_tls) = (listener.protocol(), listener.by_tls());
         let tls = by_tls.then(|| hub.tls().expect(CERTIFIED).config(protocol));
         let introduction = listener.introduction(&socket);
         let is_private = by_tls || is_local(&socket);
         let offer = hub.logins().map(|logins| logins.offer(is_private, &introduction));
         let client = Client::new(socket, introduction);
+        let client = told.into_iter().fold(client, Client::proxied);
         let reactor = self.reactor_for(protocol, hub.reactors());
-        hub.mailbox(reactor).deliver(Arrival { client, protocol, tls, offer, permit });
+        let arrival = Arrival { client, protocol, tls, offer, permit, since };
+        hub.mailbox(reactor).deliver(arrival);
     }
 
     /// Which of so many reactors serves the next connection of this protocol.

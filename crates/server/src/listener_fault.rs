@@ -47,8 +47,8 @@ impl fmt::Display for ListenerFault {
             ),
             Self::AddressesOfUnix { endpoint } => write!(
                 f,
-                "clients of {endpoint} have no address: leave from= out, its mode and group say \
-                 who may connect"
+                "clients of {endpoint} have no address: leave from= and proxy-from= out, its mode \
+                 and group say who may connect"
             ),
         }
     }

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 
-use model::{LoginAnswer, LoginOffer, SessionId};
+use model::{LoginAnswer, LoginOffer, Nanos, SessionId};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{Errno, read, retry_on_intr, write};
 use rustls::ServerConfig;
@@ -47,6 +47,8 @@ pub(crate) struct Arrival {
     /// How its peer may log in; `None`: there are no users.
     pub(crate) offer: Option<LoginOffer>,
     pub(crate) permit: ConnectionPermit,
+    /// When it was accepted.
+    pub(crate) since: Nanos,
 }
 
 /// The events that wake a sleeping reactor.

@@ -216,14 +216,12 @@ impl Running {
         threads: usize,
         listeners: Vec<Listener>,
     ) -> Result<(), StartError> {
-        let mut acceptor = Some(Acceptor::new(listeners));
+        let mut acceptor = Some(Acceptor::new(listeners)?);
         for index in 0..threads {
             let waker = self.hub.mailbox(index).event();
             let event_set = EventSet::new(waker.expect("invariant: a reactor's mailbox has one"))?;
             let acceptor = acceptor.take();
-            for listener in acceptor.iter().flat_map(Acceptor::listeners) {
-                event_set.watch_listener(listener.socket())?;
-            }
+            acceptor.iter().try_for_each(|acceptor| acceptor.watch(&event_set))?;
             let serve = move |hub: &Hub| Reactor::new(hub, index, event_set, acceptor).serve();
             self.reactors.push(self.spawn(format!("reactor-{index}"), serve)?);
         }
@@ -339,14 +337,14 @@ pub(crate) fn check(config: &Config) -> Result<(), StartError> {
 /// Other machines reach a listener only if it speaks TLS and knows its clients, or the operator
 /// says that it may be open.
 fn check_listener(config: &Config, listen: &Listen) -> Result<(), StartError> {
-    let Admission { user, from } = &listen.admission;
+    let Admission { user, from, .. } = &listen.admission;
     let fault = |fault| Err(StartError::Listener(fault));
     if let (Some(user), None) = (user, &config.users) {
         return fault(ListenerFault::NoUsers { user: Arc::clone(user) });
     }
     let endpoints = listen.address.endpoints();
     let unix = endpoints.into_iter().find(|it| matches!(it, Endpoint::Unix(_)));
-    if let Some(endpoint) = unix.filter(|_| !from.is_empty()) {
+    if let Some(endpoint) = unix.filter(|_| listen.admission.is_by_address()) {
         return fault(ListenerFault::AddressesOfUnix { endpoint });
     }
     let Some(address) = listen.exposed().filter(|_| !config.insecure && !listen.insecure) else {

@@ -49,7 +49,7 @@ impl Reactor<'_> {
     }
 
     fn open_arrivals(&mut self, core: &mut Core) {
-        for Arrival { client, protocol, tls, offer, permit } in
+        for Arrival { client, protocol, tls, offer, permit, since } in
             std::mem::take(&mut self.lists.arrivals)
         {
             let Ok(transport) = Transport::new(tls) else { continue };
@@ -64,7 +64,7 @@ impl Reactor<'_> {
             core.broker.name_session(session, client.name(scheme));
             let peer = Peer::new(protocol, session, &client, &mut core.commons, self.now);
             let connection = Connection::new(session, client, transport, peer, permit, self.now)
-                .with_offer(offer);
+                .with_offer(offer, since);
             let connection = self.connections.insert(session, connection);
             self.lists.attend(session, connection.marks());
         }

@@ -70,6 +70,7 @@ impl<'a> Turns<'a> {
             tls: None,
             offer: None,
             permit,
+            since: hub.clock.now(),
         });
         self.turn();
         Client { socket }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use input::ProxyFault;
 use model::Nanos;
 
 use crate::Logger;
@@ -15,6 +16,7 @@ pub(crate) struct TurnedAway {
     count: AtomicU64,
     strangers: Mutex<Complaint>,
     users: Mutex<Complaint>,
+    proxies: Mutex<Complaint>,
 }
 
 impl TurnedAway {
@@ -36,6 +38,22 @@ impl TurnedAway {
         let mut complaint = self.strangers.lock().expect(POISONED);
         let why = format_args!("its address is in no from= of the listener");
         complaint.line(log, now, format_args!("closed {scheme} {client}: {why}"));
+    }
+
+    /// A proxy did not tell where its client is.
+    pub(crate) fn note_proxy(
+        &self,
+        log: Logger,
+        now: Nanos,
+        scheme: &str,
+        proxy: SocketAddr,
+        fault: Option<ProxyFault>,
+    ) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let late = || "its PROXY header did not come in ten seconds".to_owned();
+        let why = fault.map_or_else(late, |fault| fault.to_string());
+        let mut complaint = self.proxies.lock().expect(POISONED);
+        complaint.line(log, now, format_args!("closed {scheme} {proxy}, a proxy: {why}"));
     }
 
     /// The user of a listener may not log in.

@@ -49,7 +49,7 @@ impl fmt::Display for Advice<'_> {
                 "and no listener here does: use AMQP 1.0, HTTP, Redis or beanstalkd"
             }
             WrongProtocol::Proxy => {
-                "and no listener here does: switch it off in the proxy (send-proxy)"
+                "which is taken from proxies that the listener names only (,proxy-from=ADDRESS)"
             }
         })
     }

@@ -9,6 +9,7 @@ use http_api::{
     Actor, Adjustable, Events, Figures, Following, GatewayClient, GatewayError, Leased,
     LoginClient, NewConnection, Readiness, SegmentFigures, Token, WINDOW, Wanted, Work,
 };
+use input::ProxyFault;
 use model::{
     Delivery, Introduction, LoginAnswer, LoginOffer, LoginStep, Nanos, QueueName, Refusal, Reply,
     limits,
@@ -17,7 +18,7 @@ use model::{
 use crate::address::scheme;
 use crate::audit::LoginTrial;
 use crate::config::Protocol;
-use crate::connection_permits::{ConnectionPermit, Exit};
+use crate::connection_permits::{ConnectionPermit, Exit, Origin};
 use crate::gateway_thread::figures;
 use crate::hub::{Hub, Phase};
 use crate::tls::names;
@@ -88,15 +89,23 @@ impl http_api::Gateway for Gateway {
         Some(self.hub.http_options())
     }
 
-    fn admit(&self, NewConnection { peer, is_local, hangup }: NewConnection) -> Option<HttpPermit> {
+    fn admit(&self, connection: NewConnection) -> Option<HttpPermit> {
+        let NewConnection { peer, is_proxy, is_local, hangup } = connection;
         let now = self.hub.clock.now();
-        let permit = self.hub.admit(now, peer, Exit::Task(hangup), is_local)?;
-        Some(HttpPermit(Mutex::new(permit)))
+        let origin = if is_proxy { Origin::Proxy } else { Origin::of(peer) };
+        let exit = Exit::Task(hangup);
+        let permit = self.hub.admit(now, origin, exit, is_local && !is_proxy)?;
+        Some(HttpPermit { permit: Mutex::new(permit), hub: Arc::clone(&self.hub) })
     }
 
     fn turn_away(&self, by_tls: bool, client: Option<SocketAddr>) {
         let (hub, scheme) = (&self.hub, scheme(Protocol::Http, by_tls));
         hub.turned_away.note_stranger(hub.log, hub.clock.now(), scheme, client);
+    }
+
+    fn header_failed(&self, by_tls: bool, proxy: SocketAddr, fault: Option<ProxyFault>) {
+        let (hub, scheme) = (&self.hub, scheme(Protocol::Http, by_tls));
+        hub.turned_away.note_proxy(hub.log, hub.clock.now(), scheme, proxy, fault);
     }
 
     fn handshake_failed(&self, from: Option<SocketAddr>, error: &io::Error) {
@@ -176,10 +185,20 @@ impl http_api::Gateway for Gateway {
 }
 
 /// The permit of a connection of HTTP.
-pub(crate) struct HttpPermit(Mutex<ConnectionPermit>);
+pub(crate) struct HttpPermit {
+    permit: Mutex<ConnectionPermit>,
+    hub: Arc<Hub>,
+}
 
 impl http_api::ConnectionPermit for HttpPermit {
     fn note_request(&self) {
-        self.0.lock().expect("invariant: no thread panics with a permit").note_command();
+        self.permit.lock().expect(POISONED).note_command();
+    }
+
+    fn count_for(&self, client: SocketAddr) -> bool {
+        let mut permit = self.permit.lock().expect(POISONED);
+        self.hub.count_for(self.hub.clock.now(), &mut permit, client)
     }
 }
+
+const POISONED: &str = "invariant: no thread panics with a permit";
