@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
-"""Listeners that say who connects: users of listeners, networks, processes on Unix sockets.
+"""Listeners that say who connects: users of listeners, networks, processes on Unix sockets,
+proxies, and sockets of the service manager.
 
 Right: each connection to a listener with a user acts as that one, and a login there is refused;
 other addresses are closed at once; a process is the user that the users file says, and no other
-process is; a disabled user gets nothing."""
+process is; a disabled user gets nothing. A proxy's header gives the client its address, before TLS
+too; wrong, late and missing ones are closed, and those from elsewhere are garbage. What connects
+to a passed socket before the start is served."""
 
 import os
 import pwd
+import shlex
+import ssl
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -172,5 +177,221 @@ for options in ('user=jobs', 'from=10.0.0.0/24,user=jobs'):
     run = subprocess.run([*command, f'redis=0.0.0.0:0,{options}'], capture_output=True, text=True)
     check('it is not open by itself', run.returncode == 2 and 'TLS' in run.stderr, run.stderr)
 
+# Proxies. A certificate for TLS.
+cert, key = folder + '/cert.pem', folder + '/key.pem'
+subprocess.run(
+    ['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes']
+    + ['-days', '2', '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost']
+    + ['-keyout', key, '-out', cert],
+    capture_output=True,
+    check=True,
+)
+SIGNATURE = b'\r\n\r\n\0\r\nQUIT\n'
+
+
+def header(client='10.0.0.7', command=0x21, family=0x11, block=None, extensions=b''):
+    """A header of version 2, by TCP over IPv4 unless said otherwise."""
+    if block is None:
+        ends = socket.inet_aton(client) + socket.inet_aton('192.0.2.1')
+        block = ends + struct.pack('>HH', 4321, 6379)
+    block += extensions
+    return SIGNATURE + struct.pack('>BBH', command, family, len(block)) + block
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ 0x82F63B78 * (crc & 1)
+    return crc ^ 0xFFFFFFFF
+
+
+def with_sum(wrong=0):
+    plain = header(extensions=b'\x03\x00\x04\0\0\0\0')
+    return plain[:-4] + struct.pack('>I', crc32c(plain) ^ wrong)
+
+
+plain_args, plain = listen('proxy-from=127.0.0.2')
+names = {'amqp': 'amqps', 'beanstalkd': 'beanstalkds', 'redis': 'rediss', 'http': 'https'}
+tls_args, tls = listen('proxy-from=127.0.0.2', names.values())
+front_args, front = listen('proxy-from=127.0.0.1,from=127.0.0.0/8', ('redis', 'http'))
+s = Server(*plain_args, *tls_args, *front_args, '--tls-cert', cert, '--tls-key', key)
+context = ssl.create_default_context(cafile=cert)
+
+
+def proxied(protocol, before, by_tls=False, pause=0):
+    """What a client hears behind a proxy that sends this."""
+    said, heard = TALK[protocol]
+    place = tls[names[protocol]] if by_tls else plain[protocol]
+    c = connect(place, '127.0.0.2')
+    try:
+        for at in range(0, len(before), 7 if pause else 4096):
+            c.sendall(before[at : at + (7 if pause else 4096)])
+            time.sleep(pause)
+        if by_tls:
+            c = context.wrap_socket(c, server_hostname='localhost')
+        c.sendall(said)
+        return hear(c, len(heard)).startswith(heard)
+    except OSError:
+        return False
+    finally:
+        c.close()
+
+
+v6 = socket.inet_pton(socket.AF_INET6, '2001:db8::7') * 2 + struct.pack('>HH', 1, 2)
+good = {
+    'a header': header(),
+    'IPv6': header(family=0x21, block=v6),
+    'extensions': header(extensions=b'\x02\x00\x03a.b\xee\x00\x01\x00'),
+    'a checksum': with_sum(),
+    'no address': header(family=0, block=b''),
+    'a Unix socket': header(family=0x31, block=bytes(216)),
+    'a check of its own': header(command=0x20, family=0, block=b''),
+    'as much as fits': header(extensions=b'\x04' + struct.pack('>H', 2017) + bytes(2017)),
+}
+wrong = {
+    'no header': b'',
+    'version 1': b'PROXY TCP4 10.0.0.7 192.0.2.1 4321 6379\r\n',
+    'a wrong checksum': with_sum(wrong=1),
+    'a byte more than fits': header(extensions=b'\x04' + struct.pack('>H', 2018) + bytes(2018)),
+    'a claim of 64 KiB': SIGNATURE + b'\x21\x11\xff\xff',
+    'a short address': header(block=bytes(11)),
+    'an unknown family': header(family=0x41),
+    'an unknown command': header(command=0x22),
+}
+for protocol in PROTOCOLS:
+    for by_tls in (False, True):
+        what = names[protocol] if by_tls else protocol
+        bad = [name for name, sent in good.items() if not proxied(protocol, sent, by_tls)]
+        check(f'{what}: {len(good)} headers are taken', not bad, bad)
+        bad = [name for name, sent in wrong.items() if proxied(protocol, sent, by_tls)]
+        check(f'{what}: {len(wrong)} others are not', not bad, bad)
+        check(f'{what}: in pieces', proxied(protocol, header(), by_tls, pause=0.02))
+        place = tls[names[protocol]] if by_tls else plain[protocol]
+        garbage = ask(place, header() + TALK[protocol][0], source='127.0.0.3')
+        is_heard = garbage.startswith(TALK[protocol][1])
+        check(f'{what}: garbage from elsewhere', not is_heard, garbage)
+    check(f'{protocol}: others send none', talks(protocol, plain[protocol], '127.0.0.3'))
+begin = time.time()
+late = [connect(place, '127.0.0.2') for place in [*plain.values(), *tls.values()]]
+for c in late:
+    c.sendall(header()[:20])
+check('late headers are closed', all(hear(c) == b'' for c in late))
+check('after ten seconds', 8 < time.time() - begin < 20, time.time() - begin)
+check('the log says why', 'did not come in ten seconds' in s.log(), s.log()[-900:])
+crowd = [connect(plain['redis'], '127.0.0.2') for _ in range(600)]
+check('others come through a silent crowd', proxied('redis', header()))
+for c in crowd:
+    c.close()
+
+# A real proxy in front.
+haproxy = shutil.which('haproxy', path=os.environ['PATH'] + ':/usr/sbin')
+if haproxy:
+    ports = {protocol: free_port() for protocol in front}
+    config = folder + '/haproxy.cfg'
+    with open(config, 'w') as f:
+        f.write('defaults\n mode tcp\n timeout connect 5s\n timeout client 20s\n')
+        f.write(' timeout server 20s\n')
+        for protocol, port in ports.items():
+            f.write(f'listen {protocol}\n bind 127.0.0.1:{port}\n')
+            f.write(f' server dunlin 127.0.0.1:{front[protocol]} send-proxy-v2 check inter 200\n')
+            f.write(' option tcp-check\n')
+    told = len(s.log())
+    proxy = subprocess.Popen([haproxy, '-q', '-f', config])
+    time.sleep(2)
+    said = ask(ports['redis'], b'CLIENT LIST\r\n', 40, source='127.0.0.44')
+    check('haproxy tells its client', b'addr=127.0.0.44:' in said, said)
+    check('HTTP behind haproxy', talks('http', ports['http'], '127.0.0.45'))
+    rest = s.log()[told:]
+    check('its checks are no faults', proxy.poll() is None and 'PROXY header' not in rest, rest)
+    proxy.terminate()
+    proxy.wait()
+else:
+    note('haproxy is missing: left out')
+check('the broker stops in good order', s.stop() == 0)
+
+
+# Sockets that a service manager passes.
+def passed(sockets, args, names=None):
+    """The broker with these sockets, from number 3 on, as systemd starts it."""
+    numbers = [c.fileno() for c in sockets]
+
+    def pass_on():
+        for index, number in enumerate(numbers):
+            os.dup2(number, 100 + index)
+        for index in range(len(numbers)):
+            os.dup2(100 + index, 3 + index)
+            os.set_inheritable(3 + index, True)
+
+    command = shlex.join([DUNLIN, 'serve', '--store', 'none', *args])
+    env = dict(os.environ, LISTEN_FDS=str(len(sockets)))
+    if names is not None:
+        env['LISTEN_FDNAMES'] = ':'.join(names)
+    return subprocess.Popen(
+        ['sh', '-c', f'export LISTEN_PID=$$; exec {command}'],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=env,
+        close_fds=False,
+        preexec_fn=pass_on,
+        text=True,
+    )
+
+
+def ready(process):
+    lines = []
+    while (line := process.stdout.readline()) and line.strip() != 'ready':
+        lines.append(line.strip())
+    return lines
+
+
+taken = {protocol: socket.create_server(('127.0.0.1', 0)) for protocol in PROTOCOLS}
+path = folder + '/passed.sock'
+taken['unix'] = socket.socket(socket.AF_UNIX)
+taken['unix'].bind(path)
+taken['unix'].listen()
+places = {name: path if name == 'unix' else c.getsockname()[1] for name, c in taken.items()}
+# They wait before there is a broker.
+early = {name: connect(place) for name, place in places.items()}
+spoken = {'unix': 'redis', **{protocol: protocol for protocol in PROTOCOLS}}
+for name, c in early.items():
+    c.sendall(TALK[spoken[name]][0])
+args = []
+for name, protocol in spoken.items():
+    args += ['--listen', f'{protocol}=systemd:{name}']
+process = passed(list(taken.values()), args, list(taken))
+listening = ready(process)
+check('passed sockets are listed', f'listening redis unix:{path}' in listening, listening)
+for name, c in early.items():
+    heard = hear(c, len(TALK[spoken[name]][1]))
+    check(f'{name}: who came before the start', heard.startswith(TALK[spoken[name]][1]), heard)
+    check(f'{name}: who comes later', talks(spoken[name], places[name]))
+process.terminate()
+check('it stops in good order', process.wait(20) == 0)
+check('the file of a passed socket stays', os.path.exists(path))
+for what, sockets, args, names, told in (
+    ('a name that none has', ['redis'], ['redis=systemd:x'], ['cache'], 'cache was passed'),
+    ('nothing passed', [], ['redis=systemd:x'], [], 'no socket was passed'),
+    ('a socket that none takes', ['redis'], ['amqp=127.0.0.1:0'], ['cache'], 'no listener takes'),
+    ('a mode', ['unix'], ['redis=systemd:x,mode=0600'], ['x'], 'behind a socket'),
+    ('networks of a Unix socket', ['unix'], ['redis=systemd:x,from=::1'], ['x'], 'no address'),
+):
+    flags = [word for listener in args for word in ('--listen', listener)]
+    process = passed([taken[name] for name in sockets], flags, names)
+    err = process.communicate(timeout=20)[1]
+    check(f'refused: {what}', process.returncode == 2 and told in err, err)
+exposed = socket.create_server(('0.0.0.0', 0))
+process = passed([exposed], ['--listen', 'redis=systemd:x'], ['x'])
+err = process.communicate(timeout=20)[1]
+check('refused: an open passed socket', process.returncode == 2 and 'everybody' in err, err)
+client = socket.socket()
+process = passed([client], ['--listen', 'redis=systemd:x'], ['x'])
+err = process.communicate(timeout=20)[1]
+check('refused: a socket that does not listen', process.returncode == 2, err)
+unnamed = passed([taken['redis']], ['--listen', 'redis=systemd:unknown'])
+check('a socket without a name', any('listening redis' in line for line in ready(unnamed)))
+unnamed.terminate()
+unnamed.communicate(timeout=20)
 shutil.rmtree(folder)
 done()

@@ -444,12 +444,13 @@ pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) policy: Policy,
     /// Serve PROTOCOL (amqp, beanstalkd, redis or http; by TLS: amqps, beanstalkds, rediss or
-    /// https) at ADDRESS: HOST, HOST:PORT (port 0: a free one) or unix:PATH with optional
-    /// ,mode=0660 and ,group=NAME. Behind any ADDRESS ,user=NAME makes each connection act as that
-    /// user without a login; behind HOST ,from=NETWORK, such as from=10.0.0.0/24, closes those from
-    /// elsewhere, and ,proxy-from=NETWORK takes the address of the client from the PROXY header,
-    /// version 2, that proxies there send; both may be repeated [default: all without TLS on their
-    /// usual ports of localhost: 127.0.0.1 and ::1]
+    /// https) at ADDRESS: HOST, HOST:PORT (port 0: a free one), unix:PATH with optional ,mode=0660
+    /// and ,group=NAME, or systemd:NAME, a socket that systemd passes. Behind any ADDRESS
+    /// ,user=NAME makes each connection act as that user without a login; behind HOST
+    /// ,from=NETWORK, such as from=10.0.0.0/24, closes those from elsewhere, and
+    /// ,proxy-from=NETWORK takes the address of the client from the PROXY header, version 2, that
+    /// proxies there send; both may be repeated [default: all without TLS on their usual ports of
+    /// localhost: 127.0.0.1 and ::1]
     #[arg(
         long,
         value_name = "PROTOCOL=ADDRESS",
@@ -802,6 +803,7 @@ Examples:
   dunlin serve --users users.toml --tls-cert a.pem --tls-key a.key \\
     --listen rediss=10.0.0.5:6380,from=10.0.0.0/24,from=10.1.0.7
   dunlin serve --listen amqp=127.0.0.1:5672,proxy-from=127.0.0.1
+  dunlin serve --listen redis=systemd:redis
   dunlin serve --queue 'retries:release-order=back'
   dunlin serve --queue 'prices:max-messages=1000,when-full=drop-oldest'
 

@@ -161,6 +161,16 @@ fn protocol(name: &str) -> Result<(Protocol, bool), String> {
 }
 
 fn address(text: &str, usual_port: u16) -> Result<Address, String> {
+    if let Some(name) = text.strip_prefix("systemd:") {
+        // As systemd restricts them.
+        let is_plain = |c: char| !c.is_control() && c != ':';
+        return match name.len() {
+            1..=NAME_BYTES_MAX if name.chars().all(is_plain) => {
+                Ok(Address::Passed { name: name.into(), sockets: Vec::new() })
+            }
+            _ => Err(format!("`{text}` has no FileDescriptorName, such as systemd:redis")),
+        };
+    }
     match text.strip_prefix("unix:") {
         Some("") => Err(format!("`{text}` has no path, such as unix:/run/dunlin/redis.sock")),
         Some(path) => Ok(Address::Unix(UnixSocket {
@@ -236,6 +246,9 @@ fn network(text: &str) -> Result<Network, String> {
     })
 }
 
+/// Bytes of the name of a socket that systemd passes.
+const NAME_BYTES_MAX: usize = 255;
+
 const EXAMPLE: &str = "beanstalkd=127.0.0.1:11300";
 
 #[cfg(test)]
@@ -305,6 +318,17 @@ mod tests {
         for wrong in [&["mode=0600"][..], &["redis=127.0.0.1:1", "mode=0600"], &["redis=unix:"]] {
             assert!(both(wrong, &[]).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn passed_sockets_have_names() {
+        let passed = |name: &str| Ok(Address::Passed { name: name.into(), sockets: Vec::new() });
+        assert_eq!(one("redis=systemd:cache"), passed("cache"));
+        assert_eq!(one("amqps=systemd:dunlin.socket"), passed("dunlin.socket"));
+        for wrong in ["redis=systemd:", "redis=systemd:a:b"] {
+            assert!(one(wrong).unwrap_err().contains("FileDescriptorName"), "{wrong}");
+        }
+        assert!(both(&["redis=systemd:a", "mode=0600"], &[]).is_err(), "the unit has the mode");
     }
 
     #[test]

@@ -4,7 +4,9 @@ use std::io::Write as _;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use server::{Config, Listening, Logger, Server, ServiceManager, process, signals};
+use server::{
+    Config, Listening, Logger, PassedSocket, Server, ServiceManager, StartError, process, signals,
+};
 
 use crate::cli::Serve;
 use crate::client::table::say;
@@ -33,12 +35,15 @@ pub(crate) fn run(serve: Serve) -> Result<(), Error> {
 }
 
 fn serve_until_end(serve: Serve) -> Result<(), Error> {
+    // First, while there is one thread: this takes the variables away.
+    let passed = PassedSocket::from_environment();
     let deaf = |error| Error::Other(format!("cannot listen to signals: {error}"));
     let signals = signals::Caught::now().map_err(deaf)?;
     process::harden()
         .map_err(|error| Error::Other(format!("cannot forbid core dumps: {error}")))?;
+    let passed = passed.map_err(|fault| Error::Start(StartError::Passed(fault)))?;
     let asked = serve.clone();
-    let config = settings::config(serve)?;
+    let config = Config { passed, ..settings::config(serve)? };
     process::warn_of_root(Logger::Stderr);
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for complaint in variables::complaints(names) {

@@ -28,6 +28,7 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
         data: serve.data.unwrap_or_else(|| PathBuf::from("./dunlin-data")),
         policy: policy(serve.policy),
         listen: listen.unwrap_or_else(|| Protocol::ALL.map(Protocol::standard).to_vec()),
+        passed: Vec::new(),
         insecure: serve.insecure.unwrap_or(false),
         users: serve.users,
         audit: serve.audit_log.map(audit_target),

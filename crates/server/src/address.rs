@@ -3,10 +3,12 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use input::Admission;
 
 use crate::config::Protocol;
+use crate::passed::PassedSocket;
 
 /// One listener, as it is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +33,13 @@ pub enum Address {
     Tcp(Vec<SocketAddr>),
     /// A socket in the file system.
     Unix(UnixSocket),
+    /// The sockets of this name that the process was started with.
+    Passed {
+        /// The name.
+        name: Arc<str>,
+        /// The sockets, once the server has given them to the listener.
+        sockets: Vec<PassedSocket>,
+    },
 }
 
 /// A socket in the file system, and the users that may connect.
@@ -96,16 +105,15 @@ impl Listen {
 
     /// The first address by which other machines may reach it.
     pub(crate) fn exposed(&self) -> Option<SocketAddr> {
-        let Address::Tcp(addresses) = &self.address else { return None };
-        addresses.iter().copied().find(|it| !it.ip().to_canonical().is_loopback())
+        let endpoints = self.address.endpoints();
+        let mut addresses = endpoints.iter().filter_map(Endpoint::tcp);
+        addresses.find(|it| !it.ip().to_canonical().is_loopback())
     }
 
     /// Its port, if it has one.
     pub(crate) fn port(&self) -> Option<u16> {
-        match &self.address {
-            Address::Tcp(addresses) => addresses.first().map(SocketAddr::port),
-            Address::Unix(_) => None,
-        }
+        let endpoints = self.address.endpoints();
+        endpoints.iter().find_map(Endpoint::tcp).map(|address| address.port())
     }
 }
 
@@ -122,6 +130,9 @@ impl Address {
         match self {
             Self::Tcp(addresses) => addresses.iter().copied().map(Endpoint::Tcp).collect(),
             Self::Unix(socket) => vec![Endpoint::Unix(socket.path.clone())],
+            Self::Passed { sockets, .. } => {
+                sockets.iter().map(|socket| socket.endpoint().clone()).collect()
+            }
         }
     }
 }
@@ -136,9 +147,17 @@ impl Listening {
     /// Its address in the network, if it has one.
     #[must_use]
     pub const fn tcp(&self) -> Option<SocketAddr> {
-        match self.endpoint {
-            Endpoint::Tcp(address) => Some(address),
-            Endpoint::Unix(_) => None,
+        self.endpoint.tcp()
+    }
+}
+
+impl Endpoint {
+    /// Its address in the network, if it has one.
+    #[must_use]
+    pub const fn tcp(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(address) => Some(*address),
+            Self::Unix(_) => None,
         }
     }
 }

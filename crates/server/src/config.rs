@@ -13,6 +13,7 @@ use resp::Side;
 use crate::Logger;
 use crate::address::Listen;
 use crate::audit::AuditTarget;
+use crate::passed::PassedSocket;
 use crate::tls::TlsSettings;
 
 /// Everything that an operator chooses.
@@ -24,6 +25,8 @@ pub struct Config {
     pub policy: StorePolicy,
     /// The listeners: addresses, protocols and admitted clients.
     pub listen: Vec<Listen>,
+    /// Sockets that the process was started with, for listeners that ask for them.
+    pub passed: Vec<PassedSocket>,
     /// All listeners may be where other machines reach them, although no client has to
     /// authenticate.
     pub insecure: bool,
@@ -73,6 +76,7 @@ impl Default for Config {
             data: PathBuf::from("dunlin-data"),
             policy: StorePolicy::Always,
             listen: Protocol::ALL.map(Protocol::standard).to_vec(),
+            passed: Vec::new(),
             insecure: false,
             users: None,
             audit: None,

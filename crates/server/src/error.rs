@@ -9,6 +9,7 @@ use crate::THREADS_MAX;
 use crate::address::Endpoint;
 use crate::config::Protocol;
 use crate::listener_fault::ListenerFault;
+use crate::passed::PassedFault;
 use crate::tls::TlsError;
 use crate::users_file::UsersError;
 
@@ -40,6 +41,8 @@ pub enum StartError {
         /// The address that it was to listen on.
         address: SocketAddr,
     },
+    /// Sockets that the process was started with cannot be used.
+    Passed(PassedFault),
     /// The options of a listener are at odds.
     Listener(ListenerFault),
     /// A listener is to speak TLS, and the server has no certificate.
@@ -124,6 +127,7 @@ impl StartError {
         match self {
             Self::Insecure { .. }
             | Self::Listener(_)
+            | Self::Passed(_)
             | Self::NoCertificate { .. }
             | Self::ListenTwice { .. }
             | Self::Threads { .. }
@@ -161,6 +165,7 @@ impl fmt::Display for StartError {
             ),
             Self::Insecure { scheme, address } => f.write_str(&exposed(scheme, *address)),
             Self::Listener(fault) => fault.fmt(f),
+            Self::Passed(fault) => fault.fmt(f),
             Self::NoCertificate { scheme } => write!(
                 f,
                 "{scheme} needs a certificate: give --tls-cert FILE and --tls-key FILE, both PEM"

@@ -27,6 +27,7 @@ use crate::hub::Hub;
 use crate::lobby::{Farewell, Lobby, Newcomer};
 use crate::log::Complaint;
 use crate::mailbox::Arrival;
+use crate::passed::PassedSocket;
 use crate::socket_file::SocketFile;
 
 /// A place that is listened on.
@@ -52,6 +53,11 @@ pub(crate) fn bind_all(all: &[Listen]) -> Result<Vec<Listener>, StartError> {
                 listeners.extend(bind_name(&Served::by(listen), addresses, has_ipv4)?);
             }
             Address::Unix(socket) => listeners.push(bind_unix(&Served::by(listen), socket)?),
+            Address::Passed { sockets, .. } => {
+                for socket in sockets {
+                    listeners.push(take_passed(&Served::by(listen), socket)?);
+                }
+            }
         }
     }
     Ok(listeners)
@@ -154,6 +160,17 @@ fn bind_unix(served: &Served, wanted: &UnixSocket) -> Result<Listener, StartErro
     let failed = |cause| StartError::Listen { endpoint: endpoint.clone(), cause };
     let (socket, file) = SocketFile::listen(wanted, BACKLOG).map_err(failed)?;
     Ok(served.at(endpoint, socket, Some(file)))
+}
+
+/// Listens on a socket that the process was started with. Its file, if any, is not this process's.
+fn take_passed(served: &Served, passed: &PassedSocket) -> Result<Listener, StartError> {
+    let endpoint = passed.endpoint().clone();
+    let failed = |cause| StartError::Listen { endpoint: endpoint.clone(), cause };
+    let socket = passed.socket().map_err(failed)?;
+    if endpoint.tcp().is_some() {
+        ask_whether_alive(&socket)?;
+    }
+    Ok(served.at(endpoint, socket, None))
 }
 
 impl Listener {

@@ -34,6 +34,7 @@ use crate::listener_fault::ListenerFault;
 use crate::logins::Logins;
 use crate::mailbox::Mailbox;
 use crate::memory::{self, MemoryShares};
+use crate::passed;
 use crate::peer::ProtocolState;
 use crate::reactor::Reactor;
 use crate::tls::TlsKeeper;
@@ -66,6 +67,7 @@ impl Server {
     /// # Errors
     /// [`StartError`]; nothing is left running then.
     pub fn start(mut config: Config) -> Result<Running, StartError> {
+        passed::assign(&mut config.listen, &config.passed).map_err(StartError::Passed)?;
         check(&config)?;
         let asked = config.clone();
         memory::tell_limit(&config);

@@ -10,7 +10,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 
 use common::{Directory, memory, start};
-use server::{Address, Config, Endpoint, Listen, Protocol, Server, StartError, UnixSocket};
+use server::{
+    Address, Config, Endpoint, Listen, PassedFault, PassedSocket, Protocol, Server, StartError,
+    UnixSocket,
+};
 
 fn listening(listen: Vec<Listen>) -> Config {
     Config { listen, ..memory() }
@@ -136,4 +139,66 @@ fn unix_sockets_are_served() {
     assert!(error.contains("unix:") && error.contains("another path"), "{error}");
     server.shutdown().unwrap();
     assert!(Protocol::ALL.iter().all(|it| !path(*it).exists()), "removed at the end");
+}
+
+/// A listener that takes the sockets of this name.
+fn asks_for(name: &str) -> Listen {
+    let address = Address::Passed { name: name.into(), sockets: Vec::new() };
+    Listen::at(Protocol::Redis, false, address)
+}
+
+fn passed(name: &str, address: impl std::net::ToSocketAddrs) -> PassedSocket {
+    PassedSocket::new(name, TcpListener::bind(address).unwrap()).unwrap()
+}
+
+#[test]
+fn passed_sockets_serve_early_clients() {
+    let directory = Directory::new("passed");
+    std::fs::create_dir_all(&directory.0).unwrap();
+    let path = directory.0.join("s");
+    let unix = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let all = vec![
+        passed("cache", (Ipv4Addr::LOCALHOST, 0)),
+        PassedSocket::new("cache", unix).unwrap(),
+        passed("other", (Ipv4Addr::LOCALHOST, 0)),
+    ];
+    let address = |socket: &PassedSocket| socket.endpoint().tcp().unwrap();
+    let early = TcpStream::connect(address(&all[0])).unwrap();
+    let places: Vec<_> = all.iter().map(|socket| socket.endpoint().clone()).collect();
+    let listen = vec![asks_for("cache"), asks_for("other")];
+    let server = start(Config { passed: all, ..listening(listen) });
+    let found: Vec<_> = server.addresses().iter().map(|it| it.endpoint.clone()).collect();
+    assert_eq!(found, places);
+    assert_eq!(ping(early), "+PONG\r\n");
+    assert_eq!(ping(UnixStream::connect(&path).unwrap()), "+PONG\r\n");
+    assert_eq!(ping(TcpStream::connect(places[2].tcp().unwrap()).unwrap()), "+PONG\r\n");
+    server.shutdown().unwrap();
+    assert!(path.exists(), "the file is not the server's");
+}
+
+#[test]
+fn passed_sockets_fit_their_listeners() {
+    let local = || passed("cache", (Ipv4Addr::LOCALHOST, 0));
+    let refused = |listen: Vec<Listen>, passed: Vec<PassedSocket>| {
+        let error = refusal(Config { passed, ..listening(listen) });
+        assert!(error.is_misuse(), "{error}");
+        error
+    };
+    let fault = |listen, passed| match refused(listen, passed) {
+        StartError::Passed(fault) => fault,
+        other => panic!("{other}"),
+    };
+    let absent = fault(vec![asks_for("x")], vec![local()]);
+    assert!(absent.to_string().contains("cache was passed"), "{absent}");
+    let none = fault(vec![asks_for("x")], Vec::new());
+    assert!(none.to_string().contains("no socket was passed"), "{none}");
+    let twice = fault(vec![asks_for("cache"), asks_for("cache")], vec![local()]);
+    assert!(matches!(twice, PassedFault::Absent { .. }), "{twice}");
+    let left = fault(vec![Listen::loopback(Protocol::Redis, 0)], vec![local()]);
+    assert!(left.to_string().contains("PROTOCOL=systemd:cache"), "{left}");
+    let open = refused(vec![asks_for("open")], vec![passed("open", (Ipv4Addr::UNSPECIFIED, 0))]);
+    assert!(matches!(open, StartError::Insecure { .. }), "{open}");
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    assert!(PassedSocket::new("x", client).is_none(), "it does not listen");
 }
