@@ -67,9 +67,10 @@ impl Server {
     /// # Errors
     /// [`StartError`]; nothing is left running then.
     pub fn start(mut config: Config) -> Result<Running, StartError> {
+        // As a later reading of the settings gives it: without the passed sockets.
+        let asked = Config { passed: Vec::new(), ..config.clone() };
         passed::assign(&mut config.listen, &config.passed).map_err(StartError::Passed)?;
         check(&config)?;
-        let asked = config.clone();
         memory::tell_limit(&config);
         let descriptors = descriptors::raised();
         if config.policy != StorePolicy::Memory {
