@@ -69,7 +69,12 @@ fn log_in_by_jwt(keys: KeySet, token: &[u8]) -> Option<Nanos> {
     let mut users = Users::parse(USERS).expect("it is sound");
     users.set_keys("keys.jwks", &Arc::new(keys));
     let mut door = Doorkeeper::new(users, Secrets::default());
-    let peer = LoginPeer { connection: ConnectionId(1), address: None, certificate: Arc::from([]) };
+    let peer = LoginPeer {
+        connection: ConnectionId(1),
+        address: None,
+        certificate: Arc::from([]),
+        introduction: Introduction::Unknown,
+    };
     let step = LoginStep::Token { user: "".into(), token: Secret::from(token) };
     match door.handle(NOW, &peer, step) {
         LoginAnswer::Granted { rights, .. } => {
