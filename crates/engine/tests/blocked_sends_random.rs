@@ -85,7 +85,7 @@ impl World {
             ..options
         };
         let mut engine = Engine::new(options);
-        engine.open_session(WORKER);
+        crate::support::users::open(&mut engine, WORKER);
         let mut world = Self {
             rng,
             now: Nanos::SECOND,
@@ -121,7 +121,7 @@ impl World {
 
     fn session(&mut self) -> SessionId {
         let session = SessionId(1 + self.rng.below(SESSIONS));
-        self.engine.open_session(session);
+        crate::support::users::open(&mut self.engine, session);
         session
     }
 

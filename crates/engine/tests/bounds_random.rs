@@ -152,7 +152,7 @@ impl World {
         let queue_policies = QueuePolicies { named, ..QueuePolicies::default() };
         let options = EngineOptions::new(StorePolicy::Always);
         let mut engine = Engine::new(EngineOptions { queue_policies, log_bodies_max, ..options });
-        engine.open_session(BY);
+        crate::support::users::open(&mut engine, BY);
         let model = Model { bounds, queues: BTreeMap::new(), next: 0, places: 0 };
         let held = BTreeMap::new();
         let (effects, log) = (Effects::default(), Log::default());

@@ -142,7 +142,8 @@ impl World {
             consumers: BTreeMap::new(),
             seen: Seen::default(),
         };
-        (0..SESSIONS).for_each(|session| world.engine.open_session(SessionId(session)));
+        (0..SESSIONS)
+            .for_each(|session| crate::support::users::open(&mut world.engine, SessionId(session)));
         world
     }
 
@@ -324,7 +325,7 @@ impl World {
         self.engine.close_session(self.now, session, Capacity::UNBOUNDED, &mut self.effects);
         self.after();
         self.absorb();
-        self.engine.open_session(session);
+        crate::support::users::open(&mut self.engine, session);
         self.seen.saw("closed");
     }
 

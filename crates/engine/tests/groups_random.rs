@@ -110,7 +110,7 @@ impl Harness {
 
     fn open(&mut self) {
         for session in SESSIONS.into_iter().chain([SENDER]) {
-            self.engine.open_session(session);
+            crate::support::users::open(&mut self.engine, session);
         }
         let to = Destination::Queue(queue());
         self.ask(SENDER, Command::OpenProducer { link: LinkId(0), to });
@@ -260,7 +260,7 @@ impl Harness {
         }
         self.engine.close_session(self.now, session, Capacity::UNBOUNDED, &mut self.effects);
         self.take_in();
-        self.engine.open_session(session);
+        crate::support::users::open(&mut self.engine, session);
     }
 
     fn restart(&mut self) {

@@ -245,7 +245,7 @@ impl World {
     }
 
     fn handle(&mut self, by: SessionId, command: Command) {
-        self.engine.open_session(by);
+        crate::support::users::open(&mut self.engine, by);
         // Effects that were not compared yet are not in the log.
         if self.effects.is_empty() {
             paging::before(&mut self.engine);
@@ -454,7 +454,7 @@ fn all_of(engine: &mut Engine, log: &Log, now: Nanos, queue: &str) -> Vec<Vec<u8
     let (reader, mut effects) = (SessionId(u64::MAX), Effects::default());
     let (queue, origin) = (name(queue), End::Head);
     let range = ListCommand::Range { queue, origin, first: 0, last: -1 };
-    engine.open_session(reader);
+    crate::support::users::open(engine, reader);
     engine.handle(now, reader, Command::List(range), Capacity::UNBOUNDED, &mut effects);
     paging::after(engine, &|lsn| log.payload(lsn), now, &mut effects);
     engine.close_session(now, reader, Capacity::UNBOUNDED, &mut effects);

@@ -141,7 +141,7 @@ impl World {
 
     /// Durable subscriptions, which take published messages whether a consumer is there or not.
     fn subscribe_all(&mut self) {
-        self.engine.open_session(OBSERVER);
+        crate::support::users::open(&mut self.engine, OBSERVER);
         for (link, name) in (0..).map(LinkId).zip(SUBSCRIPTIONS) {
             let subscription = Box::new(subscription(Some(name)));
             self.handle(OBSERVER, Command::Subscribe { link, subscription });
@@ -345,7 +345,7 @@ impl World {
     /// A consumer is opened, or gets more to take.
     fn credit(&mut self) {
         let (by, link) = (self.session(), LinkId(self.rng.below(3) as u32));
-        self.engine.open_session(by);
+        crate::support::users::open(&mut self.engine, by);
         if let Some((_, delivered)) = self.consumers.get(&(by, link)) {
             let (limit, drain) = (delivered + self.rng.below(4), self.rng.one_in(2));
             if drain {
@@ -430,7 +430,7 @@ impl World {
     }
 
     fn ask(&mut self, by: SessionId, command: Command) {
-        self.engine.open_session(by);
+        crate::support::users::open(&mut self.engine, by);
         self.asked.insert(by, Awaits::Answer);
         self.asking = Some(by);
         self.handle(by, command);

@@ -48,7 +48,7 @@ fn policies_match_frames_left_by_crash() {
 impl World {
     fn new(rng: Rng) -> Self {
         let mut engine = Engine::new(options());
-        engine.open_session(BY);
+        crate::support::users::open(&mut engine, BY);
         Self {
             rng,
             now: Nanos::SECOND,
@@ -184,7 +184,7 @@ impl World {
         self.log = self.log.cut(frames);
         self.engine = self.log.recover(options(), snapshot.as_ref());
         self.log.adopt(&self.engine);
-        self.engine.open_session(BY);
+        crate::support::users::open(&mut self.engine, BY);
         self.engine.check();
         self.history.retain(|lsn, _| *lsn <= last);
         self.rules = self.history.last_key_value().unwrap().1.clone();

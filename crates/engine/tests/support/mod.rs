@@ -9,3 +9,4 @@ pub(crate) mod naive_keys;
 pub(crate) mod operating;
 pub(crate) mod paging;
 pub(crate) mod script;
+pub(crate) mod users;
