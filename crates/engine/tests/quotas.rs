@@ -279,3 +279,54 @@ fn run_is_refused_command_by_command() {
     assert_eq!(engine.ask(ANN, Command::List(run(2))), Reply::Count(2));
     assert_eq!(engine.ask(ANN, Command::List(run(3))), Reply::NotBatchable(Box::new(run(3))));
 }
+
+#[test]
+fn waiting_move_is_its_users() {
+    for quotas in [[(Quota::Queues, 1)], [(Quota::Queues, 2)]] {
+        let mut engine = Harness::new(&quotas);
+        assert!(is_stored(&engine.put(ANN, "own", b"1")));
+        let wait = |from: &str, to: &str| {
+            Command::List(ListCommand::Move {
+                from: name(from),
+                from_end: End::Head,
+                to: name(to),
+                to_end: End::Tail,
+                wait: None,
+            })
+        };
+        engine.put(BOB, "from", b"1");
+        engine.ask(BOB, pop("from"));
+        engine.ask(BOB, wait("from", "bobs"));
+        let from = || Destination::Queue(name("from"));
+        engine.ask(BOB, Command::OpenProducer { link: LinkId(9), to: from() });
+        engine.ask(ANN, push("from", &[b"2"]));
+        let moved = engine.ask(BOB, Command::QueueStatistics { queue: name("bobs") });
+        assert!(!matches!(moved, Reply::NotFound | Reply::Refused(_)), "{moved:?}");
+        // The queue is Bob's.
+        engine.ask(ANN, pop("own"));
+        engine.ask(ANN, Command::ListQueues);
+        assert!(is_stored(&engine.put(ANN, "more", b"1")));
+    }
+}
+
+#[test]
+fn waiting_move_is_within_quotas() {
+    let mut engine = Harness::new(&[(Quota::Queues, 1)]);
+    assert!(is_stored(&engine.put(ANN, "own", b"1")));
+    engine.put(BOB, "from", b"1");
+    engine.ask(BOB, Command::OpenProducer { link: LINK, to: Destination::Queue(name("from")) });
+    engine.ask(BOB, pop("from"));
+    let wait = ListCommand::Move {
+        from: name("from"),
+        from_end: End::Head,
+        to: name("more"),
+        to_end: End::Tail,
+        wait: None,
+    };
+    engine.ask(ANN, Command::List(wait));
+    let capacity = Capacity::UNBOUNDED;
+    let pushed = push("from", &[b"2"]);
+    engine.engine.handle(Nanos::SECOND, BOB, pushed, capacity, &mut engine.effects);
+    let mut told = engine.effects.outputs.iter().filter(|output| output.session == ANN);
+    assert_eq!(told.next().map(|output| output.reply.clone()), Some(reached(Quota::Queues, 1)));
+}

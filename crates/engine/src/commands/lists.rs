@@ -352,7 +352,9 @@ impl Engine {
             }
             Asked::Move(way) => {
                 let to = way.to.clone();
-                (self.move_from(slot, way, effects), self.store.queues.find(to.as_str()))
+                let by = key.session;
+                let moved = self.acting_as(by, |engine| engine.move_from(slot, way, effects));
+                (moved, self.store.queues.find(to.as_str()))
             }
         };
         let outcome = outcome.unwrap_or_else(|refusal| self.log.refuse(refusal));

@@ -23,6 +23,15 @@ impl Engine {
         self.store.queues.accounts_mut().act_for(self.sessions.at(by).account());
     }
 
+    /// Does what a session asked for before, in the course of a command that may be another's.
+    pub(crate) fn acting_as<T>(&mut self, by: SessionSlot, act: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.store.queues.accounts().acting_sender().clone();
+        self.act_as(by);
+        let done = act(self);
+        self.store.queues.accounts_mut().act_for(&before);
+        done
+    }
+
     /// Why the user for whom the engine acts may not have a command done.
     #[inline]
     pub(crate) fn over_quota(&self, by: SessionSlot, command: &Command) -> Option<Refusal> {

@@ -78,6 +78,11 @@ impl Accounts {
         self.acting.sender
     }
 
+    /// The same, with the user's limits.
+    pub(crate) const fn acting_sender(&self) -> &Acting {
+        &self.acting
+    }
+
     /// True if that is a user with quotas.
     #[inline]
     pub(crate) const fn are_limited(&self) -> bool {
