@@ -330,3 +330,33 @@ fn waiting_move_is_within_quotas() {
     let mut told = engine.effects.outputs.iter().filter(|output| output.session == ANN);
     assert_eq!(told.next().map(|output| output.reply.clone()), Some(reached(Quota::Queues, 1)));
 }
+
+#[test]
+fn commits_that_wait_are_within_quotas() {
+    let options =
+        EngineOptions { frame_bytes_max: 3_000, ..EngineOptions::new(StorePolicy::Always) };
+    let quotas = [(Quota::Messages, 5)];
+    let mut engine = Harness::new(&quotas);
+    engine.engine = Engine::new(options);
+    engine.log_in(&quotas);
+    let works = [WORK, TransactionId(2)];
+    for transaction in works {
+        engine.ask(ANN, Command::Begin { transaction });
+        for _ in 0..4 {
+            assert_eq!(engine.ask(ANN, put("a", &[b'x'; 1_000], Some(transaction))), Reply::Done);
+        }
+    }
+    for transaction in works {
+        engine.ask(ANN, Command::Commit { transaction });
+    }
+    let mut replies = Vec::new();
+    while engine.engine.awaited_room().is_some() {
+        let Harness { engine, effects, log } = &mut engine;
+        engine.commit_awaiting(Nanos::SECOND, true, Capacity::UNBOUNDED, effects);
+        replies.extend(effects.outputs.iter().map(|output| output.reply.clone()));
+        log.absorb(effects);
+        effects.clear();
+        engine.check();
+    }
+    assert_eq!(replies, [Reply::Done, reached(Quota::Messages, 5)]);
+}

@@ -4,8 +4,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use model::{
-    Capacity, ChainRoom, DependsOn, MessageId, Nanos, NewMessage, Refusal, Reply, Settlement,
-    TransactionId, limits,
+    Capacity, ChainRoom, Command, DependsOn, MessageId, Nanos, NewMessage, Refusal, Reply,
+    Settlement, TransactionId, limits,
 };
 use records::CHANGED_BYTES_MAX;
 
@@ -333,10 +333,12 @@ impl Engine {
             self.sessions.at(by).transactions().open().get(&id).and_then(Transaction::ticket);
         self.act_as(by);
         let session = self.sessions.at(by).id();
-        let outcome = if has_room {
-            self.commit_now(by, id, Span::Chain, effects)
-        } else {
-            self.refuse_commit(by, id, Refusal::StoreFull, effects)
+        // Commits of the same user that waited beside it may have taken what it may have.
+        let over_quota = self.over_quota(by, &Command::Commit { transaction: id });
+        let refusal = if has_room { over_quota } else { Some(Refusal::StoreFull) };
+        let outcome = match refusal {
+            Some(refusal) => self.refuse_commit(by, id, refusal, effects),
+            None => self.commit_now(by, id, Span::Chain, effects),
         };
         let outcome = match ticket {
             Some(ticket) => outcome.late(ticket, DependsOn::NOTHING),
