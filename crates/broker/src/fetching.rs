@@ -48,6 +48,7 @@ impl<F: Clone> Broker<F> {
     /// Later replies of this session need not wait for earlier ones with bodies that are away: it
     /// tells them apart by itself.
     pub fn let_overtake(&mut self, session: SessionId) {
+        self.engine.share_session(session);
         self.returning.let_overtake(session);
     }
 

@@ -86,6 +86,13 @@ impl Engine {
         }
     }
 
+    /// The links of a session, if it is open, are those of many clients, which have one each.
+    pub fn share_session(&mut self, session: SessionId) {
+        if let Some(slot) = self.sessions.slot(session) {
+            self.sessions.at_mut(slot).share_links();
+        }
+    }
+
     /// Ends a session after its peer is gone. Its waits end without reply, its producers and
     /// consumers are closed. Messages that it leases are ready again at once, without penalty.
     /// Messages that it holds for no certain time are as after [`Settlement::Fail`].

@@ -51,6 +51,8 @@ struct Links {
     credit_consumers: BTreeMap<LinkId, CreditConsumer>,
     /// Consumers that wait and want to know before a lease ends.
     margins: BTreeSet<LinkId>,
+    /// They are links of many clients, which have one each.
+    shared: bool,
 }
 
 /// The messages that were delivered to a session and are not settled.
@@ -316,10 +318,16 @@ impl Session {
         self.links.consumers.contains_key(&link) || self.links.credit_consumers.contains_key(&link)
     }
 
-    /// How many producers and consumers it has.
+    /// Its links are those of many clients, which have one each.
+    pub(crate) const fn share_links(&mut self) {
+        self.links.shared = true;
+    }
+
+    /// How many producers and consumers its client has.
     pub(crate) fn links_count(&self) -> u64 {
-        let Links { producers, consumers, credit_consumers, .. } = &self.links;
-        (producers.len() + consumers.len() + credit_consumers.len()) as u64
+        let Links { producers, consumers, credit_consumers, shared, .. } = &self.links;
+        let all = producers.len() + consumers.len() + credit_consumers.len();
+        if *shared { 0 } else { all as u64 }
     }
 
     pub(crate) const fn margins(&self) -> &BTreeSet<LinkId> {

@@ -360,3 +360,16 @@ fn commits_that_wait_are_within_quotas() {
     }
     assert_eq!(replies, [Reply::Done, reached(Quota::Messages, 5)]);
 }
+
+#[test]
+fn links_of_others_count_to_none() {
+    let mut engine = Harness::new(&[(Quota::Links, 1)]);
+    engine.engine.share_session(ANN);
+    let watch = |link| Command::Watch { link: LinkId(link), queue: name("a") };
+    for link in 1..4 {
+        assert_eq!(engine.ask(ANN, watch(link)), Reply::Done);
+    }
+    engine.restart(false, &[(Quota::Links, 0)]);
+    engine.engine.share_session(ANN);
+    assert_eq!(engine.ask(ANN, watch(1)), reached(Quota::Links, 0));
+}
