@@ -16,6 +16,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, IsCa,
     KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams, SerialNumber, date_time_ymd,
 };
+use rustix::fs::{CWD, Mode, mkfifoat};
 use rustls::client::Resumption;
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -336,6 +337,23 @@ fn changed_certificates_serve_new_connections() {
         server.remote().reload();
         assert_eq!(renamed.ping(at).unwrap(), "+PONG\r\n");
     }
+}
+
+/// It would keep the thread that obeys signals, until another process writes.
+#[test]
+fn pipe_of_certificates_is_not_read() {
+    let authority = Authority::new("tls-pipe");
+    let server = start(by_tls(&[Protocol::Redis], authority.settings()));
+    let file = authority.file("server.pem");
+    std::fs::remove_file(&file).unwrap();
+    mkfifoat(CWD, &file, Mode::RWXU).unwrap();
+    let (remote, (done, ends)) = (server.remote(), std::sync::mpsc::channel());
+    std::thread::spawn(move || {
+        remote.reload();
+        done.send(())
+    });
+    ends.recv_timeout(PATIENCE).expect("a reload ends");
+    assert_eq!(authority.client().ping(address(&server, 0)).unwrap(), "+PONG\r\n");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The certificates in use, which change with their files while connections go on.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, RwLock};
 
 use model::Nanos;
@@ -51,11 +52,17 @@ impl TlsKeeper {
     }
 
     /// Reads the files again: new connections use them. If one cannot be used, the former ones stay
-    /// in use. Both is logged.
+    /// in use. Both is logged. A pipe is not read: it would keep the thread that obeys signals.
     pub(crate) fn reload(&self) {
         let settings = self.settings.read().expect(POISONED);
         let mut seen = self.seen.lock().expect(POISONED);
         *seen = stamps(&settings);
+        if let Some(file) = settings.files().into_iter().find(|file| is_no_file(file)) {
+            return self.log.line(format_args!(
+                "certificates of TLS stay as they were: {} is no file that can be read twice",
+                file.display()
+            ));
+        }
         match TlsConfigs::load(&settings) {
             Ok(configs) => {
                 self.log.line(format_args!("certificates of TLS are read again"));
@@ -80,6 +87,11 @@ impl TlsKeeper {
 
 fn stamps(settings: &TlsSettings) -> Vec<Option<FileStamp>> {
     settings.files().into_iter().map(|file| FileStamp::of(file)).collect()
+}
+
+/// True of a pipe, a device or a directory.
+fn is_no_file(file: &Path) -> bool {
+    std::fs::metadata(file).is_ok_and(|metadata| !metadata.is_file())
 }
 
 /// Says when a certificate has ended or is about to.
