@@ -14,7 +14,12 @@ impl Remote {
             return self.tell_settings_stay(&error.to_string());
         }
         let before = self.hub.asked();
-        let (now, later) = (adjustable(&before, &config), fixed(&before, &config));
+        let has_tls = self.hub.tls().is_some();
+        let (mut now, mut later) = (adjustable(&before, &config), fixed(&before, &config));
+        if before.tls != config.tls {
+            // A server without a listener of TLS has nothing that keeps certificates.
+            if has_tls { &mut now } else { &mut later }.push("tls-cert and the like");
+        }
         if !now.is_empty() {
             apply(&self.hub, config);
             log.line(format_args!("settings that hold from now on: {}", now.join(", ")));
@@ -47,7 +52,10 @@ fn apply(hub: &Hub, config: Config) {
         if asked.users.is_some() && config.users.is_some() {
             asked.users = config.users;
         }
-        (asked.tls, asked.allowed_hosts) = (config.tls, config.allowed_hosts);
+        asked.allowed_hosts = config.allowed_hosts;
+        if hub.tls().is_some() {
+            asked.tls = config.tls;
+        }
     });
 }
 
@@ -61,7 +69,6 @@ fn adjustable(before: &Config, now: &Config) -> Vec<&'static str> {
         (old.idle != new.idle, "idle-timeout"),
         (old.http_idle != new.http_idle, "http-idle-timeout"),
         (before.allowed_hosts != now.allowed_hosts, "allowed-hosts"),
-        (before.tls != now.tls, "tls-cert and the like"),
         (users, "users"),
     ])
 }
