@@ -395,10 +395,15 @@ impl Connection {
         self.seat = seat;
     }
 
+    /// The server stops: what its peer has sent does not wait for its user's rates.
+    pub(crate) fn leave_seat(&mut self) {
+        (self.seat, self.paused_until) = (None, None);
+    }
+
     /// Its peer may have become the user again that it was without a word, or none.
     pub(crate) fn keep_seat_of(&mut self, principal: &Principal, quotas: &UserQuotas) {
         if self.seat.as_ref().map(|seat| seat.rights().user()) != principal.user() {
-            self.seat = principal.rights().and_then(|rights| quotas.seat(rights).ok());
+            self.seat = principal.rights().map(|rights| quotas.seat_again(rights));
         }
     }
 
@@ -438,7 +443,9 @@ impl Connection {
 
     /// The rights of its peer's user have changed.
     pub(crate) fn set_rights(&mut self, rights: Arc<Rights>, commons: &mut ProtocolState) {
-        self.seat.iter_mut().for_each(|seat| seat.set_rights(Arc::clone(&rights)));
+        if self.seat.as_mut().is_some_and(|seat| seat.set_rights(Arc::clone(&rights))) {
+            self.paused_until = None;
+        }
         self.peer.set_rights(rights, commons);
     }
 
@@ -636,7 +643,8 @@ impl Connection {
 
     /// Tells the protocol the time. Returns true if that had an effect.
     pub(crate) fn handle_timeout(&mut self, now: Nanos) -> bool {
-        self.peer.handle_timeout(now, self.postponed.is_some(), &mut self.outgoing)
+        let is_unheard = self.is_postponed() || self.paused_until.is_some();
+        self.peer.handle_timeout(now, is_unheard, &mut self.outgoing)
     }
 
     /// See [`Peer::begun`].

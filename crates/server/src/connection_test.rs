@@ -9,7 +9,7 @@ use amqp::frame::{self, FrameKind};
 use amqp::performative::{Attach, Open, Performative, Role};
 use amqp::protocol_header::ProtocolHeader;
 use amqp::terminus::Source;
-use model::{DependsOn, Element, Refusal};
+use model::{DependsOn, Element, Quota, Quotas, Refusal};
 
 use super::*;
 use crate::clock::nanos;
@@ -60,6 +60,12 @@ impl Line {
         self.peer.write_all(bytes.as_bytes()).unwrap();
         self.receive();
         self.next_command()
+    }
+
+    /// Its peer is a user with these quotas.
+    fn be_user(&mut self, quotas: &[(Quota, u64)]) {
+        let seat = UserQuotas::default().seat(&rights(quotas)).unwrap();
+        self.connection.set_seat(Some(seat));
     }
 
     fn half_close(&mut self) {
@@ -237,6 +243,63 @@ fn postponed_client_is_not_silent() {
     line.connection.handle_timeout(minutes(12));
     line.connection.handle_timeout(minutes(20));
     assert!(line.connection.peer.wants_close(), "it was heard last after nine minutes");
+}
+
+/// Its heartbeats lie unread meanwhile.
+#[test]
+fn paused_client_is_not_silent() {
+    for is_paused in [true, false] {
+        let mut line = Line::new(Protocol::Amqp);
+        line.peer.write_all(&opening()).unwrap();
+        line.receive();
+        assert!(line.next_command().is_some(), "a consumer opens");
+        line.be_user(if is_paused { &[(Quota::ByteRate, 1)] } else { &[] });
+        let mut heartbeat = Vec::new();
+        frame::write(&mut heartbeat, FrameKind::Amqp, 0, |_| ());
+        line.peer.write_all(&heartbeat).unwrap();
+        line.receive();
+        assert_eq!(line.connection.paused_until.is_some(), is_paused);
+        for count in 1..10 {
+            line.connection.handle_timeout(Nanos::from_secs(60 * count));
+        }
+        assert_eq!(line.connection.peer.wants_close(), !is_paused, "the server does not listen");
+    }
+}
+
+#[test]
+fn higher_rate_ends_pause() {
+    let mut line = Line::new(Protocol::Redis);
+    line.be_user(&[(Quota::ByteRate, 1)]);
+    assert!(line.say("LPOP l\r\n").is_none());
+    line.connection
+        .set_rights(rights(&[(Quota::ByteRate, 1), (Quota::Links, 9)]), &mut line.commons);
+    assert!(line.next_command().is_none(), "its rate is the same");
+    line.connection.set_rights(rights(&[(Quota::ByteRate, 1_000)]), &mut line.commons);
+    assert!(line.next_command().is_some());
+    line.reply(Reply::Done);
+    assert!(line.say("LPOP l\r\n").is_some(), "what came before is forgotten");
+}
+
+#[test]
+fn stopping_server_pauses_none() {
+    let mut line = Line::new(Protocol::Redis);
+    line.be_user(&[(Quota::ByteRate, 1), (Quota::CommandRate, 1)]);
+    assert!(line.say("LPOP l\r\nLPOP l\r\n").is_none());
+    line.peer.write_all(b"LPOP l\r\n").unwrap();
+    line.connection.leave_seat();
+    line.receive();
+    line.connection.abandon_input();
+    for _ in 0..3 {
+        assert!(line.next_command().is_some());
+        line.connection.charge_commands(Nanos(0), &Command::ListQueues);
+        line.reply(Reply::Elements(vec![].into()));
+    }
+}
+
+fn rights(quotas: &[(Quota, u64)]) -> Arc<Rights> {
+    let mut all = Quotas::default();
+    quotas.iter().for_each(|(quota, max)| all.set(*quota, Some(*max)));
+    Arc::new(Rights::everything("ann").within(all))
 }
 
 /// A peer by AMQP opens all that it needs to receive.

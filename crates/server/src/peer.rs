@@ -333,11 +333,11 @@ impl Peer {
     pub(crate) fn handle_timeout(
         &mut self,
         now: Nanos,
-        is_postponed: bool,
+        is_unheard: bool,
         outgoing: &mut Outgoing,
     ) -> bool {
         let Self::Amqp(peer) = self else { return false };
-        if is_postponed {
+        if is_unheard {
             peer.connection.excuse_silence(now);
         }
         if peer.connection.poll_timeout().is_none_or(|due| due > now) {

@@ -311,6 +311,7 @@ impl<'a> Reactor<'a> {
             && let Some(session) = self.lists.unread.pop_front()
         {
             let Some(connection) = self.connections.get_mut(session) else { continue };
+            connection.leave_seat();
             bytes += connection.receive(&mut self.scratch, self.allowance, self.now);
             connection.abandon_input();
             self.lists.attend(session, connection.marks());

@@ -6,6 +6,7 @@
 //! worth may come at once.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -25,7 +26,11 @@ struct Usage {
 
 /// When the time will have made up for all that has come.
 #[derive(Debug, Default)]
-struct RateClock(AtomicU64);
+struct RateClock {
+    at: AtomicU64,
+    /// The rate that it goes by.
+    rate: AtomicU64,
+}
 
 /// The place of a connection among those of its user.
 #[derive(Debug)]
@@ -40,24 +45,42 @@ impl UserQuotas {
     /// # Errors
     /// The user has as many as it may.
     pub(crate) fn seat(&self, rights: &Arc<Rights>) -> Result<Seat, QuotaReached> {
+        self.seat_unless(rights, |count| rights.allow(Quota::Connections, count))
+    }
+
+    /// A place for a connection that is a user's again without a word, so that it can be told
+    /// nothing: also beyond the quota. It counts, and is held to the rates.
+    pub(crate) fn seat_again(&self, rights: &Arc<Rights>) -> Seat {
+        let Ok(seat) = self.seat_unless(rights, |_| Ok::<_, Infallible>(()));
+        seat
+    }
+
+    fn seat_unless<E>(
+        &self,
+        rights: &Arc<Rights>,
+        allow: impl FnOnce(u64) -> Result<(), E>,
+    ) -> Result<Seat, E> {
         let mut users = self.0.lock().expect("invariant: no thread panics with the quotas");
         if users.len() >= IDLE_USERS_MAX {
             users.retain(|_, usage| Arc::strong_count(usage) > 1);
         }
         let usage = users.entry(Arc::clone(rights.user())).or_default();
-        let count = usage.connections.load(Ordering::Relaxed);
-        rights.allow(Quota::Connections, count + 1)?;
+        let count = usage.connections.load(Ordering::Relaxed) + 1;
+        allow(count)?;
         // All seats are given under the lock.
-        usage.connections.store(count + 1, Ordering::Relaxed);
+        usage.connections.store(count, Ordering::Relaxed);
         Ok(Seat { usage: Arc::clone(usage), rights: Arc::clone(rights) })
     }
 }
 
 impl Seat {
-    /// The user's rights have changed.
-    pub(crate) fn set_rights(&mut self, rights: Arc<Rights>) {
+    /// The user's rights have changed. True if its rates have: no connection goes on waiting by
+    /// the former ones.
+    pub(crate) fn set_rights(&mut self, rights: Arc<Rights>) -> bool {
         debug_assert!(rights.user() == self.rights.user(), "a seat is one user's");
-        self.rights = rights;
+        let before = std::mem::replace(&mut self.rights, rights);
+        let differs = |quota| before.quotas().of(quota) != self.rights.quotas().of(quota);
+        differs(Quota::ByteRate) || differs(Quota::CommandRate)
     }
 
     /// The rights of its user.
@@ -98,6 +121,7 @@ impl Seat {
             Some((*quota, *clock, *units, self.rights.quotas().of(*quota)?))
         });
         for (quota, clock, _, max) in rates.clone() {
+            clock.set_rate(max);
             if clock.is_far_ahead(now) {
                 return Err(QuotaReached { user: Arc::clone(self.rights.user()), quota, max });
             }
@@ -117,19 +141,27 @@ impl Drop for Seat {
 }
 
 impl RateClock {
+    /// By another rate than before nothing has come yet.
+    fn set_rate(&self, rate: u64) {
+        if self.rate.swap(rate, Ordering::Relaxed) != rate {
+            self.at.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Gives where it stood, and where it stands now.
     fn charge(&self, now: Nanos, units: u64, rate: u64) -> (Nanos, Nanos) {
+        self.set_rate(rate);
         let span = u128::from(units) * u128::from(Nanos::SECOND.0) / u128::from(rate.max(1));
         let span = u64::try_from(span).unwrap_or(u64::MAX);
         let ahead = |before: u64| before.max(now.0).saturating_add(span);
         let (order, read) = (Ordering::Relaxed, Ordering::Relaxed);
-        let before = self.0.fetch_update(order, read, |before| Some(ahead(before)));
+        let before = self.at.fetch_update(order, read, |before| Some(ahead(before)));
         let before = before.unwrap_or_else(|before| before);
         (Nanos(before), Nanos(ahead(before)))
     }
 
     fn is_far_ahead(&self, now: Nanos) -> bool {
-        Nanos(self.0.load(Ordering::Relaxed)).since(now) > BURST + WAIT_MAX
+        Nanos(self.at.load(Ordering::Relaxed)).since(now) > BURST + WAIT_MAX
     }
 }
 
@@ -171,6 +203,15 @@ mod tests {
     }
 
     #[test]
+    fn seats_again_are_counted() {
+        let (quotas, rights) = (UserQuotas::default(), rights(&[(Quota::Connections, 1)]));
+        let seats = [quotas.seat_again(&rights), quotas.seat_again(&rights)];
+        assert!(quotas.seat(&rights).is_err());
+        drop(seats);
+        assert!(quotas.seat(&rights).is_ok());
+    }
+
+    #[test]
     fn rate_holds_over_many_seats() {
         let (quotas, rights) = (UserQuotas::default(), rights(&[(Quota::ByteRate, 1000)]));
         let seats = [(); 2].map(|()| quotas.seat(&rights).unwrap());
@@ -193,6 +234,18 @@ mod tests {
         let refused = seat.charge_request(now, 1, 0).unwrap_err();
         assert_eq!((refused.quota, refused.max), (Quota::CommandRate, 10));
         assert!(seat.charge_request(now + Nanos::SECOND, 1, 0).is_ok(), "none was charged");
+    }
+
+    #[test]
+    fn other_rate_begins_anew() {
+        let (quotas, low) = (UserQuotas::default(), rights(&[(Quota::ByteRate, 1)]));
+        let seat = quotas.seat(&low).unwrap();
+        assert_eq!(seat.charge_request(Nanos::SECOND, 1, 1_000_000), Ok(None));
+        assert!(seat.charge_request(Nanos::SECOND, 1, 1).is_err());
+        drop(seat);
+        let raised = rights(&[(Quota::ByteRate, 1_000)]);
+        let seat = quotas.seat(&raised).unwrap();
+        assert_eq!(seat.charge_request(Nanos::SECOND, 1, 1), Ok(None));
     }
 
     #[test]
