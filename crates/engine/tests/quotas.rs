@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Capacity, Command, Destination, End, Format, LinkId, ListCommand, Nanos, NewMessage,
-    Persistence, Principal, QueueName, Quota, QuotaReached, Quotas, Refusal, Reply, Rights, Rule,
-    SessionId, Settlement, StorePolicy, Subscription, SubscriptionName, TransactionId,
+    Capacity, Command, DeadReason, Destination, End, Format, LinkId, ListCommand, Nanos,
+    NewMessage, Persistence, Principal, QueueName, Quota, QuotaReached, Quotas, Refusal, Reply,
+    Rights, Rule, SessionId, Settlement, StorePolicy, Subscription, SubscriptionName,
+    TransactionId,
 };
 
 use crate::support::log::{Log, Snapshot};
@@ -372,4 +373,22 @@ fn links_of_others_count_to_none() {
     engine.restart(false, &[(Quota::Links, 0)]);
     engine.engine.share_session(ANN);
     assert_eq!(engine.ask(ANN, watch(1)), reached(Quota::Links, 0));
+}
+
+#[test]
+fn dead_letters_make_no_ones_queue() {
+    let quotas = [(Quota::Queues, 1)];
+    for snapshot in [false, true] {
+        let mut engine = Harness::new(&quotas);
+        engine.put(ANN, "in", b"1");
+        engine.ask(BOB, Command::Watch { link: LINK, queue: name("in") });
+        let receive = Command::Receive { link: LINK, wait: None, margin: Nanos::ZERO, lease: None };
+        let Reply::Delivered(delivery) = engine.ask(BOB, receive) else { panic!() };
+        let settlement = Settlement::Park(DeadReason::Rejected);
+        let command = Command::Settle { message: delivery.message, settlement, transaction: None };
+        engine.ask(BOB, command);
+        engine.restart(snapshot, &quotas);
+        assert!(is_stored(&engine.put(ANN, "own", b"2")), "{snapshot}");
+        assert_eq!(engine.put(ANN, "more", b"3"), reached(Quota::Queues, 1));
+    }
 }

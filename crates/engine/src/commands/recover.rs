@@ -250,7 +250,10 @@ impl Engine {
         let body = body.unwrap_or(Stored::paged_out(placed.bytes));
         let mut message = Message::new(envelope, slot, body);
         message.set_account(self.store.queues.accounts_mut().open(envelope.sender));
-        self.store.queues.set_owner(slot, envelope.sender);
+        // Nothing tells who made a queue. The one of dead letters was made by no user.
+        if self.store.queues.at(slot).name != *self.directory.dead_letters_name() {
+            self.store.queues.set_owner(slot, envelope.sender);
+        }
         message.set_placed(envelope.group, placed);
         message.set_message_group(message_group);
         if body_missing {
