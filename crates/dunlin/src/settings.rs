@@ -1,6 +1,7 @@
 //! Sources of settings: flags over variables (both by clap), over the file, over defaults.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use model::RuleKey;
@@ -256,11 +257,24 @@ impl Decimal {
 
 fn read(path: &Path) -> Result<Serve, Error> {
     let failed = |what: String| Error::Settings(format!("{}: {what}", path.display()));
-    let text = std::fs::read_to_string(path)
+    let text = text_of(path)
         .map_err(|error| failed(format!("{error}, correct --config or leave it out")))?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(failed(format!("it has more than {FILE_BYTES_MAX} bytes, shorten it")));
+    }
     let file: File = toml::from_str(&text).map_err(|error| failed(error.to_string()))?;
     parse(file).map_err(failed)
 }
+
+/// So much of it that it is known to be too long.
+fn text_of(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// A line of rules for each queue that may have some, many times over.
+const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// The words of the file, understood as those of the flags are.
 fn parse(file: File) -> Result<Serve, String> {

@@ -431,6 +431,8 @@ fn config_check_names_faults() {
         assert_eq!((found, out.as_str()), (Some(status), ""), "{text} {arguments:?}: {err}");
         assert!(err.contains(told), "{text} {arguments:?}: {err}");
     }
+    let (status, _, err) = check(&"#".repeat(17 << 20), &[]);
+    assert!(status == Some(2) && err.contains("broker.toml: it has more than"), "{err}");
     assert!(!directory.0.join("dunlin-data").exists(), "a check leaves nothing");
 }
 
