@@ -23,6 +23,8 @@ const SEEDS: u64 = 60;
 const STEPS: usize = 400;
 const OPERATOR: SessionId = SessionId(1);
 const USER: SessionId = SessionId(2);
+/// Links of the operator that no random command uses.
+const KEPT_LINKS: u32 = 100;
 const NAMES: [&str; 6] = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot"];
 
 /// Words that the names are recognised by in the text of a reply, as text and as bytes.
@@ -50,7 +52,14 @@ impl World {
         let users: UserRights = all.map(|rights| (Arc::clone(rights.user()), rights)).into();
         engine.set_users(Some(Arc::new(users)));
         let (held, now) = (Vec::new(), Nanos::SECOND);
-        Self { engine, effects: Effects::default(), held, now }
+        let mut world = Self { engine, effects: Effects::default(), held, now };
+        // A queue goes when it is empty and no link points to it, with its pause. A user that may
+        // look at it may open a producer, and so keep it: the operator keeps all.
+        for (text, number) in NAMES.into_iter().zip(KEPT_LINKS..) {
+            let to = Destination::Queue(name(text));
+            world.give(OPERATOR, Command::OpenProducer { link: LinkId(number), to });
+        }
+        world
     }
 
     /// The replies to the user that a command brings.
