@@ -632,7 +632,9 @@ impl Connection {
         self.login.due_since = is_unknown.then(|| self.login.due_since.unwrap_or(now));
         let login = self.login.due_since.map(|since| since + LOGIN_SPAN_MAX);
         let all = half_sent.into_iter().chain(idle).chain(self.peer.poll_timeout());
-        all.chain(login).chain(self.paused_until).min()
+        let is_leaving = self.paused_until.is_some() && self.half_closed != HalfClosed::No;
+        let left = is_leaving.then(|| self.active_at + LEFT_SPAN_MAX);
+        all.chain(login).chain(self.paused_until).chain(left).min()
     }
 
     /// Returns true if the peer may be silent: it waits for an answer, or for a publication.
@@ -677,6 +679,9 @@ fn gives_up(reply: &Reply) -> bool {
 /// bodies out as they arrive, so more input only waits behind a command that waits. But a line may
 /// be as long, and only the next byte tells if it ends or is too long.
 const INPUT_BYTES_MAX: usize = 64 * 1024;
+
+/// How long a peer that sends no more keeps its place while its user is ahead of its rate.
+const LEFT_SPAN_MAX: Nanos = Nanos::from_secs(60);
 
 /// The time in which a peer and the server agree about keys and the peer logs in, from the accepted
 /// connection on, or since it gave its login back.

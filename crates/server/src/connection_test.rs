@@ -296,6 +296,21 @@ fn stopping_server_pauses_none() {
     }
 }
 
+#[test]
+fn paused_client_that_left_goes() {
+    let mut line = Line::new(Protocol::Redis);
+    line.be_user(&[(Quota::ByteRate, 1)]);
+    assert!(line.say("LPOP l\r\n").is_none());
+    let limits = Limits { idle: None, half_sent: None, ..Limits::default() };
+    let paused = line.connection.paused_until;
+    let long = Nanos::from_secs(3_600);
+    line.connection.paused_until = Some(long);
+    assert_eq!(line.connection.deadline(&limits, Nanos(0)), Some(long));
+    line.connection.notice(false, false, true);
+    assert_eq!(line.connection.deadline(&limits, Nanos(0)), Some(LEFT_SPAN_MAX));
+    assert!(paused.is_some() && !line.connection.end_pause(LEFT_SPAN_MAX));
+}
+
 fn rights(quotas: &[(Quota, u64)]) -> Arc<Rights> {
     let mut all = Quotas::default();
     quotas.iter().for_each(|(quota, max)| all.set(*quota, Some(*max)));
