@@ -162,16 +162,27 @@ impl AuditLog {
         &self,
         at: Nanos,
         actor: &AuditActor<'_>,
-        deed: Option<&Deed>,
+        deeds: &Deeds,
         reply: Option<&Reply>,
     ) {
         if let Some(Reply::Refused(Refusal::NotPermitted(lack))) = reply {
             return self.note_denial(at, actor, lack);
         }
-        let Some(Deed { verb, name, to }) = deed else { return };
+        for (index, deed) in &deeds.0 {
+            let reply = match reply {
+                Some(Reply::Batch(replies)) => replies.get(*index),
+                reply => reply,
+            };
+            self.note_deed(at, actor, deed, reply);
+        }
+    }
+
+    fn note_deed(&self, at: Nanos, actor: &AuditActor<'_>, deed: &Deed, reply: Option<&Reply>) {
+        let Deed { verb, name, to } = deed;
         let (outcome, count) = match reply {
             None => ("begun", None),
-            Some(Reply::Refused(_)) => ("refused", None),
+            // A key that a batch observes has changed: nothing of it was done.
+            Some(Reply::Refused(_) | Reply::Stale) => ("refused", None),
             Some(Reply::NotFound) => ("not-found", None),
             Some(Reply::Count(count) | Reply::CountSoFar(count)) => ("done", Some(*count)),
             Some(Reply::CountUntil { count, .. }) => ("done", Some(*count)),
@@ -297,10 +308,31 @@ impl State {
     }
 }
 
+/// The changes that a command would make, each with its place in a batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Deeds(Vec<(usize, Deed)>);
+
+impl Deeds {
+    /// Those that are worth a line.
+    pub(crate) fn of(command: &Command) -> Self {
+        let commands = match command {
+            Command::Batch { commands } => commands,
+            command => std::slice::from_ref(command),
+        };
+        let deeds = commands.iter().enumerate();
+        Self(deeds.filter_map(|(index, command)| Some((index, Deed::of(command)?))).collect())
+    }
+
+    /// True if there is none.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 impl Deed {
     /// The change that a command would make, if that is worth a line: one of a whole queue or key,
     /// of its rules, or of buried messages. The work of producers and consumers is not.
-    pub(crate) fn of(command: &Command) -> Option<Self> {
+    fn of(command: &Command) -> Option<Self> {
         let deed = |verb, name: Option<&QueueName>, to: Option<&QueueName>| {
             Some(Self { verb, name: name.cloned(), to: to.cloned() })
         };
@@ -323,7 +355,6 @@ impl Deed {
             }
             Command::Unsubscribe { name } => deed("unsubscribe", Some(&name.name), None),
             Command::Pause { queue, .. } => deed("pause", Some(queue), None),
-            Command::Batch { commands } => commands.iter().find_map(Self::of),
             _ => None,
         }
     }
@@ -422,6 +453,33 @@ mod tests {
     }
 
     #[test]
+    fn batch_tells_each_change() {
+        let log = log();
+        let key = |command| Command::Key(command);
+        let delete = |text| key(KeyCommand::Delete { names: vec![name(text)] });
+        let commands = vec![delete("a"), key(KeyCommand::CountAll), delete("b")];
+        let batch = Command::Batch { commands };
+        let replies = Reply::Batch(vec![Reply::Count(1), Reply::Count(5), Reply::NotFound]);
+        log.note_command(Nanos::SECOND, &actor(None), &Deeds::of(&batch), Some(&replies));
+        log.note_command(Nanos::SECOND, &actor(None), &Deeds::of(&batch), Some(&Reply::Stale));
+        let told: Vec<_> = lines(&log)
+            .iter()
+            .map(|line| (line["name"].clone(), line["outcome"].clone(), line["count"].as_u64()))
+            .collect();
+        let told: Vec<_> = told
+            .iter()
+            .map(|(name, outcome, count)| (name.as_str(), outcome.as_str(), *count))
+            .collect();
+        let expected = [
+            (Some("a"), Some("done"), Some(1)),
+            (Some("b"), Some("not-found"), None),
+            (Some("a"), Some("refused"), None),
+            (Some("b"), Some("refused"), None),
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
     fn changes_and_denials_are_told() {
         let log = log();
         let ann = actor(Some("ann"));
@@ -431,15 +489,15 @@ mod tests {
             selector: None,
             after: None,
         };
-        let deed = Deed::of(&Command::Admin(Box::new(purge)));
-        log.note_command(Nanos::SECOND, &ann, deed.as_ref(), Some(&Reply::Count(7)));
+        let deeds = Deeds::of(&Command::Admin(Box::new(purge)));
+        log.note_command(Nanos::SECOND, &ann, &deeds, Some(&Reply::Count(7)));
         let (user, right) = (Some("ann".into()), Right::Send);
         let lack = NotPermitted { user, right, name: Some(name("secret")) };
         let denied = Reply::Refused(Refusal::NotPermitted(Box::new(lack)));
-        log.note_command(Nanos::SECOND, &ann, None, Some(&denied));
+        log.note_command(Nanos::SECOND, &ann, &Deeds::default(), Some(&denied));
         // The work of clients is none of its business.
         let begin = Command::Begin { transaction: TransactionId(1) };
-        log.note_command(Nanos::SECOND, &ann, Deed::of(&begin).as_ref(), Some(&Reply::Done));
+        log.note_command(Nanos::SECOND, &ann, &Deeds::of(&begin), Some(&Reply::Done));
         let told = lines(&log);
         assert_eq!(told.len(), 2);
         assert_eq!(told[0]["time"], "1970-01-01T00:00:01.000Z");

@@ -3,7 +3,7 @@
 use model::{DependsOn, Nanos, Output, Principal, Refusal, Reply, SessionId, limits};
 
 use crate::address::scheme;
-use crate::audit::{AuditLog, Deed};
+use crate::audit::{AuditLog, Deeds};
 use crate::connection::{CloseReason, Connection};
 use crate::connections::reactor_of;
 use crate::core::Core;
@@ -298,10 +298,10 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
         }
         connection.charge_commands(now, &command);
         let before = core.broker.steps();
-        let deed = hub.audit().and_then(|_| Deed::of(&command));
+        let deeds = hub.audit().map(|_| Deeds::of(&command)).unwrap_or_default();
         core.broker.handle(now, own, command, &mut core.outputs);
         if let Some(audit) = hub.audit() {
-            note_command(audit, connection, core, hub.wall_clock.wall_time(now), deed.as_ref());
+            note_command(audit, connection, core, hub.wall_clock.wall_time(now), &deeds);
         }
         let durable = core.broker.durable();
         // The connection's own reply at once, since its next command waits for it.
@@ -319,21 +319,15 @@ fn feed(connection: &mut Connection, core: &mut Core, hub: &Hub, now: Nanos, sha
 }
 
 /// Tells the audit log what came of a command.
-fn note_command(
-    audit: &AuditLog,
-    connection: &Connection,
-    core: &Core,
-    at: Nanos,
-    deed: Option<&Deed>,
-) {
+fn note_command(audit: &AuditLog, connection: &Connection, core: &Core, at: Nanos, deeds: &Deeds) {
     let own = |output: &&Output| output.session == connection.id();
     let reply = core.outputs.iter().find(own).map(|output| &output.reply);
     let is_denied = matches!(reply, Some(Reply::Refused(Refusal::NotPermitted(_))));
     // Most commands are neither, and cost nothing more.
-    if deed.is_some() || is_denied {
+    if !deeds.is_empty() || is_denied {
         let principal = connection.principal();
         let user = principal.user().map(|user| &**user);
-        audit.note_command(at, &connection.audit_actor(user), deed, reply);
+        audit.note_command(at, &connection.audit_actor(user), deeds, reply);
     }
 }
 

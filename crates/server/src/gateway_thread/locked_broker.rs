@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http_api::{Actor, BrokerTurn};
 use model::{Command, DependsOn, Nanos, Output, SessionId};
 
-use crate::audit::{AuditActor, Deed};
+use crate::audit::{AuditActor, Deeds};
 use crate::connections::{numbered_densely, reactor_of};
 use crate::core::Core;
 use crate::hub::Hub;
@@ -89,7 +89,7 @@ impl BrokerTurn for LockedBroker<'_> {
     }
 
     fn handle(&mut self, session: SessionId, command: Command, outputs: &mut Vec<Output>) {
-        let deed = self.hub.audit().and_then(|_| Deed::of(&command));
+        let deeds = self.hub.audit().map(|_| Deeds::of(&command)).unwrap_or_default();
         self.core.broker.handle(self.now, session, command, &mut self.core.outputs);
         if let Some(audit) = self.hub.audit() {
             let user = self.actor.principal.user().map(|user| &**user);
@@ -97,7 +97,7 @@ impl BrokerTurn for LockedBroker<'_> {
             let of_session = |output: &&Output| output.session == session;
             let reply = self.core.outputs.iter().find(of_session).map(|output| &output.reply);
             let at = self.hub.wall_clock.wall_time(self.now);
-            audit.note_command(at, &actor, deed.as_ref(), reply);
+            audit.note_command(at, &actor, &deeds, reply);
         }
         self.sort_outputs(outputs);
     }
