@@ -7,7 +7,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{ArgMatches, Command, FromArgMatches as _, Parser, Subcommand};
 
-use crate::{amqp, bench, bench_compaction, bench_jms, bench_redis, crash, package, soak, steps};
+use crate::{
+    amqp, bench, bench_compaction, bench_jms, bench_redis, crash, package, release, soak, steps,
+};
 
 /// The project's own tools.
 #[derive(Debug, Parser)]
@@ -42,6 +44,8 @@ pub(crate) enum Tool {
     Crash(crash::Options),
     /// Build the Debian package, and test it in a bare Debian
     Package(package::Options),
+    /// Make the files of a release: two static builds that are the same, crates, licences, checksums
+    Release(release::Options),
     /// Check licences, sources and advisories of the dependencies by cargo-deny
     Deny,
     /// Load beanstalkd, Redis, HTTP and AMQP for hours, with kill -9 and restarts

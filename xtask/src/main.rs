@@ -1,5 +1,6 @@
 //! The project's own tools: `cargo xtask test`, `tidy`, `metrics`, `crash`, `bench`,
-//! `bench-compaction`, `bench-jms`, `bench-redis`, `deny`, `instructions`, `package`, `soak`.
+//! `bench-compaction`, `bench-jms`, `bench-redis`, `deny`, `instructions`, `package`, `release`,
+//! `soak`.
 
 mod amqp;
 mod bench;
@@ -18,9 +19,11 @@ mod docs;
 mod http;
 mod instructions;
 mod issuer;
+mod licences;
 mod median;
 mod metrics;
 mod package;
+mod release;
 mod repository;
 mod run;
 mod secured;
@@ -65,6 +68,7 @@ fn run_tool(tool: Tool) -> Result<Tally> {
         Tool::Amqp { brokers } => counted(amqp(&brokers)?),
         Tool::Crash(options) => counted(crash::run_all(&options.on(&Bench::new()?)?)?),
         Tool::Package(options) => counted(package::run_all(&Bench::new()?, &options)?),
+        Tool::Release(options) => counted(release::run_all(&Bench::new()?, &options)?),
         Tool::Deny => counted(deny::run_all(&Bench::new()?)?),
         Tool::Soak(options) => counted(soak::run_all(&Bench::new()?, &options)?),
         Tool::BenchRedis(options) => counted(bench_redis::run_all(&Bench::new()?, &options)?),

@@ -31,6 +31,9 @@ const PACKAGE_TEST_USES: [Need; 4] = [
     Need { probe: &["setpriv", "--version"], package: "util-linux" },
 ];
 
+/// Signs a release.
+const RELEASE_USES: [Need; 1] = [Need { probe: &["minisign", "-v"], package: "minisign" }];
+
 const NEEDS: [Need; 18] = [
     Need { probe: &["beanstalkd", "-v"], package: "beanstalkd" },
     Need { probe: &["redis-server", "--version"], package: "redis-server" },
@@ -73,6 +76,14 @@ pub(crate) fn install(log: &Path) -> Result<()> {
 pub(crate) fn install_for_pages(log: &Path) -> Result<()> {
     let needs = NEEDS.into_iter().filter(|need| PAGES_USE.contains(&need.package));
     install_all(&needs.collect::<Vec<_>>(), log)
+}
+
+/// Installs the missing programs that sign a release.
+///
+/// # Errors
+/// As [`install`].
+pub(crate) fn install_for_release(log: &Path) -> Result<()> {
+    install_all(&RELEASE_USES, log)
 }
 
 /// Installs the missing programs that pack the Debian package.

@@ -19,6 +19,12 @@ pub(crate) const DEB: CargoTool = CargoTool { name: "cargo-deb", version: "3.8.0
 /// Checks licences, sources and advisories of the dependencies.
 pub(crate) const DENY: CargoTool = CargoTool { name: "cargo-deny", version: "0.20.2" };
 
+/// Builds with the list of crates in the binary.
+pub(crate) const AUDITABLE: CargoTool = CargoTool { name: "cargo-auditable", version: "0.7.7" };
+
+/// Lists the crates of a build as CycloneDX.
+pub(crate) const CYCLONEDX: CargoTool = CargoTool { name: "cargo-cyclonedx", version: "0.5.9" };
+
 const INSTALL_MAX: Duration = Duration::from_secs(1800);
 
 impl CargoTool {
