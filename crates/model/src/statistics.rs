@@ -104,12 +104,12 @@ pub struct BrokerStatistics {
     pub queues: u64,
     /// Consumers waiting for a message.
     pub waiting: u64,
-    /// Dead letters since the start of the process.
-    pub dead_letters: DeadLetterStatistics,
     /// Commands that a user had no right to, since the start of the process.
     pub denied_total: u64,
     /// Commands that a quota of their user stood against, since the start of the process.
     pub over_quota_total: u64,
+    /// Dead letters since the start of the process.
+    pub dead_letters: DeadLetterStatistics,
 }
 
 /// Messages that expired or that no consumer could process, since the start of the process.
