@@ -44,7 +44,7 @@ pub(crate) enum Tool {
     Crash(crash::Options),
     /// Build the Debian package, and test it in a bare Debian
     Package(package::Options),
-    /// Make the files of a release: two static builds that are the same, crates, licences, checksums
+    /// Make the files of a release: two equal static builds, crates, licences, checksums
     Release(release::Options),
     /// Check licences, sources and advisories of the dependencies by cargo-deny
     Deny,

@@ -28,11 +28,13 @@ pub(crate) fn text(bench: &Bench, source: &Path) -> Result<String> {
     let json = outcome.output.lines().find(|line| line.starts_with('{'));
     let metadata: Value = serde_json::from_str(json.ok_or("cargo metadata says nothing")?)?;
     let (mut crates, mut texts) = (String::new(), BTreeMap::<String, Vec<String>>::new());
-    for package in metadata["packages"].as_array().into_iter().flatten() {
-        let field = |name: &str| package[name].as_str().unwrap_or_default().to_owned();
+    let packages = metadata.get("packages").and_then(Value::as_array);
+    for package in packages.into_iter().flatten() {
+        let field =
+            |name: &str| package.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let name = format!("{} {}", field("name"), field("version"));
         // Those without a source are the project's own.
-        if !linked.contains(&name) || package["source"].is_null() {
+        if !linked.contains(&name) || package.get("source").is_none_or(Value::is_null) {
             continue;
         }
         writeln!(crates, "{name}: {}", field("license"))?;

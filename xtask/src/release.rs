@@ -169,7 +169,10 @@ fn parts(bench: &Bench, copy: &Copy, to: &Path) -> Result<String> {
     list.env("SOURCE_DATE_EPOCH", committed_at(bench)?);
     succeed(&mut list, bench, "release-parts")?;
     let name = "dunlin.cdx.json".to_owned();
-    fs::copy(copy.source.join("crates/dunlin").join(&name), to.join(&name))?;
+    let told = fs::read_to_string(copy.source.join("crates/dunlin").join(&name))?;
+    // As in the binary, no path of this machine.
+    let source = copy.source.to_str().ok_or("the path of the target folder is no UTF-8")?;
+    fs::write(to.join(&name), told.replace(source, "/dunlin"))?;
     Ok(name)
 }
 
