@@ -801,7 +801,7 @@ Examples:
   dunlin serve --listen redis=unix:/run/dunlin/redis.sock,mode=0660
   dunlin serve --users users.toml --listen beanstalkd=127.0.0.1:11300,user=jobs
   dunlin serve --users users.toml --tls-cert a.pem --tls-key a.key \\
-    --listen rediss=10.0.0.5:6380,from=10.0.0.0/24,from=10.1.0.7
+    --listen rediss=192.0.2.5:6380,from=192.0.2.0/24,from=198.51.100.7
   dunlin serve --listen amqp=127.0.0.1:5672,proxy-from=127.0.0.1
   dunlin serve --listen redis=systemd:redis
   dunlin serve --queue 'retries:release-order=back'
