@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hyper::body::{Body as _, Incoming};
@@ -67,6 +67,17 @@ pub struct Adjustable {
 }
 
 impl Options {
+    /// Takes over what has changed; those that share them keep theirs.
+    fn adjust(shared: &mut Arc<Self>, now: Adjustable) {
+        let Adjustable { half_sent, idle, allowed_hosts } = now;
+        let is_same = (half_sent, idle) == (shared.half_sent, shared.idle);
+        if !is_same || allowed_hosts != shared.allowed_hosts {
+            let options = Arc::make_mut(shared);
+            (options.half_sent, options.idle) = (half_sent, idle);
+            options.allowed_hosts = allowed_hosts;
+        }
+    }
+
     /// Bytes of a request that holds several messages.
     pub(crate) fn batch_bytes_max(&self) -> usize {
         (2 * self.buffered_bytes.max(self.message_bytes_max)).min(BATCH_BYTES_MAX)
@@ -88,6 +99,8 @@ impl Options {
 pub(crate) struct App<G> {
     pub(crate) gateway: G,
     pub(crate) options: Arc<Options>,
+    /// Those of new connections, which all share them.
+    current: Arc<Mutex<Arc<Options>>>,
     pub(crate) open: Open,
     pub(crate) budget: ByteBudget,
     pub(crate) reader: Reader,
@@ -167,18 +180,19 @@ impl<G: Gateway> App<G> {
         let budget = ByteBudget::new(*buffered_bytes, *block_timeout, held_bytes);
         let reader = Reader { budget: budget.clone(), idle: options.half_sent };
         let (options, latest) = (Arc::new(options), Latest::default());
+        let current = Arc::new(Mutex::new(Arc::clone(&options)));
         // Until a request comes the broker itself asks, to sample its figures.
         let actor = Actor::default();
-        Self { gateway, options, open, budget, reader, latest, actor }
+        Self { gateway, options, current, open, budget, reader, latest, actor }
     }
 
     /// For a new connection, which keeps the options that hold when it comes.
     pub(crate) fn adjusted(mut self) -> Self {
-        if let Some(Adjustable { half_sent, idle, allowed_hosts }) = self.gateway.adjustable() {
-            let options = Arc::make_mut(&mut self.options);
-            (options.half_sent, options.idle) = (half_sent, idle);
-            options.allowed_hosts = allowed_hosts;
-            self.reader.idle = half_sent;
+        if let Some(now) = self.gateway.adjustable() {
+            let mut current = self.current.lock().expect("invariant: no task panics with them");
+            Options::adjust(&mut current, now);
+            self.options = Arc::clone(&current);
+            self.reader.idle = self.options.half_sent;
         }
         self
     }
