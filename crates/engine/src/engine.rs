@@ -490,12 +490,24 @@ impl Engine {
     pub(crate) fn conclude(&mut self, session: SessionId, outcome: Outcome, effects: &mut Effects) {
         let (answer, woken) = outcome.into_parts();
         if let Some((after, reply)) = answer {
-            effects.reply(session, after, reply);
+            self.answer(session, after, reply, effects);
         }
         // A served consumer may need another frame; but a list and its deadline are one.
         self.state_lifetimes(effects);
         self.serve_all(woken, effects);
         self.end_frame(effects);
+    }
+
+    /// A session hears the end of its command.
+    pub(crate) fn answer(
+        &mut self,
+        session: SessionId,
+        after: DependsOn,
+        reply: Reply,
+        effects: &mut Effects,
+    ) {
+        self.store.count_over_quota(&reply);
+        effects.reply(session, after, reply);
     }
 
     /// Ends the frame with the changes of one call.

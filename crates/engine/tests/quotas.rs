@@ -54,6 +54,11 @@ impl Harness {
         reply
     }
 
+    /// Commands that a quota stood against.
+    fn refused(&self) -> u64 {
+        self.engine.statistics().over_quota_total
+    }
+
     fn put(&mut self, session: SessionId, queue: &str, body: &[u8]) -> Reply {
         self.ask(session, put(queue, body, None))
     }
@@ -153,6 +158,7 @@ fn queue_quota_counts_queues_made() {
     assert_eq!(engine.put(ANN, "more", b"1"), reached(Quota::Queues, 1));
     let watch = Command::Watch { link: LINK, queue: name("more") };
     assert_eq!(engine.ask(ANN, watch), reached(Quota::Queues, 1));
+    assert_eq!(engine.refused(), 2);
     engine.ask(ANN, pop("own"));
     engine.ask(ANN, Command::ListQueues);
     assert!(is_stored(&engine.put(ANN, "more", b"1")), "a queue goes with its last message");
@@ -187,6 +193,7 @@ fn subscription_quota_counts_durable_ones() {
     engine.restart(true, &[(Quota::Subscriptions, 1)]);
     assert_eq!(engine.ask(ANN, subscribe(2, "second", true)), reached(Quota::Subscriptions, 1));
     assert_eq!(engine.ask(ANN, subscribe(1, "first", true)), Reply::Done, "it is there");
+    assert_eq!(engine.refused(), 1);
 }
 
 #[test]
@@ -330,6 +337,7 @@ fn waiting_move_is_within_quotas() {
     engine.engine.handle(Nanos::SECOND, BOB, pushed, capacity, &mut engine.effects);
     let mut told = engine.effects.outputs.iter().filter(|output| output.session == ANN);
     assert_eq!(told.next().map(|output| output.reply.clone()), Some(reached(Quota::Queues, 1)));
+    assert_eq!(engine.refused(), 1);
 }
 
 #[test]
@@ -360,6 +368,7 @@ fn commits_that_wait_are_within_quotas() {
         engine.check();
     }
     assert_eq!(replies, [Reply::Done, reached(Quota::Messages, 5)]);
+    assert_eq!(engine.engine.statistics().over_quota_total, 1);
 }
 
 #[test]

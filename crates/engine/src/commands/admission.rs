@@ -153,8 +153,8 @@ impl Engine {
 
     /// Sends of the same user that waited beside it may have taken what it may have.
     fn go_on_within_quotas(&mut self, ticket: u64, effects: &mut Effects) {
+        self.act_as(self.admission.blocked(ticket).by);
         let blocked = self.admission.blocked(ticket);
-        self.store.queues.accounts_mut().act_for(self.sessions.at(blocked.by).account());
         match self.over_quota(blocked.by, &blocked.command) {
             Some(refusal) => self.give_up_send(ticket, refusal, effects),
             None => self.go_on(ticket, effects),

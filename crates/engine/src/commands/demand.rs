@@ -137,8 +137,7 @@ impl Engine {
                 self.add_copies(by, self.directory.topics().at(slot).name(), message, demand);
             }
             Target::Queue(slot) => {
-                let key = self.dedup.send_key(target, message, &self.directory, &self.store);
-                if !self.dedup.was_sent(key.as_ref(), &self.store) {
+                if !self.dedup.was_sent(target, message, &self.directory, &self.store) {
                     self.store.add_stored(slot, Amount::one(message.body.len()), demand, &self.log);
                 }
             }
@@ -155,9 +154,7 @@ impl Engine {
         let bounds = self.directory.policy_for(topic).bounds;
         let (holds_off, is_scarce) = (bounds.holds_off(), self.log.is_scarce());
         let may_be_more = || is_scarce || self.admission.has_blocked_sends();
-        if !(holds_off || may_be_more())
-            || self.dedup.was_sent(self.dedup.topic_send_key(topic, message).as_ref(), &self.store)
-        {
+        if !(holds_off || may_be_more()) || self.dedup.was_published(topic, message, &self.store) {
             return;
         }
         let Self { bodies, directory, sessions, store, .. } = self;

@@ -359,7 +359,7 @@ impl Engine {
         };
         let outcome = outcome.unwrap_or_else(|refusal| self.log.refuse(refusal));
         let (after, reply) = outcome.into_answer().expect("invariant: it is answered");
-        effects.reply(self.sessions.at(key.session).id(), after.and(floor), reply);
+        self.answer(self.sessions.at(key.session).id(), after.and(floor), reply, effects);
         woken
     }
 

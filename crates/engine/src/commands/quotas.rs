@@ -14,6 +14,7 @@ use crate::ids::SessionSlot;
 use crate::keyspace::lists::as_run;
 use crate::outcome::Outcome;
 use crate::sessions::Session;
+use crate::store::accounts::Accounts;
 use crate::transactions::Transaction;
 
 impl Engine {
@@ -51,10 +52,7 @@ impl Engine {
     ) -> Outcome {
         match as_run(command) {
             Ok(run) => Outcome::apart(run),
-            Err(command) => {
-                self.store.count_over_quota();
-                self.refuse_send(by, &command, refusal, effects)
-            }
+            Err(command) => self.refuse_send(by, &command, refusal, effects),
         }
     }
 
@@ -68,10 +66,10 @@ impl Engine {
         if let Stores::Message { message, part_of: Some(id), .. } = stores {
             let open = session.transactions().open().get(&id);
             let before = open.map_or_else(Amount::default, amount_of);
-            return self.allow_transaction(before.and(Amount::one(message.body.len())));
+            return accounts.allow_transaction(before.and(Amount::one(message.body.len())));
         }
         if let Stores::Batch(_) = stores {
-            self.allow_transaction(stored(stores))?;
+            accounts.allow_transaction(stored(stores))?;
         }
         let amount = self.counted(session, stores);
         if amount == Amount::default() {
@@ -84,14 +82,8 @@ impl Engine {
         accounts.allow(Quota::Bytes, if amount.bytes == 0 { 0 } else { all.bytes })
     }
 
-    fn allow_transaction(&self, amount: Amount) -> Result<(), Refusal> {
-        let accounts = self.store.queues.accounts();
-        accounts.allow(Quota::TransactionMessages, amount.messages)?;
-        accounts.allow(Quota::TransactionBytes, amount.bytes)
-    }
-
-    /// What a command stores in queues, unless it was stored before: a sender that sends again is
-    /// to be told so.
+    /// The messages that a command stores in queues and that were not stored before: a sender that
+    /// sends again is to be told so.
     fn counted(&self, session: &Session, stores: Stores<'_>) -> Amount {
         match stores {
             Stores::Transaction(id) => {
@@ -121,10 +113,7 @@ impl Engine {
     fn is_new(&self, target: Option<Target>, message: &NewMessage) -> bool {
         match target {
             Some(Target::Topic(_)) => false,
-            Some(target) => {
-                let key = self.dedup.send_key(target, message, &self.directory, &self.store);
-                !self.dedup.was_sent(key.as_ref(), &self.store)
-            }
+            Some(target) => !self.dedup.was_sent(target, message, &self.directory, &self.store),
             None => true,
         }
     }
@@ -139,6 +128,14 @@ impl Engine {
         own.fold(Amount::default(), |all, message| {
             all.and(Amount { messages: 1, bytes: message.body_bytes() })
         })
+    }
+}
+
+impl Accounts {
+    /// Checks that a transaction of the user may bring so much.
+    fn allow_transaction(&self, amount: Amount) -> Result<(), Refusal> {
+        self.allow(Quota::TransactionMessages, amount.messages)?;
+        self.allow(Quota::TransactionBytes, amount.bytes)
     }
 }
 
@@ -165,7 +162,7 @@ fn opens_link(session: &Session, command: &Command) -> bool {
     }
 }
 
-/// What a command brings to queues.
+/// The messages that a command brings to queues, and their bytes.
 fn stored(stores: Stores<'_>) -> Amount {
     match stores {
         Stores::Message { to: Address::Topic(_), .. }

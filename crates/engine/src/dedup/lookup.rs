@@ -53,9 +53,29 @@ impl SendIds {
         Some(if is_same { SentBefore::Same(first) } else { SentBefore::Other(first.after) })
     }
 
-    /// True if it was sent before.
-    pub(crate) fn was_sent(&self, key: Option<&SendKey>, store: &MessageStore) -> bool {
-        key.is_some_and(|key| self.find(key, store.latest).is_some())
+    /// True if the message was sent there before.
+    pub(crate) fn was_sent(
+        &self,
+        target: Target,
+        new: &NewMessage,
+        directory: &Directory,
+        store: &MessageStore,
+    ) -> bool {
+        self.remembers(self.send_key(target, new, directory, store), store)
+    }
+
+    /// True if the message was published before.
+    pub(crate) fn was_published(
+        &self,
+        topic: &QueueName,
+        new: &NewMessage,
+        store: &MessageStore,
+    ) -> bool {
+        self.remembers(self.topic_send_key(topic, new), store)
+    }
+
+    fn remembers(&self, key: Option<SendKey>, store: &MessageStore) -> bool {
+        key.is_some_and(|key| self.find(&key, store.latest).is_some())
     }
 }
 

@@ -15,7 +15,7 @@ use model::{Quota, Refusal, Rights, fingerprint};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AccountSlot(NonZeroU16);
 
-/// What a user has.
+/// The messages and queues of a user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Account {
     sender: u64,
@@ -89,7 +89,7 @@ impl Accounts {
         self.acting.limits.is_some()
     }
 
-    /// What that user has.
+    /// The messages and queues of that user.
     pub(crate) fn own(&self) -> Account {
         self.slots.get(&self.acting.sender).map_or_else(Account::default, |slot| *self.at(*slot))
     }

@@ -1,6 +1,6 @@
 //! Counts over all queues.
 
-use model::{BrokerStatistics, DeadLetterStatistics, MessageId};
+use model::{BrokerStatistics, DeadLetterStatistics, MessageId, Refusal, Reply};
 
 use crate::store::queue::Counts;
 use crate::store::{MessageStore, Totals};
@@ -66,9 +66,14 @@ impl MessageStore {
         self.totals.denied += 1;
     }
 
-    /// A quota stood against a command.
-    pub(crate) const fn count_over_quota(&mut self) {
-        self.totals.over_quota += 1;
+    /// A client hears this: it counts where a quota stood against its command.
+    pub(crate) fn count_over_quota(&mut self, reply: &Reply) {
+        match reply {
+            Reply::Refused(Refusal::QuotaReached(_)) => self.totals.over_quota += 1,
+            Reply::Late { reply, .. } => self.count_over_quota(reply),
+            Reply::Batch(replies) => replies.iter().for_each(|it| self.count_over_quota(it)),
+            _ => {}
+        }
     }
 
     /// A lease has ended by time.
