@@ -97,6 +97,11 @@ impl ListenerState {
         }
     }
 
+    /// From now on a client may be silent for so long; `None`: for ever. Clients are told so.
+    pub const fn set_idle(&mut self, idle: Option<Nanos>) {
+        self.options.idle = idle;
+    }
+
     /// The command for the engine in the name of a session that waited until another client ended
     /// the wait. Ask after each call of a session's `poll_command` and `handle_reply`, until there
     /// is none: later that session may wait for something else.

@@ -1,5 +1,6 @@
 //! Settings that change while the server runs, and those that wait for its next start.
 
+use crate::clock::nanos;
 use crate::config::{Config, Limits};
 use crate::hub::Hub;
 use crate::server::{Remote, check};
@@ -43,10 +44,10 @@ fn apply(hub: &Hub, config: Config) {
     if let (Some(logins), Some(file)) = (hub.logins(), &config.users) {
         logins.set_file(file.clone());
     }
+    hub.lock().commons.redis.set_idle(config.limits.idle.map(nanos));
     hub.adjust(|adjusted| {
         let Limits { output_bytes, half_sent, idle, http_idle, .. } = config.limits;
         adjusted.limits = Limits { output_bytes, half_sent, idle, http_idle, ..adjusted.limits };
-        adjusted.allowed_hosts.clone_from(&config.allowed_hosts);
         let asked = &mut adjusted.asked;
         asked.limits = Limits { output_bytes, half_sent, idle, http_idle, ..asked.limits };
         if asked.users.is_some() && config.users.is_some() {

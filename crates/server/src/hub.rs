@@ -10,7 +10,7 @@ use std::time::Duration;
 use access::{ConnectionId, LoginPeer};
 use broker::{Chore, ChoreDone, Fetch, FetchDone, JournalFailed};
 use disk::{File, RealDisk};
-use http_api::{Adjustable, AllowedHost, RequestQueue};
+use http_api::{Adjustable, RequestQueue};
 use input::WrongProtocol;
 use journal::{DiskError, Durable};
 use model::{LoginAnswer, LoginStep, Lsn, Nanos, Rights, SessionId, WallClock};
@@ -105,7 +105,6 @@ pub(crate) struct Hub {
 #[derive(Debug)]
 pub(crate) struct Adjusted {
     pub(crate) limits: Limits,
-    pub(crate) allowed_hosts: Vec<AllowedHost>,
     /// All settings as they were asked for.
     pub(crate) asked: Config,
 }
@@ -436,7 +435,8 @@ impl Hub {
     pub(crate) fn http_options(&self) -> Adjustable {
         let adjusted = self.adjusted.read().expect(POISONED);
         let Limits { half_sent, http_idle, .. } = adjusted.limits;
-        Adjustable { half_sent, idle: http_idle, allowed_hosts: adjusted.allowed_hosts.clone() }
+        let allowed_hosts = adjusted.asked.allowed_hosts.clone();
+        Adjustable { half_sent, idle: http_idle, allowed_hosts }
     }
 
     /// All settings as they were asked for.

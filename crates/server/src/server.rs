@@ -458,8 +458,7 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     let shares = MemoryShares::of(config);
     let limits = Limits { buffered_bytes: shares.buffers, ..config.limits };
     let (memory_limit, log) = (shares.limit, config.log);
-    let allowed_hosts = config.allowed_hosts.clone();
-    let adjusted = Adjusted { limits, allowed_hosts, asked: config.clone() };
+    let adjusted = Adjusted { limits, asked: config.clone() };
     Ok(Hub::new(
         core,
         Parts {

@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::patience::until;
 use common::{Client, Directory, connect, connect_second, journal, memory, redis_too, start};
 use model::StorePolicy;
@@ -169,4 +171,15 @@ fn draining_refuses_stores() {
     assert_eq!(begun.ask("LLEN l"), ":1");
     assert!(client.ask("RPUSH l a").starts_with("-ERR this server is draining"));
     assert_eq!(answer(&mut client, "LPOP l", 2), ["$1", "a"]);
+}
+
+#[test]
+fn changed_idle_time_is_told() {
+    let server = start(redis_too(memory()));
+    let mut client = connect_second(&server);
+    assert_eq!(answer(&mut client, "CONFIG GET timeout", 5)[4], "0");
+    let mut config = redis_too(memory());
+    config.limits.idle = Some(Duration::from_secs(90));
+    server.remote().reconfigure(config);
+    assert_eq!(answer(&mut client, "CONFIG GET timeout", 5)[4], "90");
 }
