@@ -4,28 +4,15 @@
 
 mod common;
 
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::io::Read as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::MetadataExt as _;
 
-use common::{Directory, memory, start};
+use common::line::Line;
+use common::{Directory, memory, start, users_file};
 use server::{
-    Address, AuditTarget, Config, Endpoint, Listen, ListenerFault, Protocol, Running, Server,
-    StartError, UnixSocket,
+    Address, AuditTarget, Config, Listen, ListenerFault, Protocol, Server, StartError, UnixSocket,
 };
-
-/// Far longer than anything takes that a test waits for.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn users(directory: &Directory, text: &str) -> PathBuf {
-    let file = directory.0.join("users.toml");
-    std::fs::write(&file, text).unwrap();
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
-    file
-}
 
 /// A listener of each protocol, whose clients are this user.
 fn of_user(user: &str) -> Vec<Listen> {
@@ -38,52 +25,6 @@ fn of_user(user: &str) -> Vec<Listen> {
     Protocol::ALL.map(listen).to_vec()
 }
 
-/// A client by raw bytes.
-struct Line(Box<dyn Stream>);
-
-trait Stream: Read + Write {}
-
-impl<T: Read + Write> Stream for T {}
-
-impl Line {
-    fn to(server: &Running, protocol: Protocol) -> Self {
-        let mut all = server.addresses().iter();
-        let place = &all.find(|it| it.protocol == protocol).unwrap().endpoint;
-        match place {
-            Endpoint::Tcp(address) => {
-                let socket = TcpStream::connect(address).unwrap();
-                socket.set_read_timeout(Some(PATIENCE)).unwrap();
-                Self(Box::new(socket))
-            }
-            Endpoint::Unix(path) => {
-                let socket = UnixStream::connect(path).unwrap();
-                socket.set_read_timeout(Some(PATIENCE)).unwrap();
-                Self(Box::new(socket))
-            }
-        }
-    }
-
-    fn ask(&mut self, said: impl AsRef<[u8]>, heard: impl AsRef<[u8]>) {
-        self.0.write_all(said.as_ref()).unwrap();
-        self.hear(heard);
-    }
-
-    fn hear(&mut self, heard: impl AsRef<[u8]>) {
-        let heard = heard.as_ref();
-        let mut answer = vec![0; heard.len()];
-        self.0.read_exact(&mut answer).unwrap();
-        assert_eq!(String::from_utf8_lossy(&answer), String::from_utf8_lossy(heard));
-    }
-
-    /// All that comes until the end.
-    fn rest(mut self) -> String {
-        let mut rest = Vec::new();
-        // A reset ends it too.
-        let _ = self.0.read_to_end(&mut rest);
-        String::from_utf8_lossy(&rest).into_owned()
-    }
-}
-
 const SASL: &[u8] = b"AMQP\x03\x01\0\0";
 const BARE: &[u8] = b"AMQP\0\x01\0\0";
 const QUEUES: &str = "GET /queues HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -92,7 +33,7 @@ const QUEUES: &str = "GET /queues HTTP/1.1\r\nHost: localhost\r\n\r\n";
 fn listener_user_needs_no_login() {
     let directory = Directory::new("admission-user");
     let text = "[users.jobs]\nallow = [\"send,look mine\"]\n";
-    let users = Some(users(&directory, text));
+    let users = Some(users_file(&directory, text));
     let server = start(Config { listen: of_user("jobs"), users, ..memory() });
     let mut redis = Line::to(&server, Protocol::Redis);
     redis.ask("ACL WHOAMI\r\nLPUSH mine x\r\n", "$4\r\njobs\r\n:1\r\n");
@@ -115,7 +56,7 @@ fn listener_user_needs_no_login() {
 fn listener_user_may_come_and_go() {
     let directory = Directory::new("admission-gone");
     let jobs = "[users.jobs]\nallow = [\"send,look *\"]\n";
-    let file = users(&directory, jobs);
+    let file = users_file(&directory, jobs);
     let audit = directory.0.join("audit.jsonl");
     let config = Config {
         listen: of_user("jobs"),
@@ -127,7 +68,7 @@ fn listener_user_may_come_and_go() {
     let mut open = Line::to(&server, Protocol::Redis);
     open.ask("LPUSH l x\r\n", ":1\r\n");
     for text in [format!("{jobs}disabled = true\n"), String::new()] {
-        users(&directory, &text);
+        users_file(&directory, &text);
         server.remote().reload();
         assert!(Line::to(&server, Protocol::Redis).rest().starts_with("-NOAUTH the user of this"));
         assert_eq!(Line::to(&server, Protocol::Beanstalkd).rest(), "DENIED\r\n");
@@ -138,7 +79,7 @@ fn listener_user_may_come_and_go() {
     }
     assert_eq!(open.rest(), "", "it ended with its user");
     assert_eq!(server.counters().turned_away, 8);
-    users(&directory, jobs);
+    users_file(&directory, jobs);
     server.remote().reload();
     Line::to(&server, Protocol::Redis).ask("LLEN l\r\n", ":1\r\n");
     server.shutdown().unwrap();
@@ -160,7 +101,7 @@ fn listener_user_needs_users() {
 #[test]
 fn exposed_listener_user_needs_networks() {
     let directory = Directory::new("admission-exposed");
-    let file = users(&directory, "[users.jobs]\n");
+    let file = users_file(&directory, "[users.jobs]\n");
     let exposed = |by_tls, from: &[&str], insecure| {
         let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
         let address = Address::Tcp(vec![address]);
@@ -227,7 +168,7 @@ fn processes_are_users_on_sockets() {
         let rules = "allow = [\"send,look,manage *\"]";
         format!("[users.web]\nunix-users = [\"{number}\"]\n{rules}\n[users.other]\n{rules}\n")
     };
-    let file = users(&directory, &text(own));
+    let file = users_file(&directory, &text(own));
     let listen = Protocol::ALL.map(|protocol| unix(&directory, protocol)).to_vec();
     let server = start(Config { listen, users: Some(file), ..memory() });
     Line::to(&server, Protocol::Redis).ask("ACL WHOAMI\r\n", "$3\r\nweb\r\n");
@@ -242,13 +183,13 @@ fn processes_are_users_on_sockets() {
     let mut open = Line::to(&server, Protocol::Redis);
     open.ask("LPUSH l x\r\n", ":1\r\n");
     // Another number from now on: the open connection stays its user's, new ones have to log in.
-    users(&directory, &text(own + 1));
+    users_file(&directory, &text(own + 1));
     server.remote().reload();
     open.ask("LLEN l\r\n", ":1\r\n");
     Line::to(&server, Protocol::Redis).ask("PING\r\n", "-NOAUTH");
     Line::to(&server, Protocol::Http).ask(QUEUES, "HTTP/1.1 401 Unauthorized\r\n");
     // An unknown name leaves the users as they were.
-    users(&directory, &text(own).replace(&format!("\"{own}\""), "\"no-such-user\""));
+    users_file(&directory, &text(own).replace(&format!("\"{own}\""), "\"no-such-user\""));
     server.remote().reload();
     Line::to(&server, Protocol::Redis).ask("PING\r\n", "-NOAUTH");
 }

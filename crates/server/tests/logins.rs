@@ -5,7 +5,7 @@
 mod common;
 
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,12 +14,10 @@ use access::Verifier;
 use amqp::frame::{self, FrameKind};
 use amqp::sasl::SaslBody;
 use amqp::types::Symbols;
-use common::{Directory, memory, start};
+use common::line::{Line, PATIENCE};
+use common::{Directory, memory, start, users_file};
 use model::{ScramHash, Secret};
 use server::{AuditTarget, Config, Listen, Protocol, Running, Server, StartError, UsersError};
-
-/// Far longer than anything takes that a test waits for.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A file with users of these names and passwords, readable by its owner only.
 fn users(directory: &Directory, all: &[(&str, &str)]) -> PathBuf {
@@ -30,14 +28,7 @@ fn users(directory: &Directory, all: &[(&str, &str)]) -> PathBuf {
         let rules = "allow = [\"send,receive,look,manage,operate *\"]\n";
         format!("[users.{name}]\nscram-sha-256 = \"{one}\"\nscram-sha-512 = \"{other}\"\n{rules}")
     };
-    write(directory, &all.iter().map(user).collect::<String>())
-}
-
-fn write(directory: &Directory, text: &str) -> PathBuf {
-    let file = directory.0.join("users.toml");
-    std::fs::write(&file, text).unwrap();
-    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
-    file
+    users_file(directory, &all.iter().map(user).collect::<String>())
 }
 
 /// The same, each user with rules of its own, as TOML says them.
@@ -49,7 +40,7 @@ fn users_with(directory: &Directory, all: &[(&str, &str)]) -> PathBuf {
         true => rules.next().unwrap().to_owned() + "\n",
         false => line.to_owned() + "\n",
     };
-    write(directory, &text.lines().map(line).collect::<String>())
+    users_file(directory, &text.lines().map(line).collect::<String>())
 }
 
 fn listen(protocol: Protocol) -> Listen {
@@ -58,58 +49,6 @@ fn listen(protocol: Protocol) -> Listen {
 
 fn with_users(file: PathBuf) -> Config {
     Config { listen: Protocol::ALL.map(listen).to_vec(), users: Some(file), ..memory() }
-}
-
-/// A client by raw bytes.
-struct Line(TcpStream);
-
-impl Line {
-    fn to(server: &Running, protocol: Protocol) -> Self {
-        let mut all = server.addresses().iter();
-        let address = all.find(|it| it.protocol == protocol).and_then(|it| it.tcp()).unwrap();
-        let socket = TcpStream::connect(address).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        Self(socket)
-    }
-
-    fn ask(&mut self, said: impl AsRef<[u8]>, heard: impl AsRef<[u8]>) {
-        self.0.write_all(said.as_ref()).unwrap();
-        self.hear(heard);
-    }
-
-    fn hear(&mut self, heard: impl AsRef<[u8]>) {
-        let heard = heard.as_ref();
-        let mut answer = vec![0; heard.len()];
-        self.0.read_exact(&mut answer).unwrap();
-        assert_eq!(String::from_utf8_lossy(&answer), String::from_utf8_lossy(heard));
-    }
-
-    /// The line that answers.
-    fn says(&mut self, said: &str) -> String {
-        self.0.write_all(said.as_bytes()).unwrap();
-        let (mut line, mut byte) = (Vec::new(), [0]);
-        while byte[0] != b'\n' {
-            self.0.read_exact(&mut byte).unwrap();
-            line.push(byte[0]);
-        }
-        String::from_utf8(line).unwrap()
-    }
-
-    /// The rest of a line.
-    fn skip_line(&mut self) {
-        let mut byte = [0];
-        while byte[0] != b'\n' {
-            self.0.read_exact(&mut byte).unwrap();
-        }
-    }
-
-    /// Nothing more comes.
-    fn end(mut self) {
-        let mut rest = Vec::new();
-        // A reset ends it too.
-        let _ = self.0.read_to_end(&mut rest);
-        assert!(rest.is_empty(), "{:?}", String::from_utf8_lossy(&rest));
-    }
 }
 
 #[test]
@@ -369,11 +308,11 @@ fn rights_hold_in_every_protocol() {
         "CONFIG GET *",
     ] {
         redis.ask(format!("{command}\r\n"), "-NOPERM");
-        redis.skip_line();
+        redis.line();
     }
     redis.ask("KEYS *\r\n", "*0\r\n");
     redis.ask("MULTI\r\nRPUSH mine x\r\nGET key\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n-");
-    redis.skip_line();
+    redis.line();
     redis.ask("LLEN mine\r\n", ":0\r\n");
     redis.ask("RPUSH mine x\r\n", ":1\r\n");
 
@@ -461,7 +400,7 @@ fn audit_log_tells_who_did_what() {
     // Last, for its address has to wait after it.
     let mut ann = Line::to(&server, Protocol::Redis);
     ann.ask("AUTH ann wrong-canary\r\n", "-WRONGPASS");
-    ann.skip_line();
+    ann.line();
     users_with(&directory, &all[..1]);
     server.remote().reload();
     server.shutdown().unwrap();
@@ -538,7 +477,7 @@ fn byte_rate_slows_one_user_alone() {
     let element = "x".repeat(32 * 1024);
     let push = format!("*3\r\n$5\r\nRPUSH\r\n$1\r\na\r\n${}\r\n{element}\r\n", element.len());
     let begin = std::time::Instant::now();
-    let mut writer = slow.0.try_clone().unwrap();
+    let mut writer = slow.0.twin();
     let sent = push.repeat(8);
     let writing = std::thread::spawn(move || writer.write_all(sent.as_bytes()).unwrap());
     // 256 KiB take three seconds beyond the first 64 KiB. The others are served meanwhile.

@@ -1,9 +1,12 @@
 //! A server of a test's own and a client that speaks lines to it.
 #![allow(dead_code, unused_imports, reason = "each test file uses a part")]
 
+pub(crate) mod line;
 pub(crate) mod reader;
 
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 
 use model::StorePolicy;
 use server::{Config, Listen, Logger, Protocol, Running, Server};
@@ -31,6 +34,14 @@ pub(crate) fn amqp_too(mut config: Config) -> Config {
 pub(crate) fn redis_too(mut config: Config) -> Config {
     config.listen.push(Listen { protocol: Protocol::Redis, ..config.listen[0].clone() });
     config
+}
+
+/// A file of users with this text, readable by its owner only.
+pub(crate) fn users_file(directory: &Directory, text: &str) -> PathBuf {
+    let file = directory.0.join("users.toml");
+    std::fs::write(&file, text).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    file
 }
 
 /// The same with a journal in `directory`.
