@@ -449,7 +449,7 @@ impl Waiting {
     }
 }
 
-/// Whether the user of a token may log in, and its client wants to be that or says nothing.
+/// Checks that a user may log in, and that its client wants to be that one or says nothing.
 fn permitted(user: &User, now: Nanos, wanted: &str) -> Result<(), TokenFault> {
     if !user.is_active(now) {
         return Err(TokenFault::User);
@@ -460,10 +460,7 @@ fn permitted(user: &User, now: Nanos, wanted: &str) -> Result<(), TokenFault> {
 
 /// The answer to a client that is proven to be this user, and wants to be one; empty: the same.
 fn admit_proven(now: Nanos, user: Option<&User>, wanted: &str) -> LoginAnswer {
-    let user = user.filter(|user| {
-        let is_wanted = || sent_name(wanted).is_some_and(|wanted| *wanted == **user.name());
-        user.is_active(now) && (wanted.is_empty() || is_wanted())
-    });
+    let user = user.filter(|user| permitted(user, now, wanted).is_ok());
     user.map_or(LoginAnswer::Refused, granted)
 }
 
