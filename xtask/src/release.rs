@@ -78,10 +78,11 @@ fn host(bench: &Bench) -> Result<String> {
 
 fn build(bench: &Bench, name: &str, target: &str) -> Result<Copy> {
     let folder = bench.scratch.join("release").join(name);
-    let source = folder.join("source");
-    if source.exists() {
-        fs::remove_dir_all(&source)?;
+    // All files have the time of their commit: what was built of an older one would seem new.
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
     }
+    let source = folder.join("source");
     fs::create_dir_all(&source)?;
     let archive = folder.join("source.tar");
     let mut export = git(&root());
