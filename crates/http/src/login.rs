@@ -112,14 +112,7 @@ mod tests {
 
     const ALL: LoginOffer =
         LoginOffer { certificate: true, anonymous: true, token: true, ..PASSWORD };
-    const NOTHING: LoginOffer = LoginOffer {
-        password: false,
-        certificate: false,
-        unix: false,
-        anonymous: false,
-        token: false,
-        listener: false,
-    };
+    const NOTHING: LoginOffer = LoginOffer::NOTHING;
     const PASSWORD: LoginOffer = LoginOffer { password: true, ..NOTHING };
 
     fn step_of(values: &[&str], offer: LoginOffer) -> std::result::Result<LoginStep, u16> {

@@ -186,6 +186,18 @@ pub struct LoginOffer {
     pub listener: bool,
 }
 
+impl LoginOffer {
+    /// No way at all.
+    pub const NOTHING: Self = Self {
+        password: false,
+        certificate: false,
+        unix: false,
+        anonymous: false,
+        token: false,
+        listener: false,
+    };
+}
+
 /// The one that a client is before it says a word, as its listener or the system tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Introduction {

@@ -8,14 +8,7 @@ use amqp::sasl::SaslBody;
 use amqp::{Connection, InputBuffer, Options};
 use model::{LoginAnswer, LoginOffer, LoginStep, Nanos, SessionId};
 
-const OFFER: LoginOffer = LoginOffer {
-    password: true,
-    certificate: false,
-    unix: false,
-    anonymous: false,
-    token: false,
-    listener: false,
-};
+const OFFER: LoginOffer = LoginOffer { password: true, ..LoginOffer::NOTHING };
 
 /// `Debug` shows bytes as a list of numbers: these of `canary` are looked for as well.
 fn assert_hidden(shown: &str) {

@@ -5,14 +5,7 @@ use model::LoginOffer;
 use crate::gateway::Ours;
 use crate::requests::{Sent, answers};
 
-const PASSWORD: LoginOffer = LoginOffer {
-    password: true,
-    certificate: false,
-    unix: false,
-    anonymous: false,
-    token: false,
-    listener: false,
-};
+const PASSWORD: LoginOffer = LoginOffer { password: true, ..LoginOffer::NOTHING };
 
 /// `alice:secret`, `alice:wrong`, `busy:secret`.
 const ALICE: &str = "authorization: Basic YWxpY2U6c2VjcmV0";

@@ -164,10 +164,9 @@ pub(crate) const LOGIN: u8 = 64;
 const EVERY_WAY: LoginOffer = LoginOffer {
     password: true,
     certificate: true,
-    unix: false,
     anonymous: true,
     token: true,
-    listener: false,
+    ..LoginOffer::NOTHING
 };
 
 /// How a connection of HTTP/2 begins.
