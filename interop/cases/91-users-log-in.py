@@ -19,12 +19,6 @@ folder = tempfile.mkdtemp(prefix='dunlin-users-')
 users = folder + '/users.toml'
 
 
-def user(*args, input=''):
-    command = [DUNLIN, 'user', *args, '--users', users]
-    run = subprocess.run(command, input=input, capture_output=True, text=True)
-    return run.returncode, run.stdout, run.stderr
-
-
 def connect(protocol, source='127.0.0.1'):
     c = socket.create_connection(('127.0.0.1', s.ports[protocol]), 20, (source, 0))
     c.settimeout(30)
@@ -109,13 +103,13 @@ def scram(name, password, kind='sha256'):
 
 
 rules = ('--allow', 'send,receive,look,manage,operate *')
-code, out, err = user('add', 'orders', '--stdin', *rules, input=CANARY + '\n')
+code, out, err = dunlin_user(users, 'add', 'orders', '--stdin', *rules, input=CANARY + '\n')
 check('a user is added', code == 0, err)
 check('its file is private', os.stat(users).st_mode & 0o777 == 0o600)
-code, token, err = user('token', 'add', 'ci', '--user', 'orders')
+code, token, err = dunlin_user(users, 'token', 'add', 'ci', '--user', 'orders')
 token = token.split()[-1]
 check('a token is made', code == 0 and len(token) > 30, err)
-code, out, err = user('add', 'short', '--stdin', input='1234567\n')
+code, out, err = dunlin_user(users, 'add', 'short', '--stdin', input='1234567\n')
 check('a short password is refused', code != 0 and '8' in err, err)
 s = Server('--users', users)
 
@@ -149,7 +143,7 @@ kept.sendall(login)
 while (reply := kept.recv(4096)) != b'+OK\r\n' and time.time() < end:
     time.sleep(0.3)
     kept.sendall(login)
-user('disable', 'orders')
+dunlin_user(users, 'disable', 'orders')
 end = time.time() + 40
 while ask('redis', login, '127.0.0.3') == b'+OK\r\n' and time.time() < end:
     time.sleep(0.3)
@@ -157,7 +151,7 @@ check('a disabled user is refused', time.time() < end, s.log())
 check('a known one is let in', reply == b'+OK\r\n', reply)
 reply = kept.recv(4096)
 check('who was in is cut off', reply == b'', reply)
-user('enable', 'orders')
+dunlin_user(users, 'enable', 'orders')
 s.process.send_signal(signal.SIGHUP)
 end = time.time() + 40
 while ask('redis', login, f'127.0.0.{10 + int(time.time()) % 200}') != b'+OK\r\n':

@@ -129,7 +129,7 @@ def read_frame(c):
 
 
 def sasl(mechanism, response, source='127.0.0.1'):
-    """What the broker answers to a first response: a frame, and whether a dummy brings the end."""
+    """The answer to a first response: a frame, and whether a dummy brings the end."""
     c = socket.create_connection(('127.0.0.1', s.ports['amqp']), 20, (source, 0))
     c.settimeout(20)
     with c:

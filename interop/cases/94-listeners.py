@@ -20,7 +20,7 @@ from dlib import *
 SASL, BARE = b'AMQP\x03\x01\x00\x00', b'AMQP\x00\x01\x00\x00'
 QUEUES = b'GET /queues HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'
 PROTOCOLS = ('amqp', 'beanstalkd', 'redis', 'http')
-# What a client of each protocol says, and hears as a user who may look at all.
+# The words of a client of each protocol, and the answer to a user who may look at all.
 TALK = {
     'amqp': (BARE, BARE),
     'beanstalkd': (b'list-tube-used\r\n', b'USING default\r\n'),
@@ -33,11 +33,10 @@ users = folder + '/users.toml'
 
 
 def user(*args):
-    command = [DUNLIN, 'user', *args, '--users', users]
-    run = subprocess.run(command, capture_output=True, text=True)
-    if run.returncode:
-        raise RuntimeError(run.stderr)
-    return run.stdout
+    code, out, err = dunlin_user(users, *args)
+    if code:
+        raise RuntimeError(err)
+    return out
 
 
 def connect(place, source=None):
@@ -52,7 +51,7 @@ def connect(place, source=None):
 
 
 def hear(c, least=1):
-    """What comes, until there is so much or the end."""
+    """The bytes that come, until there are so many or the end."""
     heard = b''
     try:
         while len(heard) < least and (data := c.recv(4096)):
@@ -139,7 +138,7 @@ nobody = pwd.getpwnam('nobody').pw_uid
 
 
 def as_user(number, work):
-    """What a process of this user of the system makes of it."""
+    """The result of this work in a process of this user of the system."""
     reader, writer = os.pipe()
     if os.fork() == 0:
         os.setgid(65534)
@@ -221,7 +220,7 @@ context = ssl.create_default_context(cafile=cert)
 
 
 def proxied(protocol, before, by_tls=False, pause=0):
-    """What a client hears behind a proxy that sends this."""
+    """The answer to a client behind a proxy that sends this."""
     said, heard = TALK[protocol]
     place = tls[names[protocol]] if by_tls else plain[protocol]
     c = connect(place, '127.0.0.2')

@@ -18,12 +18,6 @@ folder = tempfile.mkdtemp(prefix='dunlin-users-')
 users = folder + '/users.toml'
 
 
-def user(*args, input=''):
-    command = [DUNLIN, 'user', *args, '--users', users]
-    run = subprocess.run(command, input=input, capture_output=True, text=True)
-    return run.returncode, run.stdout, run.stderr
-
-
 def http(method, path, body=None, name='ann'):
     credentials = base64.b64encode(f'{name}:{PASSWORD}'.encode()).decode()
     return s.http(method, path, body, headers={'Authorization': f'Basic {credentials}'})
@@ -60,16 +54,17 @@ def jobs(name='ann'):
 
 for name in ('ann', 'bob'):
     allow = 'send,receive,look,manage *'
-    code, _, err = user('add', name, '--stdin', '--allow', allow, input=PASSWORD + '\n')
+    add = ['add', name, '--stdin', '--allow', allow]
+    code, _, err = dunlin_user(users, *add, input=PASSWORD + '\n')
     check(f'user {name} is added', code == 0, err)
 limits = ('messages=100', 'bytes=1M', 'queues=2', 'links=8', 'connections=20', 'byte-rate=256K')
-code, _, err = user('limit', 'ann', *limits)
+code, _, err = dunlin_user(users, 'limit', 'ann', *limits)
 check('limits are set', code == 0, err)
-code, out, _ = user('limit', 'ann')
+code, out, _ = dunlin_user(users, 'limit', 'ann')
 check('limits are shown', 'messages' in out and '1048576' in out, out)
 s = Server('--users', users)
 
-# What a user has.
+# The messages and queues of a user.
 ann = Redis('ann')
 elements = ['x'] * 99
 check('99 elements', ann.ask('RPUSH', 'jobs', *elements) == ':99')
@@ -165,7 +160,7 @@ check('a flood is slowed to its rate', sent < most, (sent, most))
 note(f'bob alone: p50 {alone[0]:.0f} us, p99 {alone[1]:.0f} us')
 note(f'bob beside the flood: p50 {beside[0]:.0f} us, p99 {beside[1]:.0f} us')
 note(f'ann sent {sent / span / 1024:.0f} KiB/s, her quota is 256 KiB/s')
-user('limit', 'ann', 'messages=none')
+dunlin_user(users, 'limit', 'ann', 'messages=none')
 s.process.send_signal(signal.SIGHUP)
 end = time.time() + 40
 while (reply := ann.ask('RPUSH', 'jobs', 'x')).startswith('-OOM') and time.time() < end:

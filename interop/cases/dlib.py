@@ -204,6 +204,13 @@ def contents(directory):
     return [(n, st.st_size, st.st_mtime_ns) for n, st in zip(names, stats)]
 
 
+def dunlin_user(users, *args, input=''):
+    """`dunlin user` on a file of users: its status, output and errors."""
+    command = [DUNLIN, 'user', *args, '--users', users]
+    run = subprocess.run(command, input=input, capture_output=True, text=True)
+    return run.returncode, run.stdout, run.stderr
+
+
 def stop_all():
     for s in _servers:
         try:
