@@ -189,7 +189,7 @@ fn malformed_tokens_are_refused() {
     for token in bad {
         assert_eq!(user(&token), Err(TokenFault::Malformed), "{token}");
     }
-    // What is no UTF-8 is no JSON. The last bit of a text in base64 may not be lost, either.
+    // A text that is no UTF-8 is no JSON. The last bit of a text in base64 may not be lost, either.
     let with_claims = |claims: &[u8]| format!("{}.{}.{}", parts[0], encode(claims), parts[2]);
     assert_eq!(user(&with_claims(b"{\"iss\":\"\xff\"}")), Err(TokenFault::Malformed));
     let last = parts[2].char_indices().last().unwrap().0;

@@ -113,7 +113,7 @@ fn message_quota_counts_one_users_messages() {
     assert!(is_stored(&engine.put(BOB, "a", b"3")), "another user has what it had");
     assert_eq!(engine.ask(ANN, push("c", &[b"1"])), reached(Quota::Messages, 2));
     engine.ask(BOB, pop("b"));
-    // What Bob has popped is still Ann's until it is Bob's next command that settles it.
+    // A message that Bob has popped is still Ann's, until Bob's next command settles it.
     engine.ask(BOB, Command::ListQueues);
     assert!(is_stored(&engine.put(ANN, "a", b"3")));
 }

@@ -41,7 +41,7 @@ pub struct Quotas([Option<u64>; Quota::ALL.len()]);
 pub struct QuotaReached {
     /// The user.
     pub user: Arc<str>,
-    /// What the user may take no more of.
+    /// The quota that it has reached.
     pub quota: Quota,
     /// So much may be taken.
     pub max: u64,

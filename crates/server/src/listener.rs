@@ -69,7 +69,7 @@ fn has_ipv4_wildcard(all: &[Listen], port: u16) -> bool {
     all.iter().any(|listen| listen.address.endpoints().contains(&Endpoint::Tcp(wildcard)))
 }
 
-/// What a listener serves at each of its addresses: a protocol, by TLS or without, and to whom.
+/// The service of a listener at each of its addresses: a protocol, by TLS or without, and to whom.
 #[derive(Clone, Debug)]
 struct Served {
     protocol: Protocol,
@@ -187,7 +187,7 @@ impl Listener {
         &self.admission
     }
 
-    /// Who the client of a connection is before it says a word.
+    /// The client of a connection before it says a word.
     fn introduction(&self, socket: &OwnedFd) -> Introduction {
         let is_file = self.listening.tcp().is_none();
         self.admission.introduction(is_file.then(|| unix_user(socket)).flatten())

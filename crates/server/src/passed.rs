@@ -34,7 +34,7 @@ pub enum PassedFault {
         /// Its value.
         value: String,
     },
-    /// What was passed is no socket that listens for connections.
+    /// A descriptor that was passed is no socket that listens for connections.
     NoListener {
         /// Its name.
         name: String,
@@ -50,7 +50,7 @@ pub enum PassedFault {
     Left {
         /// Its name.
         name: Arc<str>,
-        /// Where it listens.
+        /// The place at which it listens.
         endpoint: Endpoint,
     },
 }
@@ -110,7 +110,7 @@ impl PassedSocket {
         Some(Self { name: name.into(), endpoint, socket: Arc::new(socket) })
     }
 
-    /// Where it listens.
+    /// The place at which it listens.
     #[must_use]
     pub const fn endpoint(&self) -> &Endpoint {
         &self.endpoint

@@ -16,7 +16,7 @@ pub fn group_number(name: &str) -> Option<u32> {
     number_of(name, &read("/etc/group"))
 }
 
-/// What cannot be read knows nothing.
+/// A file that cannot be read knows nobody.
 fn read(path: &str) -> String {
     let mut bytes = Vec::new();
     let file = File::open(path);

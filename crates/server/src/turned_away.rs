@@ -1,4 +1,4 @@
-//! What is told of connections that a listener did not take.
+//! Connections that a listener did not take: their count and the log lines about them.
 
 use std::net::SocketAddr;
 use std::sync::Mutex;

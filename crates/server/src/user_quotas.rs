@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex};
 
 use model::{Nanos, Quota, QuotaReached, Rights};
 
-/// What the users of a server take.
+/// The connections and rates of the users of a server.
 #[derive(Debug, Default)]
 pub(crate) struct UserQuotas(Mutex<BTreeMap<Arc<str>, Arc<Usage>>>);
 
-/// What one user takes, by all its connections.
+/// The connections of one user, and the bytes and commands that came by all of them.
 #[derive(Debug, Default)]
 struct Usage {
     connections: AtomicU64,

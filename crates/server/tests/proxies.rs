@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const BARE: &[u8] = b"AMQP\0\x01\0\0";
 const QUEUES: &[u8] = b"GET /queues HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-/// What a client of each protocol says, and hears.
+/// The words of a client of each protocol, and the answer that it hears.
 fn talk(protocol: Protocol) -> (&'static [u8], &'static [u8]) {
     match protocol {
         Protocol::Amqp => (BARE, BARE),

@@ -21,7 +21,7 @@ pub(super) struct Compact<'t> {
     pub(super) signature: Secret,
 }
 
-/// What counts of a header.
+/// The members of a header that count.
 pub(super) struct Header {
     pub(super) algorithm: Algorithm,
     pub(super) key_id: Option<String>,

@@ -34,7 +34,7 @@ struct Rules {
     deny: Vec<Rule>,
 }
 
-/// What all users have in common.
+/// Settings that all users have in common.
 struct Common {
     groups: Groups,
     /// The quotas of users that have no other.

@@ -543,7 +543,7 @@ impl Queues {
         }
     }
 
-    /// What users have.
+    /// The messages and queues of users.
     pub(crate) const fn accounts(&self) -> &Accounts {
         &self.accounts
     }
