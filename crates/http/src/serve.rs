@@ -177,11 +177,14 @@ async fn meet<G: Gateway>(
         asker,
         permit: SharedPermit::new(permit),
     };
-    let Some(tls) = place.tls else { return converse(socket, peer, gone, app, stage).await };
+    // Each way apart: a connection takes the memory of the way that it goes, not of the longest.
+    let Some(tls) = place.tls else {
+        return Box::pin(converse(socket, peer, gone, app, stage)).await;
+    };
     let greeting = greet(tls, socket, &place.turnstile, &peer, &app.gateway, due, &mut stage);
-    let Some(stream) = greeting.await else { return };
+    let Some(stream) = Box::pin(greeting).await else { return };
     peer.show(stream.get_ref().1.peer_certificates());
-    converse(stream, peer, gone, app, stage).await;
+    Box::pin(converse(stream, peer, gone, app, stage)).await;
 }
 
 /// Reads where the client of a proxy is. False: the connection is over.
