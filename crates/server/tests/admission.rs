@@ -1,15 +1,11 @@
 //! The clients that listeners take, and as whom: users of listeners, networks, processes.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-
-mod common;
-
 use std::io::Read as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt as _;
 
-use common::line::Line;
-use common::{Directory, memory, start, users_file};
+use crate::common::line::Line;
+use crate::common::{Directory, memory, start, users_file};
 use server::{
     Address, AuditTarget, Config, Listen, ListenerFault, Protocol, Server, StartError, UnixSocket,
 };

@@ -1,12 +1,8 @@
 //! An AMQP peer that allows much gets it all, in pieces that cost little memory.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-
-mod common;
-
+use crate::common::reader::{Reader, Wish};
+use crate::common::{Client, amqp_too, memory, start};
 use amqp::performative::{Performative, Transfer};
-use common::reader::{Reader, Wish};
-use common::{Client, amqp_too, memory, start};
 use server::{Config, Limits};
 
 const JOBS: usize = 320;

@@ -1,12 +1,8 @@
 //! A send to a full queue waits for a place, by every protocol, and no other command does.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-
-mod common;
-
 use std::time::Duration;
 
-use common::patience::until;
-use common::{Client, connect, connect_second, memory, redis_too, start};
+use crate::common::patience::until;
+use crate::common::{Client, connect, connect_second, memory, redis_too, start};
 use engine::{QueueBounds, QueuePolicies, QueuePolicy, WhenFull};
 use model::{Nanos, QueueName};
 use server::{Config, Listen, Protocol, Running, Server};

@@ -1,14 +1,10 @@
 //! Which clients get a connection if as many are open as may be.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-
-mod common;
-
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 
-use common::patience::until;
-use common::{Client, amqp_too, memory, redis_too, start};
+use crate::common::patience::until;
+use crate::common::{Client, amqp_too, memory, redis_too, start};
 use server::{Config, Limits, Listen, Protocol, Running};
 
 const CONNECTIONS_MAX: usize = 20;

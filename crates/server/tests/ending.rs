@@ -1,13 +1,9 @@
 //! The fate of a peer's deliveries when its connection ends, by each cause of the end.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-
-mod common;
-
+use crate::common::reader::{Reader, Wish};
+use crate::common::{Directory, amqp_too, connect, journal, memory, start};
 use amqp::message::Message;
 use amqp::performative::{Performative, Transfer};
-use common::reader::{Reader, Wish};
-use common::{Directory, amqp_too, connect, journal, memory, start};
 use model::StorePolicy;
 use server::{Config, Limits, Running};
 

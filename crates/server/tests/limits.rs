@@ -1,12 +1,8 @@
 //! The cost of peers, and the refusals for those that want more.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-
-mod common;
-
 use std::time::Duration;
 
-use common::patience::until_some;
-use common::{Client, connect, memory, start};
+use crate::common::patience::until_some;
+use crate::common::{Client, connect, memory, start};
 use server::{Config, Limits, Running, Server, StartError};
 use testkit::resident_bytes;
 

@@ -1,15 +1,11 @@
 //! Addresses on which a server listens, and those on which it does not.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-
-mod common;
-
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 
-use common::{Directory, memory, start};
+use crate::common::{Directory, memory, start};
 use server::{
     Address, Config, Endpoint, Listen, PassedFault, PassedSocket, Protocol, Server, StartError,
     UnixSocket,

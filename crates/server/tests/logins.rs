@@ -1,21 +1,17 @@
 //! Clients of a broker that has users: each protocol, what strangers may do, and files that change.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-
-mod common;
-
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::common::line::{Line, PATIENCE};
+use crate::common::{Directory, memory, start, users_file};
 use access::Verifier;
 use amqp::frame::{self, FrameKind};
 use amqp::sasl::SaslBody;
 use amqp::types::Symbols;
-use common::line::{Line, PATIENCE};
-use common::{Directory, memory, start, users_file};
 use model::{ScramHash, Secret};
 use server::{AuditTarget, Config, Listen, Protocol, Running, Server, StartError, UsersError};
 

@@ -1,15 +1,11 @@
 //! Clients behind proxies that speak version 2 of the PROXY protocol.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-
-mod common;
-
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
 
-use common::{Directory, memory, start};
+use crate::common::{Directory, memory, start};
 use server::{AuditTarget, Config, Listen, Protocol, Running};
 
 /// Far longer than anything takes that a test waits for.

@@ -1,13 +1,11 @@
 //! The Redis protocol as clients of a server see it, beside another protocol.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-
-mod common;
-
 use std::time::Duration;
 
-use common::patience::until;
-use common::{Client, Directory, connect, connect_second, journal, memory, redis_too, start};
+use crate::common::patience::until;
+use crate::common::{
+    Client, Directory, connect, connect_second, journal, memory, redis_too, start,
+};
 use model::StorePolicy;
 use server::{Config, Side};
 

@@ -1,12 +1,8 @@
 //! A server as its clients see it.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-
-mod common;
-
-use common::patience::until;
-use common::reader::{Reader, Wish};
-use common::{Directory, amqp_too, connect, journal, memory, start};
+use crate::common::patience::until;
+use crate::common::reader::{Reader, Wish};
+use crate::common::{Directory, amqp_too, connect, journal, memory, start};
 use model::{Nanos, StorePolicy};
 use server::{Config, Listen, Protocol, Server};
 
@@ -231,7 +227,7 @@ fn stopping_two_reactors_keeps_confirmed_jobs() {
     let clients: Vec<_> = (0..CLIENTS).map(|_| connect(&server)).collect();
     let clients = clients.into_iter().map(|mut client| {
         std::thread::spawn(move || {
-            let put = |client: &mut common::Client| client.try_ask("put 0 0 60 1\r\nx");
+            let put = |client: &mut crate::common::Client| client.try_ask("put 0 0 60 1\r\nx");
             let mut ids = Vec::new();
             while let Some(id) = put(&mut client).and_then(|line| {
                 line.strip_prefix("INSERTED ").and_then(|id| id.parse::<u64>().ok())
@@ -335,7 +331,7 @@ fn many_clients_are_all_answered() {
         let address = server.addresses()[0].tcp().unwrap();
         let clients = (0..CLIENTS).map(|index| {
             std::thread::spawn(move || {
-                let mut client = common::Client::new(address);
+                let mut client = crate::common::Client::new(address);
                 assert_eq!(client.ask(&format!("watch {index}")), "WATCHING 2");
                 assert_eq!(client.ask("ignore default"), "WATCHING 1");
                 // Each hands its jobs to the next, so that replies cross the reactors.
