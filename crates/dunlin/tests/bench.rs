@@ -1,12 +1,8 @@
 //! `dunlin bench`, in small.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-
-mod common;
-
 use std::process::{Child, Command, Stdio};
 
-use common::patience::until;
-use common::{ANY, Directory, Server, dunlin, dunlin_after, run, unwritable};
+use crate::common::patience::until;
+use crate::common::{ANY, Directory, Server, dunlin, dunlin_after, run, unwritable};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

@@ -1,15 +1,11 @@
 //! The commands that speak to a running broker: their output, effects and exit status.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-
-mod common;
-
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-use common::patience::until;
-use common::{Directory, Server, dunlin, run, unwritable};
+use crate::common::patience::until;
+use crate::common::{Directory, Server, dunlin, run, unwritable};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A broker of the test's own, and its URL.

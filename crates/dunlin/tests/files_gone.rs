@@ -1,12 +1,8 @@
 //! Files of the journal that are taken away while the binary runs: it ends, and says which.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{ANY, Directory, Server, dunlin};
+use crate::common::{ANY, Directory, Server, dunlin};
 use rustix::process::Signal;
 
 const ACTIVE: &str = "0000000000000001.segment";

@@ -1,12 +1,8 @@
 //! `dunlin journal`: looking into a journal that no broker uses.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-
-mod common;
-
 use std::os::unix::fs::FileExt as _;
 use std::process::Stdio;
 
-use common::{ANY, Directory, Server, dunlin, run, unwritable};
+use crate::common::{ANY, Directory, Server, dunlin, run, unwritable};
 use rustix::process::Signal;
 use serde_json::Value;
 

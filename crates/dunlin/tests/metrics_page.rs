@@ -1,21 +1,17 @@
 //! The page that tells the metrics has those that the broker shows.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-
-mod common;
-
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 
-use common::{Directory, Server, dunlin};
+use crate::common::{Directory, Server, dunlin};
 
 const OPENING: &str = "\
 # Metrics
 
 You learn here each figure of `GET /metrics`, in the text format of Prometheus.
 
-This page is generated: `UPDATE=1 cargo test -p dunlin --test metrics_page` writes it. Names begin
+This page is generated: `UPDATE=1 cargo test -p dunlin metrics_page` writes it. Names begin
 with `dunlin_`. Figures of queues have the label `queue`, states the label `state`, summaries the
 label `quantile` and the suffixes `_sum` and `_count`.
 
@@ -41,7 +37,7 @@ fn metrics_page_is_current() {
         return;
     }
     let written = std::fs::read_to_string(&file).unwrap_or_default();
-    let again = "UPDATE=1 cargo test -p dunlin --test metrics_page";
+    let again = "UPDATE=1 cargo test -p dunlin metrics_page";
     assert!(written == page, "docs/reference/metrics.md is not what the broker shows: {again}");
 }
 

@@ -1,15 +1,11 @@
 //! `dunlin serve`: the contract of its command line, its signals and its exit status.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-
-mod common;
-
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::MetadataExt as _;
 use std::process::Stdio;
 
-use common::patience::until;
-use common::{ANY, Client, Directory, Server, dunlin, dunlin_after, run};
+use crate::common::patience::until;
+use crate::common::{ANY, Client, Directory, Server, dunlin, dunlin_after, run};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use rustix::process::{Pid, Signal, kill_process};
 

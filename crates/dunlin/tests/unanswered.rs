@@ -1,12 +1,8 @@
 //! The commands that speak to a broker, where the connection breaks before its answer.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-
-mod common;
-
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
-use common::{Directory, dunlin, run};
+use crate::common::{Directory, dunlin, run};
 
 /// A server that takes requests, gives these answers and then, instead of one more, closes.
 fn breaking(answers: &'static [&'static str]) -> String {
