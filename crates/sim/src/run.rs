@@ -73,6 +73,29 @@ impl AddAssign for Tally {
     }
 }
 
+impl Tally {
+    /// Names the events that were too rare among `seeds` general seeds: a simulation in which
+    /// nothing goes wrong proves nothing.
+    pub fn rare_events(&self, seeds: u64) -> Vec<&'static str> {
+        let events = [
+            (self.falls, seeds, "falls"),
+            (self.recoveries_fallen, seeds / 10, "falls in recovery"),
+            (self.failures, seeds / 100, "failures of the journal"),
+            (self.snapshots, seeds / 2, "snapshots"),
+            // A start uses spares as they are, so only segments that held frames are recycled.
+            (self.segments_recycled, seeds / 10, "segments used again"),
+            (self.refusals, seeds / 100, "refusals for want of room"),
+            (self.spilled, seeds / 2, "bodies spilled"),
+            (self.scarcity.waits, seeds / 10, "sends that waited for room"),
+            (self.scarcity.shed, seeds / 10, "messages dropped for newer ones"),
+            (self.subscriptions, seeds, "subscriptions recovered"),
+            (self.keys, seeds, "keys recovered"),
+            (self.runs, seeds / 10, "runs of commands"),
+        ];
+        events.into_iter().filter(|(count, least, _)| count <= least).map(|event| event.2).collect()
+    }
+}
+
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

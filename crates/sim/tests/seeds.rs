@@ -1,13 +1,14 @@
-//! Six thousand simulations, each decided by its seed; some have clients of AMQP, some of Redis.
+//! The general seeds, of which `cargo xtask test --only sim` runs ten thousand; some have clients
+//! of AMQP, some of Redis.
 
 use sim::{Scenario, Tally, simulate};
 
 /// Two threads: as many as the smallest machine that runs the tests has cores.
 const THREADS: u64 = 2;
-const SEEDS: u64 = 6_000;
+const SEEDS: u64 = 500;
 
 #[test]
-fn six_thousand_seeds_keep_every_promise() {
+fn five_hundred_seeds_keep_every_promise() {
     let share = |thread: u64| {
         let mut total = Tally::default();
         for seed in (1..=SEEDS).filter(|seed| seed % THREADS == thread) {
@@ -23,18 +24,5 @@ fn six_thousand_seeds_keep_every_promise() {
         }
     });
     println!("{total}");
-    // A simulation in which nothing goes wrong proves nothing.
-    assert!(total.falls > SEEDS, "{total}");
-    assert!(total.recoveries_fallen > SEEDS / 10, "{total}");
-    assert!(total.failures > SEEDS / 100, "{total}");
-    assert!(total.snapshots > SEEDS / 2, "{total}");
-    // A start uses spares as they are, so only segments that held frames are recycled.
-    assert!(total.segments_recycled > SEEDS / 10, "{total}");
-    assert!(total.refusals > SEEDS / 100, "{total}");
-    assert!(total.spilled > SEEDS / 2, "{total}");
-    assert!(total.scarcity.waits > SEEDS / 10, "{total}");
-    assert!(total.scarcity.shed > SEEDS / 10, "{total}");
-    assert!(total.subscriptions > SEEDS, "{total}");
-    assert!(total.keys > SEEDS, "{total}");
-    assert!(total.runs > SEEDS / 10, "{total}");
+    assert_eq!(total.rare_events(SEEDS), [""; 0], "{total}");
 }

@@ -1,14 +1,17 @@
 //! `sim`: runs simulations by their seeds.
 //!
 //! ```text
-//! sim [--seed N] [--seeds COUNT] [--steps N] [--soak] [--verbose]
+//! sim [--seed N] [--seeds COUNT] [--steps N] [--threads N] [--soak] [--verbose]
 //! ```
 //! Each seed from `--seed` (default 1) on is run, `--seeds` of them (default 1), or for ever with
-//! `--soak`. `--steps` replaces the length that each seed chooses. `--verbose` prints every step
-//! and every call to the disk. The first seed that fails ends the run with exit code 1 and is
-//! printed as one command to paste.
+//! `--soak`. `--steps` replaces the length that each seed chooses. `--threads` share the seeds: as
+//! many as there are cores, and one with `--verbose`, which prints every step and every call to the
+//! disk. A seed that fails ends the run with exit code 1 and is printed as one command to paste. A
+//! run of a thousand seeds or more also fails when its faults are too rare to prove anything.
 
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use sim::{Scenario, Tally, simulate};
 
@@ -20,51 +23,100 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let mut total = Tally::default();
-    let mut seed = options.first;
-    while options.soak || seed < options.first + options.count {
+    let run = Mutex::new(Run { next: options.first, passed: 0, total: Tally::default() });
+    let failures = thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..options.threads).map(|_| scope.spawn(|| simulate_all(&options, &run))).collect();
+        let ended = threads.into_iter().map(|thread| thread.join().unwrap_or(Err(PANICKED)));
+        ended.filter(Result::is_err).count()
+    });
+    let Run { passed, total, .. } = run.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let rare = if passed < PROVING { Vec::new() } else { total.rare_events(passed) };
+    if failures > 0 || !rare.is_empty() {
+        rare.iter().for_each(|event| eprintln!("too rare among {passed} seeds: {event}"));
+        return ExitCode::FAILURE;
+    }
+    println!("{passed} seeds passed: {total}");
+    ExitCode::SUCCESS
+}
+
+/// What the threads share.
+struct Run {
+    /// The seed that the next free thread takes.
+    next: u64,
+    passed: u64,
+    total: Tally,
+}
+
+/// Runs seeds as long as there are some; after a failure, no thread takes another.
+fn simulate_all(options: &Options, run: &Mutex<Run>) -> Result<(), &'static str> {
+    let locked = || run.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        let seed = {
+            let mut run = locked();
+            if !options.soak && run.next - options.first >= options.count {
+                return Ok(());
+            }
+            run.next += 1;
+            run.next - 1
+        };
         let mut scenario = Scenario::scarce(seed);
         scenario.steps = options.steps.unwrap_or(scenario.steps);
         scenario.trace = options.verbose;
-        match simulate(scenario) {
-            Ok(tally) => total += tally,
+        let outcome = simulate(scenario);
+        let mut run = locked();
+        match outcome {
+            Ok(tally) => run.total += tally,
             Err(failure) => {
                 eprintln!("{failure}");
-                return ExitCode::FAILURE;
+                run.next = u64::MAX;
+                return Err(FAILED);
             }
         }
-        seed += 1;
-        if (seed - options.first).is_multiple_of(REPORT_EVERY) {
-            println!("{} seeds, {total}", seed - options.first);
+        run.passed += 1;
+        if run.passed.is_multiple_of(REPORT_EVERY) {
+            println!("{} seeds, {}", run.passed, run.total);
         }
     }
-    println!("{} seeds passed: {total}", seed - options.first);
-    ExitCode::SUCCESS
 }
 
 struct Options {
     first: u64,
     count: u64,
     steps: Option<u64>,
+    threads: usize,
     soak: bool,
     verbose: bool,
 }
 
 impl Options {
     fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut options = Self { first: 1, count: 1, steps: None, soak: false, verbose: false };
+        let threads = thread::available_parallelism().map_or(1, Into::into);
+        let (first, count, steps) = (1, 1, None);
+        let mut options = Self { first, count, steps, threads, soak: false, verbose: false };
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--seed" => options.first = number(&word, words.next())?,
                 "--seeds" => options.count = number(&word, words.next())?,
                 "--steps" => options.steps = Some(number(&word, words.next())?),
+                "--threads" => options.threads = count_of(&word, words.next())?,
                 "--soak" => options.soak = true,
                 "--verbose" => options.verbose = true,
                 _ => return Err(format!("unknown argument {word}")),
             }
         }
+        if options.verbose {
+            // The steps of two worlds are not to be told apart.
+            options.threads = 1;
+        }
         Ok(options)
     }
+}
+
+fn count_of(name: &str, word: Option<String>) -> Result<usize, String> {
+    let count = number(name, word)?;
+    let fits = usize::try_from(count).ok().filter(|count| (1..=THREADS_MAX).contains(count));
+    fits.ok_or_else(|| format!("{name} takes 1 to {THREADS_MAX}"))
 }
 
 fn number(name: &str, word: Option<String>) -> Result<u64, String> {
@@ -72,7 +124,17 @@ fn number(name: &str, word: Option<String>) -> Result<u64, String> {
     word.parse().map_err(|error| format!("{name} {word}: {error}"))
 }
 
-const USAGE: &str = "usage: sim [--seed N] [--seeds COUNT] [--steps N] [--soak] [--verbose]";
+const USAGE: &str =
+    "usage: sim [--seed N] [--seeds COUNT] [--steps N] [--threads N] [--soak] [--verbose]";
+
+const FAILED: &str = "a seed failed";
+const PANICKED: &str = "a thread panicked";
+
+/// Threads that a run may have.
+const THREADS_MAX: usize = 1024;
+
+/// Seeds from which a run has to show that enough went wrong.
+const PROVING: u64 = 1000;
 
 /// Seeds between two lines of a long run.
 const REPORT_EVERY: u64 = 1000;
