@@ -2,8 +2,10 @@
 
 use std::env;
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::repository::{Repository, root};
@@ -33,8 +35,14 @@ struct Step {
     run: fn(&Bench) -> Result<Tally>,
 }
 
-const STEPS: [Step; 12] = [
-    Step { name: "setup", what: "install what the other steps need", run: install },
+/// The steps by stage and lane: the lanes of a stage run beside each other, and a stage begins when
+/// the one before it has ended. The first lane is busy, the second mostly waits for clients.
+const STAGES: [[&[Step]; 2]; 2] = [[&CODE, &SETUP], [&TESTS, &PROGRAMS]];
+
+const SETUP: [Step; 1] =
+    [Step { name: "setup", what: "install what the other steps need", run: install }];
+
+const CODE: [Step; 3] = [
     Step { name: "fmt", what: "the code is formatted", run: fmt },
     Step {
         name: "tidy",
@@ -42,8 +50,14 @@ const STEPS: [Step; 12] = [
         run: |_| Ok(tidy::run(&Repository::read()?)),
     },
     Step { name: "clippy", what: "no warnings", run: clippy },
+];
+
+const TESTS: [Step; 2] = [
     Step { name: "test", what: "all tests of the workspace", run: test },
     Step { name: "sim", what: "simulated crashes, by seeds", run: sim },
+];
+
+const PROGRAMS: [Step; 6] = [
     Step { name: "clients", what: "foreign clients, on Dunlin and the original", run: clients },
     Step {
         name: "amqp",
@@ -121,28 +135,46 @@ impl Bench {
 /// Runs the steps named in `only`, or all, and gives the sum.
 pub(crate) fn run_steps(only: &[String]) -> Result<Tally> {
     let bench = Bench::new()?;
-    let chosen = |step: &&Step| only.is_empty() || only.iter().any(|name| step.name == name);
     let mut sum = Tally::default();
     let mut summary = String::from("\n");
-    for step in STEPS.iter().filter(chosen) {
-        println!("== {}: {}", step.name, step.what);
-        let begun = Instant::now();
-        let tally = (step.run)(&bench).unwrap_or_else(|error| {
-            println!("{}: {error}", step.name);
-            Tally::one(false)
+    for lanes in STAGES {
+        let done = thread::scope(|scope| {
+            let lanes = lanes.map(|steps| scope.spawn(|| run_lane(steps, only, &bench)));
+            lanes.map(|lane| lane.join().unwrap_or_else(|panic| resume_unwind(panic)))
         });
-        let seconds = begun.elapsed().as_secs_f32();
-        println!("== {}: {tally} in {seconds:.1} s", step.name);
-        summary.push_str(&format!("{:8} {seconds:7.1} s  {tally}\n", step.name));
-        sum += tally;
+        for (step, seconds, tally) in done.into_iter().flatten() {
+            summary.push_str(&format!("{:8} {seconds:7.1} s  {tally}\n", step.name));
+            sum += tally;
+        }
     }
     println!("{summary}");
     Ok(sum)
 }
 
+/// Runs the chosen steps one after the other; gives the seconds and the counts of each.
+fn run_lane(
+    steps: &'static [Step],
+    only: &[String],
+    bench: &Bench,
+) -> Vec<(&'static Step, f32, Tally)> {
+    let chosen = |step: &&Step| only.is_empty() || only.iter().any(|name| step.name == name);
+    let run = |step: &'static Step| {
+        println!("== {}: {}", step.name, step.what);
+        let begun = Instant::now();
+        let tally = (step.run)(bench).unwrap_or_else(|error| {
+            println!("{}: {error}", step.name);
+            Tally::one(false)
+        });
+        let seconds = begun.elapsed().as_secs_f32();
+        println!("== {}: {tally} in {seconds:.1} s", step.name);
+        (step, seconds, tally)
+    };
+    steps.iter().filter(chosen).map(run).collect()
+}
+
 /// The steps' names and descriptions, for the help.
 pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
-    STEPS.iter().map(|step| (step.name, step.what))
+    STAGES.into_iter().flatten().flatten().map(|step| (step.name, step.what))
 }
 
 fn install(bench: &Bench) -> Result<Tally> {
