@@ -50,6 +50,17 @@ pub(crate) struct Timeouts {
     pub(crate) send: Option<Duration>,
 }
 
+impl Timeouts {
+    /// Those of a connection by which no request has logged in.
+    pub(crate) fn of_stranger(self) -> Self {
+        let shorter = |span: Option<Duration>| span.map_or(STRANGER_MAX, |it| it.min(STRANGER_MAX));
+        Self { idle: Some(shorter(self.idle)), head: Some(shorter(self.head)), ..self }
+    }
+}
+
+/// How long a connection may be without a request, or with half of one, before one has logged in.
+const STRANGER_MAX: Duration = Duration::from_secs(10);
+
 /// The timeout that a connection has exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overdue {
@@ -267,6 +278,26 @@ mod tests {
             };
             let (found, ()) = tokio::join!(overdue(&activity), ask);
             assert_eq!(found, (74 + 60, Overdue::Head));
+        });
+    }
+
+    #[test]
+    fn strangers_have_ten_seconds() {
+        run(async {
+            let activity = Activity::new();
+            for limit in [TIMEOUTS.idle, None] {
+                let timeouts = Timeouts { idle: limit, head: limit, send: limit }.of_stranger();
+                for overdue in [Overdue::Idle, Overdue::Head] {
+                    let begin = Instant::now();
+                    activity.note_written();
+                    if overdue == Overdue::Head {
+                        activity.note_half_sent();
+                    }
+                    assert_eq!(activity.overdue(timeouts).await, overdue);
+                    assert_eq!((Instant::now() - begin).as_secs(), 10);
+                }
+                activity.note_completed();
+            }
         });
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -131,17 +131,29 @@ pub(crate) struct Peer {
 }
 
 /// The place of a connection, kept until that has ended and its requests too.
-#[derive(Clone, Default)]
-pub(crate) struct SharedPermit(Option<Arc<dyn ConnectionPermit>>);
+#[derive(Clone)]
+pub(crate) struct SharedPermit(Arc<Place<dyn ConnectionPermit>>);
+
+struct Place<P: ?Sized> {
+    /// A request of it has logged in, or asked what everybody may ask.
+    has_entered: AtomicBool,
+    permit: P,
+}
 
 impl SharedPermit {
     pub(crate) fn new(permit: impl ConnectionPermit) -> Self {
-        Self(Some(Arc::new(permit)))
+        Self(Arc::new(Place { has_entered: AtomicBool::new(false), permit }))
     }
 
-    fn note_request(&self) {
-        if let Some(permit) = &self.0 {
-            permit.note_request();
+    /// False as long as its client may be anybody who wants to take a place.
+    pub(crate) fn has_entered(&self) -> bool {
+        self.0.has_entered.load(Ordering::Relaxed)
+    }
+
+    fn note_request(&self, by: &Principal) {
+        self.0.has_entered.store(true, Ordering::Relaxed);
+        if *by != Principal::Stranger {
+            self.0.permit.note_request();
         }
     }
 }
@@ -222,9 +234,7 @@ impl<G: Gateway> App<G> {
             Some(_) if is_probe => Principal::Stranger,
             Some(offer) => self.log_in(&head.headers, &peer, offer).await?,
         };
-        if principal != Principal::Stranger {
-            peer.permit.note_request();
-        }
+        peer.permit.note_request(&principal);
         if head.method == Method::OPTIONS && head.uri.path() == "*" {
             return Ok(allowed(ANY_METHODS));
         }

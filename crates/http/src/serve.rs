@@ -83,7 +83,7 @@ pub async fn serve_stream<G: Gateway>(
         introduction: Introduction::Unknown,
         hangup: Hangup::default(),
         asker: Asker::default(),
-        permit: SharedPermit::default(),
+        permit: SharedPermit::new(()),
     };
     tokio::select! {
         () = converse(stream, peer, pending(), app.clone(), stage) => {}
@@ -255,6 +255,7 @@ async fn converse<G: Gateway>(
     let app = app.adjusted();
     let Options { half_sent, idle, .. } = *app.options;
     let timeouts = Timeouts { idle, head: half_sent, send: half_sent };
+    let (permit, has_users) = (peer.permit.clone(), peer.offer.is_some());
     let hangup = Arc::clone(&peer.hangup);
     let activity = Arc::new(Activity::new());
     let stream = WatchedStream::new(stream, Arc::clone(&activity));
@@ -265,6 +266,8 @@ async fn converse<G: Gateway>(
     tokio::pin!(connection, gone);
     let (mut is_stopping, mut is_idle) = (false, false);
     loop {
+        let is_stranger = has_users && !permit.has_entered();
+        let timeouts = if is_stranger { timeouts.of_stranger() } else { timeouts };
         tokio::select! {
             // The connection first: it reads bytes that have come before a timeout ends it.
             biased;
@@ -277,6 +280,9 @@ async fn converse<G: Gateway>(
                 connection.as_mut().graceful_shutdown();
             }
             overdue = activity.overdue(timeouts), if !is_idle => {
+                if is_stranger && permit.has_entered() {
+                    continue;
+                }
                 if overdue != Overdue::Idle {
                     return;
                 }
