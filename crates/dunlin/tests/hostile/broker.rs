@@ -2,18 +2,21 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Command, ExitStatus};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::Signal;
 
 use crate::common::{Directory, Server, dunlin};
+use crate::login;
 
 pub(crate) const PROTOCOLS: [&str; 4] = ["beanstalkd", "redis", "amqp", "http"];
 
 pub(crate) struct Broker {
     pub(crate) server: Server,
     addresses: Vec<SocketAddr>,
+    /// Clients have to log in.
+    has_users: bool,
     /// Removed when it has ended.
     directory: Directory,
 }
@@ -27,6 +30,23 @@ impl Broker {
         Self::start(directory, command)
     }
 
+    /// The same with two users: the neighbour may do everything, the other what the attacks on an
+    /// open broker need.
+    pub(crate) fn with_users(test: &str, options: &[&str]) -> Self {
+        let directory = Directory::new(test);
+        for user in [login::NEIGHBOUR, login::GUEST] {
+            manage_users(&directory, &["add", user, "--stdin"]);
+        }
+        manage_users(&directory, &["grant", login::NEIGHBOUR, "send,receive,look,manage *"]);
+        for queue in ["q", "l", "default"] {
+            let rule = format!("send,receive,look,manage {queue}");
+            manage_users(&directory, &["grant", login::GUEST, &rule]);
+        }
+        let mut command = dunlin(&directory);
+        command.args(["serve", "--store", "none", "--users", USERS]).args(options);
+        Self { has_users: true, ..Self::start(directory, command) }
+    }
+
     /// Starts `serve` with all listeners, besides the options of the command.
     pub(crate) fn start(directory: Directory, mut command: Command) -> Self {
         for protocol in PROTOCOLS {
@@ -38,7 +58,7 @@ impl Broker {
             address.parse().unwrap()
         };
         let addresses = server.lines.iter().zip(PROTOCOLS).map(address).collect();
-        Self { server, addresses, directory }
+        Self { server, addresses, has_users: false, directory }
     }
 
     /// Kills it, and starts another over the directory that it leaves.
@@ -68,6 +88,17 @@ impl Broker {
         socket
     }
 
+    /// The same, and its client has logged in where it has to. By HTTP each request does.
+    pub(crate) fn admitted(&self, protocol: &str) -> TcpStream {
+        let socket = self.socket(protocol);
+        if self.has_users { login::log_in(socket, protocol) } else { socket }
+    }
+
+    /// The header by which requests of HTTP log in, if they have to.
+    pub(crate) fn http_login(&self) -> String {
+        if self.has_users { login::header(login::NEIGHBOUR) } else { String::new() }
+    }
+
     /// A socket that these bytes were sent by.
     pub(crate) fn told(&self, protocol: &str, bytes: &[u8]) -> TcpStream {
         let mut socket = self.socket(protocol);
@@ -91,6 +122,20 @@ impl Broker {
         let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
     }
+}
+
+const USERS: &str = "users.toml";
+
+fn manage_users(directory: &Directory, words: &[&str]) {
+    let mut command = dunlin(directory);
+    command.arg("user").args(words).args(["--users", USERS]);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // A command that reads no password ends without it.
+    let _ = child.stdin.take().unwrap().write_all(login::PASSWORD.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words:?}: {said}");
 }
 
 /// Everything until the server closes, be it with a reset.

@@ -3,10 +3,11 @@
 use testkit::amqp_peer::opening;
 
 use crate::broker::{Broker, rest};
+use crate::login;
 use crate::neighbours::{Lines, Neighbours};
 
 /// Each ends its connection, or would have it end, with this in its last words.
-fn claims() -> Vec<(&'static str, Vec<u8>, &'static str)> {
+pub(crate) fn claims() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let text = |protocol, text: &str, answer| (protocol, text.as_bytes().to_vec(), answer);
     let framed = |head: [u8; 8]| [opening(), head.to_vec()].concat();
     let post = "POST /queues/q/messages HTTP/1.1\r\nhost: localhost\r\n";
@@ -34,12 +35,22 @@ fn claims() -> Vec<(&'static str, Vec<u8>, &'static str)> {
 
 #[test]
 fn oversized_claims_refused_by_their_head() {
+    claim_all(&Broker::in_memory("giant", &[]), |_, bytes| bytes);
+}
+
+#[test]
+fn oversized_claims_of_guest_refused() {
+    let behind = |protocol, bytes: Vec<u8>| login::behind(protocol, login::GUEST, &bytes);
+    claim_all(&Broker::with_users("giant-guest", &[]), behind);
+}
+
+fn claim_all(broker: &Broker, begin: impl Fn(&'static str, Vec<u8>) -> Vec<u8>) {
     const EACH: usize = 50;
-    let broker = Broker::in_memory("giant", &[]);
-    let mut neighbours = Neighbours::of(&broker);
+    let mut neighbours = Neighbours::of(broker);
     neighbours.exchange();
     let before = broker.resident_bytes();
     for (protocol, bytes, answer) in claims() {
+        let bytes = begin(protocol, bytes);
         let crowd: Vec<_> = (0..EACH).map(|_| broker.told(protocol, &bytes)).collect();
         neighbours.exchange();
         for socket in crowd {

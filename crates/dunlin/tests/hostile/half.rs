@@ -7,10 +7,11 @@ use testkit::amqp_peer::{begin, encoded, opening};
 
 use crate::broker::{Broker, Fountain, PROTOCOLS, rest};
 use crate::common::patience::until;
+use crate::login;
 use crate::neighbours::{Lines, Neighbours};
 
 /// Beginnings of commands that announce more than comes.
-fn beginnings() -> Vec<(&'static str, Vec<u8>)> {
+pub(crate) fn beginnings() -> Vec<(&'static str, Vec<u8>)> {
     let text = |protocol, text: &str| (protocol, text.as_bytes().to_vec());
     let mut frame_in_parts = opening();
     frame_in_parts.extend(encoded(&begin(), &[]));
@@ -37,13 +38,23 @@ fn beginnings() -> Vec<(&'static str, Vec<u8>)> {
 /// Announced bytes take no memory before they come.
 #[test]
 fn half_sent_commands_cost_received_bytes() {
+    begin_all(&Broker::in_memory("half-sent", &[]), |_, bytes| bytes);
+}
+
+#[test]
+fn half_sent_commands_of_guest_cost_little() {
+    let behind = |protocol, bytes: Vec<u8>| login::behind(protocol, login::GUEST, &bytes);
+    begin_all(&Broker::with_users("half-sent-guest", &[]), behind);
+}
+
+fn begin_all(broker: &Broker, begin: impl Fn(&'static str, Vec<u8>) -> Vec<u8>) {
     const EACH: usize = 100;
-    let broker = Broker::in_memory("half-sent", &[]);
-    let mut neighbours = Neighbours::of(&broker);
+    let mut neighbours = Neighbours::of(broker);
     neighbours.exchange();
     let before = broker.resident_bytes();
     let mut crowd = Vec::new();
     for (protocol, bytes) in beginnings() {
+        let bytes = begin(protocol, bytes);
         crowd.extend((0..EACH).map(|_| broker.told(protocol, &bytes)));
         neighbours.exchange();
     }

@@ -17,20 +17,29 @@ pub(crate) struct Neighbours {
 
 impl Neighbours {
     pub(crate) fn of(broker: &Broker) -> Self {
-        let mut beanstalkd = Lines::new(broker.socket("beanstalkd"));
+        let mut beanstalkd = Lines::new(broker.admitted("beanstalkd"));
         assert_eq!(beanstalkd.ask("use neighbour"), "USING neighbour");
         assert_eq!(beanstalkd.ask("watch neighbour"), "WATCHING 2");
         assert_eq!(beanstalkd.ask("ignore default"), "WATCHING 1");
-        let amqp = broker.socket("amqp");
+        let amqp = broker.admitted("amqp");
         // Other neighbours have credit on a queue of their own.
         let port = amqp.local_addr().unwrap().port();
         Self {
             beanstalkd,
-            redis: Lines::new(broker.socket("redis")),
+            redis: Lines::new(broker.admitted("redis")),
             amqp: AmqpPeer::worker(amqp, &format!("neighbour-{port}")),
-            http: Lines::new(broker.socket("http")),
+            http: Lines { login: broker.http_login(), ..Lines::new(broker.socket("http")) },
             exchanges: 0,
         }
+    }
+
+    /// The names of all queues, as the neighbour by HTTP sees them.
+    pub(crate) fn queues(&mut self) -> Vec<String> {
+        let (status, _, body) = self.http.request("GET", "/queues", "");
+        assert_eq!(status, 200, "{body}");
+        let list: serde_json::Value = serde_json::from_str(&body).unwrap();
+        let queues = list["queues"].as_array().unwrap();
+        queues.iter().map(|queue| queue["name"].as_str().unwrap().to_owned()).collect()
     }
 
     /// Each stores a message, gets this message, and settles it.
@@ -72,11 +81,13 @@ impl Neighbours {
 /// A socket that answers in lines.
 pub(crate) struct Lines {
     pub(crate) socket: BufReader<TcpStream>,
+    /// A header of each request, if there is one.
+    pub(crate) login: String,
 }
 
 impl Lines {
     pub(crate) fn new(socket: TcpStream) -> Self {
-        Self { socket: BufReader::new(socket) }
+        Self { socket: BufReader::new(socket), login: String::new() }
     }
 
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
@@ -106,10 +117,9 @@ impl Lines {
         path: &str,
         body: &str,
     ) -> (u16, String, String) {
-        let length = body.len();
-        self.send(format!(
-            "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n{body}"
-        ));
+        let (length, login) = (body.len(), &self.login);
+        let head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n{login}");
+        self.send(format!("{head}content-length: {length}\r\n\r\n{body}"));
         let status = self.line();
         let (mut lease, mut length) = (String::new(), 0);
         loop {
