@@ -19,21 +19,26 @@ use crate::address::Endpoint;
 #[derive(Debug)]
 pub(crate) struct Client {
     socket: Arc<OwnedFd>,
-    /// The ends that its proxy has told.
-    told: Option<Box<resp::Ends>>,
+    /// The addresses of both ends, as far as the system or its proxy told when it connected.
+    ends: Option<Box<resp::Ends>>,
+    /// No other machine can read what goes over the socket.
+    is_local: bool,
     introduction: Introduction,
 }
 
 impl Client {
     /// The client at the other end of a socket.
-    pub(crate) const fn new(socket: Arc<OwnedFd>, introduction: Introduction) -> Self {
-        Self { socket, told: None, introduction }
+    pub(crate) fn new(socket: Arc<OwnedFd>, introduction: Introduction) -> Self {
+        let ends = ends(&socket).map(Box::new);
+        let is_local =
+            ends.as_ref().is_none_or(|ends| ends.local.ip().to_canonical().is_loopback());
+        Self { socket, ends, is_local, introduction }
     }
 
     /// The same, of which a proxy has told this.
     pub(crate) fn proxied(mut self, told: Proxied) -> Self {
         if let Proxied::From { client, to } = told {
-            self.told = Some(Box::new(resp::Ends { peer: client, local: to }));
+            self.ends = Some(Box::new(resp::Ends { peer: client, local: to }));
         }
         self
     }
@@ -48,9 +53,14 @@ impl Client {
         &self.introduction
     }
 
+    /// True if no other machine can read what goes over its socket.
+    pub(crate) const fn is_local(&self) -> bool {
+        self.is_local
+    }
+
     /// The addresses of both ends, as far as the system or its proxy tells.
     pub(crate) fn ends(&self) -> Option<resp::Ends> {
-        self.told.as_deref().copied().or_else(|| ends(&self.socket))
+        self.ends.as_deref().copied()
     }
 
     /// Its address and port; `None`: it came by a socket in the file system.
@@ -72,11 +82,6 @@ impl Client {
             None => scheme.into(),
         }
     }
-}
-
-/// True if no other machine can read what goes over a socket.
-pub(crate) fn is_local(socket: &OwnedFd) -> bool {
-    ends(socket).is_none_or(|ends| ends.local.ip().to_canonical().is_loopback())
 }
 
 /// The number of the system's user that the peer's process belonged to when it connected by a

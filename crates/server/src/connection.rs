@@ -262,10 +262,10 @@ impl Connection {
         }
     }
 
-    /// True while the peer and the server agree about keys: bytes of the peer cost more than to
-    /// read them.
-    pub(crate) fn is_handshaking(&self) -> bool {
-        self.transport.is_handshaking()
+    /// True while the peer may be anybody: it agrees with the server about keys, or has not logged
+    /// in where it has to.
+    pub(crate) fn is_stranger(&self) -> bool {
+        self.transport.is_handshaking() || self.login.offer.is_some() || self.peer.needs_login()
     }
 
     fn take_plain(&mut self, plain: &[u8]) {
@@ -628,8 +628,7 @@ impl Connection {
             .map(|(since, limit)| since + crate::clock::nanos(limit));
         let idle = limits.idle.filter(|_| !self.is_owed());
         let idle = idle.map(|limit| self.active_at + crate::clock::nanos(limit));
-        let is_unknown = self.transport.is_handshaking() || self.peer.needs_login();
-        self.login.due_since = is_unknown.then(|| self.login.due_since.unwrap_or(now));
+        self.login.due_since = self.is_stranger().then(|| self.login.due_since.unwrap_or(now));
         let login = self.login.due_since.map(|since| since + LOGIN_SPAN_MAX);
         let all = half_sent.into_iter().chain(idle).chain(self.peer.poll_timeout());
         let is_leaving = self.paused_until.is_some() && self.half_closed != HalfClosed::No;

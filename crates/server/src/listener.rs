@@ -18,7 +18,7 @@ use rustix::net::{
 };
 
 use crate::address::{Address, Endpoint, Listen, Listening, UnixSocket};
-use crate::client::{Client, is_local, unix_user};
+use crate::client::{Client, unix_user};
 use crate::config::Protocol;
 use crate::connection_permits::{ConnectionPermit, Exit, Origin};
 use crate::error::StartError;
@@ -354,9 +354,9 @@ impl Acceptor {
         let (protocol, by_tls) = (listener.protocol(), listener.by_tls());
         let tls = by_tls.then(|| hub.tls().expect(CERTIFIED).config(protocol));
         let introduction = listener.introduction(&socket);
-        let is_private = by_tls || is_local(&socket);
-        let offer = hub.logins().map(|logins| logins.offer(is_private, &introduction));
         let client = Client::new(socket, introduction);
+        let is_private = by_tls || client.is_local();
+        let offer = hub.logins().map(|logins| logins.offer(is_private, client.introduction()));
         let client = told.into_iter().fold(client, Client::proxied);
         let reactor = self.reactor_for(protocol, hub.reactors());
         let arrival = Arrival { client, protocol, tls, offer, permit, since };
@@ -418,7 +418,7 @@ const PICKS_MAX: u32 = 20;
 const BACKLOG: i32 = 4_096;
 
 /// Connections that one listener takes in a turn; the rest wait for the next.
-const ACCEPTS_PER_TURN: usize = 64;
+const ACCEPTS_PER_TURN: usize = 4;
 
 /// How long accepting rests when the system has no room.
 const PAUSE: Nanos = Nanos::from_millis(100);

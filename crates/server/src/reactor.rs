@@ -282,10 +282,10 @@ impl<'a> Reactor<'a> {
     }
 
     /// Reads from the connections in the list until the turn has enough. The first one that it does
-    /// not reach is first in the next turn. Some handshakes wait for later turns, so that others
-    /// do not wait for all of them.
+    /// not reach is first in the next turn. Some strangers wait for later turns, so that others do
+    /// not wait for all of them.
     fn read(&mut self) {
-        let (mut bytes, mut reached, mut handshakes) = (self.read_the_last(), 0, 0);
+        let (mut bytes, mut reached, mut strangers) = (self.read_the_last(), 0, 0);
         for session in &self.lists.attention {
             if bytes >= READ_BYTES_PER_TURN {
                 self.lists.attention.rotate_left(reached);
@@ -293,11 +293,11 @@ impl<'a> Reactor<'a> {
             }
             reached += 1;
             let Some(connection) = self.connections.get_mut(*session) else { continue };
-            if connection.is_handshaking() {
-                if handshakes == HANDSHAKES_PER_TURN {
+            if connection.is_stranger() {
+                if strangers == STRANGERS_PER_TURN {
                     continue;
                 }
-                handshakes += 1;
+                strangers += 1;
             }
             bytes += connection.receive(&mut self.scratch, self.allowance, self.now);
         }
@@ -545,9 +545,9 @@ const MIXED_SPAN: Nanos = Nanos::from_millis(100);
 /// with by its answers.
 pub(crate) const READ_BYTES_PER_TURN: usize = 8 * 1024 * 1024;
 
-/// Steps of handshakes in a turn: each takes up to a tenth of a millisecond, by RSA six times as
-/// long.
-const HANDSHAKES_PER_TURN: usize = 32;
+/// Strangers that are read from in a turn. The step of a handshake takes up to a tenth of a
+/// millisecond, by RSA six times as long.
+const STRANGERS_PER_TURN: usize = 4;
 
 /// Connections closed in a turn for their buffered bytes: finding each takes a search among all.
 const EVICTIONS_PER_TURN: usize = 256;
