@@ -207,7 +207,7 @@ impl<F: Clone> Broker<F> {
         }
         let waits = |bytes| journal.holds_back(bytes);
         let waits_for_log = self.engine.adds_to_log(session, command).is_some_and(waits);
-        let waits_for_memory = self.waits_for_spill() && Engine::adds_to_memory(command);
+        let waits_for_memory = self.waits_for_spill() && engine::adds_to_memory(command);
         !journal.stalled() && !waits_for_log && !waits_for_memory
     }
 
@@ -392,7 +392,7 @@ impl<F: Clone> Broker<F> {
     /// Bytes that open transactions may hold together: see [`Engine::uncommitted_max`].
     #[must_use]
     pub fn uncommitted_max(&self) -> usize {
-        self.engine.uncommitted_max()
+        self.engine.bodies().uncommitted_max()
     }
 
     /// Sends that wait until there is memory for them.
@@ -404,7 +404,7 @@ impl<F: Clone> Broker<F> {
     /// Messages with bodies that have left memory.
     #[must_use]
     pub fn paged_out(&self) -> u64 {
-        self.engine.paged_out()
+        self.engine.bodies().paged_out()
     }
 
     /// The cost of all calls so far to the engine: see [`Engine::steps`].
@@ -473,8 +473,8 @@ impl<F: Clone> Broker<F> {
 
     /// The capacity for a call of the engine, of which outputs may come.
     fn begin_call(&mut self) -> Capacity {
-        self.had_paged_out = self.engine.has_paged_out();
-        self.paged_out_total = self.engine.paged_out_total();
+        self.had_paged_out = self.engine.bodies().has_paged_out();
+        self.paged_out_total = self.engine.bodies().paged_out_total();
         self.capacity()
     }
 
@@ -506,7 +506,7 @@ impl<F: Clone> Broker<F> {
             journal.need_for_snapshot(self.engine.snapshot_bytes_max());
         }
         let may_be_paged_out =
-            self.had_paged_out || self.engine.paged_out_total() != self.paged_out_total;
+            self.had_paged_out || self.engine.bodies().paged_out_total() != self.paged_out_total;
         if may_be_paged_out || !self.returning.is_empty() {
             self.hold_back(outputs);
         }

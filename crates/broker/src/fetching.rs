@@ -62,7 +62,7 @@ impl<F: Clone> Broker<F> {
     /// once.
     #[must_use]
     pub fn goes_on(&self) -> bool {
-        !self.stalled() && self.engine.goes_on()
+        !self.stalled() && self.engine.bodies().is_disturbed()
     }
 
     /// The next fetch; one is outstanding at most. The log and the spill take turns.
@@ -139,7 +139,7 @@ impl<F: Clone> Broker<F> {
 
     fn poll_log_fetch(&mut self) -> Option<Fetch<F>> {
         let lsn = self.next_frame()?;
-        self.fetching.served_engine = self.engine.wanted_frame() == Some(lsn);
+        self.fetching.served_engine = self.engine.bodies().wanted_frame() == Some(lsn);
         let bytes = self.fetching.bytes_for(lsn);
         Some(Fetch::Log(self.journal_mut().fetch(lsn, bytes)))
     }
@@ -150,7 +150,7 @@ impl<F: Clone> Broker<F> {
 
     /// Replies and inspections of bodies take turns.
     fn next_frame(&mut self) -> Option<Lsn> {
-        let for_engine = self.engine.wanted_frame();
+        let for_engine = self.engine.bodies().wanted_frame();
         let for_replies = self.returning.next_frame();
         if self.fetching.served_engine {
             for_replies.or(for_engine)
@@ -169,7 +169,7 @@ impl<F: Clone> Broker<F> {
         for (lsn, payload) in fetched.frames() {
             self.fill(lsn, payload, outputs).map_err(|error| (lsn, error))?;
             let is_ahead = payload.len() as u64 <= room;
-            if is_ahead || self.engine.wants_frame(lsn) {
+            if is_ahead || self.engine.bodies().wants_frame(lsn) {
                 frames.push((lsn, payload));
             }
             room = room.saturating_sub(payload.len() as u64);

@@ -142,7 +142,7 @@ impl<F: Clone> Broker<F> {
 
     /// Bodies leave memory.
     fn poll_leaving(&mut self, now: Nanos) -> Option<Chore<F>> {
-        if !self.engine.has_to_spill() {
+        if !self.engine.bodies().has_to_spill() {
             return None;
         }
         let (ids, bodies): (Vec<_>, Vec<_>) =
@@ -258,7 +258,7 @@ impl<F: Clone> Broker<F> {
 
     /// The place of the next needed body. Bodies that replies lack come first: they are bounded.
     pub(crate) fn next_spilled(&mut self) -> Option<NonZeroU64> {
-        self.returning.next_spilled().or_else(|| self.engine.wanted_spilled())
+        self.returning.next_spilled().or_else(|| self.engine.bodies().wanted_spilled())
     }
 
     /// # Errors
@@ -305,7 +305,7 @@ impl<F: Clone> Broker<F> {
         if let Some(Spilling { spill, writing, reading, kept, .. }) = &self.spilling {
             spill.check();
             let writing = writing.as_ref().map_or(0, Writing::count);
-            let live = self.engine.spilled() + kept.len() as u64 + writing as u64;
+            let live = self.engine.bodies().spilled() + kept.len() as u64 + writing as u64;
             assert_eq!(spill.counters().live, live, "what lies in the spill is needed");
             for place in kept.keys() {
                 let is_needed = self.returning.lacks(BodyPlace::Spill(*place));

@@ -73,7 +73,7 @@ impl Bench {
     fn run(&mut self, command: Command) -> Option<Reply> {
         self.effects.clear();
         self.engine.handle(
-            Nanos(self.engine.next_lsn().0),
+            Nanos(self.engine.last_lsn().next().0),
             SESSION,
             command,
             Capacity::UNBOUNDED,

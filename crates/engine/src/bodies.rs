@@ -20,7 +20,7 @@ use crate::log::Placed;
 
 /// Bodies of messages: in memory, shared, in the log or in the spill, and the waits for them.
 #[derive(Debug)]
-pub(crate) struct Bodies {
+pub struct Bodies {
     /// How to read them.
     formats: Formats,
     memory: Memory,

@@ -16,6 +16,12 @@ use model::{
 use crate::bodies::memory::charge;
 use crate::keyspace::lists::places::Span;
 
+/// True if a command brings something that memory is to keep.
+#[must_use]
+pub fn adds_to_memory(command: &Command) -> bool {
+    Demand::of(command).stores.adds_to_memory()
+}
+
 /// The demand of a command on the parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand<'c> {

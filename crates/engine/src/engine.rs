@@ -302,12 +302,6 @@ impl Engine {
         self.log.begin_call();
     }
 
-    /// The position that the next frame will have.
-    #[must_use]
-    pub fn next_lsn(&self) -> Lsn {
-        self.log.last().next()
-    }
-
     /// The position of the last frame.
     #[must_use]
     pub fn last_lsn(&self) -> Lsn {

@@ -102,8 +102,9 @@ mod sessions;
 mod store;
 mod transactions;
 
-pub use bodies::Spilled;
 pub use bodies::waits::{StoredBody, stored_bodies};
+pub use bodies::{Bodies, Spilled};
+pub use demand::adds_to_memory;
 pub use directory::policy::{DeadLettersMax, EngineOptions, QueuePolicies};
 pub use engine::Engine;
 pub use log::effects::{Effects, FrameEnd, Freed, Grown};

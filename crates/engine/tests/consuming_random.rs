@@ -149,7 +149,7 @@ impl World {
 
     fn step(&mut self) {
         self.now = self.now + Nanos::from_millis(self.rng.below(30));
-        if self.engine.has_paged_out() {
+        if self.engine.bodies().has_paged_out() {
             // While bodies come back time passes as well.
             self.settle_time();
         }
@@ -189,7 +189,7 @@ impl World {
 
     /// Bodies come back if a command needs them.
     fn after(&mut self) {
-        if self.engine.goes_on() || self.engine.wanted_frame().is_some() {
+        if self.engine.bodies().is_disturbed() || self.engine.bodies().wanted_frame().is_some() {
             self.expire();
         }
         let Self { engine, log, now, effects, .. } = self;

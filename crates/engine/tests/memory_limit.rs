@@ -148,7 +148,7 @@ fn unwritten_bodies_do_not_block_eviction() {
             let bytes = world.engine.memory_bytes();
             assert!(bytes <= LIMIT / 16 * 17, "{number}: {bytes} bytes");
         }
-        assert!(world.engine.paged_out() > 800);
+        assert!(world.engine.bodies().paged_out() > 800);
     }
 }
 
@@ -166,7 +166,7 @@ fn published_body_takes_memory_once() {
         assert!(matches!(reply, Reply::Stored { .. }), "{number}: {reply:?}");
     }
     world.write_but(0);
-    assert_eq!(world.engine.paged_out(), 0, "there is room for all");
+    assert_eq!(world.engine.bodies().paged_out(), 0, "there is room for all");
     let bytes = world.engine.memory_bytes();
     let beside = (bytes - bodies * LARGE_BYTES) / (bodies * u64::from(SUBSCRIPTIONS));
     assert!((128..150).contains(&beside), "{beside} a message beside its body");
@@ -201,14 +201,14 @@ fn bodies_leave_in_steps() {
     world.write_but(1);
     let before = world.engine.steps();
     world.write_but(0);
-    assert_eq!((world.engine.paged_out(), world.engine.steps() - before), (1_024, 1_024));
+    assert_eq!((world.engine.bodies().paged_out(), world.engine.steps() - before), (1_024, 1_024));
     // No send is refused meanwhile, and fewer bytes come than go.
     for number in 0..10 {
         world.write_but(0);
         let reply = world.put("jobs", Persistence::Persistent);
         assert!(matches!(reply, Reply::Stored { .. }), "{number}: {reply:?}");
     }
-    assert!(world.engine.paged_out() > 1_400);
+    assert!(world.engine.bodies().paged_out() > 1_400);
 }
 
 /// The spill takes nothing more. A command that brings much waits until others' bytes have room
@@ -261,7 +261,7 @@ fn body_waits_count_as_memory() {
     let mut world = World::of(options);
     world.push("list", 1);
     world.write_but(0);
-    assert_eq!(world.engine.paged_out(), 1);
+    assert_eq!(world.engine.bodies().paged_out(), 1);
     let (queue, origin) = (name("list"), End::Head);
     let (short, long): (Arc<[u8]>, Arc<[u8]>) = (vec![1; 900].into(), vec![1; 90_000].into());
     let insert = ListCommand::Insert {

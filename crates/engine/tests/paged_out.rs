@@ -88,7 +88,7 @@ impl Store {
 
     /// One frame comes back, if any is wanted.
     fn fetch(&mut self) -> bool {
-        let Some(lsn) = self.engine.wanted_frame() else { return false };
+        let Some(lsn) = self.engine.bodies().wanted_frame() else { return false };
         self.engine.restore(lsn, &self.frames[&lsn]).unwrap();
         self.engine.check();
         self.write();
@@ -293,7 +293,7 @@ fn send_behind_blocked_insertion_resumes() {
         let pop = || ListCommand::Pop { queue: name("narrow"), end: End::Head, max: 1 };
         store.list(OTHER, pop());
         assert_eq!(store.turn(), [], "its bodies are away, and the other is behind it");
-        assert!(store.engine.wanted_frame().is_some());
+        assert!(store.engine.bodies().wanted_frame().is_some());
         store.engine.check();
         if leaves {
             store.engine.close_session(store.now, ONE, Capacity::UNBOUNDED, &mut store.effects);
@@ -337,7 +337,7 @@ fn view_resumes_with_many_restored_bodies() {
         while store.engine.poll_timeout().is_some_and(|at| at <= store.now) {
             replies.append(&mut store.turn());
         }
-        let Some(lsn) = store.engine.wanted_frame() else { break };
+        let Some(lsn) = store.engine.bodies().wanted_frame() else { break };
         // A piece of the log, as it is read ahead; the last frame first.
         let ahead: Vec<_> = store.frames.range(lsn..).take(2_000).collect();
         for (lsn, payload) in ahead.into_iter().rev() {
@@ -411,7 +411,7 @@ fn body_waits_share_one_reply_budget() {
     while store.fetch() {
         let waiting = (lists.len() - replies.len()) as u64 * COMMAND_BYTES;
         most = most.max(store.engine.memory_bytes() - resting - waiting);
-        while store.engine.goes_on() {
+        while store.engine.bodies().is_disturbed() {
             replies.append(&mut store.turn());
         }
     }
@@ -455,11 +455,11 @@ fn restated_body_ends_its_wait() {
     store.push("l", &[b"y"]);
     store.write();
     assert_eq!(store.list(ONE, locate("l", End::Head, b"x")), []);
-    let lsn = store.engine.wanted_frame().unwrap();
+    let lsn = store.engine.bodies().wanted_frame().unwrap();
     store.engine.restate(lsn, &store.frames[&lsn], &mut store.effects).unwrap();
     store.hear();
     store.engine.check();
-    assert_ne!(store.engine.wanted_frame(), Some(lsn), "it is not there any more");
+    assert_ne!(store.engine.bodies().wanted_frame(), Some(lsn), "it is not there any more");
     assert_eq!(store.settle(), [Reply::Places(vec![0])]);
 }
 

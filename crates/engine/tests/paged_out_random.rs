@@ -182,8 +182,8 @@ impl World {
             }
             self.engine.check();
         }
-        assert_eq!(self.engine.wanted_frame(), None, "it comes to an end");
-        assert_eq!(self.engine.wanted_spilled(), None, "it comes to an end");
+        assert_eq!(self.engine.bodies().wanted_frame(), None, "it comes to an end");
+        assert_eq!(self.engine.bodies().wanted_spilled(), None, "it comes to an end");
         let lost = self.asked.values().filter(|awaits| **awaits == Awaits::Answer);
         assert_eq!(lost.count(), 0, "{:?}", self.asked);
         assert!(self.draining.is_empty(), "{:?} hear nothing", self.draining);
@@ -236,10 +236,10 @@ impl World {
             placed.push((id, Spilled { place, bytes: body.len() as u32 }));
             self.spill.insert(place, (id, body));
         }
-        let count = self.engine.spilled() as usize + placed.len();
+        let count = self.engine.bodies().spilled() as usize + placed.len();
         self.engine.handle_spilled(placed.iter().copied());
         self.seen.saw("spilled");
-        if (self.engine.spilled() as usize) < count {
+        if (self.engine.bodies().spilled() as usize) < count {
             self.seen.saw("spilled in vain");
         }
         self.vacate();
@@ -276,12 +276,12 @@ impl World {
             let (_, body) = self.spill.remove(&place).expect("it is vacated once");
             assert_eq!(body.len(), bytes as usize);
         }
-        assert_eq!(self.spill.len() as u64, self.engine.spilled(), "all else is needed");
+        assert_eq!(self.spill.len() as u64, self.engine.bodies().spilled(), "all else is needed");
     }
 
     /// A body comes back from the spill, with some behind it.
     fn fetch_spilled(&mut self) -> bool {
-        let Some(place) = self.engine.wanted_spilled() else { return false };
+        let Some(place) = self.engine.bodies().wanted_spilled() else { return false };
         let most = 1 + self.rng.below(3) as usize;
         let places = self.engine.spilled_from(place).take(most);
         let places: Vec<_> = places.map(|spilled| spilled.place).collect();
@@ -394,7 +394,7 @@ impl World {
 
     /// The log stores a frame anew, mostly one that a command waits for.
     fn restate(&mut self) {
-        let wanted = self.engine.wanted_frame();
+        let wanted = self.engine.bodies().wanted_frame();
         let all: Vec<_> = self.frames.keys().copied().collect();
         if all.is_empty() {
             return;
@@ -409,12 +409,12 @@ impl World {
 
     /// A piece of the log comes back; false where nothing is wanted.
     fn fetch(&mut self) -> bool {
-        let Some(lsn) = self.engine.wanted_frame() else { return false };
+        let Some(lsn) = self.engine.bodies().wanted_frame() else { return false };
         let ahead = self.rng.below(6) as usize;
         let piece: Vec<_> = self.frames.range(lsn..).take(1 + ahead).collect();
         let mut came_ahead = 0;
         for (lsn, payload) in piece.into_iter().rev() {
-            came_ahead += u64::from(!self.engine.wants_frame(*lsn));
+            came_ahead += u64::from(!self.engine.bodies().wants_frame(*lsn));
             self.engine.restore(*lsn, payload).unwrap();
         }
         self.seen.saw("fetched");

@@ -48,7 +48,8 @@ impl Bodies {
 
     /// Bytes that open transactions may hold together, so that no number of them fills memory and
     /// stops every other send. One transaction may hold as much.
-    pub(crate) fn uncommitted_max(&self) -> usize {
+    #[must_use]
+    pub fn uncommitted_max(&self) -> usize {
         let share = usize::try_from(self.memory.limit / 2).unwrap_or(usize::MAX);
         share.min(limits::UNCOMMITTED_BYTES_MAX)
     }
@@ -64,17 +65,20 @@ impl Bodies {
     }
 
     /// True if any body has left.
-    pub(crate) const fn has_paged_out(&self) -> bool {
+    #[must_use]
+    pub const fn has_paged_out(&self) -> bool {
         self.memory.paged_out > 0
     }
 
     /// How many bodies have left.
-    pub(crate) const fn paged_out(&self) -> u64 {
+    #[must_use]
+    pub const fn paged_out(&self) -> u64 {
         self.memory.paged_out
     }
 
     /// How often a body has left, or come into a queue from elsewhere without being here.
-    pub(crate) const fn paged_out_total(&self) -> u64 {
+    #[must_use]
+    pub const fn paged_out_total(&self) -> u64 {
         self.memory.paged_out_total
     }
 

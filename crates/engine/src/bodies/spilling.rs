@@ -160,7 +160,8 @@ impl Bodies {
     }
 
     /// True if [`Bodies::poll_spill`] would give something.
-    pub(crate) fn has_to_spill(&self) -> bool {
+    #[must_use]
+    pub fn has_to_spill(&self) -> bool {
         !self.memory.spilling.queued.is_empty()
     }
 
@@ -207,7 +208,8 @@ impl Bodies {
     }
 
     /// How many bodies lie in the spill.
-    pub(crate) fn spilled(&self) -> u64 {
+    #[must_use]
+    pub fn spilled(&self) -> u64 {
         self.memory.spilling.places.len() as u64
     }
 

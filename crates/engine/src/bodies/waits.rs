@@ -131,22 +131,26 @@ impl Awaited {
 
 impl Bodies {
     /// True if commands, browsers or views that waited for bodies have to look again.
-    pub(crate) const fn is_disturbed(&self) -> bool {
+    #[must_use]
+    pub const fn is_disturbed(&self) -> bool {
         self.awaited.is_disturbed
     }
 
     /// The frame to fetch next.
-    pub(crate) fn wanted_frame(&self) -> Option<Lsn> {
+    #[must_use]
+    pub fn wanted_frame(&self) -> Option<Lsn> {
         self.awaited.wanted_frame()
     }
 
     /// True if something waits for a body of this frame.
-    pub(crate) fn wants_frame(&self, lsn: Lsn) -> bool {
+    #[must_use]
+    pub fn wants_frame(&self, lsn: Lsn) -> bool {
         self.awaited.wants_frame(lsn)
     }
 
     /// The place in the spill of the body to fetch next.
-    pub(crate) fn wanted_spilled(&self) -> Option<NonZeroU64> {
+    #[must_use]
+    pub fn wanted_spilled(&self) -> Option<NonZeroU64> {
         self.awaited.wanted_of_spill()
     }
 

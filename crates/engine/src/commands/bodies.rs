@@ -12,7 +12,7 @@ use crate::Effects;
 use crate::admission::needed::Needed;
 use crate::bodies::memory::charge;
 use crate::bodies::waits::StoredBody;
-use crate::bodies::{Looker, Spilled};
+use crate::bodies::{Bodies, Looker, Spilled};
 use crate::delivery::woken::Woken;
 use crate::engine::Engine;
 use crate::ids::SessionSlot;
@@ -23,6 +23,12 @@ impl Engine {
     pub(crate) fn set_written(&mut self, written: Lsn) {
         self.bodies.set_written(written, &mut self.store);
         self.trim();
+    }
+
+    /// The bodies in memory, in the log and in the spill.
+    #[must_use]
+    pub const fn bodies(&self) -> &Bodies {
+        &self.bodies
     }
 
     /// Bytes of memory that messages take, with those of transactions that are open.
@@ -37,31 +43,6 @@ impl Engine {
         self.transactions.uncommitted_bytes()
     }
 
-    /// Bytes that open transactions may hold together, and one by itself.
-    #[must_use]
-    pub fn uncommitted_max(&self) -> usize {
-        self.bodies.uncommitted_max()
-    }
-
-    /// How often a body has left memory, or come into a queue from elsewhere without being in it.
-    #[must_use]
-    pub fn paged_out_total(&self) -> u64 {
-        self.bodies.paged_out_total()
-    }
-
-    /// True if any message's body has left memory: an answer may then name it in place of its
-    /// bytes.
-    #[must_use]
-    pub const fn has_paged_out(&self) -> bool {
-        self.bodies.has_paged_out()
-    }
-
-    /// How many bodies have left memory.
-    #[must_use]
-    pub const fn paged_out(&self) -> u64 {
-        self.bodies.paged_out()
-    }
-
     /// True if commands that wait for memory go on waiting, because memory is full or because
     /// bodies are leaving for the spill.
     pub(crate) fn is_memory_short(&self) -> bool {
@@ -70,7 +51,8 @@ impl Engine {
 
     /// True if nothing new is taken: all bodies that may leave memory could not make room for it.
     pub(crate) fn is_memory_full(&self) -> bool {
-        self.bodies.is_full(self.resting_bytes_but_waits())
+        // Bytes of commands that wait for memory do not count: these would wait for themselves.
+        self.bodies.is_full(self.resting_bytes() - self.admission.for_memory_bytes())
     }
 
     /// True if memory surely takes all of these one by one, and is not full before the last.
@@ -78,12 +60,6 @@ impl Engine {
         let bytes = bodies.iter().map(|body| MESSAGE_BYTES + charge(body.len())).sum();
         let for_memory = self.admission.for_memory_bytes();
         self.bodies.surely_keeps(bytes, self.resting_bytes(), for_memory)
-    }
-
-    /// Bytes that do not leave, but for those of commands that wait for memory: such commands would
-    /// wait for themselves.
-    fn resting_bytes_but_waits(&self) -> u64 {
-        self.resting_bytes() - self.admission.for_memory_bytes()
     }
 
     /// Bytes that do not leave.
@@ -105,25 +81,6 @@ impl Engine {
 }
 
 impl Engine {
-    /// The frame to fetch next, for commands and browsers that look into bodies.
-    #[must_use]
-    pub fn wanted_frame(&self) -> Option<Lsn> {
-        self.bodies.wanted_frame()
-    }
-
-    /// True if a command or browser waits for a body of this frame.
-    #[must_use]
-    pub fn wants_frame(&self, lsn: Lsn) -> bool {
-        self.bodies.wants_frame(lsn)
-    }
-
-    /// True if a command or browser that waited for a body goes on with the next
-    /// [`Engine::handle_timeout`].
-    #[must_use]
-    pub const fn goes_on(&self) -> bool {
-        self.bodies.is_disturbed()
-    }
-
     /// Bytes of frames that may be given to [`Engine::restore`] beside those that are wanted.
     #[must_use]
     pub fn restored_bytes_max(&self) -> u64 {
@@ -233,17 +190,11 @@ impl Engine {
         self.bodies.poll_spill(bytes_max, &self.store)
     }
 
-    /// True if [`Engine::poll_spill`] would give something.
-    #[must_use]
-    pub fn has_to_spill(&self) -> bool {
-        self.bodies.has_to_spill()
-    }
-
     /// True if memory is so full that commands that add to it had better wait until the leaving
     /// bodies have left.
     #[must_use]
     pub fn waits_for_spill(&self) -> bool {
-        self.bodies.waits_for_spill(self.resting_bytes_but_waits())
+        self.bodies.waits_for_spill(self.resting_bytes() - self.admission.for_memory_bytes())
     }
 
     /// Takes in the places of bodies that are in the spill now.
@@ -270,22 +221,9 @@ impl Engine {
         self.bodies.try_spill_again();
     }
 
-    /// How many bodies lie in the spill.
-    #[must_use]
-    pub fn spilled(&self) -> u64 {
-        self.bodies.spilled()
-    }
-
     /// Places in the spill with bodies that only answers that were given may still need.
     pub fn take_vacated(&mut self) -> Vec<Spilled> {
         self.bodies.take_vacated()
-    }
-
-    /// The place in the spill of the body to fetch next, for commands and browsers that look into
-    /// bodies.
-    #[must_use]
-    pub fn wanted_spilled(&self) -> Option<NonZeroU64> {
-        self.bodies.wanted_spilled()
     }
 
     /// Bodies that lie at this place in the spill and behind it, and that the asker of this one

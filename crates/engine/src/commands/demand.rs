@@ -8,15 +8,20 @@ use model::{
 };
 
 use crate::Effects;
-use crate::admission::Shortage;
 use crate::admission::bounds::{Amount, PlaceDemand, Site};
+use crate::admission::{Admission, Shortage};
+use crate::bodies::Bodies;
+use crate::dedup::SendIds;
 use crate::delivery::woken::Woken;
 use crate::demand::{Address, Batching, Changes, Demand, Stores};
-use crate::directory::Target;
+use crate::directory::{Directory, Target};
 use crate::engine::Engine;
 use crate::ids::{QueueSlot, SessionSlot};
+use crate::log::FrameWriter;
 use crate::log::usage::Logged;
 use crate::outcome::Outcome;
+use crate::sessions::Sessions;
+use crate::store::MessageStore;
 use crate::store::queue::Role;
 
 impl Engine {
@@ -61,22 +66,39 @@ impl Engine {
     ) -> PlaceDemand<'c> {
         let mut demand = PlaceDemand::default();
         if self.store.is_bounded() {
-            commands.iter().for_each(|command| self.add_places(by, command, &mut demand));
+            let Self { admission, bodies, dedup, directory, log, sessions, store, .. } = self;
+            let places = Places { by, admission, bodies, dedup, directory, log, sessions, store };
+            commands.iter().for_each(|command| places.add(command, &mut demand));
         }
+        debug_assert!(self.store.is_bounded() || demand.is_empty(), "nothing bounds anything");
         demand
     }
+}
 
-    fn add_places<'c>(&self, by: SessionSlot, command: &'c Command, demand: &mut PlaceDemand<'c>) {
-        let Self { store, log, directory, .. } = self;
+/// What a session's commands would store, read from the parts that know it.
+struct Places<'e> {
+    by: SessionSlot,
+    admission: &'e Admission,
+    bodies: &'e Bodies,
+    dedup: &'e SendIds,
+    directory: &'e Directory,
+    log: &'e FrameWriter,
+    sessions: &'e Sessions,
+    store: &'e MessageStore,
+}
+
+impl Places<'_> {
+    fn add<'c>(&self, command: &'c Command, demand: &mut PlaceDemand<'c>) {
+        let Self { store, log, directory, .. } = *self;
         let Demand { stores, changes, batching, .. } = Demand::of(command);
         match stores {
             Stores::Message { to: Address::Producer(link), message, part_of: None } => {
-                let target = self.sessions.at(by).producers().get(&link);
-                target.into_iter().for_each(|to| self.add_put(by, *to, message, demand));
+                let target = self.sessions.at(self.by).producers().get(&link);
+                target.into_iter().for_each(|to| self.add_put(*to, message, demand));
             }
             Stores::Message { to: Address::Queue(name), message, part_of: None } => {
                 match store.queues.find(name.as_str()) {
-                    Some(slot) => self.add_put(by, Target::Queue(slot), message, demand),
+                    Some(slot) => self.add_put(Target::Queue(slot), message, demand),
                     None => {
                         let amount = Amount::one(message.body.len());
                         directory.add_named(name, amount, demand, store, log);
@@ -84,13 +106,13 @@ impl Engine {
                 }
             }
             Stores::Message { to: Address::Topic(name), message, part_of: None } => {
-                self.add_copies(by, name, message, demand);
+                self.add_copies(name, message, demand);
             }
             // A run is done only if nothing bounds its list.
             Stores::Elements { queue, elements, rule, .. } if batching != Batching::Run => {
                 directory.add_elements(queue, elements, rule, demand, store, log);
             }
-            Stores::Transaction(id) => self.add_transaction(by, id, demand),
+            Stores::Transaction(id) => self.add_transaction(id, demand),
             // Its commands ask when its turn has come.
             Stores::Batch(_) => {}
             Stores::Message { part_of: Some(_), .. }
@@ -106,10 +128,12 @@ impl Engine {
         }
     }
 
-    fn add_transaction(&self, by: SessionSlot, id: TransactionId, demand: &mut PlaceDemand<'_>) {
-        let Some(transaction) = self.sessions.at(by).transactions().open().get(&id) else { return };
+    fn add_transaction(&self, id: TransactionId, demand: &mut PlaceDemand<'_>) {
+        let Some(transaction) = self.sessions.at(self.by).transactions().open().get(&id) else {
+            return;
+        };
         for (target, message) in transaction.puts() {
-            self.add_put(by, *target, message, demand);
+            self.add_put(*target, message, demand);
         }
         if demand.is_empty() {
             return;
@@ -123,41 +147,29 @@ impl Engine {
         }
     }
 
-    fn add_put(
-        &self,
-        by: SessionSlot,
-        target: Target,
-        message: &NewMessage,
-        demand: &mut PlaceDemand<'_>,
-    ) {
+    fn add_put(&self, target: Target, message: &NewMessage, demand: &mut PlaceDemand<'_>) {
         match target {
             // It is refused otherwise, or passed over in a transaction.
-            _ if self.directory.is_gone(target, &self.store) => {}
+            _ if self.directory.is_gone(target, self.store) => {}
             Target::Topic(slot) => {
-                self.add_copies(by, self.directory.topics().at(slot).name(), message, demand);
+                self.add_copies(self.directory.topics().at(slot).name(), message, demand);
             }
             Target::Queue(slot) => {
-                if !self.dedup.was_sent(target, message, &self.directory, &self.store) {
-                    self.store.add_stored(slot, Amount::one(message.body.len()), demand, &self.log);
+                if !self.dedup.was_sent(target, message, self.directory, self.store) {
+                    self.store.add_stored(slot, Amount::one(message.body.len()), demand, self.log);
                 }
             }
         }
     }
 
-    fn add_copies(
-        &self,
-        by: SessionSlot,
-        topic: &QueueName,
-        message: &NewMessage,
-        demand: &mut PlaceDemand<'_>,
-    ) {
+    fn add_copies(&self, topic: &QueueName, message: &NewMessage, demand: &mut PlaceDemand<'_>) {
         let bounds = self.directory.policy_for(topic).bounds;
         let (holds_off, is_scarce) = (bounds.holds_off(), self.log.is_scarce());
         let may_be_more = || is_scarce || self.admission.has_blocked_sends();
-        if !(holds_off || may_be_more()) || self.dedup.was_published(topic, message, &self.store) {
+        if !(holds_off || may_be_more()) || self.dedup.was_published(topic, message, self.store) {
             return;
         }
-        let Self { bodies, directory, sessions, store, .. } = self;
+        let Self { by, bodies, directory, sessions, store, .. } = *self;
         let formats = bodies.formats();
         let (takers, steps) =
             directory.takers_of_topic(by, topic, message, formats, sessions, store);
@@ -174,7 +186,7 @@ impl Engine {
                 demand.park(slot, amount);
             }
             if holds_off {
-                self.store.add_stored(slot, amount, demand, &self.log);
+                self.store.add_stored(slot, amount, demand, self.log);
             } else if !self.store.queues.at(slot).admission.line.is_empty() {
                 // It takes everything; but no send overtakes those that waited before it did.
                 demand.stored.entry(Site::There(slot)).or_default();
@@ -224,12 +236,6 @@ impl Engine {
     #[must_use]
     pub fn adds_to_log(&self, session: SessionId, command: &Command) -> Option<usize> {
         self.sessions.bytes_added(self.sessions.slot(session)?, command, &self.log)
-    }
-
-    /// True if a command brings something that memory is to keep.
-    #[must_use]
-    pub fn adds_to_memory(command: &Command) -> bool {
-        Demand::of(command).stores.adds_to_memory()
     }
 }
 

@@ -123,6 +123,8 @@ impl Engine {
             self.delete_list(slot, effects);
         }
         self.keyspace.insert_value(name, value, &mut self.store);
+        debug_assert!(self.keyspace.values().holds(name), "the value is set");
+        debug_assert!(list.is_none_or(|slot| self.store.has_no_ready(slot)), "no list beside it");
         Ok(())
     }
 }
@@ -170,6 +172,7 @@ impl Engine {
         };
         self.replace_key(to, list, value, effects)?;
         self.keyspace.delete_value(from, &mut self.store, &mut self.log, effects);
+        debug_assert!(!self.keyspace.values().holds(from), "the value has its new name alone");
         Ok(())
     }
 
@@ -226,6 +229,7 @@ impl Engine {
             let order = self.store.last_place();
             self.relocate(id, to, order, effects);
         }
+        debug_assert!(self.store.has_no_ready(from), "the list has its new name alone");
         self.store.end_drains_later(from);
     }
 }
@@ -265,6 +269,7 @@ impl Engine {
     /// Deletes all ready messages of a queue, which are known to fit into the frame.
     pub(crate) fn delete_list(&mut self, slot: QueueSlot, effects: &mut Effects) {
         while self.delete_first(slot, effects) {}
+        debug_assert!(self.store.has_no_ready(slot), "the list is no key any more");
         self.store.end_drains_later(slot);
     }
 

@@ -18,8 +18,25 @@ use crate::delivery::woken::Woken;
 use crate::directory::targets::is_reserved;
 use crate::engine::Engine;
 use crate::ids::{QueueSlot, SessionSlot};
+use crate::log::FrameWriter;
 use crate::outcome::Outcome;
+use crate::store::MessageStore;
 use crate::store::message::State;
+
+impl MessageStore {
+    /// A queue and the selector of a command about its messages, or why there is none.
+    fn find_to_select(
+        &mut self,
+        queue: &QueueName,
+        selector: Option<&str>,
+        log: &FrameWriter,
+    ) -> Result<(QueueSlot, Option<Selector>), Outcome> {
+        self.took_steps(selector.map_or(0, reading_steps));
+        let selector = selector.map(parse_selector).transpose().map_err(Outcome::refused)?;
+        let slot = self.queues.find(queue.as_str()).ok_or_else(|| log.not_found())?;
+        Ok((slot, selector))
+    }
+}
 
 impl Engine {
     pub(crate) fn administer(
@@ -30,26 +47,36 @@ impl Engine {
     ) -> Outcome {
         match command {
             AdminCommand::Browse { queue, state, selector, after, max } => {
-                self.with_queue(&queue, selector.as_deref(), |engine, queue, selector| {
-                    let max = max.clamp(1, limits::PAGE_MESSAGES_MAX);
-                    engine.page(&PageQuery { queue, state, held: true, selector, after, max })
-                })
+                let found = self.store.find_to_select(&queue, selector.as_deref(), &self.log);
+                let (queue, selector) = match found {
+                    Ok(found) => found,
+                    Err(outcome) => return outcome,
+                };
+                let max = max.clamp(1, limits::PAGE_MESSAGES_MAX);
+                let selector = selector.as_ref();
+                self.page(&PageQuery { queue, state, held: true, selector, after, max })
             }
             AdminCommand::Show { message } => self.show_one(message),
             AdminCommand::Purge { queue, state, selector, after } => {
-                self.with_queue(&queue, selector.as_deref(), |engine, queue, selector| {
-                    let max = limits::FRAME_RECORDS_MAX;
-                    let sought = PageQuery { queue, state, held: false, selector, after, max };
-                    engine.purge(&sought, effects)
-                })
+                let found = self.store.find_to_select(&queue, selector.as_deref(), &self.log);
+                let (queue, selector) = match found {
+                    Ok(found) => found,
+                    Err(outcome) => return outcome,
+                };
+                let (selector, max) = (selector.as_ref(), limits::FRAME_RECORDS_MAX);
+                let sought = PageQuery { queue, state, held: false, selector, after, max };
+                self.purge(&sought, effects)
             }
             AdminCommand::MoveMessages { from, to, message, selector, before, max, after } => {
                 let transfer = Transfer { to, message, before, max };
-                self.with_queue(&from, selector.as_deref(), |engine, queue, selector| {
-                    let (state, max) = (None, limits::FRAME_RECORDS_MAX);
-                    let sought = PageQuery { queue, state, held: false, selector, after, max };
-                    engine.move_messages(by, &sought, &transfer, effects)
-                })
+                let found = self.store.find_to_select(&from, selector.as_deref(), &self.log);
+                let (queue, selector) = match found {
+                    Ok(found) => found,
+                    Err(outcome) => return outcome,
+                };
+                let (selector, max) = (selector.as_ref(), limits::FRAME_RECORDS_MAX);
+                let sought = PageQuery { queue, state: None, held: false, selector, after, max };
+                self.move_messages(by, &sought, &transfer, effects)
             }
             AdminCommand::Delete { queue } => self.delete_queue(&queue, effects),
             AdminCommand::Policy { queue } => {
@@ -78,24 +105,6 @@ impl Engine {
                 let message = self.store.next_message();
                 Outcome::reply(self.log.after_all(), Reply::Stored { message })
             }
-        }
-    }
-
-    /// Does something with a queue and a selector, if both are good.
-    pub(crate) fn with_queue(
-        &mut self,
-        queue: &QueueName,
-        selector: Option<&str>,
-        act: impl FnOnce(&mut Self, QueueSlot, Option<&Selector>) -> Outcome,
-    ) -> Outcome {
-        self.store.took_steps(selector.map_or(0, reading_steps));
-        let selector = match selector.map(parse_selector).transpose() {
-            Ok(selector) => selector,
-            Err(refusal) => return Outcome::refused(refusal),
-        };
-        match self.store.queues.find(queue.as_str()) {
-            Some(slot) => act(self, slot, selector.as_ref()),
-            None => self.log.not_found(),
         }
     }
 
@@ -245,7 +254,7 @@ impl Engine {
         let Some(to) = to.filter(|_| came_before && !self.store.is_over(id)) else {
             return Ok(None);
         };
-        if transfer.to.is_none() && !self.may_return_to(by, &to) {
+        if transfer.to.is_none() && !self.judge(by).may_return_to(&to) {
             return Ok(None);
         }
         if !self.log.takes_change() || !self.store.may_relocate(id, &self.log) {

@@ -7,13 +7,15 @@ use model::{Command, MessageId, NewMessage, Quota, Refusal, Settlement, Transact
 
 use crate::Effects;
 use crate::admission::bounds::Amount;
+use crate::dedup::SendIds;
 use crate::demand::{Address, Demand, ElementRule, Stores};
-use crate::directory::Target;
+use crate::directory::{Directory, Target};
 use crate::engine::Engine;
 use crate::ids::SessionSlot;
 use crate::keyspace::lists::as_run;
 use crate::outcome::Outcome;
 use crate::sessions::Session;
+use crate::store::MessageStore;
 use crate::store::accounts::Accounts;
 use crate::transactions::Transaction;
 
@@ -39,7 +41,8 @@ impl Engine {
         if !self.store.queues.accounts().are_limited() {
             return None;
         }
-        self.held_against_quotas(by, command).err()
+        let Self { sessions, directory, store, dedup, .. } = self;
+        Held { session: sessions.at(by), directory, store, dedup }.allow(command).err()
     }
 
     /// The commands of a run are held against quotas one by one.
@@ -55,10 +58,20 @@ impl Engine {
             Err(command) => self.refuse_send(by, &command, refusal, effects),
         }
     }
+}
 
-    fn held_against_quotas(&self, by: SessionSlot, command: &Command) -> Result<(), Refusal> {
-        let accounts = self.store.queues.accounts();
-        let session = self.sessions.at(by);
+/// Holds what a session asks for against the quotas of its user, and changes nothing.
+struct Held<'e> {
+    session: &'e Session,
+    directory: &'e Directory,
+    store: &'e MessageStore,
+    dedup: &'e SendIds,
+}
+
+impl Held<'_> {
+    fn allow(&self, command: &Command) -> Result<(), Refusal> {
+        let Self { session, store, .. } = self;
+        let accounts = store.queues.accounts();
         if opens_link(session, command) {
             accounts.allow(Quota::Links, session.links_count() + 1)?;
         }
@@ -71,11 +84,11 @@ impl Engine {
         if let Stores::Batch(_) = stores {
             accounts.allow_transaction(stored(stores))?;
         }
-        let amount = self.counted(session, stores);
+        let amount = self.counted(stores);
         if amount == Amount::default() {
             return Ok(());
         }
-        let (own, settled) = (accounts.own(), self.settled_by(session, stores));
+        let (own, settled) = (accounts.own(), self.settled_by(stores));
         let held = Amount { messages: own.messages(), bytes: own.body_bytes() };
         let all = held.without(settled).and(amount);
         accounts.allow(Quota::Messages, if amount.messages == 0 { 0 } else { all.messages })?;
@@ -84,7 +97,8 @@ impl Engine {
 
     /// The messages that a command stores in queues and that were not stored before: a sender that
     /// sends again is to be told so.
-    fn counted(&self, session: &Session, stores: Stores<'_>) -> Amount {
+    fn counted(&self, stores: Stores<'_>) -> Amount {
+        let Self { session, .. } = self;
         match stores {
             Stores::Transaction(id) => {
                 let open = session.transactions().open().get(&id);
@@ -113,16 +127,16 @@ impl Engine {
     fn is_new(&self, target: Option<Target>, message: &NewMessage) -> bool {
         match target {
             Some(Target::Topic(_)) => false,
-            Some(target) => !self.dedup.was_sent(target, message, &self.directory, &self.store),
+            Some(target) => !self.dedup.was_sent(target, message, self.directory, self.store),
             None => true,
         }
     }
 
     /// The user's messages that go with a commit.
-    fn settled_by(&self, session: &Session, stores: Stores<'_>) -> Amount {
+    fn settled_by(&self, stores: Stores<'_>) -> Amount {
         let Stores::Transaction(id) = stores else { return Amount::default() };
         let accounts = self.store.queues.accounts();
-        let accepted = accepted_by(session, id).filter_map(|id| self.store.find(id));
+        let accepted = accepted_by(self.session, id).filter_map(|id| self.store.find(id));
         let own =
             accepted.filter(|message| accounts.sender(message.account()) == accounts.acting());
         own.fold(Amount::default(), |all, message| {

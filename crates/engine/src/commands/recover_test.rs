@@ -25,7 +25,7 @@ fn record_after_fuzzy_one_is_replayed() {
     assert_eq!(engine.finish_recovery(Lsn(1)), Ok(()));
     engine.check();
     assert_eq!(engine.live().collect::<Vec<_>>(), [(Lsn(1), size(&message(8, b"body")))]);
-    assert_eq!((engine.last_lsn(), engine.next_lsn()), (Lsn(1), Lsn(2)));
+    assert_eq!(engine.last_lsn(), Lsn(1));
 }
 
 #[test]

@@ -10,11 +10,13 @@ use model::{
 };
 
 use crate::delivery::move_messages::MoveTarget;
-use crate::directory::Target;
+use crate::directory::{Directory, Target};
 use crate::engine::Engine;
 use crate::ids::SessionSlot;
 use crate::outcome::Outcome;
 use crate::rights::{Need, needs};
+use crate::sessions::Session;
+use crate::store::MessageStore;
 
 /// Why a command is turned away.
 enum Denial {
@@ -49,9 +51,10 @@ impl Engine {
         if brings_names(command)
             && let Some(user) = self.sessions.at(by).user().cloned()
         {
-            self.scope(command, &user);
+            self.directory.scope(command, &user);
         }
-        let denial = needs(command, &mut |need| self.judge(by, need)).err()?;
+        let mut judge = self.judge(by);
+        let denial = needs(command, &mut |need| judge.decide(need)).err()?;
         self.store.took_steps(limits::COMMAND_STEPS);
         self.store.count_denied();
         if matches!(command, Command::Batch { .. }) {
@@ -68,9 +71,24 @@ impl Engine {
         Some(self.sessions.refuse_part(by, part_of, refusal, &self.log))
     }
 
-    fn judge(&mut self, by: SessionSlot, need: Need<'_>) -> Result<(), Denial> {
+    pub(crate) fn judge(&mut self, by: SessionSlot) -> Judge<'_> {
         let Self { sessions, directory, store, .. } = self;
-        let session = sessions.at_mut(by);
+        Judge { by, session: sessions.at_mut(by), directory, store }
+    }
+}
+
+/// Decides about the needs of a session, and changes nothing.
+pub(crate) struct Judge<'e> {
+    by: SessionSlot,
+    /// It remembers the rights on names that it asks for again.
+    session: &'e mut Session,
+    directory: &'e Directory,
+    store: &'e MessageStore,
+}
+
+impl Judge<'_> {
+    fn decide(&mut self, need: Need<'_>) -> Result<(), Denial> {
+        let Self { session, directory, store, .. } = self;
         match need {
             Need::Name(right, name) => {
                 let has = session.rights_on(name).contains(right);
@@ -92,14 +110,14 @@ impl Engine {
                 let has = session.rights_on(name).contains(right);
                 lacks_unless(has, right, Some(name))
             }
-            Need::Message(right, id) => self.judge_message(by, right, id),
+            Need::Message(right, id) => self.decide_message(right, id),
             Need::ReceiveSome => {
                 let principal = session.principal();
                 let some = |rights: &Rights| rights.allow_anywhere(Right::Receive);
                 let has = principal.rights().is_some_and(|rights| some(rights));
                 lacks_unless(has, Right::Receive, None)
             }
-            Need::Subscription(name) => self.judge_subscription(by, name),
+            Need::Subscription(name) => self.decide_subscription(name),
             Need::Temporary => {
                 let client = session.client().map(QueueName::as_str);
                 let has = session.principal().on(limits::TEMPORARY_PREFIX, client);
@@ -113,60 +131,51 @@ impl Engine {
 
     /// A message that the session holds is its own. A dead letter is allowed what the queue allows
     /// from which it came.
-    fn judge_message(
-        &mut self,
-        by: SessionSlot,
-        right: Right,
-        id: MessageId,
-    ) -> Result<(), Denial> {
+    fn decide_message(&mut self, right: Right, id: MessageId) -> Result<(), Denial> {
         let Some(message) = self.store.find(id) else { return Ok(()) };
-        if message.state().holder() == Some(by) {
+        if message.state().holder() == Some(self.by) {
             return Ok(());
         }
-        let here = self.directory.name_for_rights(message.queue(), &self.store);
-        let origin = self.directory.origin_of(id, &self.store);
+        let here = self.directory.name_for_rights(message.queue(), self.store);
+        let origin = self.directory.origin_of(id, self.store);
         let origin = origin.map(|target| self.name_of_target(&target));
-        let session = self.sessions.at_mut(by);
-        let mut has = |name: &QueueName| session.rights_on(name).contains(right);
+        let mut has = |name: &QueueName| self.session.rights_on(name).contains(right);
         if has(&here) || origin.is_some_and(|name| has(&name)) {
             return Ok(());
         }
         Err(Denial::Hidden)
     }
 
-    fn judge_subscription(
-        &mut self,
-        by: SessionSlot,
-        name: &SubscriptionName,
-    ) -> Result<(), Denial> {
+    fn decide_subscription(&mut self, name: &SubscriptionName) -> Result<(), Denial> {
         let Some(number) = self.directory.subscriptions().find(name) else { return Ok(()) };
         let asks = self.directory.subscriptions().at(number).asks();
-        let session = self.sessions.at_mut(by);
-        let is_own = name.user.is_some() && name.user.as_ref() == session.user();
+        let is_own = name.user.is_some() && name.user.as_ref() == self.session.user();
         // One from before there were users is of all who may receive from its topic.
         let lesser = if name.user.is_none() { Right::Receive } else { Right::Manage };
-        let rights = session.rights_on(&asks.topic);
+        let rights = self.session.rights_on(&asks.topic);
         let has = is_own || rights.contains(lesser) || rights.contains(Right::Manage);
         if has { Ok(()) } else { Err(Denial::Hidden) }
     }
 
     /// True if the session's user may send a dead letter back to where it came from.
-    pub(crate) fn may_return_to(&mut self, by: SessionSlot, target: &MoveTarget) -> bool {
-        if !self.sessions.at(by).is_limited() {
+    pub(crate) fn may_return_to(&mut self, target: &MoveTarget) -> bool {
+        if !self.session.is_limited() {
             return true;
         }
         let name = self.name_of_target(target);
-        self.sessions.at_mut(by).rights_on(&name).contains(Right::Send)
+        self.session.rights_on(&name).contains(Right::Send)
     }
 
     /// The name whose rights say who may read and fill `target`.
     fn name_of_target(&self, target: &MoveTarget) -> QueueName {
         match target {
             MoveTarget::Queue(name) => name.clone(),
-            MoveTarget::Subscription(slot) => self.directory.name_for_rights(*slot, &self.store),
+            MoveTarget::Subscription(slot) => self.directory.name_for_rights(*slot, self.store),
         }
     }
+}
 
+impl Directory {
     /// Names that a user chooses are the user's own.
     fn scope(&self, command: &mut Command, user: &Arc<str>) {
         match command {
@@ -201,7 +210,7 @@ impl Engine {
         if name.user.is_some() {
             return;
         }
-        let subscriptions = self.directory.subscriptions();
+        let subscriptions = self.subscriptions();
         let of_user = SubscriptionName { user: Some(Arc::clone(user)), ..name.clone() };
         let old = subscriptions.find(name).map(|number| subscriptions.at(number).asks());
         let is_old = old.is_some_and(|asks| asks.matching == Matching::Name);

@@ -67,6 +67,7 @@ impl Keyspace {
     ) -> Option<Value> {
         let is_over = !self.is_value(name, store);
         let value = self.remove_value(name, store)?;
+        debug_assert!(!self.values().holds(name), "a name has one value");
         if log.key_level() != Durability::None {
             let record = RecordView::ValueDeleted { name: name.as_str() };
             log.append(&record, log.key_level(), effects);

@@ -5,6 +5,7 @@ use core::ops::Bound;
 
 use model::{Nanos, QueueName, Refusal, limits};
 
+use crate::ids::QueueSlot;
 use crate::keyspace::{Filed, HEAD_BYTES, Keyspace, Value, Values};
 use crate::store::MessageStore;
 use crate::store::timers::Timer;
@@ -152,6 +153,11 @@ impl Values {
 }
 
 impl MessageStore {
+    /// True if no ready message is in a queue, or the queue is gone.
+    pub(crate) fn has_no_ready(&self, slot: QueueSlot) -> bool {
+        self.queues.get(slot).is_none_or(|queue| queue.counts().ready() == 0)
+    }
+
     pub(crate) fn hidden_list(&self, name: &QueueName) -> bool {
         let slot = self.queues.find(name.as_str());
         slot.is_some_and(|slot| self.queues.at(slot).is_list())

@@ -123,6 +123,7 @@ impl Accounts {
         let number = u16::try_from(self.all.len() + 1).ok().and_then(NonZeroU16::new)?;
         self.all.push(Account { sender, ..Account::default() });
         self.slots.insert(sender, AccountSlot(number));
+        debug_assert_eq!(self.slots.len(), self.all.len(), "each account is found by its sender");
         Some(AccountSlot(number))
     }
 

@@ -18,10 +18,10 @@ pub(crate) fn after(
     let mut came = 0;
     let written = engine.last_lsn().min(before_of(effects));
     loop {
-        if engine.goes_on() {
+        if engine.bodies().is_disturbed() {
             assert!(engine.poll_timeout().is_some_and(|at| at <= now), "they go on at once");
             engine.handle_timeout(now, Capacity::UNBOUNDED, effects);
-        } else if let Some(lsn) = engine.wanted_frame() {
+        } else if let Some(lsn) = engine.bodies().wanted_frame() {
             came += 1;
             assert!(came < 10_000, "who looks into bodies comes to an end");
             engine.restore(lsn, &frame(lsn)).unwrap();
