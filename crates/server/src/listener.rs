@@ -418,7 +418,7 @@ const PICKS_MAX: u32 = 20;
 const BACKLOG: i32 = 4_096;
 
 /// Connections that one listener takes in a turn; the rest wait for the next.
-const ACCEPTS_PER_TURN: usize = 4;
+const ACCEPTS_PER_TURN: usize = 64;
 
 /// How long accepting rests when the system has no room.
 const PAUSE: Nanos = Nanos::from_millis(100);

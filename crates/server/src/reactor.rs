@@ -547,7 +547,7 @@ pub(crate) const READ_BYTES_PER_TURN: usize = 8 * 1024 * 1024;
 
 /// Strangers that are read from in a turn. The step of a handshake takes up to a tenth of a
 /// millisecond, by RSA six times as long.
-const STRANGERS_PER_TURN: usize = 4;
+const STRANGERS_PER_TURN: usize = 32;
 
 /// Connections closed in a turn for their buffered bytes: finding each takes a search among all.
 const EVICTIONS_PER_TURN: usize = 256;
