@@ -238,6 +238,10 @@ check('a token that was right goes on', http(long) == 200)
 time.sleep(1.1)
 check('one that is over', is_auth_failure(sasl(*xoauth2(wrong['over']), source='127.0.2.3')[0]))
 told = 'a token from 127.0.2.3 is refused: its exp is over'
+# The line is written behind the answer.
+end = time.time() + 10
+while told not in s.log() and time.time() < end:
+    time.sleep(0.1)
 check('the log tells why', told in s.log() and ' more since the last such line' in s.log(), s.log())
 
 # Passwords go on beside tokens.
