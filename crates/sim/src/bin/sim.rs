@@ -10,7 +10,7 @@
 //! run of a thousand seeds or more also fails when its faults are too rare to prove anything.
 
 use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use sim::{Scenario, Tally, simulate};
@@ -23,16 +23,18 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let run = Mutex::new(Run { next: options.first, passed: 0, total: Tally::default() });
-    let failures = thread::scope(|scope| {
+    let (next, passed, total) = (options.first, 0, Tally::default());
+    let run = Mutex::new(Run { next, passed, total, has_failed: false });
+    thread::scope(|scope| {
         let threads: Vec<_> =
             (0..options.threads).map(|_| scope.spawn(|| simulate_all(&options, &run))).collect();
-        let ended = threads.into_iter().map(|thread| thread.join().unwrap_or(Err(PANICKED)));
-        ended.filter(Result::is_err).count()
+        // One that panicked has told so.
+        threads.into_iter().for_each(|thread| drop(thread.join()));
     });
-    let Run { passed, total, .. } = run.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let Run { passed, total, has_failed, .. } =
+        run.into_inner().unwrap_or_else(PoisonError::into_inner);
     let rare = if passed < PROVING { Vec::new() } else { total.rare_events(passed) };
-    if failures > 0 || !rare.is_empty() {
+    if has_failed || !rare.is_empty() {
         rare.iter().for_each(|event| eprintln!("too rare among {passed} seeds: {event}"));
         return ExitCode::FAILURE;
     }
@@ -40,42 +42,65 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct Run {
     /// The seed that the next free thread takes.
     next: u64,
     passed: u64,
     total: Tally,
+    /// No thread takes another seed.
+    has_failed: bool,
 }
 
-/// Runs seeds as long as there are some; after a failure, no thread takes another.
-fn simulate_all(options: &Options, run: &Mutex<Run>) -> Result<(), &'static str> {
-    let locked = || run.lock().unwrap_or_else(PoisonError::into_inner);
-    loop {
-        let seed = {
-            let mut run = locked();
-            if !options.soak && run.next - options.first >= options.count {
-                return Ok(());
-            }
-            run.next += 1;
-            run.next - 1
-        };
+/// Runs seeds until there are no more, or one has failed.
+fn simulate_all(options: &Options, run: &Mutex<Run>) {
+    while let Some(seed) = take(options, run) {
         let mut scenario = Scenario::scarce(seed);
         scenario.steps = options.steps.unwrap_or(scenario.steps);
         scenario.trace = options.verbose;
+        let running = Running { seed, run };
         let outcome = simulate(scenario);
-        let mut run = locked();
+        drop(running);
+        let mut run = locked(run);
         match outcome {
             Ok(tally) => run.total += tally,
             Err(failure) => {
                 eprintln!("{failure}");
-                run.next = u64::MAX;
-                return Err(FAILED);
+                run.has_failed = true;
+                return;
             }
         }
         run.passed += 1;
         if run.passed.is_multiple_of(REPORT_EVERY) {
             println!("{} seeds, {}", run.passed, run.total);
+        }
+    }
+}
+
+fn take(options: &Options, run: &Mutex<Run>) -> Option<u64> {
+    let mut run = locked(run);
+    let seed = run.next;
+    let is_left = options.soak || seed - options.first < options.count;
+    run.next += u64::from(is_left);
+    (is_left && !run.has_failed).then_some(seed)
+}
+
+fn locked(run: &Mutex<Run>) -> MutexGuard<'_, Run> {
+    run.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A seed that a thread runs. If that panics, it is named, and no thread takes another.
+struct Running<'r> {
+    seed: u64,
+    run: &'r Mutex<Run>,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let seed = self.seed;
+            eprintln!("seed {seed} panicked: cargo run -p dunlin-sim --bin sim -- --seed {seed}");
+            locked(self.run).has_failed = true;
         }
     }
 }
@@ -126,9 +151,6 @@ fn number(name: &str, word: Option<String>) -> Result<u64, String> {
 
 const USAGE: &str =
     "usage: sim [--seed N] [--seeds COUNT] [--steps N] [--threads N] [--soak] [--verbose]";
-
-const FAILED: &str = "a seed failed";
-const PANICKED: &str = "a thread panicked";
 
 /// Threads that a run may have.
 const THREADS_MAX: usize = 1024;
