@@ -53,12 +53,11 @@ fn endless_commands_cost_little() {
 
 #[test]
 fn endless_commands_of_guest_cost_little() {
-    let begin = |protocol, begins: &[u8]| login::behind(protocol, login::GUEST, begins);
-    pour_all(|options| Broker::with_users("endless-guest", options), begin);
+    pour_all(|options| Broker::with_users("endless-guest", options), login::of_guest);
 }
 
 /// Each flood meets a broker of its own, whose peers begin like this.
-fn pour_all(start: impl Fn(&[&str]) -> Broker, begin: impl Fn(&'static str, &[u8]) -> Vec<u8>) {
+fn pour_all(start: impl Fn(&[&str]) -> Broker, begin: impl Fn(&str, &[u8]) -> Vec<u8>) {
     for flood in floods() {
         let broker = start(&["--max-buffered-bytes", "33554432"]);
         let mut neighbours = Neighbours::of(&broker);

@@ -35,22 +35,21 @@ pub(crate) fn claims() -> Vec<(&'static str, Vec<u8>, &'static str)> {
 
 #[test]
 fn oversized_claims_refused_by_their_head() {
-    claim_all(&Broker::in_memory("giant", &[]), |_, bytes| bytes);
+    claim_all(&Broker::in_memory("giant", &[]), |_, bytes| bytes.to_vec());
 }
 
 #[test]
 fn oversized_claims_of_guest_refused() {
-    let behind = |protocol, bytes: Vec<u8>| login::behind(protocol, login::GUEST, &bytes);
-    claim_all(&Broker::with_users("giant-guest", &[]), behind);
+    claim_all(&Broker::with_users("giant-guest", &[]), login::of_guest);
 }
 
-fn claim_all(broker: &Broker, begin: impl Fn(&'static str, Vec<u8>) -> Vec<u8>) {
+fn claim_all(broker: &Broker, begin: impl Fn(&str, &[u8]) -> Vec<u8>) {
     const EACH: usize = 50;
     let mut neighbours = Neighbours::of(broker);
     neighbours.exchange();
     let before = broker.resident_bytes();
     for (protocol, bytes, answer) in claims() {
-        let bytes = begin(protocol, bytes);
+        let bytes = begin(protocol, &bytes);
         let crowd: Vec<_> = (0..EACH).map(|_| broker.told(protocol, &bytes)).collect();
         neighbours.exchange();
         for socket in crowd {

@@ -38,23 +38,22 @@ pub(crate) fn beginnings() -> Vec<(&'static str, Vec<u8>)> {
 /// Announced bytes take no memory before they come.
 #[test]
 fn half_sent_commands_cost_received_bytes() {
-    begin_all(&Broker::in_memory("half-sent", &[]), |_, bytes| bytes);
+    begin_all(&Broker::in_memory("half-sent", &[]), |_, bytes| bytes.to_vec());
 }
 
 #[test]
 fn half_sent_commands_of_guest_cost_little() {
-    let behind = |protocol, bytes: Vec<u8>| login::behind(protocol, login::GUEST, &bytes);
-    begin_all(&Broker::with_users("half-sent-guest", &[]), behind);
+    begin_all(&Broker::with_users("half-sent-guest", &[]), login::of_guest);
 }
 
-fn begin_all(broker: &Broker, begin: impl Fn(&'static str, Vec<u8>) -> Vec<u8>) {
+fn begin_all(broker: &Broker, begin: impl Fn(&str, &[u8]) -> Vec<u8>) {
     const EACH: usize = 100;
     let mut neighbours = Neighbours::of(broker);
     neighbours.exchange();
     let before = broker.resident_bytes();
     let mut crowd = Vec::new();
     for (protocol, bytes) in beginnings() {
-        let bytes = begin(protocol, bytes);
+        let bytes = begin(protocol, &bytes);
         crowd.extend((0..EACH).map(|_| broker.told(protocol, &bytes)));
         neighbours.exchange();
     }

@@ -50,14 +50,14 @@ pub(crate) fn basic(user: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{user}:{PASSWORD}")))
 }
 
-/// These bytes of a peer, behind the login of a user, or with it in each request.
-pub(crate) fn behind(protocol: &str, user: &str, bytes: &[u8]) -> Vec<u8> {
+/// These bytes of a peer, behind the login of the guest, or with it in each request.
+pub(crate) fn of_guest(protocol: &str, bytes: &[u8]) -> Vec<u8> {
     const HOST: &[u8] = b"host: localhost\r\n";
     let Some(at) = bytes.windows(HOST.len()).position(|it| it == HOST) else {
-        return [&words(protocol, user)[..], bytes].concat();
+        return [&words(protocol, GUEST)[..], bytes].concat();
     };
     let (head, rest) = bytes.split_at(at + HOST.len());
-    [head, header(user).as_bytes(), rest].concat()
+    [head, header(GUEST).as_bytes(), rest].concat()
 }
 
 fn expect(socket: &mut TcpStream, answer: &[u8]) {
