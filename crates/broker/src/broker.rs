@@ -389,7 +389,7 @@ impl<F: Clone> Broker<F> {
         self.engine.uncommitted_bytes()
     }
 
-    /// Bytes that open transactions may hold together: see [`Engine::uncommitted_max`].
+    /// Bytes that open transactions may hold together: see [`engine::Bodies::uncommitted_max`].
     #[must_use]
     pub fn uncommitted_max(&self) -> usize {
         self.engine.bodies().uncommitted_max()

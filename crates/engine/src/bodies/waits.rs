@@ -4,7 +4,7 @@
 //! needs are in memory. Such commands take turns, since the log is read piece by piece. Only the
 //! bodies that the first of them needs are fetched and kept. So memory holds no more than one
 //! command may ask for, however many wait. A browser stands still; a view of a selector shows
-//! nothing behind a message that it has not seen. The caller fetches the [`Engine::wanted_frame`],
+//! nothing behind a message that it has not seen. The caller fetches the [`Bodies::wanted_frame`],
 //! one after the other, and gives it to [`Engine::restore`]. Then the waiting commands, browsers
 //! and views go on, by a timer that is due at once. For bodies in the spill see `spilling.rs`.
 
