@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions, RecordError, SnapshotCursor};
 use journal::{
-    ChainReadiness, Disk, DiskError, Durable, Journal, JournalCounters, JournalFailed,
-    JournalOptions, OldFrames, OpenError, Unwritten, Write,
+    ChainReadiness, Disk, DiskError, Durable, JournalCounters, JournalFailed, JournalOptions,
+    OldFrames, OpenError, Unwritten, Write,
 };
 use model::{
     BrokerStatistics, Capacity, Command, DeadLetterStatistics, LiveRecords, Lsn, MessageId, Nanos,
@@ -15,6 +15,7 @@ use model::{
 
 use crate::explain::Explaining;
 use crate::fetching::Fetching;
+use crate::log::Log;
 use crate::recovery::{Recovery, recover};
 use crate::returning::Returning;
 use crate::spilling::Spilling;
@@ -32,7 +33,7 @@ pub struct BrokerOptions {
 /// An engine and its log. See the crate's documentation for the order of calls.
 pub struct Broker<F> {
     pub(crate) engine: Engine,
-    pub(crate) journal: Option<Journal<F>>,
+    pub(crate) journal: Option<Log<F>>,
     pub(crate) effects: Effects,
     /// The snapshot that is being taken.
     snapshot: Option<SnapshotCursor>,
@@ -73,18 +74,18 @@ impl<F: Clone> Broker<F> {
     /// A broker with its log in a directory, recovered from the files there.
     ///
     /// # Errors
-    /// [`OpenError`]: see [`Journal::open`].
+    /// [`OpenError`]: see [`Journal::open`](journal::Journal::open).
     pub fn open<D: Disk<File = F>>(
         disk: &D,
         options: BrokerOptions,
     ) -> Result<(Self, Recovery), OpenError> {
         let spilling = Spilling::new(&options.journal);
         let (engine, journal, recovery) = recover(disk, options)?;
-        let broker = Self::new(engine, Some(journal), recovery.latest);
+        let broker = Self::new(engine, Some(Log::new(journal)), recovery.latest);
         Ok((Self { spilling, ..broker }, recovery))
     }
 
-    fn new(engine: Engine, journal: Option<Journal<F>>, started_at: Nanos) -> Self {
+    fn new(engine: Engine, journal: Option<Log<F>>, started_at: Nanos) -> Self {
         Self {
             engine,
             journal,
@@ -179,7 +180,7 @@ impl<F: Clone> Broker<F> {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Nanos> {
         let spill = self.spilling.as_ref().and_then(Spilling::retry_at);
-        let journal = self.journal.as_ref().and_then(Journal::poll_timeout);
+        let journal = self.journal.as_ref().and_then(|journal| journal.poll_timeout());
         let journal = journal.into_iter().chain(spill).min();
         let commit = (self.readiness() != ChainReadiness::Awaited).then_some(Nanos::ZERO);
         if self.stalled() {
@@ -193,7 +194,7 @@ impl<F: Clone> Broker<F> {
     /// True if commands must wait until a write or a chore completes.
     #[must_use]
     pub fn stalled(&self) -> bool {
-        self.journal.as_ref().is_some_and(Journal::stalled)
+        self.journal.as_ref().is_some_and(Log::stalled)
     }
 
     /// Returns true if the broker takes a command now: none while it is stalled. Commands that add
@@ -231,16 +232,16 @@ impl<F: Clone> Broker<F> {
     /// How far the log is durable; an output without a dependency needs no log.
     #[must_use]
     pub fn durable(&self) -> Durable {
-        self.journal.as_ref().map_or_else(Durable::default, Journal::durable)
+        self.journal.as_ref().map_or_else(Durable::default, |journal| journal.durable())
     }
 
-    /// The frames that wait to be written: see [`Journal::unwritten`].
+    /// The frames that wait to be written: see [`Journal::unwritten`](journal::Journal::unwritten).
     #[must_use]
     pub fn unwritten(&self) -> Unwritten {
-        self.journal.as_ref().map_or_else(Unwritten::default, Journal::unwritten)
+        self.journal.as_ref().map_or_else(Unwritten::default, |journal| journal.unwritten())
     }
 
-    /// The next thing to be done for the log: see [`Journal::poll_write`].
+    /// The next thing to be done for the log: see [`Journal::poll_write`](journal::Journal::poll_write).
     pub fn poll_write(&mut self, now: Nanos) -> Option<Write<F>> {
         self.journal.as_mut()?.poll_write(now)
     }
@@ -275,7 +276,7 @@ impl<F: Clone> Broker<F> {
         chore
     }
 
-    /// Files of the log that have to stay where they are: see [`Journal::watched_files`].
+    /// Files of the log that have to stay where they are: see [`Journal::watched_files`](journal::Journal::watched_files).
     #[must_use]
     pub fn watched_files(&self, turn: usize) -> Vec<(String, F)> {
         self.journal.as_ref().map_or_else(Vec::new, |journal| journal.watched_files(turn))
@@ -347,7 +348,7 @@ impl<F: Clone> Broker<F> {
     /// The journal's counters; zeros if there is none.
     #[must_use]
     pub fn counters(&self) -> JournalCounters {
-        self.journal.as_ref().map_or_else(JournalCounters::default, Journal::counters)
+        self.journal.as_ref().map_or_else(JournalCounters::default, |journal| journal.counters())
     }
 
     /// Begins to find the reason why the log keeps each file.
@@ -462,13 +463,13 @@ impl<F: Clone> Broker<F> {
         self.commit_awaiting(now, outputs);
     }
 
-    pub(crate) fn journal_mut(&mut self) -> &mut Journal<F> {
+    pub(crate) fn journal_mut(&mut self) -> &mut Log<F> {
         self.journal.as_mut().expect("invariant: only a log hands out writes and chores")
     }
 
     /// The capacity of the log now; the engine uses no more of it.
     pub(crate) fn capacity(&self) -> Capacity {
-        self.journal.as_ref().map_or(Capacity::UNBOUNDED, Journal::capacity)
+        self.journal.as_ref().map_or(Capacity::UNBOUNDED, Log::capacity)
     }
 
     /// The capacity for a call of the engine, of which outputs may come.

@@ -15,6 +15,7 @@
 mod broker;
 mod explain;
 mod fetching;
+mod log;
 mod recovery;
 mod returning;
 mod salvage;

@@ -630,10 +630,10 @@ impl Connection {
         let idle = idle.map(|limit| self.active_at + crate::clock::nanos(limit));
         self.login.due_since = self.is_stranger().then(|| self.login.due_since.unwrap_or(now));
         let login = self.login.due_since.map(|since| since + LOGIN_SPAN_MAX);
-        let all = half_sent.into_iter().chain(idle).chain(self.peer.poll_timeout());
         let is_leaving = self.paused_until.is_some() && self.half_closed != HalfClosed::No;
         let left = is_leaving.then(|| self.active_at + LEFT_SPAN_MAX);
-        all.chain(login).chain(self.paused_until).chain(left).min()
+        let all = [half_sent, idle, self.peer.poll_timeout(), login, self.paused_until, left];
+        all.into_iter().flatten().min()
     }
 
     /// Returns true if the peer may be silent: it waits for an answer, or for a publication.

@@ -1,6 +1,6 @@
 //! The part of a turn that holds the lock: commands in, frames and replies out.
 
-use model::{DependsOn, Nanos, Output, Principal, Refusal, Reply, SessionId, limits};
+use model::{Command, DependsOn, Nanos, Output, Principal, Refusal, Reply, SessionId, limits};
 
 use crate::address::scheme;
 use crate::audit::{AuditLog, Deeds};
@@ -333,11 +333,24 @@ fn note_command(audit: &AuditLog, connection: &Connection, core: &Core, at: Nano
 
 /// Ends the waits of sessions that another one has just asked to end. It adds nothing to the log,
 /// so it may be done while the broker is stalled.
+#[inline]
 fn end_waits(core: &mut Core, hub: &Hub, now: Nanos, reactor: usize) {
     while let Some((session, command)) = core.commons.redis.poll_unblocked() {
-        core.broker.handle(now, session, command, &mut core.outputs);
-        core.mail_outputs(reactor, hub.mailboxes());
+        end_wait(core, hub, now, reactor, (session, command));
     }
+}
+
+/// Rare, and apart from the loop that finds nothing to end.
+#[cold]
+fn end_wait(
+    core: &mut Core,
+    hub: &Hub,
+    now: Nanos,
+    reactor: usize,
+    (session, command): (SessionId, Command),
+) {
+    core.broker.handle(now, session, command, &mut core.outputs);
+    core.mail_outputs(reactor, hub.mailboxes());
 }
 
 impl RunLists {
