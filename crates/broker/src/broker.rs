@@ -74,7 +74,7 @@ impl<F: Clone> Broker<F> {
     /// A broker with its log in a directory, recovered from the files there.
     ///
     /// # Errors
-    /// [`OpenError`]: see [`Journal::open`](journal::Journal::open).
+    /// [`OpenError`]: see `Journal::open`.
     pub fn open<D: Disk<File = F>>(
         disk: &D,
         options: BrokerOptions,
@@ -235,13 +235,13 @@ impl<F: Clone> Broker<F> {
         self.journal.as_ref().map_or_else(Durable::default, |journal| journal.durable())
     }
 
-    /// The frames that wait to be written: see [`Journal::unwritten`](journal::Journal::unwritten).
+    /// The frames that wait to be written: see `Journal::unwritten`.
     #[must_use]
     pub fn unwritten(&self) -> Unwritten {
         self.journal.as_ref().map_or_else(Unwritten::default, |journal| journal.unwritten())
     }
 
-    /// The next thing to be done for the log: see [`Journal::poll_write`](journal::Journal::poll_write).
+    /// The next thing to be done for the log: see `Journal::poll_write`.
     pub fn poll_write(&mut self, now: Nanos) -> Option<Write<F>> {
         self.journal.as_mut()?.poll_write(now)
     }
@@ -276,7 +276,7 @@ impl<F: Clone> Broker<F> {
         chore
     }
 
-    /// Files of the log that have to stay where they are: see [`Journal::watched_files`](journal::Journal::watched_files).
+    /// Files of the log that have to stay where they are: see `Journal::watched_files`.
     #[must_use]
     pub fn watched_files(&self, turn: usize) -> Vec<(String, F)> {
         self.journal.as_ref().map_or_else(Vec::new, |journal| journal.watched_files(turn))

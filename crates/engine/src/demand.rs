@@ -10,7 +10,8 @@ use core::slice;
 
 use model::{
     AdminCommand, Command, Deadline, Destination, End, KeyCommand, LinkId, ListCommand, MessageId,
-    MessageState, Nanos, NewMessage, PageEnd, Peek, Persistence, QueueName, TransactionId, limits,
+    MessageState, Nanos, NewMessage, PageEnd, Peek, Persistence, QueueName, TransactionId,
+    ValueEdit, limits,
 };
 
 use crate::bodies::memory::charge;
@@ -58,6 +59,13 @@ pub(crate) enum Stores<'c> {
     Value {
         name: &'c QueueName,
         value: &'c [u8],
+    },
+    /// Several small values.
+    Values(&'c [(QueueName, Arc<[u8]>)]),
+    /// A small value by what it was.
+    Edited {
+        name: &'c QueueName,
+        edit: &'c ValueEdit,
     },
     /// The messages of a transaction: it commits.
     Transaction(TransactionId),
@@ -311,6 +319,25 @@ impl<'c> Demand<'c> {
                 let stores = Stores::Value { name, value };
                 return Self { stores, shows: *want_old, ..Self::BATCHABLE };
             }
+            KeyCommand::SetValues { values, .. } => {
+                let looks = Looks::AtNames(values.len() as u64);
+                return Self { stores: Stores::Values(values), looks, ..Self::BATCHABLE };
+            }
+            KeyCommand::EditValue { name, edit } => {
+                let shows = matches!(edit, ValueEdit::AddDecimal(_) | ValueEdit::Bits(_));
+                return Self { stores: Stores::Edited { name, edit }, shows, ..Self::BATCHABLE };
+            }
+            KeyCommand::ValueUntil { name, deadline } => {
+                let changes = match deadline {
+                    Some(deadline) => Changes::Limited { name, deadline: *deadline },
+                    None => Changes::Stated(name),
+                };
+                return Self { changes, shows: true, ..Self::BATCHABLE };
+            }
+            KeyCommand::ValuesAtOnce { names } => {
+                let looks = Looks::AtNames(names.len() as u64);
+                return Self { looks, shows: true, ..Self::BATCHABLE };
+            }
             KeyCommand::Names { max, .. } => {
                 let looks = Looks::AtNames(*max as u64);
                 return Self { looks, shows: true, ..Self::BATCHABLE };
@@ -404,6 +431,8 @@ impl Demand<'_> {
             Stores::Message { message, .. } => charge(message.body.len()),
             Stores::Elements { elements, .. } => elements.iter().map(|it| charge(it.len())).sum(),
             Stores::Value { value, .. } => charge(value.len()),
+            Stores::Values(values) => values.iter().map(|(_, value)| charge(value.len())).sum(),
+            Stores::Edited { edit, .. } => charge(edit.body_bytes()),
             Stores::Batch(commands) => {
                 commands.iter().map(|command| Demand::of(command).waiting_bytes()).sum()
             }
@@ -419,7 +448,11 @@ impl Stores<'_> {
     pub(crate) fn adds_to_memory(&self) -> bool {
         match self {
             Stores::Nothing | Stores::Transaction(_) => false,
-            Stores::Message { .. } | Stores::Elements { .. } | Stores::Value { .. } => true,
+            Stores::Message { .. }
+            | Stores::Elements { .. }
+            | Stores::Value { .. }
+            | Stores::Values(_)
+            | Stores::Edited { .. } => true,
             Stores::Batch(commands) => {
                 commands.iter().any(|command| Demand::of(command).stores.adds_to_memory())
             }

@@ -4,8 +4,11 @@
 //! its messages it has only a deadline, which goes with the last of them. A small value is a record
 //! of the log and of every snapshot, whole.
 
+mod bits;
 pub(crate) mod deadlines;
+mod decimal;
 pub(crate) mod deleting;
+mod editing;
 pub(crate) mod list_lifetime;
 pub(crate) mod lists;
 mod lookup;

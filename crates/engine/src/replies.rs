@@ -3,6 +3,7 @@
 use model::{Command, Element, Refusal, Reply, limits};
 
 use crate::demand::Demand;
+use crate::keyspace::setting::shown_bytes;
 
 /// The bytes that the replies to one command, or to all of a batch, have shown.
 #[derive(Debug)]
@@ -56,6 +57,8 @@ fn bytes_of(reply: &Reply) -> usize {
         Reply::Names { names, .. } => {
             names.iter().map(|name| name.as_str().len() + limits::BESIDE_ELEMENT_BYTES).sum()
         }
+        Reply::Values(values) => shown_bytes(&values.found),
+        Reply::Numbers(numbers) => numbers.len() * limits::BESIDE_ELEMENT_BYTES,
         Reply::Places(places) => places.len() * limits::BESIDE_ELEMENT_BYTES,
         _ => 0,
     }

@@ -148,8 +148,20 @@ fn needs_of_key<'c, E>(
         KeyCommand::Kind { name }
         | KeyCommand::Lifetime { name }
         | KeyCommand::Value { name, take: false } => each(Need::Name(Right::Look, name)),
-        KeyCommand::CountOf { names } | KeyCommand::ValueEach { names } => {
-            all_of(names, Right::Look, each)
+        KeyCommand::CountOf { names }
+        | KeyCommand::ValueEach { names }
+        | KeyCommand::ValuesAtOnce { names } => all_of(names, Right::Look, each),
+        KeyCommand::SetValues { values, .. } => {
+            values.iter().try_for_each(|(name, _)| each(Need::Name(Right::Send, name)))
+        }
+        // The answer tells something of the old value.
+        KeyCommand::EditValue { name, .. } => {
+            each(Need::Name(Right::Look, name))?;
+            each(Need::Name(Right::Send, name))
+        }
+        KeyCommand::ValueUntil { name, .. } => {
+            each(Need::Name(Right::Look, name))?;
+            each(Need::Name(Right::Manage, name))
         }
         KeyCommand::Value { name, take: true } => each(Need::Name(Right::Receive, name)),
         KeyCommand::SetValue { name, want_old, .. } => {

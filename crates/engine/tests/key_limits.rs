@@ -1,11 +1,13 @@
 //! How much keys may be, and how much one command does to them. A command beyond that is refused
 //! and leaves all as it was, or goes on when it is asked again.
 
+use std::sync::Arc;
+
 use engine::{Effects, Engine, EngineOptions};
 use model::{
     Capacity, Command, Deadline, DeadlineRule, DependsOn, Destination, KeyCommand, LinkId,
     Matching, MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Refusal, Reply,
-    SessionId, SetRule, StorePolicy, Subscription, ValueDeadline, limits,
+    SessionId, SetRule, StorePolicy, Subscription, ValueDeadline, ValueEdit, limits,
 };
 
 const SESSION: SessionId = SessionId(1);
@@ -109,14 +111,60 @@ fn values_are_bounded_in_total() {
 }
 
 #[test]
+fn several_values_are_set_whole_or_not() {
+    let mut session = Session::new(StorePolicy::Always);
+    let bytes = |count: usize| Arc::<[u8]>::from(vec![b'x'; count]);
+    let pairs = |names: &[&str], count| names.iter().map(|it| (name(it), bytes(count))).collect();
+    let set = |values| KeyCommand::SetValues { values, only_new: false };
+    // The list is as long as one frame takes by itself; the last value of a name stays.
+    session.put("l", limits::FRAME_RECORDS_MAX);
+    let mut values: Vec<_> = pairs(&["l", "a", "l"], 1);
+    values.push((name("a"), bytes(2)));
+    assert_eq!(session.key(set(values)), Reply::Done);
+    assert_eq!(session.effects.frames.len(), 1, "all of it is one frame");
+    let shown = session.key(KeyCommand::ValuesAtOnce { names: vec![name("a"), name("l")] });
+    let Reply::Values(shown) = shown else { panic!("{shown:?}") };
+    let found = shown.found.into_iter().map(|it| it.unwrap().unwrap().len());
+    assert_eq!(found.collect::<Vec<_>>(), [2, 1]);
+    session.put("long", limits::FRAME_RECORDS_MAX + 1);
+    assert_eq!(session.key(set(pairs(&["long", "b"], 1))), Reply::Refused(Refusal::BatchTooLarge));
+    assert_eq!(session.key(KeyCommand::DeleteAll), Reply::CountSoFar(2));
+    assert_eq!(session.key(KeyCommand::DeleteAll), Reply::Done);
+    session.set("a", 1);
+    session.set("d", 1);
+    // One that is too large, too many of them, and all too large for the memory.
+    let too_large = pairs(&["b", "c"], limits::VALUE_BYTES_MAX + 1);
+    assert_eq!(session.key(set(too_large)), Reply::Refused(Refusal::TooManyValues));
+    let numbers: Vec<_> = (0..=limits::BATCH_COMMANDS_MAX).map(|it| it.to_string()).collect();
+    let numbers: Vec<&str> = numbers.iter().map(String::as_str).collect();
+    let too_many = pairs(&numbers, 0);
+    assert_eq!(session.key(set(too_many)), Reply::Refused(Refusal::BatchTooLarge));
+    let names = numbers.iter().map(|it| name(it)).collect();
+    let shown = session.key(KeyCommand::ValuesAtOnce { names });
+    assert_eq!(shown, Reply::Refused(Refusal::BatchTooLarge));
+    assert_eq!(session.count(), Reply::Count(2), "nothing else was set");
+    assert_eq!(
+        session.key(KeyCommand::SetValues { values: pairs(&["b", "a"], 1), only_new: true }),
+        Reply::Count(0)
+    );
+    assert_eq!(session.count(), Reply::Count(2));
+    session.engine.check();
+}
+
+#[test]
 fn values_have_a_count_limit() {
     let mut session = Session::new(StorePolicy::Memory);
     let set = Reply::Replaced { set: true, old: None };
     for number in 0..limits::VALUES_MAX {
         assert_eq!(session.set(&number.to_string(), 0), set);
     }
-    assert_eq!(session.set("more", 0), Reply::Refused(Refusal::TooManyValues));
+    let refused = Reply::Refused(Refusal::TooManyValues);
+    assert_eq!(session.set("more", 0), refused);
     assert_eq!(session.set("0", 1), set);
+    let values = ["0", "more"].map(|it| (name(it), Arc::from(&b"x"[..]))).to_vec();
+    assert_eq!(session.key(KeyCommand::SetValues { values, only_new: false }), refused);
+    let edit = ValueEdit::Append(Arc::from(&b"x"[..]));
+    assert_eq!(session.key(KeyCommand::EditValue { name: name("more"), edit }), refused);
     // All are deleted in steps of a frame.
     let at_once = limits::FRAME_RECORDS_MAX as u64;
     for _ in 1..limits::VALUES_MAX / limits::FRAME_RECORDS_MAX {

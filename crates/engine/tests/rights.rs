@@ -7,7 +7,7 @@ use model::{
     AdminCommand, Capacity, Command, Destination, End, KeyCommand, LinkId, ListCommand, Matching,
     Nanos, NewMessage, OneOrMany, Persistence, Principal, QueueName, Refusal, Reply, Right, Rights,
     Rule, SessionId, Settlement, StorePolicy, Subscription, SubscriptionName, TransactionId,
-    UserRights, limits,
+    UserRights, ValueEdit, limits,
 };
 
 const ROOT: SessionId = SessionId(1);
@@ -492,12 +492,18 @@ fn values_are_shown_to_those_who_may_look() {
     for command in [
         KeyCommand::CountOf { names: names() },
         KeyCommand::ValueEach { names: names() },
+        KeyCommand::ValuesAtOnce { names: names() },
+        KeyCommand::ValueUntil { name: name("v"), deadline: None },
+        KeyCommand::EditValue { name: name("v"), edit: ValueEdit::Add(1) },
         KeyCommand::Value { name: name("v"), take: false },
         KeyCommand::Kind { name: name("v") },
         KeyCommand::Lifetime { name: name("v") },
     ] {
         assert_denied(&engine.ask(ANN, Command::Key(command)), Right::Look, "v");
     }
+    let values = vec![(name("v"), (*b"x").into()), (name("w"), (*b"x").into())];
+    let set = KeyCommand::SetValues { values, only_new: false };
+    assert_denied(&engine.ask(ANN, Command::Key(set)), Right::Send, "w");
     let take = KeyCommand::Value { name: name("v"), take: true };
     assert_denied(&engine.ask(ANN, Command::Key(take)), Right::Receive, "v");
 }

@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    AdminCommand, Capacity, ClientName, Command, ConsumerMode, Deadline, DeadlineRule, Destination,
-    End, KeyCommand, LinkId, ListCommand, Matching, MessageId, Nanos, NewMessage, OneOrMany,
-    OwnPolicy, Peek, Persistence, PolicyChange, Principal, QueueName, QueueRule, Reply, Right,
-    Rights, Rule, SessionId, SetRule, Settlement, StorePolicy, Subscription, SubscriptionName,
-    TransactionId, UserRights, ValueDeadline,
+    AdminCommand, BitAction, BitField, BitOperation, BitOverflow, Capacity, ClientName, Command,
+    ConsumerMode, Deadline, DeadlineRule, Destination, End, KeyCommand, LinkId, ListCommand,
+    Matching, MessageId, Nanos, NewMessage, OneOrMany, OwnPolicy, Peek, Persistence, PolicyChange,
+    Principal, QueueName, QueueRule, Reply, Right, Rights, Rule, SessionId, SetRule, Settlement,
+    StorePolicy, Subscription, SubscriptionName, TransactionId, UserRights, ValueDeadline,
+    ValueEdit,
 };
 use testkit::{Rng, seeds};
 
@@ -201,6 +202,22 @@ fn of_operator(rng: &mut Rng) -> Command {
     }
 }
 
+/// Any change of a value by what it was.
+fn edit(rng: &mut Rng, bytes: Arc<[u8]>) -> ValueEdit {
+    match rng.below(5) {
+        0 => ValueEdit::Add(1),
+        1 => ValueEdit::AddDecimal(Arc::from(&b"0.5"[..])),
+        2 => ValueEdit::Append(bytes),
+        3 => ValueEdit::Overwrite { offset: rng.below(9), bytes },
+        _ => {
+            let field = BitField { is_signed: rng.coin(), bits: 5, offset: rng.below(99) };
+            let action = rng.pick(&[BitAction::Get, BitAction::Set(1), BitAction::Add(1)]);
+            let overflow = BitOverflow::Wrap;
+            ValueEdit::Bits(vec![BitOperation { field, action, overflow }])
+        }
+    }
+}
+
 /// Any command of the model, on any name, link, message and subscription.
 fn of_user(rng: &mut Rng, last: MessageId, is_part: bool) -> Command {
     let text = rng.pick(&NAMES);
@@ -342,14 +359,24 @@ fn of_user(rng: &mut Rng, last: MessageId, is_part: bool) -> Command {
                 KeyCommand::SetDeadline { name: queue, deadline: Deadline::After(Nanos(1)), rule }
             }
             62 => KeyCommand::ClearDeadline { name: queue },
+            63 if rng.coin() => {
+                let deadline = rng.coin().then_some(Deadline::After(Nanos::SECOND));
+                KeyCommand::ValueUntil { name: queue, deadline }
+            }
             63 => KeyCommand::Lifetime { name: queue },
             64 => KeyCommand::Names { after: None, max: 100, kind: None },
+            65 if rng.coin() => KeyCommand::EditValue { name: queue, edit: edit(rng, element) },
+            65 if rng.coin() => {
+                let values = names.into_iter().map(|name| (name, Arc::clone(&element))).collect();
+                KeyCommand::SetValues { values, only_new: rng.coin() }
+            }
             65 => {
                 let (deadline, rule) = (ValueDeadline::Never, SetRule::Always);
                 let (name, want_old) = (queue, rng.coin());
                 KeyCommand::SetValue { name, value: element, deadline, rule, want_old }
             }
             66 => KeyCommand::Value { name: queue, take: rng.coin() },
+            67 if rng.coin() => KeyCommand::ValuesAtOnce { names },
             67 => KeyCommand::ValueEach { names },
             _ => KeyCommand::Rename { from: queue, to: other, only_new: rng.coin() },
         }),

@@ -7,7 +7,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::{Nanos, QueueName, Refusal};
+use crate::{Nanos, QueueName, Refusal, ValueEdit};
 
 /// The kind of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +151,35 @@ pub enum KeyCommand {
         /// Delete it as well.
         take: bool,
     },
+    /// Set several values, all or none; lists of these names are deleted. → `Done`; `Count(0)` if
+    /// `only_new` and one of them is a key; `Refused`
+    SetValues {
+        /// Names and values, at least one. Of a name that comes twice the last value stays.
+        values: Vec<(QueueName, Arc<[u8]>)>,
+        /// Only if none of them is a key.
+        only_new: bool,
+    },
+    /// Show a value, and say when it goes; `None`: it stays until it is deleted. → `Value`;
+    /// `Refused` (`WrongKind`) if it is a list
+    ValueUntil {
+        /// Its name.
+        name: QueueName,
+        /// When.
+        deadline: Option<Deadline>,
+    },
+    /// Change a value by what it was; its deadline stays. → see [`ValueEdit`]; `Refused`
+    /// (`WrongKind`) if it is a list
+    EditValue {
+        /// Its name.
+        name: QueueName,
+        /// The change.
+        edit: ValueEdit,
+    },
+    /// Show all of these at one moment. → `Values`; `Refused`
+    ValuesAtOnce {
+        /// Their names, at least one.
+        names: Vec<QueueName>,
+    },
     /// A run: show these as so many [`KeyCommand::Value`] would, one behind the other. → `Values`
     ValueEach {
         /// Their names, at least one.
@@ -158,21 +187,49 @@ pub enum KeyCommand {
     },
 }
 
-/// The values that [`KeyCommand::ValueEach`] shows.
+/// The values that [`KeyCommand::ValueEach`] or [`KeyCommand::ValuesAtOnce`] shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Values {
     /// The value of each in its order, or why it is not shown.
     pub found: Vec<Result<Option<Arc<[u8]>>, Refusal>>,
-    /// The names of the others, to be asked for next: these were much already.
+    /// The names of the others of a run, to be asked for next: these were much already.
     pub rest: Vec<QueueName>,
 }
 
 impl KeyCommand {
-    /// Bytes of the value that it brings.
+    /// The deadline that it names. No arm is a wildcard: a command that names one and forgot it
+    /// here would take the machine's clock for the engine's.
+    pub const fn deadline_mut(&mut self) -> Option<&mut Deadline> {
+        match self {
+            Self::SetDeadline { deadline, .. }
+            | Self::SetValue { deadline: ValueDeadline::New(deadline), .. }
+            | Self::ValueUntil { deadline: Some(deadline), .. } => Some(deadline),
+            Self::SetValue { deadline: ValueDeadline::Never | ValueDeadline::Kept, .. }
+            | Self::ValueUntil { deadline: None, .. }
+            | Self::Kind { .. }
+            | Self::CountOf { .. }
+            | Self::Delete { .. }
+            | Self::DeleteAll
+            | Self::Rename { .. }
+            | Self::ClearDeadline { .. }
+            | Self::Lifetime { .. }
+            | Self::Names { .. }
+            | Self::CountAll
+            | Self::SetValues { .. }
+            | Self::EditValue { .. }
+            | Self::Value { .. }
+            | Self::ValuesAtOnce { .. }
+            | Self::ValueEach { .. } => None,
+        }
+    }
+
+    /// Bytes of the values that it brings.
     #[must_use]
     pub fn value_bytes(&self) -> usize {
         match self {
             Self::SetValue { value, .. } => value.len(),
+            Self::SetValues { values, .. } => values.iter().map(|(_, value)| value.len()).sum(),
+            Self::EditValue { edit, .. } => edit.body_bytes(),
             _ => 0,
         }
     }

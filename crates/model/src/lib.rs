@@ -14,6 +14,7 @@ mod chain_room;
 mod command;
 mod draining;
 mod durability;
+mod edit;
 mod envelope;
 mod fingerprint;
 pub mod glob;
@@ -50,6 +51,9 @@ pub use chain_room::ChainRoom;
 pub use command::{Command, ConsumerMode, Peek};
 pub use draining::Draining;
 pub use durability::{DependsOn, Durability, Durable, Persistence, StorePolicy};
+pub use edit::{
+    BitAction, BitField, BitOperation, BitOverflow, DECIMAL_BYTES_MAX, ValueEdit, parse_integer,
+};
 pub use envelope::{
     Content, Envelope, Envelopes, JMS_PRIORITY_DEFAULT, JMS_PRIORITY_MAX, PRIORITY_STEP,
     TRACE_CONTEXT, jms_of_priority, priority_of_jms,

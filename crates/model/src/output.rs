@@ -130,8 +130,12 @@ pub enum Reply {
     },
     /// A small value; `None`: there is no such key.
     Value(Option<Arc<[u8]>>),
-    /// The values that a run has found.
+    /// The values that a run has found, or all that were asked for.
     Values(Box<Values>),
+    /// The number that a value is now.
+    Integer(i64),
+    /// The numbers in the bits of a value; `None`: a field could not hold it.
+    Numbers(Vec<Option<i64>>),
     /// A value was set, or was to be set only under a condition.
     Replaced {
         /// True if it is set now.

@@ -81,6 +81,14 @@ pub enum Refusal {
     /// A value is larger than [`limits::VALUE_BYTES_MAX`], or all are larger than
     /// [`limits::VALUES_BYTES_MAX`], or there are [`limits::VALUES_MAX`] of them.
     TooManyValues,
+    /// The value is no integer of 64 bits, in its one right form.
+    NotAnInteger,
+    /// The sum is no integer of 64 bits.
+    Overflow,
+    /// The value, or what is to be added, is no decimal number.
+    NotADecimal,
+    /// The sum is no number, or has no end.
+    NotFinite,
     /// The session observes [`limits::SESSION_OBSERVED_MAX`] keys.
     TooManyObserved,
     /// The name that a sender gives a message is longer than
@@ -223,8 +231,8 @@ impl Refusal {
             ),
             Self::BatchTooLarge => write!(
                 f,
-                "too much at once: a push, or the {} commands of a transaction at most, may store \
-                 and delete {} elements, and bytes as one frame of the journal takes \
+                "too much at once: a push, or the {} commands or values of a transaction at most, \
+                 may store and delete {} elements, and bytes as one frame of the journal takes \
                  (--segment-bytes); do it in parts",
                 limits::BATCH_COMMANDS_MAX,
                 limits::TRANSACTION_RECORDS_MAX
@@ -271,6 +279,10 @@ impl Refusal {
             Self::TransactionFailed => {
                 "a part of the transaction was refused, so that it can only be rolled back"
             }
+            Self::NotAnInteger => "the value is no integer of 64 bits: set another one",
+            Self::Overflow => "the sum would be no integer of 64 bits: add less",
+            Self::NotADecimal => "the value, or what is to be added, is no decimal number",
+            Self::NotFinite => "the sum would be no number, or without end",
             Self::WrongKind => "the name stands for a value, not for a queue",
             Self::NoSuchPlace => "the list has no such place",
             Self::QueueInUse => {

@@ -47,6 +47,10 @@ impl FrameWriter {
                 .is_durable(persistence)
                 .then(|| elements.iter().map(|it| it.len() + AROUND_BYTES_MAX).sum()),
             Stores::Value { value, .. } => Some(value.len() + AROUND_BYTES_MAX),
+            Stores::Values(values) => {
+                Some(values.iter().map(|(_, value)| value.len() + AROUND_BYTES_MAX).sum())
+            }
+            Stores::Edited { edit, .. } => Some(edit.bytes_max() + AROUND_BYTES_MAX),
             // A part of a transaction is stored with that. A batch holds no commit and no batch.
             Stores::Message { part_of: Some(_), .. }
             | Stores::Nothing

@@ -5,6 +5,7 @@
 //! that earlier commands of the batch have added to its list.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
 
 use model::{Command, NewMessage, QueueName, Refusal, limits};
 use records::{CHANGED_BYTES_MAX, SendIdView};
@@ -30,6 +31,8 @@ pub(crate) struct Load<'c> {
     pub(crate) scanned: u64,
     /// How many elements each list may have by now that a command has named.
     lists: BTreeMap<&'c QueueName, u64>,
+    /// Bytes that each value may have by now that a command has named.
+    values: BTreeMap<&'c QueueName, usize>,
     /// Elements that all lists together may have got, and values.
     added: u64,
     /// Elements that may be leased.
@@ -56,6 +59,16 @@ impl<'c> Load<'c> {
     fn add(&mut self, name: &'c QueueName, there: u64, count: u64) {
         self.lists.insert(name, there.saturating_add(count));
         self.added = self.added.saturating_add(count);
+    }
+
+    /// A value of so many bytes, which may be stored or not, in place of a list of `there`
+    /// elements.
+    fn set(&mut self, name: &'c QueueName, there: u64, bytes: usize) {
+        self.delete(there);
+        self.store(name, bytes);
+        self.added = self.added.saturating_add(1);
+        let most = self.values.entry(name).or_insert(0);
+        *most = bytes.max(*most);
     }
 
     /// Adds the record of a message's deduplication id.
@@ -125,8 +138,39 @@ impl Keyspace {
         // In this order: it looks at the elements that are there before it adds any.
         store.add_looked_at(looks, load);
         self.add_changed(changes, load, directory, store)?;
+        if let Stores::Edited { name, edit } = stores {
+            let before = self.most_bytes_of(name, load);
+            load.set(name, 0, edit.bytes_after(before).min(limits::VALUE_BYTES_MAX.max(before)));
+        }
         directory.add_stored_load(stores, load, store);
         Ok(())
+    }
+
+    /// How many bytes a value may have by now; zero if it is not there.
+    fn most_bytes_of(&self, name: &QueueName, load: &Load<'_>) -> usize {
+        let there = self.values().stored(name).map_or(0, |value| value.bytes.len());
+        load.values.get(name).map_or(there, |most| there.max(*most))
+    }
+
+    /// The most that it comes to if all these values are set.
+    pub(crate) fn load_of_values<'c>(
+        &self,
+        values: &'c BTreeMap<QueueName, Arc<[u8]>>,
+        store: &MessageStore,
+    ) -> Result<Load<'c>, Refusal> {
+        if values.len() > limits::BATCH_COMMANDS_MAX {
+            return Err(Refusal::BatchTooLarge);
+        }
+        let mut load = Load::default();
+        debug_assert!(values.keys().is_sorted(), "each name comes once");
+        let mut gone = 0_u64;
+        for (name, value) in values {
+            gone = gone.saturating_add(store.named(name, &mut load));
+            load.set(name, 0, value.len());
+        }
+        load.delete_whole(gone)?;
+        self.add_lifetimes(&mut load);
+        Ok(load)
     }
 
     fn add_changed<'c>(
@@ -194,7 +238,9 @@ impl Keyspace {
         load.change(moved);
         load.delete(gone);
         load.reserved = load.reserved.saturating_add(moved.saturating_mul(RELOCATION_BYTES_MAX));
-        load.store(to, limits::VALUE_BYTES_MAX);
+        let bytes = self.most_bytes_of(from, load).max(self.most_bytes_of(to, load));
+        load.store(to, bytes);
+        load.values.insert(to, bytes);
         // The old value's end, and the deadlines of both lists.
         for name in [from, from, to] {
             load.settle(name);
@@ -248,14 +294,20 @@ impl Directory {
             }
             Stores::Value { name, value } => {
                 let there = store.named(name, load);
-                load.delete(there);
-                load.store(name, value.len());
-                load.added = load.added.saturating_add(1);
+                load.set(name, there, value.len());
+            }
+            Stores::Values(values) => {
+                for (name, value) in values {
+                    let there = store.named(name, load);
+                    load.set(name, there, value.len());
+                }
             }
             // No batch has these.
             Stores::Message { to: Address::Producer(_), .. }
             | Stores::Transaction(_)
             | Stores::Batch(_)
+            // Counted beside the values that are there.
+            | Stores::Edited { .. }
             | Stores::Nothing => {}
         }
     }

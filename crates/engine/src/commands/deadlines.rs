@@ -14,31 +14,21 @@ use crate::log::DELETED_BYTES_MAX;
 use crate::outcome::Outcome;
 
 impl Engine {
-    pub(crate) fn set_deadline(
+    /// Gives a key a deadline, or none any more, if the rule allows that.
+    pub(crate) fn change_deadline(
         &mut self,
         name: &QueueName,
-        deadline: Deadline,
+        deadline: Option<Deadline>,
         rule: DeadlineRule,
         effects: &mut Effects,
     ) -> Outcome {
         let key = self.keyspace.find_key(name, &mut self.store);
-        let at = self.store.moment_of(deadline);
-        let allowed =
-            key.filter(|key| allows(rule, self.keyspace.deadline_of(name, *key, &self.store), at));
-        let changed = allowed
-            .map_or(Ok(0), |key| self.give_deadline(name, key, Some(at), effects).map(|()| 1));
-        match changed {
-            Ok(count) => Outcome::reply(self.log.after_all(), Reply::Count(count)),
-            Err(refusal) => Outcome::refused(refusal),
-        }
-    }
-
-    pub(crate) fn clear_deadline(&mut self, name: &QueueName, effects: &mut Effects) -> Outcome {
-        let key = self.keyspace.find_key(name, &mut self.store);
-        let limited =
-            key.filter(|key| self.keyspace.deadline_of(name, *key, &self.store).is_some());
+        let at = deadline.map(|deadline| self.store.moment_of(deadline));
+        let wanted = at.unwrap_or(Nanos::MAX);
+        let allowed = key
+            .filter(|key| allows(rule, self.keyspace.deadline_of(name, *key, &self.store), wanted));
         let changed =
-            limited.map_or(Ok(0), |key| self.give_deadline(name, key, None, effects).map(|()| 1));
+            allowed.map_or(Ok(0), |key| self.give_deadline(name, key, at, effects).map(|()| 1));
         match changed {
             Ok(count) => Outcome::reply(self.log.after_all(), Reply::Count(count)),
             Err(refusal) => Outcome::refused(refusal),

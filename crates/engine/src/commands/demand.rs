@@ -118,6 +118,8 @@ impl Places<'_> {
             Stores::Message { part_of: Some(_), .. }
             | Stores::Elements { .. }
             | Stores::Value { .. }
+            | Stores::Values(_)
+            | Stores::Edited { .. }
             | Stores::Nothing => {}
         }
         if let Changes::Moved { from, from_end, to, .. } = changes

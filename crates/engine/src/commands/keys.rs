@@ -1,9 +1,10 @@
 //! Commands on keys: setting, renaming, deleting, reading.
 
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{KeyCommand, QueueName, Refusal, Reply, SetRule, ValueDeadline, limits};
+use model::{DeadlineRule, KeyCommand, QueueName, Refusal, Reply, SetRule, ValueDeadline, limits};
 use records::CHANGED_BYTES_MAX;
 
 use crate::Effects;
@@ -37,9 +38,11 @@ impl Engine {
                 self.rename_key(&from, &to, only_new, effects)
             }
             KeyCommand::SetDeadline { name, deadline, rule } => {
-                self.set_deadline(&name, deadline, rule, effects)
+                self.change_deadline(&name, Some(deadline), rule, effects)
             }
-            KeyCommand::ClearDeadline { name } => self.clear_deadline(&name, effects),
+            KeyCommand::ClearDeadline { name } => {
+                self.change_deadline(&name, None, DeadlineRule::IfSome, effects)
+            }
             KeyCommand::Lifetime { name } => {
                 self.keyspace.lifetime_of_key(&name, &mut self.store, &self.log)
             }
@@ -54,6 +57,21 @@ impl Engine {
             }
             KeyCommand::Value { name, take } => {
                 self.keyspace.value_of_key(&name, take, &mut self.store, &mut self.log, effects)
+            }
+            KeyCommand::SetValues { values, only_new } => {
+                self.set_values(values, only_new, effects)
+            }
+            KeyCommand::ValueUntil { name, deadline } => {
+                self.keyspace.value_until(&name, deadline, &mut self.store, &mut self.log, effects)
+            }
+            KeyCommand::EditValue { name, edit } => {
+                let (most, log) = (self.bodies.beside_messages_max(), &mut self.log);
+                self.keyspace.edit_value(&name, &edit, most, &mut self.store, log, effects)
+            }
+            KeyCommand::ValuesAtOnce { names } => {
+                let show = self.replies.left();
+                let refusal = self.replies.refusal();
+                self.keyspace.values_at_once(&names, show, refusal, &mut self.store, &self.log)
             }
             KeyCommand::ValueEach { names } => {
                 self.keyspace.values_of_keys(names, &mut self.store, &self.log)
@@ -96,13 +114,65 @@ impl Engine {
             }
             ValueDeadline::New(deadline) => Some(self.store.moment_of(deadline)),
         };
-        match self.replace_key(name, list, Value { bytes: wish.value, at }, effects) {
+        let most = self.bodies.beside_messages_max();
+        let value = Value { bytes: wish.value, at };
+        let fits = self.keyspace.takes_instead(
+            name,
+            list,
+            value.bytes.len(),
+            most,
+            &self.store,
+            &self.log,
+        );
+        match fits.and_then(|()| self.replace_key(name, list, value, effects)) {
             Ok(()) => Outcome::reply(self.log.after_all(), Reply::Replaced { set: true, old }),
             Err(refusal) => self.log.refuse(refusal),
         }
     }
 
-    /// Stores a value in place of the key of that name: a value, or this list, which is deleted.
+    /// Sets all of these or none, as one frame.
+    pub(crate) fn set_values(
+        &mut self,
+        values: Vec<(QueueName, Arc<[u8]>)>,
+        only_new: bool,
+        effects: &mut Effects,
+    ) -> Outcome {
+        self.store.took_steps(values.len());
+        let is_key = |name| self.keyspace.find_key(name, &mut self.store).is_some();
+        if only_new && values.iter().map(|(name, _)| name).any(is_key) {
+            return Outcome::reply(self.log.after_all(), Reply::Count(0));
+        }
+        let values: BTreeMap<_, _> = values.into_iter().collect();
+        debug_assert!(!values.is_empty(), "a command sets something");
+        let load = self.keyspace.load_of_values(&values, &self.store);
+        let fits = load.and_then(|load| self.log.takes_batch(&load)).and_then(|()| {
+            self.keyspace.values().takes_all(&values, self.bodies.beside_messages_max())
+        });
+        if let Err(refusal) = fits {
+            return self.log.refuse(refusal);
+        }
+        // A batch around it is one frame already.
+        let is_alone = self.log.is_sealed();
+        if is_alone {
+            self.log.begin_batch();
+        }
+        for (name, bytes) in values {
+            let list = match self.keyspace.find_key(&name, &mut self.store) {
+                Some(Key::List(slot)) => Some(slot),
+                Some(Key::Value) | None => None,
+            };
+            self.replace_key(&name, list, Value { bytes, at: None }, effects)
+                .expect("invariant: there is room for all of them");
+        }
+        if is_alone {
+            self.log.end_batch();
+        }
+        debug_assert!(self.keyspace.values().memory_bytes() > 0, "values take memory");
+        Outcome::reply(self.log.after_all(), Reply::Done)
+    }
+
+    /// Stores a value in place of the key of that name: a value, or this list, which is deleted. It
+    /// was checked that it fits: see `Keyspace::takes_instead`.
     pub(crate) fn replace_key(
         &mut self,
         name: &QueueName,
@@ -110,14 +180,6 @@ impl Engine {
         value: Value,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
-        let count = list.map_or(0, |slot| self.store.ready_count(slot));
-        if count > ready_max(KEY_RECORDS_MAX) {
-            return Err(Refusal::ListTooLong);
-        }
-        if !self.log.surely_takes(count * DELETED_BYTES_MAX + DEADLINE_BYTES_MAX) {
-            return Err(Refusal::StoreFull);
-        }
-        self.keyspace.values().takes(name, value.bytes.len(), self.bodies.beside_messages_max())?;
         self.log.store_value(name, &value, effects)?;
         if let Some(slot) = list {
             self.delete_list(slot, effects);
@@ -170,6 +232,8 @@ impl Engine {
             Some(Key::List(slot)) => Some(slot),
             Some(Key::Value) | None => None,
         };
+        let (bytes, most) = (value.bytes.len(), self.bodies.beside_messages_max());
+        self.keyspace.takes_instead(to, list, bytes, most, &self.store, &self.log)?;
         self.replace_key(to, list, value, effects)?;
         self.keyspace.delete_value(from, &mut self.store, &mut self.log, effects);
         debug_assert!(!self.keyspace.values().holds(from), "the value has its new name alone");

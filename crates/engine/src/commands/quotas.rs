@@ -182,6 +182,8 @@ fn stored(stores: Stores<'_>) -> Amount {
         Stores::Message { to: Address::Topic(_), .. }
         | Stores::Nothing
         | Stores::Value { .. }
+        | Stores::Values(_)
+        | Stores::Edited { .. }
         | Stores::Transaction(_) => Amount::default(),
         Stores::Message { message, .. } => Amount::one(message.body.len()),
         Stores::Elements { elements, rule, .. } => {

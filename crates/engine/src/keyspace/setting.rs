@@ -12,9 +12,10 @@ use records::{RecordView, ValueView};
 
 use super::Value;
 use crate::Effects;
+use crate::ids::QueueSlot;
 use crate::keyspace::Keyspace;
 use crate::keyspace::lists::runs::{SHOWN_BYTES_MAX, STEPS};
-use crate::log::FrameWriter;
+use crate::log::{DELETED_BYTES_MAX, FrameWriter};
 use crate::outcome::Outcome;
 use crate::store::MessageStore;
 
@@ -57,6 +58,27 @@ impl FrameWriter {
 }
 
 impl Keyspace {
+    /// Checks that a value of so many bytes may be stored in place of the key of that name: a
+    /// value, or this list. All values may take so much memory.
+    pub(crate) fn takes_instead(
+        &self,
+        name: &QueueName,
+        list: Option<QueueSlot>,
+        bytes: usize,
+        memory_max: u64,
+        store: &MessageStore,
+        log: &FrameWriter,
+    ) -> Result<(), Refusal> {
+        let count = list.map_or(0, |slot| store.ready_count(slot));
+        if count > ready_max(KEY_RECORDS_MAX) {
+            return Err(Refusal::ListTooLong);
+        }
+        if !log.surely_takes(count * DELETED_BYTES_MAX + DEADLINE_BYTES_MAX) {
+            return Err(Refusal::StoreFull);
+        }
+        self.values().takes(name, bytes, memory_max)
+    }
+
     /// Deletes a value, unless its time was over.
     pub(crate) fn delete_value(
         &mut self,
@@ -121,6 +143,30 @@ impl Keyspace {
         Outcome::reply(log.after_all(), Reply::Value(bytes))
     }
 
+    /// All of them as they are at this moment, if they have no more bytes than one answer may show.
+    pub(crate) fn values_at_once(
+        &mut self,
+        names: &[QueueName],
+        bytes_max: usize,
+        too_much: Refusal,
+        store: &mut MessageStore,
+        log: &FrameWriter,
+    ) -> Outcome {
+        if names.len() > limits::BATCH_COMMANDS_MAX {
+            return log.refuse(Refusal::BatchTooLarge);
+        }
+        store.took_steps(STEPS * names.len());
+        let now = store.latest;
+        let all = names.iter().map(|name| self.values().get(name, now));
+        let found: Vec<_> = all.map(|value| Ok(value.map(|it| Arc::clone(&it.bytes)))).collect();
+        if shown_bytes(&found) > bytes_max {
+            return log.refuse(too_much);
+        }
+        debug_assert_eq!(found.len(), names.len(), "each name has an answer");
+        let values = Values { found, rest: Vec::new() };
+        Outcome::reply(log.after_all(), Reply::Values(Box::new(values)))
+    }
+
     /// So many of them as are not too much for one answer: at least one.
     pub(crate) fn values_of_keys(
         &mut self,
@@ -143,6 +189,12 @@ impl Keyspace {
         let rest = names.split_off(found.len());
         Outcome::reply(log.after_all(), Reply::Values(Box::new(Values { found, rest })))
     }
+}
+
+/// Bytes that such an answer has.
+pub(crate) fn shown_bytes(found: &[Result<Option<Arc<[u8]>>, Refusal>]) -> usize {
+    let values = found.iter().map(|value| value.as_ref().ok().and_then(Option::as_ref));
+    values.map(|value| limits::BESIDE_ELEMENT_BYTES + value.map_or(0, |value| value.len())).sum()
 }
 
 /// Messages that one command may delete or move beside so many other records.

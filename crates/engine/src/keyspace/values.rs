@@ -1,5 +1,7 @@
 //! Small values by name, and counts of them.
 
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use core::cmp::Ordering;
 use core::ops::Bound;
 
@@ -94,12 +96,26 @@ impl Values {
         let before = self.stored(name).map_or(0, |value| cost(name, value.bytes.len()));
         let all = self.bytes - before + cost(name, bytes);
         let count = self.names.len() + usize::from(before == 0);
-        let memory = (all + count * VALUE_BYTES) as u64;
-        let fits = memory <= memory_max
-            && bytes <= limits::VALUE_BYTES_MAX
-            && all <= limits::VALUES_BYTES_MAX
-            && count <= limits::VALUES_MAX;
-        if fits { Ok(()) } else { Err(Refusal::TooManyValues) }
+        Room { bytes: all, count }.holds(bytes, memory_max)
+    }
+
+    /// The same for several values.
+    pub(crate) fn takes_all(
+        &self,
+        values: &BTreeMap<QueueName, Arc<[u8]>>,
+        memory_max: u64,
+    ) -> Result<(), Refusal> {
+        let (mut before, mut new, mut bytes) = (0, 0, 0);
+        for (name, value) in values {
+            let there = self.stored(name);
+            before += there.map_or(0, |value| cost(name, value.bytes.len()));
+            new += usize::from(there.is_none());
+            bytes += cost(name, value.len());
+        }
+        let largest = values.values().map(|value| value.len()).max().unwrap_or(0);
+        debug_assert!(before <= self.bytes, "the values that go were counted");
+        let room = Room { bytes: self.bytes - before + bytes, count: self.names.len() + new };
+        room.holds(largest, memory_max)
     }
 
     /// The most bytes that they take in a snapshot.
@@ -149,6 +165,24 @@ impl Values {
         };
         let count = deadlines.map(known).count();
         assert_eq!(count, self.deadlines.len(), "deadlines of values");
+    }
+}
+
+/// What all values would come to.
+struct Room {
+    bytes: usize,
+    count: usize,
+}
+
+impl Room {
+    /// Checks that they may, the largest of the new ones with so many bytes.
+    fn holds(&self, largest: usize, memory_max: u64) -> Result<(), Refusal> {
+        let memory = (self.bytes + self.count * VALUE_BYTES) as u64;
+        let fits = memory <= memory_max
+            && largest <= limits::VALUE_BYTES_MAX
+            && self.bytes <= limits::VALUES_BYTES_MAX
+            && self.count <= limits::VALUES_MAX;
+        if fits { Ok(()) } else { Err(Refusal::TooManyValues) }
     }
 }
 

@@ -1,0 +1,221 @@
+//! Changes of values by what they were.
+
+use alloc::string::ToString as _;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cmp::max;
+
+use model::{Deadline, QueueName, Refusal, Reply, ValueEdit, limits, parse_integer};
+
+use super::bits;
+use super::decimal;
+use super::{Keyspace, Value};
+use crate::Effects;
+use crate::log::FrameWriter;
+use crate::outcome::Outcome;
+use crate::store::MessageStore;
+
+/// The outcome of an edit.
+#[derive(Debug, PartialEq, Eq)]
+struct Edited {
+    /// The value now; `None`: it stays as it was.
+    bytes: Option<Arc<[u8]>>,
+    reply: Reply,
+}
+
+impl Keyspace {
+    /// Changes a value in one record, which states the result. Values may take so much memory.
+    pub(crate) fn edit_value(
+        &mut self,
+        name: &QueueName,
+        edit: &ValueEdit,
+        memory_max: u64,
+        store: &mut MessageStore,
+        log: &mut FrameWriter,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let there = self.values().get(name, store.latest);
+        let (before, at) = match there.map(|value| (Arc::clone(&value.bytes), value.at)) {
+            Some((bytes, at)) => (Some(bytes), at),
+            None if self.find_list(name, store).is_some() => return log.refuse(Refusal::WrongKind),
+            None => (None, None),
+        };
+        let copied = before.as_ref().map_or(0, |bytes| bytes.len()) + edit.body_bytes();
+        store.took_steps(copied / EDITED_BYTES_PER_STEP);
+        let edited = edited(before.as_deref(), edit);
+        let stored = edited.and_then(|Edited { bytes, reply }| {
+            if let Some(bytes) = bytes {
+                self.values().takes(name, bytes.len(), memory_max)?;
+                let value = Value { bytes, at };
+                log.store_value(name, &value, effects)?;
+                self.insert_value(name, value, store);
+                debug_assert!(self.values().stored(name).is_some_and(|it| it.at == at), "{name}");
+            }
+            Ok(reply)
+        });
+        match stored {
+            Ok(reply) => Outcome::reply(log.after_all(), reply),
+            Err(refusal) => log.refuse(refusal),
+        }
+    }
+
+    /// Shows a value, and gives it a deadline, or none any more.
+    pub(crate) fn value_until(
+        &mut self,
+        name: &QueueName,
+        deadline: Option<Deadline>,
+        store: &mut MessageStore,
+        log: &mut FrameWriter,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let there = self.values().get(name, store.latest);
+        let Some((bytes, before)) = there.map(|value| (Arc::clone(&value.bytes), value.at)) else {
+            let is_list = self.find_list(name, store).is_some();
+            let reply = || Outcome::reply(log.after_all(), Reply::Value(None));
+            return if is_list { log.refuse(Refusal::WrongKind) } else { reply() };
+        };
+        let changed = match deadline.map(|deadline| store.moment_of(deadline)) {
+            Some(at) if at <= store.latest => {
+                self.delete_value(name, store, log, effects);
+                Ok(())
+            }
+            None if before.is_none() => Ok(()),
+            at => self.give_value_deadline(name, at, store, log, effects),
+        };
+        match changed {
+            Ok(()) => Outcome::reply(log.after_all(), Reply::Value(Some(bytes))),
+            Err(refusal) => log.refuse(refusal),
+        }
+    }
+}
+
+/// The value behind an edit.
+fn edited(before: Option<&[u8]>, edit: &ValueEdit) -> Result<Edited, Refusal> {
+    let bytes = before.unwrap_or_default();
+    let after = edit.bytes_after(bytes.len());
+    if after > max(limits::VALUE_BYTES_MAX, bytes.len()) {
+        return Err(Refusal::TooManyValues);
+    }
+    let done = perform(before, edit, after)?;
+    let length = done.bytes.as_ref().map_or(0, |bytes| bytes.len());
+    assert!(length <= after, "an edit leaves no more than it said before");
+    Ok(done)
+}
+
+/// The same, where it is known that the value has so many bytes at most behind it.
+fn perform(before: Option<&[u8]>, edit: &ValueEdit, after: usize) -> Result<Edited, Refusal> {
+    let bytes = before.unwrap_or_default();
+    match edit {
+        ValueEdit::Add(more) => {
+            let number =
+                before.map_or(Ok(0), |text| parse_integer(text).ok_or(Refusal::NotAnInteger))?;
+            let sum = number.checked_add(*more).ok_or(Refusal::Overflow)?;
+            let text = Arc::from(sum.to_string().as_bytes());
+            Ok(Edited { bytes: Some(text), reply: Reply::Integer(sum) })
+        }
+        ValueEdit::AddDecimal(more) => {
+            let sum = decimal::sum(before.unwrap_or(b"0"), more)?;
+            let text: Arc<[u8]> = Arc::from(sum.as_bytes());
+            Ok(Edited { bytes: Some(Arc::clone(&text)), reply: Reply::Value(Some(text)) })
+        }
+        ValueEdit::Append(more) => Ok(counted([bytes, more].concat())),
+        ValueEdit::Overwrite { bytes: over, .. } if over.is_empty() => {
+            Ok(Edited { bytes: None, reply: Reply::Count(bytes.len() as u64) })
+        }
+        ValueEdit::Overwrite { offset, bytes: over } => {
+            let mut value = grown(bytes, after);
+            // It fits: the value was made long enough for it.
+            let place = usize::try_from(*offset).ok().and_then(|from| value.get_mut(from..));
+            let place = place.and_then(|place| place.get_mut(..over.len()));
+            place.into_iter().for_each(|place| place.copy_from_slice(over));
+            Ok(counted(value))
+        }
+        ValueEdit::Bits(operations) if operations.iter().any(|it| it.writes()) => {
+            let mut value = grown(bytes, after);
+            let numbers = operations.iter().map(|it| bits::perform(it, &mut value)).collect();
+            Ok(Edited { bytes: Some(value.into()), reply: Reply::Numbers(numbers) })
+        }
+        ValueEdit::Bits(operations) => {
+            let read = operations.iter().map(|it| Some(it.field.number(bytes)));
+            Ok(Edited { bytes: None, reply: Reply::Numbers(read.collect()) })
+        }
+    }
+}
+
+fn counted(value: Vec<u8>) -> Edited {
+    let reply = Reply::Count(value.len() as u64);
+    Edited { bytes: Some(value.into()), reply }
+}
+
+/// The bytes, and zeros behind them up to so many.
+fn grown(bytes: &[u8], length: usize) -> Vec<u8> {
+    assert!(length >= bytes.len(), "a value does not become shorter");
+    let mut value = Vec::with_capacity(length);
+    value.extend_from_slice(bytes);
+    value.resize(length, 0);
+    value
+}
+
+/// Bytes of a value that an edit copies in the time of a step.
+const EDITED_BYTES_PER_STEP: usize = 512;
+
+#[cfg(test)]
+mod tests {
+    use model::{BitAction, BitField, BitOperation, BitOverflow};
+
+    use super::*;
+
+    fn value(before: Option<&str>, edit: &ValueEdit) -> Result<(Option<Vec<u8>>, Reply), Refusal> {
+        let Edited { bytes, reply } = edited(before.map(str::as_bytes), edit)?;
+        Ok((bytes.map(|bytes| bytes.to_vec()), reply))
+    }
+
+    #[test]
+    fn integers_are_added_within_64_bits() {
+        let add = |before, more| value(before, &ValueEdit::Add(more));
+        assert_eq!(add(None, 5), Ok((Some(b"5".to_vec()), Reply::Integer(5))));
+        assert_eq!(add(Some("-7"), 5), Ok((Some(b"-2".to_vec()), Reply::Integer(-2))));
+        assert_eq!(add(Some("9223372036854775807"), 1), Err(Refusal::Overflow));
+        assert_eq!(add(Some("-9223372036854775808"), -1), Err(Refusal::Overflow));
+        for wrong in ["", " 1", "1.0", "+1", "01", "x", "9223372036854775808"] {
+            assert_eq!(add(Some(wrong), 1), Err(Refusal::NotAnInteger), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn overwriting_fills_gaps_with_zeros() {
+        let over = |before, offset, text: &str| {
+            value(before, &ValueEdit::Overwrite { offset, bytes: Arc::from(text.as_bytes()) })
+        };
+        assert_eq!(over(Some("abc"), 1, "x"), Ok((Some(b"axc".to_vec()), Reply::Count(3))));
+        assert_eq!(over(None, 2, "x"), Ok((Some(b"\0\0x".to_vec()), Reply::Count(3))));
+        assert_eq!(over(Some("abc"), 99, ""), Ok((None, Reply::Count(3))));
+        assert_eq!(over(None, 99, ""), Ok((None, Reply::Count(0))));
+    }
+
+    #[test]
+    fn edits_refuse_values_that_grow_too_long() {
+        let bytes = |count: usize| Arc::from(alloc::vec![b'x'; count]);
+        let most = limits::VALUE_BYTES_MAX;
+        assert!(value(Some("x"), &ValueEdit::Append(bytes(most - 1))).is_ok());
+        let bit = |offset| {
+            let field = BitField { is_signed: false, bits: 1, offset };
+            let set = BitAction::Set(1);
+            ValueEdit::Bits(alloc::vec![BitOperation {
+                field,
+                action: set,
+                overflow: BitOverflow::Wrap
+            }])
+        };
+        assert!(value(None, &bit(most as u64 * 8 - 1)).is_ok());
+        for edit in [
+            ValueEdit::Append(bytes(most)),
+            ValueEdit::Overwrite { offset: most as u64, bytes: bytes(1) },
+            ValueEdit::Overwrite { offset: u64::MAX, bytes: bytes(1) },
+            bit(most as u64 * 8),
+            bit(u64::MAX),
+        ] {
+            assert_eq!(value(Some("x"), &edit), Err(Refusal::TooManyValues), "{edit:?}");
+        }
+    }
+}
