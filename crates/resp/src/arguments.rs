@@ -3,11 +3,11 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{End, Nanos, OneOrMany, QueueName};
+use model::{End, Nanos, OneOrMany, QueueName, parse_integer};
 
 use crate::fault::Fault;
 use crate::key_names::name_of;
-use crate::number::{NoTimeout, parse_integer, parse_timeout};
+use crate::number::{NoTimeout, parse_timeout};
 use crate::shared::{ListenerState, Side};
 use crate::words::Words;
 

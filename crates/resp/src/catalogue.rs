@@ -162,12 +162,13 @@ pub(crate) fn category_names() -> impl Iterator<Item = &'static str> {
     CATEGORIES.into_iter()
 }
 
-const CATEGORIES: [&str; 13] = [
+const CATEGORIES: [&str; 14] = [
     "keyspace",
     "read",
     "write",
     "list",
     "string",
+    "bitmap",
     "pubsub",
     "admin",
     "fast",
@@ -199,6 +200,7 @@ impl Group {
     /// As COMMAND DOCS names it.
     const fn name(self) -> &'static str {
         match self {
+            Self::Bitmap => "bitmap",
             Self::Connection => "connection",
             Self::Generic => "generic",
             Self::List => "list",
@@ -211,6 +213,7 @@ impl Group {
 
     const fn category(self) -> Option<&'static str> {
         match self {
+            Self::Bitmap => Some("@bitmap"),
             Self::Connection => Some("@connection"),
             Self::Generic => Some("@keyspace"),
             Self::List => Some("@list"),

@@ -4,10 +4,11 @@ use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use model::parse_integer;
+
 use crate::clients::{Client, Silence};
 use crate::context::Context;
 use crate::fault::Fault;
-use crate::number::parse_integer;
 use crate::words::Words;
 
 type Said = Result<(), Fault>;

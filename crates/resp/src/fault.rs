@@ -77,6 +77,10 @@ impl Fault {
                 _ => Self::said("ERR", refusal),
             },
             Refusal::NoSuchPlace => Self::of("ERR index out of range"),
+            Refusal::NotAnInteger => Self::NOT_INTEGER,
+            Refusal::Overflow => Self::of("ERR increment or decrement would overflow"),
+            Refusal::NotADecimal => Self::of("ERR value is not a valid float"),
+            Refusal::NotFinite => Self::of("ERR increment would produce NaN or Infinity"),
             Refusal::NoSuchDestination | Refusal::OfAnotherSession => Self::of(
                 "ERR names that begin with temporary/ belong to connections of another protocol",
             ),
@@ -125,6 +129,10 @@ mod tests {
         );
         starts(Refusal::MemoryFull, "OOM command not allowed");
         starts(Refusal::NoSuchPlace, "ERR index out of range");
+        starts(Refusal::NotAnInteger, "ERR value is not an integer or out of range");
+        starts(Refusal::Overflow, "ERR increment or decrement would overflow");
+        starts(Refusal::NotADecimal, "ERR value is not a valid float");
+        starts(Refusal::NotFinite, "ERR increment would produce NaN or Infinity");
         starts(Refusal::ListTooLong, "ERR the list is too long");
         starts(Refusal::BatchTooLarge, "ERR too much at once");
         starts(Refusal::TooManyQueues { max: 9 }, "ERR there are 9 queues");

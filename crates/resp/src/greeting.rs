@@ -4,13 +4,12 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use model::{LoginStep, Principal, Secret};
+use model::{LoginStep, Principal, Secret, parse_integer};
 
 use crate::answer::Version;
 use crate::client_commands::check_name;
 use crate::context::Context;
 use crate::fault::Fault;
-use crate::number::parse_integer;
 use crate::words::Words;
 
 type Said = Result<(), Fault>;

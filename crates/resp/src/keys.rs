@@ -4,17 +4,16 @@ use alloc::vec::Vec;
 
 use model::{
     Deadline, DeadlineRule, KeyCommand, KeyKind, Nanos, QueueName, Reply, SetRule, ValueDeadline,
-    glob,
+    glob, parse_integer,
 };
 
 use crate::arguments::Arguments;
 use crate::fault::Fault;
 use crate::key_names::key_of;
-use crate::number::parse_integer;
 use crate::query::Query;
 use crate::reply_format::{Listing, ReplyFormat, Scan};
 
-type QueryResult = Result<Query, Fault>;
+pub(crate) type QueryResult = Result<Query, Fault>;
 
 /// The unit of a time, and the moment from which it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -279,6 +278,12 @@ pub(crate) fn value(arguments: Arguments<'_>, take: bool) -> QueryResult {
     Ok(Query::key(KeyCommand::Value { name: arguments.key(1)?, take }, ReplyFormat::Value))
 }
 
+/// GETSET
+pub(crate) fn replace(arguments: Arguments<'_>) -> QueryResult {
+    let set = Set { want_old: true, ..Set::default() };
+    set.into_query(arguments, arguments.word(2), ReplyFormat::Old)
+}
+
 /// SETNX
 pub(crate) fn set_new(arguments: Arguments<'_>) -> QueryResult {
     let set = Set { rule: SetRule::IfNone, ..Set::default() };
@@ -287,7 +292,7 @@ pub(crate) fn set_new(arguments: Arguments<'_>) -> QueryResult {
 
 /// SETEX, PSETEX
 pub(crate) fn set_for(arguments: Arguments<'_>, clock: Clock, name: &str) -> QueryResult {
-    let deadline = value_deadline(arguments, 2, clock, name)?;
+    let deadline = ValueDeadline::New(value_deadline(arguments, 2, clock, name)?);
     let set = Set { deadline, ..Set::default() };
     set.into_query(arguments, arguments.word(3), ReplyFormat::Set)
 }
@@ -337,7 +342,7 @@ impl Set {
             at += 1;
         }
         if let Some((clock, at)) = time {
-            set.deadline = value_deadline(arguments, at, clock, "set")?;
+            set.deadline = ValueDeadline::New(value_deadline(arguments, at, clock, "set")?);
         }
         Ok(set)
     }
@@ -355,7 +360,7 @@ impl Set {
     }
 }
 
-fn clock_named(arguments: Arguments<'_>, at: usize) -> Option<Clock> {
+pub(crate) fn clock_named(arguments: Arguments<'_>, at: usize) -> Option<Clock> {
     let clocks = [
         ("ex", Clock::SecondsFromNow),
         ("px", Clock::MillisFromNow),
@@ -366,15 +371,15 @@ fn clock_named(arguments: Arguments<'_>, at: usize) -> Option<Clock> {
 }
 
 /// Unlike that of EXPIRE, a value's time must be positive.
-fn value_deadline(
+pub(crate) fn value_deadline(
     arguments: Arguments<'_>,
     at: usize,
     clock: Clock,
     name: &str,
-) -> Result<ValueDeadline, Fault> {
+) -> Result<Deadline, Fault> {
     let time = arguments.integer(at)?;
     let deadline = Some(time).filter(|time| *time > 0).and_then(|time| clock.deadline(time));
-    deadline.map(ValueDeadline::New).ok_or(Fault::expire_time(name))
+    deadline.ok_or(Fault::expire_time(name))
 }
 
 /// The form in which Redis would keep a value.

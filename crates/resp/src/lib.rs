@@ -53,6 +53,7 @@ mod room;
 mod server_commands;
 mod session;
 mod shared;
+mod strings;
 mod subscriptions;
 mod table;
 mod topics;

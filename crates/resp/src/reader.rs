@@ -8,9 +8,9 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use input::InputBuffer;
+use model::parse_integer;
 
 use crate::inline;
-use crate::number::parse_integer;
 use crate::words::Words;
 
 /// Bytes of a line: of an inline command, or of a length.

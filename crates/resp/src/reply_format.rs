@@ -17,6 +17,7 @@ use crate::keys::{self, Clock, Names};
 use crate::pipelined::Pipelined;
 use crate::query::Query;
 use crate::room;
+use crate::strings::{Part, Told};
 use crate::topics;
 
 /// The meaning of the reply to a question.
@@ -53,6 +54,14 @@ pub(crate) enum ReplyFormat {
     Scan(Scan),
     Lifetime(Clock),
     Value,
+    /// Several values, each whole or nothing.
+    Values,
+    /// Something about a value.
+    Part(Part),
+    Number,
+    Numbers,
+    /// The only one of these.
+    FirstNumber,
     Set,
     Old,
     WhetherSet,
@@ -118,6 +127,7 @@ impl ReplyFormat {
             Self::Keys(listing) => listing.bytes,
             Self::Names(names) => names.held_bytes(),
             Self::Subscribers(names) => names_bytes(names),
+            Self::Part(part) => part.held_bytes(),
             _ => 0,
         }
     }
@@ -187,26 +197,56 @@ impl ReplyFormat {
                 places.into_iter().for_each(|place| answer.count(place));
             }
             (Self::Kind, Reply::Kind(kind)) => answer.simple(kind_name(kind)),
-            (Self::Encoding, Reply::Value(value)) => {
-                bulk_or_null(value.map(|value| keys::encoding_of(&value).as_bytes()), answer);
-            }
             (Self::Lifetime(clock), Reply::Lifetime(lifetime)) => {
                 answer.integer(remaining(clock, lifetime));
             }
             (Self::Lifetime(_), Reply::NotFound) => answer.integer(-2),
-            (Self::Value, Reply::Value(value)) => bulk_or_null(value.as_deref(), answer),
-            (Self::Old, Reply::Replaced { old, .. }) => bulk_or_null(old.as_deref(), answer),
-            (Self::Old | Self::Set, Reply::NotFound)
-            | (Self::Set, Reply::Replaced { set: false, .. }) => answer.null(),
-            (Self::Set, Reply::Replaced { set: true, .. }) => answer.ok(),
-            (Self::WhetherSet, Reply::Replaced { set, .. }) => answer.integer(i64::from(set)),
-            (Self::WhetherSet, Reply::NotFound) => answer.integer(0),
             (Self::Channels(pattern), Reply::Subscriptions(all)) => {
                 topics::say_channels(&pattern, &all, answer);
             }
             (Self::Subscribers(names), Reply::Subscriptions(all)) => {
                 topics::say_subscribers(&names, &all, answer);
             }
+            (format, reply) => return format.say_value(reply, answer),
+        }
+        Ok(())
+    }
+
+    /// The same where it is about values.
+    fn say_value(self, reply: Reply, answer: &mut Answer<'_>) -> Result<(), Fault> {
+        match (self, reply) {
+            (Self::Value, Reply::Value(value)) => bulk_or_null(value.as_deref(), answer),
+            (Self::Encoding, Reply::Value(value)) => {
+                bulk_or_null(value.map(|value| keys::encoding_of(&value).as_bytes()), answer);
+            }
+            (Self::Part(part), Reply::Value(value)) => match part.of(value.as_ref()) {
+                Told::Number(number) => answer.integer(number),
+                Told::Bytes(bytes) => answer.bulk(bytes),
+                Told::Numbers(numbers) => {
+                    answer.array(numbers.len());
+                    numbers.into_iter().for_each(|number| answer.integer(number));
+                }
+            },
+            (Self::Values, Reply::Values(values)) => {
+                answer.array(values.found.len());
+                for value in values.found {
+                    bulk_or_null(value.ok().flatten().as_deref(), answer);
+                }
+            }
+            (Self::Number, Reply::Integer(number)) => answer.integer(number),
+            (Self::Numbers, Reply::Numbers(numbers)) => {
+                answer.array(numbers.len());
+                numbers.into_iter().for_each(|number| integer_or_null(number, answer));
+            }
+            (Self::FirstNumber, Reply::Numbers(numbers)) => {
+                integer_or_null(numbers.first().copied().flatten(), answer);
+            }
+            (Self::Old, Reply::Replaced { old, .. }) => bulk_or_null(old.as_deref(), answer),
+            (Self::Old | Self::Set, Reply::NotFound)
+            | (Self::Set, Reply::Replaced { set: false, .. }) => answer.null(),
+            (Self::Set, Reply::Replaced { set: true, .. }) => answer.ok(),
+            (Self::WhetherSet, Reply::Replaced { set, .. }) => answer.integer(i64::from(set)),
+            (Self::WhetherSet, Reply::NotFound) => answer.integer(0),
             _ => return Err(Fault::INTERNAL),
         }
         Ok(())
@@ -231,6 +271,13 @@ fn pair(queue: &QueueName, elements: &[Element], answer: &mut Answer<'_>) {
 fn bulk_or_null(bytes: Option<&[u8]>, answer: &mut Answer<'_>) {
     match bytes {
         Some(bytes) => answer.bulk(bytes),
+        None => answer.null(),
+    }
+}
+
+fn integer_or_null(number: Option<i64>, answer: &mut Answer<'_>) {
+    match number {
+        Some(number) => answer.integer(number),
         None => answer.null(),
     }
 }

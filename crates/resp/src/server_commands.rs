@@ -2,9 +2,10 @@
 
 use alloc::string::ToString as _;
 
+use model::parse_integer;
+
 use crate::context::Context;
 use crate::fault::Fault;
-use crate::number::parse_integer;
 use crate::words::Words;
 
 type Said = Result<(), Fault>;

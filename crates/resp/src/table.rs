@@ -13,6 +13,7 @@ use crate::parameters;
 use crate::query::Query;
 use crate::server_commands as server;
 use crate::shared::Side;
+use crate::strings;
 use crate::topics;
 use crate::users;
 use crate::words::Words;
@@ -67,6 +68,7 @@ pub(crate) enum Verb {
 /// The subject of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
+    Bitmap,
     Connection,
     Generic,
     List,
@@ -240,7 +242,7 @@ const NO_KEYS: (i8, i8, i8) = (0, 0, 0);
 const ONE_KEY: (i8, i8, i8) = (1, 1, 1);
 const TWO_KEYS: (i8, i8, i8) = (1, 2, 1);
 
-use Group::{Connection, Generic, List, PubSub, Server, String, Transactions};
+use Group::{Bitmap, Connection, Generic, List, PubSub, Server, String, Transactions};
 
 const WRITE: &[&str] = &["write"];
 const WRITE_FAST: &[&str] = &["write", "fast"];
@@ -261,7 +263,7 @@ const TOPIC_FAST: &[&str] = &["pubsub", "loading", "stale", "fast"];
 const GREET: &[&str] = &["noscript", "loading", "stale", "fast", "no_auth", "allow_busy"];
 
 /// In the order of their names.
-static SPECS: [Spec; 117] = [
+static SPECS: [Spec; 138] = [
     container("acl", Server),
     say("acl|cat", -2, OWN, Server, users::categories_of),
     refused("acl|deluser", -3, users::ELSEWHERE),
@@ -273,7 +275,12 @@ static SPECS: [Spec; 117] = [
     refused("acl|setuser", -3, users::ELSEWHERE),
     say("acl|users", 2, OWN, Server, users::users),
     say("acl|whoami", 2, OWN, Server, users::who_am_i),
+    ask("append", 3, STORE_FAST, ONE_KEY, String, strings::append),
     say("auth", -2, GREET, Connection, greeting::auth),
+    ask("bitcount", -2, READ, ONE_KEY, Bitmap, strings::count_bits),
+    ask("bitfield", -2, STORE, ONE_KEY, Bitmap, strings::fields),
+    ask("bitfield_ro", -2, READ_FAST, ONE_KEY, Bitmap, strings::fields_read_only),
+    ask("bitpos", -3, READ, ONE_KEY, Bitmap, strings::place_of_bit),
     ask("blmove", 6, WAIT_STORE, TWO_KEYS, List, |it| lists::shift(it, true)),
     ask("blmpop", -5, WAIT_MOVABLE, NO_KEYS, List, lists::pop_several_waiting),
     ask("blpop", -3, WAIT, (1, -2, 1), List, |it| lists::pop_waiting(it, Side::Left)),
@@ -310,6 +317,8 @@ static SPECS: [Spec; 117] = [
     say("config|set", -4, ADMIN, Server, parameters::set),
     ask("dbsize", 1, READ_FAST, NO_KEYS, Server, |_| keys::size()),
     Spec { handler: Handler::Never(server::DEBUG), flags: ADMIN, ..container("debug", Server) },
+    ask("decr", 2, STORE_FAST, ONE_KEY, String, |it| strings::step(it, -1)),
+    ask("decrby", 3, STORE_FAST, ONE_KEY, String, strings::decrease),
     ask("del", -2, WRITE, (1, -1, 1), Generic, keys::delete),
     verb("discard", 1, OWN_FAST, Transactions, Verb::Discard),
     say("echo", 2, ANY_FAST, Connection, server::echo),
@@ -328,8 +337,15 @@ static SPECS: [Spec; 117] = [
     say("function|flush", -2, WRITE, Server, server::function_flush),
     say("function|help", 2, ANY, Server, catalogue::help),
     ask("get", 2, READ_FAST, ONE_KEY, String, |it| keys::value(it, false)),
+    ask("getbit", 3, READ_FAST, ONE_KEY, Bitmap, strings::bit),
     ask("getdel", 2, WRITE_FAST, ONE_KEY, String, |it| keys::value(it, true)),
+    ask("getex", -2, WRITE_FAST, ONE_KEY, String, strings::value_until),
+    ask("getrange", 4, READ, ONE_KEY, String, strings::range),
+    ask("getset", 3, STORE_FAST, ONE_KEY, String, keys::replace),
     say("hello", -1, GREET, Connection, greeting::hello),
+    ask("incr", 2, STORE_FAST, ONE_KEY, String, |it| strings::step(it, 1)),
+    ask("incrby", 3, STORE_FAST, ONE_KEY, String, strings::increase),
+    ask("incrbyfloat", 3, STORE_FAST, ONE_KEY, String, strings::increase_decimal),
     ask("info", -1, ANY, NO_KEYS, Server, information::ask),
     ask("keys", 2, READ, NO_KEYS, Generic, keys::keys),
     ask("lindex", 3, READ, ONE_KEY, List, lists::index),
@@ -345,6 +361,9 @@ static SPECS: [Spec; 117] = [
     ask("lrem", 4, WRITE, ONE_KEY, List, lists::remove),
     ask("lset", 4, STORE, ONE_KEY, List, lists::replace),
     ask("ltrim", 4, WRITE, ONE_KEY, List, lists::keep),
+    ask("mget", -2, READ_FAST, (1, -1, 1), String, strings::values),
+    ask("mset", -3, STORE, (1, -1, 2), String, |it| strings::set_values(it, false)),
+    ask("msetnx", -3, STORE, (1, -1, 2), String, |it| strings::set_values(it, true)),
     verb("multi", 1, OWN_FAST, Transactions, Verb::Multi),
     container("object", Generic),
     ask("object|encoding", 3, READ, (2, 2, 1), Generic, keys::encoding),
@@ -381,9 +400,13 @@ static SPECS: [Spec; 117] = [
     ask("scan", -2, READ, NO_KEYS, Generic, keys::scan),
     say("select", 2, ANY_FAST, Connection, server::select),
     ask("set", -3, STORE, ONE_KEY, String, keys::set),
+    ask("setbit", 4, STORE, ONE_KEY, Bitmap, strings::set_bit),
     ask("setex", 4, STORE, ONE_KEY, String, |it| keys::set_for(it, Clock::SecondsFromNow, "setex")),
     ask("setnx", 3, STORE_FAST, ONE_KEY, String, keys::set_new),
+    ask("setrange", 4, STORE, ONE_KEY, String, strings::overwrite),
+    ask("strlen", 2, READ_FAST, ONE_KEY, String, strings::length),
     verb("subscribe", -2, TOPIC, PubSub, Verb::Subscribe { pattern: false }),
+    ask("substr", 4, READ, ONE_KEY, String, strings::range),
     say("swapdb", 3, WRITE_FAST, Server, server::swap),
     say("time", 1, ANY_FAST, Server, server::time),
     ask("touch", -2, READ_FAST, (1, -1, 1), Generic, keys::count),

@@ -12,4 +12,5 @@ mod protection;
 mod real;
 mod runs;
 mod scripts;
+mod strings;
 mod unblocking;
