@@ -14,9 +14,12 @@ const PLAIN: [&str; 3] = ["l1", "l2", "l3"];
 /// Small values.
 const VALUES: [&str; 2] = ["v1", "v2"];
 
+/// Small values that are numbers, mostly: clients move amounts from one to the other.
+const COUNTERS: [&str; 2] = ["n1", "n2"];
+
 /// All keys that such clients name.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    LISTS.into_iter().chain(VALUES)
+    LISTS.into_iter().chain(VALUES).chain(COUNTERS)
 }
 
 /// True if a queue is a list, and no tube.
@@ -59,7 +62,8 @@ fn again(client: &RedisClient, rng: &mut Rng) -> Option<Words> {
 }
 
 fn command(rng: &mut Rng, bytes_max: usize) -> Words {
-    match rng.below(32) {
+    match rng.below(36) {
+        32..=35 => count(rng, bytes_max),
         0..=10 => push(rng, bytes_max),
         11..=15 => pop(rng),
         16..=19 => pop_first(rng),
@@ -149,6 +153,42 @@ fn value(rng: &mut Rng, bytes_max: usize) -> Words {
     with(words, &crate::words(options))
 }
 
+/// Commands that change values by what they were, and several at once.
+fn count(rng: &mut Rng, bytes_max: usize) -> Words {
+    let counter = any(rng, &COUNTERS);
+    match rng.below(12) {
+        0..=4 => {
+            let more = rng.pick(&[1, -1, 7, -7, 1000, i64::MAX]);
+            with(crate::words(&["INCRBY"]), &[counter, digits(more)])
+        }
+        5 => with(crate::words(&["APPEND"]), &[counter, digits(rng.pick(&[0, 7]))]),
+        6 => {
+            let options: &[&str] = match rng.below(3) {
+                0 => &["PX", "700"],
+                1 => &["PERSIST"],
+                _ => &[],
+            };
+            with(with(crate::words(&["GETEX"]), &[counter]), &crate::words(options))
+        }
+        7 => {
+            let (place, bit) = (rng.pick(&[0, 7, 9, 70]), rng.pick(&[0, 1]));
+            let key = any(rng, &VALUES);
+            with(crate::words(&["SETBIT"]), &[key, digits(place), digits(bit)])
+        }
+        8 | 9 => {
+            let command = rng.pick(&["MSET", "MSET", "MSETNX"]);
+            let pair = |rng: &mut Rng| [any(rng, &VALUES), element(rng, bytes_max / 4)];
+            let (one, other) = (pair(rng), pair(rng));
+            let number = [counter, digits(rng.pick(&[5, 500]))];
+            with(with(with(crate::words(&[command]), &one), &number), &other)
+        }
+        _ => {
+            let keys = [counter, any(rng, &COUNTERS), any(rng, &VALUES)];
+            with(crate::words(&["MGET"]), &keys)
+        }
+    }
+}
+
 /// Commands on keys of either kind.
 fn key(rng: &mut Rng) -> Words {
     let command = rng.pick(&[
@@ -160,6 +200,7 @@ fn key(rng: &mut Rng) -> Words {
         "DEL" | "EXISTS" | "RENAME" => with(words, &[one, other]),
         "PEXPIRE" => with(words, &[one, digits(rng.pick(&[0, 5, 300, 2000, 100_000]))]),
         "DBSIZE" => words,
+        "PERSIST" | "PTTL" => with(words, &[if rng.coin() { one } else { name(rng, &COUNTERS) }]),
         _ => with(words, &[one]),
     }
 }

@@ -31,6 +31,11 @@ impl Answer {
         elements.map(cost).sum::<usize>() <= self.left()
     }
 
+    /// True if all of these values may still be shown.
+    pub(super) fn has_room_for_values(&self, values: &[Value]) -> bool {
+        values.iter().map(shown_value).sum::<usize>() <= self.left()
+    }
+
     /// True if a command would show something, and nothing more may be shown.
     pub(super) fn is_too_late_for(&self, name: &str, arguments: &[&[u8]]) -> bool {
         let shows = match name {
@@ -43,7 +48,9 @@ impl Answer {
     /// This was answered, too.
     pub(super) fn add(&mut self, name: &str, value: &Value) {
         self.bytes += match (name, value) {
-            ("GET" | "GETDEL" | "SET", Value::Bulk(bytes)) => bytes.len(),
+            ("GET" | "GETDEL" | "GETEX" | "SET", Value::Bulk(bytes)) => bytes.len(),
+            ("MGET", Value::Array(values)) => values.iter().map(shown_value).sum(),
+            ("SETBIT", Value::Integer(_)) => BESIDE_ELEMENT_BYTES,
             ("BLPOP" | "BRPOP", Value::Array(named)) => named.iter().skip(1).map(shown).sum(),
             (name, value) if SHOWING.contains(&name) => shown(value),
             _ => 0,
@@ -64,6 +71,14 @@ fn shown(value: &Value) -> usize {
     }
 }
 
+/// One of several values, which counts even if there is none.
+fn shown_value(value: &Value) -> usize {
+    match value {
+        Value::Bulk(bytes) => cost(bytes),
+        _ => BESIDE_ELEMENT_BYTES,
+    }
+}
+
 const fn cost(element: &[u8]) -> usize {
     BESIDE_ELEMENT_BYTES + element.len()
 }
@@ -74,7 +89,7 @@ pub(crate) fn too_large() -> Value {
 }
 
 /// Commands that show data that other clients have sent.
-const SHOWING: [&str; 11] = [
+const SHOWING: [&str; 14] = [
     "LPOP", "RPOP", "BLPOP", "BRPOP", "LMOVE", "BLMOVE", "LRANGE", "LINDEX", "LPOS", "GET",
-    "GETDEL",
+    "GETDEL", "GETEX", "MGET", "SETBIT",
 ];

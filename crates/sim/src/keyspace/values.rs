@@ -1,9 +1,11 @@
 //! Values, and commands on keys of either kind.
 
+use std::rc::Rc;
+
 use model::Nanos;
 
 use super::lists::wrong_kind;
-use super::{Asking, Content, Key, Keyspace, number, text};
+use super::{Asking, Content, Key, Keyspace, number, text, too_large};
 use crate::redis_client::Value;
 
 impl Keyspace {
@@ -47,6 +49,105 @@ impl Keyspace {
             self.keys.remove(text(key));
         }
         value
+    }
+
+    pub(super) fn value_until(&mut self, asking: Asking, key: &[u8], options: &[&[u8]]) -> Value {
+        let value = self.value(key, false);
+        if matches!(value, Value::Bulk(_)) {
+            match options {
+                [b"PERSIST"] => drop(self.persist(key)),
+                [b"PX", millis] => drop(self.set_deadline(asking.now, key, number(millis))),
+                [b"PXAT", millis] => {
+                    drop(self.set_deadline_at(asking.now, key, asking.moment(number(millis))));
+                }
+                _ => {}
+            }
+        }
+        value
+    }
+
+    /// The bytes of a value, empty if there is none; an error if it is a list.
+    fn bytes(&self, key: &[u8]) -> Result<Option<Rc<[u8]>>, Value> {
+        match self.keys.get(text(key)).map(|key| &key.content) {
+            None => Ok(None),
+            Some(Content::List(_)) => Err(wrong_kind()),
+            Some(Content::Value(value)) => Ok(Some(value.clone())),
+        }
+    }
+
+    /// The value is another one now, and keeps its deadline.
+    fn edit(&mut self, key: &[u8], bytes: &[u8]) {
+        let deadline = self.keys.get(text(key)).and_then(|key| key.deadline);
+        let content = Content::Value(bytes.into());
+        self.keys.insert(text(key).into(), Key { content, deadline });
+    }
+
+    pub(super) fn increase(&mut self, key: &[u8], more: i64) -> Value {
+        let before = match self.bytes(key) {
+            Err(error) => return error,
+            Ok(bytes) => bytes.unwrap_or(b"0"[..].into()),
+        };
+        // In the one form that a number has.
+        let number = std::str::from_utf8(&before).ok().and_then(|text| text.parse::<i64>().ok());
+        let number = number.filter(|number| number.to_string().as_bytes() == &*before);
+        match number.and_then(|number| number.checked_add(more)) {
+            None => Value::error("ERR"),
+            Some(sum) => {
+                self.edit(key, sum.to_string().as_bytes());
+                Value::Integer(sum)
+            }
+        }
+    }
+
+    pub(super) fn append(&mut self, key: &[u8], more: &[u8]) -> Value {
+        let before = match self.bytes(key) {
+            Err(error) => return error,
+            Ok(bytes) => bytes.unwrap_or_default(),
+        };
+        let bytes = [&*before, more].concat();
+        self.edit(key, &bytes);
+        Value::count(bytes.len())
+    }
+
+    pub(super) fn set_bit(&mut self, key: &[u8], place: i64, bit: i64) -> Value {
+        let mut bytes = match self.bytes(key) {
+            Err(error) => return error,
+            Ok(bytes) => bytes.unwrap_or_default().to_vec(),
+        };
+        let place = usize::try_from(place).expect("invariant: places are small");
+        bytes.resize(bytes.len().max(place / 8 + 1), 0);
+        let byte = bytes.get_mut(place / 8).expect("invariant: the value is long enough");
+        let mask = 0x80 >> (place % 8);
+        let before = *byte & mask != 0;
+        *byte = if bit == 0 { *byte & !mask } else { *byte | mask };
+        self.edit(key, &bytes);
+        Value::Integer(i64::from(before))
+    }
+
+    pub(super) fn set_values(&mut self, pairs: &[&[u8]]) -> Value {
+        for pair in pairs.chunks_exact(2) {
+            let [key, value] = pair else { continue };
+            let content = Content::Value((*value).into());
+            self.keys.insert(text(key).into(), Key { content, deadline: None });
+        }
+        Value::ok()
+    }
+
+    pub(super) fn set_new_values(&mut self, pairs: &[&[u8]]) -> Value {
+        if pairs.iter().step_by(2).any(|key| self.keys.contains_key(text(key))) {
+            return Value::Integer(0);
+        }
+        self.set_values(pairs);
+        Value::Integer(1)
+    }
+
+    pub(super) fn values(&self, keys: &[&[u8]]) -> Value {
+        let value = |key: &&[u8]| match self.bytes(key) {
+            Ok(Some(bytes)) => Value::Bulk(bytes),
+            Ok(None) | Err(_) => Value::Nil,
+        };
+        let values: Vec<_> = keys.iter().map(value).collect();
+        if self.answer.has_room_for_values(&values) { Value::Array(values) } else { too_large() }
     }
 
     pub(super) fn delete(&mut self, keys: &[&[u8]]) -> Value {

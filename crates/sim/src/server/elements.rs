@@ -16,6 +16,10 @@ pub(super) fn bytes_brought(command: &Command) -> Option<u64> {
         }
         Command::List(ListCommand::Replace { element, .. }) => charge(element.len()),
         Command::Key(KeyCommand::SetValue { value, .. }) => charge(value.len()),
+        Command::Key(KeyCommand::SetValues { values, .. }) => {
+            values.iter().map(|(_, value)| charge(value.len())).sum()
+        }
+        Command::Key(KeyCommand::EditValue { edit, .. }) => charge(edit.body_bytes()),
         Command::Batch { commands } => {
             let all = commands.iter().map(bytes_of_any);
             commands.iter().find_map(bytes_brought).map(|_| all.sum())?
