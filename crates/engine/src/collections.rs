@@ -1,6 +1,7 @@
 //! Containers that the parts share.
 
 pub(crate) mod order_set;
+pub(crate) mod packed_tree;
 pub(crate) mod pages;
 pub(crate) mod pattern_tree;
 pub(crate) mod slab;

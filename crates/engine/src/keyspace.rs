@@ -29,6 +29,7 @@ use crate::store::queue::ListLifetime;
 pub(crate) use list_lifetime::snapshot_bytes;
 pub(crate) use recovery::KeyCursor;
 pub(crate) use setting::DEADLINE_BYTES_MAX;
+use values::Values;
 
 /// The state of keys beside the queues.
 #[derive(Debug, Default)]
@@ -142,25 +143,6 @@ pub(crate) struct MoveArgs {
     pub(crate) to_end: End,
 }
 
-/// All small values.
-#[derive(Debug, Default)]
-pub(crate) struct Values {
-    names: BTreeMap<Filed, Value>,
-    /// Those that go at some moment, by when.
-    deadlines: BTreeSet<(Nanos, QueueName)>,
-    /// Of the names and the values.
-    bytes: usize,
-}
-
-/// A name as it stands in the index, in the order of names: its first bytes lie beside it, so that
-/// looking one up among many reads few names where they are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Filed {
-    /// The most significant first; zeros, which no name has, behind a short one.
-    head: [u64; HEAD_BYTES / 8],
-    name: QueueName,
-}
-
 /// A small value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Value {
@@ -168,9 +150,6 @@ pub(crate) struct Value {
     /// When it goes.
     pub(crate) at: Option<Nanos>,
 }
-
-/// Bytes of a name that lie in the index.
-const HEAD_BYTES: usize = 24;
 
 /// A command that waits.
 #[derive(Debug)]

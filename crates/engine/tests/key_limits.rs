@@ -21,7 +21,15 @@ struct Session {
 
 impl Session {
     fn new(policy: StorePolicy) -> Self {
-        let mut engine = Engine::new(EngineOptions::new(policy));
+        Self::of(EngineOptions::new(policy))
+    }
+
+    fn with_memory(memory_limit: u64) -> Self {
+        Self::of(EngineOptions { memory_limit, ..EngineOptions::new(StorePolicy::Always) })
+    }
+
+    fn of(options: EngineOptions) -> Self {
+        let mut engine = Engine::new(options);
         engine.open_session(SESSION);
         let capacity = Capacity::UNBOUNDED;
         Self { engine, effects: Effects::default(), now: Nanos::SECOND, capacity }
@@ -92,18 +100,26 @@ fn value_size_is_limited() {
     session.engine.check();
 }
 
+/// Bytes of memory in a session with little; values may take an eighth.
+const LITTLE_MEMORY: u64 = 16 * 1024 * 1024;
+
 #[test]
-fn values_are_bounded_in_total() {
-    let mut session = Session::new(StorePolicy::Memory);
-    let fit = limits::VALUES_BYTES_MAX / (limits::VALUE_BYTES_MAX + 4);
-    for number in 0..fit {
-        let reply = session.set(&format!("{number:04}"), limits::VALUE_BYTES_MAX);
-        assert_eq!(reply, Reply::Replaced { set: true, old: None });
-    }
-    let refused = Reply::Refused(Refusal::TooManyValues);
+fn values_are_bounded_by_memory() {
+    let mut session = Session::with_memory(LITTLE_MEMORY);
+    let (set, refused) =
+        (Reply::Replaced { set: true, old: None }, Reply::Refused(Refusal::TooManyValues));
+    let all = (0..100).map(|number| session.set(&format!("{number:04}"), limits::VALUE_BYTES_MAX));
+    let fit = all.take_while(|reply| *reply == set).count();
+    let eighth = (LITTLE_MEMORY / 8) as usize / limits::VALUE_BYTES_MAX;
+    assert!((eighth - 1..=eighth).contains(&fit), "{fit} of {eighth}");
     assert_eq!(session.set("more", limits::VALUE_BYTES_MAX), refused);
+    let values =
+        ["0000", "more"].map(|it| (name(it), vec![0; limits::VALUE_BYTES_MAX].into())).to_vec();
+    assert_eq!(session.key(KeyCommand::SetValues { values, only_new: false }), refused);
+    let bytes = vec![0; limits::VALUE_BYTES_MAX].into();
+    let edit = KeyCommand::EditValue { name: name("more"), edit: ValueEdit::Append(bytes) };
+    assert_eq!(session.key(edit), refused);
     // In place of another there is room, and once one is gone.
-    let set = Reply::Replaced { set: true, old: None };
     assert_eq!(session.set("0000", limits::VALUE_BYTES_MAX), set);
     assert_eq!(session.delete("0000"), Reply::Count(1));
     assert_eq!(session.set("more", limits::VALUE_BYTES_MAX), set);
@@ -152,22 +168,16 @@ fn several_values_are_set_whole_or_not() {
 }
 
 #[test]
-fn values_have_a_count_limit() {
+fn many_values_are_deleted_stepwise() {
+    const COUNT: usize = 3 * limits::FRAME_RECORDS_MAX;
     let mut session = Session::new(StorePolicy::Memory);
     let set = Reply::Replaced { set: true, old: None };
-    for number in 0..limits::VALUES_MAX {
+    for number in 0..COUNT {
         assert_eq!(session.set(&number.to_string(), 0), set);
     }
-    let refused = Reply::Refused(Refusal::TooManyValues);
-    assert_eq!(session.set("more", 0), refused);
-    assert_eq!(session.set("0", 1), set);
-    let values = ["0", "more"].map(|it| (name(it), Arc::from(&b"x"[..]))).to_vec();
-    assert_eq!(session.key(KeyCommand::SetValues { values, only_new: false }), refused);
-    let edit = ValueEdit::Append(Arc::from(&b"x"[..]));
-    assert_eq!(session.key(KeyCommand::EditValue { name: name("more"), edit }), refused);
     // All are deleted in steps of a frame.
     let at_once = limits::FRAME_RECORDS_MAX as u64;
-    for _ in 1..limits::VALUES_MAX / limits::FRAME_RECORDS_MAX {
+    for _ in 1..COUNT / limits::FRAME_RECORDS_MAX {
         assert_eq!(session.key(KeyCommand::DeleteAll), Reply::CountSoFar(at_once));
     }
     assert_eq!(session.key(KeyCommand::DeleteAll), Reply::Done);

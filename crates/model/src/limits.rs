@@ -118,12 +118,6 @@ pub const BESIDE_ELEMENT_BYTES: usize = 16;
 /// Bytes of one small value.
 pub const VALUE_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes of all small values and their names.
-pub const VALUES_BYTES_MAX: usize = 64 * 1024 * 1024;
-
-/// Small values that may exist at once.
-pub const VALUES_MAX: usize = 100_000;
-
 /// Keys that one session may observe.
 pub const SESSION_OBSERVED_MAX: usize = 1_024;
 

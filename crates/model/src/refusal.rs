@@ -78,8 +78,8 @@ pub enum Refusal {
     BatchTooLarge,
     /// Not allowed in a batch.
     NotInBatch,
-    /// A value is larger than [`limits::VALUE_BYTES_MAX`], or all are larger than
-    /// [`limits::VALUES_BYTES_MAX`], or there are [`limits::VALUES_MAX`] of them.
+    /// A value is larger than [`limits::VALUE_BYTES_MAX`], or all together take more memory than
+    /// they may.
     TooManyValues,
     /// The value is no integer of 64 bits, in its one right form.
     NotAnInteger,
@@ -239,11 +239,9 @@ impl Refusal {
             ),
             Self::TooManyValues => write!(
                 f,
-                "no room for this value: strings are few and small here ({} KiB each; {} and {} \
-                 MiB in all, less with a small --memory-limit); delete some, or raise that",
-                limits::VALUE_BYTES_MAX >> 10,
-                limits::VALUES_MAX,
-                limits::VALUES_BYTES_MAX >> 20
+                "no room for this value: a string has {} KiB at most here, and all take an eighth \
+                 of the memory for messages; delete some, or raise --memory-limit",
+                limits::VALUE_BYTES_MAX >> 10
             ),
             Self::TooManyObserved => write!(
                 f,

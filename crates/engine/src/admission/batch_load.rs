@@ -148,7 +148,7 @@ impl Keyspace {
 
     /// How many bytes a value may have by now; zero if it is not there.
     fn most_bytes_of(&self, name: &QueueName, load: &Load<'_>) -> usize {
-        let there = self.values().stored(name).map_or(0, |value| value.bytes.len());
+        let there = self.values().stored(name).map_or(0, |value| value.bytes().len());
         load.values.get(name).map_or(there, |most| there.max(*most))
     }
 

@@ -88,14 +88,13 @@ impl Engine {
         effects: &mut Effects,
     ) -> Outcome {
         let there = self.keyspace.values().get(name, self.store.latest);
-        let before = there.map(|value| Arc::clone(&value.bytes));
-        let list =
-            if before.is_some() { None } else { self.keyspace.find_list(name, &mut self.store) };
+        let (is_value, old) = (there.is_some(), there.filter(|_| wish.want_old));
+        let old = old.map(|value| value.shared());
+        let list = if is_value { None } else { self.keyspace.find_list(name, &mut self.store) };
         if wish.want_old && list.is_some() {
             return self.log.refuse(Refusal::WrongKind);
         }
-        let key = list.map(Key::List).or(before.as_ref().map(|_| Key::Value));
-        let old = before.filter(|_| wish.want_old);
+        let key = list.map(Key::List).or(is_value.then_some(Key::Value));
         let allowed = match wish.rule {
             SetRule::Always => true,
             SetRule::IfNone => key.is_none(),
@@ -226,8 +225,8 @@ impl Engine {
         to: &QueueName,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
-        let value = self.keyspace.values().get(from, self.store.latest).cloned();
-        let value = value.expect("invariant: it was just found");
+        let value = self.keyspace.values().get(from, self.store.latest);
+        let value = value.expect("invariant: it was just found").to_value();
         let list = match self.keyspace.find_key(to, &mut self.store) {
             Some(Key::List(slot)) => Some(slot),
             Some(Key::Value) | None => None,
@@ -317,7 +316,7 @@ impl Engine {
         // One more than it may delete: then there is more.
         let at_once = deletion.left() + 1;
         let values = self.keyspace.values().iter_after(None).take(at_once);
-        let values: Vec<_> = values.map(|(name, _)| (name.clone(), Key::Value)).collect();
+        let values: Vec<_> = values.map(|(name, _)| (name, Key::Value)).collect();
         // Those that are over are no keys any more, and go by themselves.
         let is_over = |slot| self.store.queues.at(slot).is_ended(self.store.latest);
         let lists = self.store.queues.lists().filter(|(slot, _)| !is_over(*slot)).take(at_once);

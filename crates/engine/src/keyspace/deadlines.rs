@@ -50,8 +50,8 @@ impl Keyspace {
             DeadlineView { name: name.as_str(), of_value: true, at, over: None },
             effects,
         )?;
-        let value = self.values().get(name, store.latest).cloned();
-        let value = value.expect("invariant: it was just found");
+        let value = self.values().get(name, store.latest);
+        let value = value.expect("invariant: it was just found").to_value();
         self.insert_value(name, Value { at, ..value }, store);
         Ok(())
     }

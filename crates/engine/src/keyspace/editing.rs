@@ -9,6 +9,7 @@ use model::{Deadline, QueueName, Refusal, Reply, ValueEdit, limits, parse_intege
 
 use super::bits;
 use super::decimal;
+use super::values::StoredValue;
 use super::{Keyspace, Value};
 use crate::Effects;
 use crate::log::FrameWriter;
@@ -34,15 +35,14 @@ impl Keyspace {
         log: &mut FrameWriter,
         effects: &mut Effects,
     ) -> Outcome {
+        if !self.is_value(name, store) && self.find_list(name, store).is_some() {
+            return log.refuse(Refusal::WrongKind);
+        }
         let there = self.values().get(name, store.latest);
-        let (before, at) = match there.map(|value| (Arc::clone(&value.bytes), value.at)) {
-            Some((bytes, at)) => (Some(bytes), at),
-            None if self.find_list(name, store).is_some() => return log.refuse(Refusal::WrongKind),
-            None => (None, None),
-        };
-        let copied = before.as_ref().map_or(0, |bytes| bytes.len()) + edit.body_bytes();
+        let (before, at) = (there.map(|value| value.bytes()), there.and_then(|value| value.at));
+        let copied = before.map_or(0, <[u8]>::len) + edit.body_bytes();
         store.took_steps(copied / EDITED_BYTES_PER_STEP);
-        let edited = edited(before.as_deref(), edit);
+        let edited = edited(before, edit);
         let stored = edited.and_then(|Edited { bytes, reply }| {
             if let Some(bytes) = bytes {
                 self.values().takes(name, bytes.len(), memory_max)?;
@@ -69,7 +69,7 @@ impl Keyspace {
         effects: &mut Effects,
     ) -> Outcome {
         let there = self.values().get(name, store.latest);
-        let Some((bytes, before)) = there.map(|value| (Arc::clone(&value.bytes), value.at)) else {
+        let Some(Value { bytes, at: before }) = there.map(StoredValue::to_value) else {
             let is_list = self.find_list(name, store).is_some();
             let reply = || Outcome::reply(log.after_all(), Reply::Value(None));
             return if is_list { log.refuse(Refusal::WrongKind) } else { reply() };

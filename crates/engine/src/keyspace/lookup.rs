@@ -25,9 +25,9 @@ impl Keyspace {
         assert_eq!(shown.count() as u64, self.lists, "lists that no value hides");
         let limited = queues().filter(|queue| queue.lifetime() != ListLifetime::default());
         assert_eq!(limited.count(), self.limited_count(), "lists with a lifetime");
-        let first = self.values.first_deadline();
-        if let Some((at, _)) = first {
-            assert!(store.timers.contains(*at, Timer::Values), "values go by time");
+        let first = self.values.first_moment();
+        if let Some(at) = first {
+            assert!(store.timers.contains(at, Timer::Values), "values go by time");
         }
         usize::from(first.is_some())
     }

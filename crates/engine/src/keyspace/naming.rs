@@ -17,7 +17,7 @@ impl Keyspace {
     pub(crate) fn count_keys(&self, store: &mut MessageStore, log: &FrameWriter) -> Outcome {
         let values = self.values.due(store.latest);
         let (due, shown) = values.fold((0, 0), |(due, shown), name| {
-            let is_list = self.kind_of(name, store) == Some(KeyKind::List);
+            let is_list = self.kind_of(&name, store) == Some(KeyKind::List);
             (due + 1, shown + u64::from(is_list))
         });
         let ended = self.ended_lists(store);
@@ -77,10 +77,11 @@ impl Keyspace {
         let value = self.values.iter_after(name).next().map(|(name, _)| name);
         let queue = store.queues.names_after(name).next();
         match (value, queue) {
-            (Some(value), Some(queue)) if value.cmp(queue) == Ordering::Greater => Some(queue),
+            (Some(value), Some(queue)) if value.cmp(queue) == Ordering::Greater => {
+                Some(queue.clone())
+            }
             (Some(value), _) => Some(value),
-            (None, queue) => queue,
+            (None, queue) => queue.cloned(),
         }
-        .cloned()
     }
 }

@@ -70,9 +70,9 @@ impl Keyspace {
             let next = self.values.iter_after(cursor.value.as_ref()).next();
             cursor.values_done = next.is_none();
             if let Some((name, value)) = next {
-                cursor.value = Some(name.clone());
-                let view = ValueView { name: name.as_str(), bytes: &value.bytes, at: value.at };
+                let view = ValueView { name: name.as_str(), bytes: value.bytes(), at: value.at };
                 encode(&RecordView::ValueSet(view), out);
+                cursor.value = Some(name);
             }
             return;
         }
@@ -149,7 +149,7 @@ impl Keyspace {
     ) -> Result<(), RecordError> {
         let name = queue_name(view.name)?;
         if view.of_value {
-            let value = self.values().stored(&name).cloned().ok_or(RecordError::UnknownValue)?;
+            let value = self.values().stored(&name).ok_or(RecordError::UnknownValue)?.to_value();
             self.insert_value(&name, Value { at: view.at, ..value }, store);
             return Ok(());
         }

@@ -104,7 +104,7 @@ impl Keyspace {
         log: &mut FrameWriter,
         effects: &mut Effects,
     ) {
-        let first = self.values().first_deadline().cloned();
+        let first = self.values().first_deadline();
         let (at, name) = first.expect("invariant: the timer is set while values have deadlines");
         assert!(at <= store.latest, "a value goes when its time is over");
         self.delete_value(&name, store, log, effects);
@@ -133,7 +133,7 @@ impl Keyspace {
         effects: &mut Effects,
     ) -> Outcome {
         let there = self.values().get(name, store.latest);
-        let bytes = match there.map(|value| Arc::clone(&value.bytes)) {
+        let bytes = match there.map(|value| value.shared()) {
             Some(_) if take => {
                 self.delete_value(name, store, log, effects).map(|value| value.bytes)
             }
@@ -158,7 +158,7 @@ impl Keyspace {
         store.took_steps(STEPS * names.len());
         let now = store.latest;
         let all = names.iter().map(|name| self.values().get(name, now));
-        let found: Vec<_> = all.map(|value| Ok(value.map(|it| Arc::clone(&it.bytes)))).collect();
+        let found: Vec<_> = all.map(|value| Ok(value.map(|it| it.shared()))).collect();
         if shown_bytes(&found) > bytes_max {
             return log.refuse(too_much);
         }
@@ -180,7 +180,7 @@ impl Keyspace {
                 break;
             }
             let there = self.values().get(name, store.latest);
-            let value = there.map(|value| Arc::clone(&value.bytes));
+            let value = there.map(|value| value.shared());
             bytes += value.as_ref().map_or(0, |value| value.len());
             let is_list = value.is_none() && self.find_list(name, store).is_some();
             found.push(if is_list { Err(Refusal::WrongKind) } else { Ok(value) });

@@ -1,88 +1,141 @@
 //! Small values by name, and counts of them.
+//!
+//! They lie in a packed tree by name; those that go at some moment stand in another one by that
+//! moment and name.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
-use core::cmp::Ordering;
-use core::ops::Bound;
+use alloc::vec::Vec;
 
 use model::{Nanos, QueueName, Refusal, limits};
 
+use crate::collections::packed_tree::{Cell, INLINE_BYTES_MAX, Iter, PackedTree};
 use crate::ids::QueueSlot;
-use crate::keyspace::{Filed, HEAD_BYTES, Keyspace, Value, Values};
+use crate::keyspace::{Keyspace, Value};
 use crate::store::MessageStore;
 use crate::store::timers::Timer;
 
-impl Filed {
-    fn of(name: &QueueName) -> Self {
-        let (mut bytes, text) = ([0; HEAD_BYTES], name.as_str().as_bytes());
-        bytes.iter_mut().zip(text).for_each(|(byte, of_name)| *byte = *of_name);
-        let (words, _) = bytes.as_chunks();
-        let mut head = [0; HEAD_BYTES / 8];
-        head.iter_mut().zip(words).for_each(|(word, bytes)| *word = u64::from_be_bytes(*bytes));
-        Self { head, name: name.clone() }
+/// All small values.
+#[derive(Debug, Default)]
+pub(crate) struct Values {
+    names: PackedTree,
+    /// Moment and name of those that go at some moment.
+    deadlines: PackedTree,
+    /// Of the names and the values.
+    bytes: usize,
+}
+
+/// A value where it lies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StoredValue<'v> {
+    content: Content<'v>,
+    /// When it goes.
+    pub(crate) at: Option<Nanos>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Content<'v> {
+    Inline(&'v [u8]),
+    Body(&'v Arc<[u8]>),
+}
+
+impl<'v> StoredValue<'v> {
+    fn of(cell: Cell<'v>) -> Self {
+        let (at, inline) = match cell.inline {
+            [WITHOUT_MOMENT, rest @ ..] => (None, rest),
+            [_, rest @ ..] => {
+                let (at, rest) = rest.split_first_chunk().expect("invariant: a moment is whole");
+                (Some(Nanos(u64::from_be_bytes(*at))), rest)
+            }
+            [] => panic!("invariant: a value has a head"),
+        };
+        Self { content: cell.body.map_or(Content::Inline(inline), Content::Body), at }
     }
 
-    /// The part of the name that does not lie in the index, if there is any.
-    fn rest(&self) -> Option<&[u8]> {
-        let rest = self.name.as_str().as_bytes().get(HEAD_BYTES..);
-        rest.filter(|rest| !rest.is_empty())
+    pub(crate) fn bytes(&self) -> &'v [u8] {
+        match self.content {
+            Content::Inline(bytes) => bytes,
+            Content::Body(body) => body,
+        }
+    }
+
+    /// Its bytes for a reply, or to be stored elsewhere.
+    pub(crate) fn shared(&self) -> Arc<[u8]> {
+        match self.content {
+            Content::Inline(bytes) => Arc::from(bytes),
+            Content::Body(body) => Arc::clone(body),
+        }
+    }
+
+    pub(crate) fn to_value(self) -> Value {
+        Value { bytes: self.shared(), at: self.at }
     }
 }
 
-impl Ord for Filed {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.head.cmp(&other.head).then_with(|| self.rest().cmp(&other.rest()))
-    }
-}
+/// The values behind a name, ascending.
+pub(crate) struct ValuesAfter<'v>(Iter<'v>);
 
-impl PartialOrd for Filed {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
+impl<'v> Iterator for ValuesAfter<'v> {
+    type Item = (QueueName, StoredValue<'v>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (key, cell) = self.0.next()?;
+        Some((name_of(&key.to_vec()), StoredValue::of(cell)))
     }
 }
 
 impl Values {
     /// The value of this name, unless its time is over.
-    pub(crate) fn get(&self, name: &QueueName, now: Nanos) -> Option<&Value> {
+    pub(crate) fn get(&self, name: &QueueName, now: Nanos) -> Option<StoredValue<'_>> {
         self.stored(name).filter(|value| value.at.is_none_or(|at| at > now))
     }
 
     /// The same, be its time over or not.
-    pub(crate) fn stored(&self, name: &QueueName) -> Option<&Value> {
-        self.names.get(&Filed::of(name))
+    pub(crate) fn stored(&self, name: &QueueName) -> Option<StoredValue<'_>> {
+        self.names.get(key_of(name)).map(StoredValue::of)
     }
 
     /// True if there is one, be its time over or not.
     pub(crate) fn holds(&self, name: &QueueName) -> bool {
-        self.stored(name).is_some()
+        self.names.get(key_of(name)).is_some()
     }
 
     pub(crate) fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Those that are still there though their time is over.
-    pub(crate) fn due(&self, now: Nanos) -> impl Iterator<Item = &QueueName> {
-        self.deadlines.iter().take_while(move |(at, _)| *at <= now).map(|(_, name)| name)
+    /// The names of those that are still there though their time is over.
+    pub(crate) fn due(&self, now: Nanos) -> impl Iterator<Item = QueueName> {
+        self.moments().take_while(move |(at, _)| *at <= now).map(|(_, name)| name)
     }
 
     /// The next that goes, and when.
-    pub(crate) fn first_deadline(&self) -> Option<&(Nanos, QueueName)> {
-        self.deadlines.first()
+    pub(crate) fn first_deadline(&self) -> Option<(Nanos, QueueName)> {
+        self.moments().next()
+    }
+
+    /// When the next one goes.
+    pub(crate) fn first_moment(&self) -> Option<Nanos> {
+        if self.deadlines.len() == 0 { None } else { self.first_deadline().map(|(at, _)| at) }
+    }
+
+    fn moments(&self) -> impl Iterator<Item = (Nanos, QueueName)> {
+        self.deadlines.iter_after(None).map(|(key, _)| {
+            let key = key.to_vec();
+            let (at, name) = key.split_first_chunk().expect("invariant: a moment is whole");
+            (Nanos(u64::from_be_bytes(*at)), name_of(name))
+        })
     }
 
     /// All behind this name, ascending; all where none is given.
-    pub(crate) fn iter_after(
-        &self,
-        name: Option<&QueueName>,
-    ) -> impl Iterator<Item = (&QueueName, &Value)> {
-        let from = name.map_or(Bound::Unbounded, |name| Bound::Excluded(Filed::of(name)));
-        self.names.range((from, Bound::Unbounded)).map(|(filed, value)| (&filed.name, value))
+    pub(crate) fn iter_after(&self, name: Option<&QueueName>) -> ValuesAfter<'_> {
+        ValuesAfter(self.names.iter_after(name.map(key_of)))
     }
 
     /// Bytes of memory that they take.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        (self.bytes + self.names.len() * VALUE_BYTES) as u64
+        let empty = PackedTree::EMPTY_BYTES;
+        (self.names.bytes() + self.deadlines.bytes() - 2 * empty) as u64
     }
 
     /// Checks that a value may be set beside the others, or instead of the one of its name, if all
@@ -93,10 +146,7 @@ impl Values {
         bytes: usize,
         memory_max: u64,
     ) -> Result<(), Refusal> {
-        let before = self.stored(name).map_or(0, |value| cost(name, value.bytes.len()));
-        let all = self.bytes - before + cost(name, bytes);
-        let count = self.names.len() + usize::from(before == 0);
-        Room { bytes: all, count }.holds(bytes, memory_max)
+        self.have_room([(name, bytes)].into_iter(), memory_max)
     }
 
     /// The same for several values.
@@ -105,17 +155,24 @@ impl Values {
         values: &BTreeMap<QueueName, Arc<[u8]>>,
         memory_max: u64,
     ) -> Result<(), Refusal> {
-        let (mut before, mut new, mut bytes) = (0, 0, 0);
-        for (name, value) in values {
-            let there = self.stored(name);
-            before += there.map_or(0, |value| cost(name, value.bytes.len()));
-            new += usize::from(there.is_none());
-            bytes += cost(name, value.len());
+        self.have_room(values.iter().map(|(name, value)| (name, value.len())), memory_max)
+    }
+
+    fn have_room<'n>(
+        &self,
+        all: impl Iterator<Item = (&'n QueueName, usize)>,
+        memory_max: u64,
+    ) -> Result<(), Refusal> {
+        let (mut more, mut less) = (0, 0);
+        for (name, bytes) in all {
+            if bytes > limits::VALUE_BYTES_MAX {
+                return Err(Refusal::TooManyValues);
+            }
+            more += cost(name, bytes) + ENTRY_BYTES_BESIDE;
+            less += self.stored(name).map_or(0, |value| cost(name, value.bytes().len()));
         }
-        let largest = values.values().map(|value| value.len()).max().unwrap_or(0);
-        debug_assert!(before <= self.bytes, "the values that go were counted");
-        let room = Room { bytes: self.bytes - before + bytes, count: self.names.len() + new };
-        room.holds(largest, memory_max)
+        let memory = (self.memory_bytes() + more as u64).saturating_sub(less as u64);
+        if memory <= memory_max { Ok(()) } else { Err(Refusal::TooManyValues) }
     }
 
     /// The most bytes that they take in a snapshot.
@@ -123,67 +180,86 @@ impl Values {
         (self.bytes + self.names.len() * PICTURE_BYTES_MAX) as u64
     }
 
-    /// Gives the value that was there.
-    pub(crate) fn insert(&mut self, name: &QueueName, value: Value) -> Option<Value> {
-        let (bytes, at) = (value.bytes.len(), value.at);
-        let before = self.names.insert(Filed::of(name), value);
-        before.iter().for_each(|before| self.discount(name, before));
-        self.bytes += cost(name, bytes);
-        if let Some(at) = at {
-            let is_new = self.deadlines.insert((at, name.clone()));
-            assert!(is_new, "a value goes once");
+    /// True if one was there before.
+    pub(crate) fn insert(&mut self, name: &QueueName, value: &Value) -> bool {
+        let (mut head, mut before) = (Vec::with_capacity(MOMENT_BYTES + value.bytes.len()), None);
+        match value.at {
+            None => head.push(WITHOUT_MOMENT),
+            Some(at) => {
+                head.push(WITH_MOMENT);
+                head.extend(at.0.to_be_bytes());
+            }
+        }
+        let is_inline = head.len() + value.bytes.len() <= INLINE_BYTES_MAX;
+        if is_inline {
+            head.extend_from_slice(&value.bytes);
+        }
+        let body = (!is_inline).then_some(&value.bytes);
+        let cell = Cell { inline: &head, body };
+        self.names.insert(key_of(name), cell, |cell| before = cell.map(counted));
+        if let Some((at, bytes)) = before {
+            self.discount(name, at, bytes);
+        }
+        self.bytes += cost(name, value.bytes.len());
+        if let Some(at) = value.at {
+            let (key, nothing) = (moment_key(at, name), Cell { inline: &[], body: None });
+            self.deadlines.insert(&key, nothing, |seen| assert!(seen.is_none(), "it goes once"));
         }
         debug_assert!(self.deadlines.len() <= self.names.len(), "a value has one deadline");
-        before
+        before.is_some()
     }
 
     pub(crate) fn remove(&mut self, name: &QueueName) -> Option<Value> {
-        let value = self.names.remove(&Filed::of(name))?;
-        self.discount(name, &value);
-        Some(value)
+        let mut removed = None;
+        self.names.remove(key_of(name), |cell| removed = Some(StoredValue::of(cell).to_value()));
+        let removed = removed?;
+        self.discount(name, removed.at, removed.bytes.len());
+        Some(removed)
     }
 
     /// This was the value of that name.
-    fn discount(&mut self, name: &QueueName, value: &Value) {
-        let cost = cost(name, value.bytes.len());
+    fn discount(&mut self, name: &QueueName, at: Option<Nanos>, bytes: usize) {
+        let cost = cost(name, bytes);
         assert!(cost <= self.bytes, "the bytes of {name} were counted");
         self.bytes -= cost;
-        if let Some(at) = value.at {
-            let was_known = self.deadlines.remove(&(at, name.clone()));
+        if let Some(at) = at {
+            let was_known = self.deadlines.remove(&moment_key(at, name), |_| ());
             assert!(was_known, "a value's deadline is known");
         }
     }
 
     /// Verifies the counts.
     pub(crate) fn check(&self) {
-        let bytes = self.names.iter().map(|(filed, value)| cost(&filed.name, value.bytes.len()));
+        self.names.check();
+        self.deadlines.check();
+        let bytes = self.iter_after(None).map(|(name, value)| cost(&name, value.bytes().len()));
         assert_eq!(bytes.sum::<usize>(), self.bytes, "bytes of values");
-        let all = self.names.iter();
-        let deadlines = all.filter_map(|(filed, value)| Some((value.at?, &filed.name)));
-        let known = |(at, name): (Nanos, &QueueName)| {
-            assert!(self.deadlines.contains(&(at, name.clone())), "the deadline of {name}");
+        let deadlines = self.iter_after(None).filter_map(|(name, value)| Some((value.at?, name)));
+        let known = |(at, name): (Nanos, QueueName)| {
+            assert!(self.deadlines.get(&moment_key(at, &name)).is_some(), "the deadline of {name}");
         };
         let count = deadlines.map(known).count();
         assert_eq!(count, self.deadlines.len(), "deadlines of values");
     }
 }
 
-/// What all values would come to.
-struct Room {
-    bytes: usize,
-    count: usize,
+fn key_of(name: &QueueName) -> &[u8] {
+    name.as_str().as_bytes()
 }
 
-impl Room {
-    /// Checks that they may, the largest of the new ones with so many bytes.
-    fn holds(&self, largest: usize, memory_max: u64) -> Result<(), Refusal> {
-        let memory = (self.bytes + self.count * VALUE_BYTES) as u64;
-        let fits = memory <= memory_max
-            && largest <= limits::VALUE_BYTES_MAX
-            && self.bytes <= limits::VALUES_BYTES_MAX
-            && self.count <= limits::VALUES_MAX;
-        if fits { Ok(()) } else { Err(Refusal::TooManyValues) }
-    }
+fn name_of(key: &[u8]) -> QueueName {
+    let text = core::str::from_utf8(key).ok();
+    text.and_then(|text| QueueName::new(text).ok()).expect("invariant: a name was stored")
+}
+
+fn moment_key(at: Nanos, name: &QueueName) -> Vec<u8> {
+    [&at.0.to_be_bytes(), key_of(name)].concat()
+}
+
+/// When a value goes, and how many bytes it has.
+fn counted(cell: Cell<'_>) -> (Option<Nanos>, usize) {
+    let value = StoredValue::of(cell);
+    (value.at, value.bytes().len())
 }
 
 impl MessageStore {
@@ -206,8 +282,8 @@ impl Keyspace {
         value: Value,
         store: &mut MessageStore,
     ) {
-        let before = self.change_values(|values| values.insert(name, value), store);
-        if before.is_none() && store.hidden_list(name) {
+        let was_there = self.change_values(|values| values.insert(name, &value), store);
+        if !was_there && store.hidden_list(name) {
             assert!(self.lists > 0, "a list was counted before it was hidden");
             self.lists -= 1;
         }
@@ -231,10 +307,9 @@ impl Keyspace {
         change: impl FnOnce(&mut Values) -> T,
         store: &mut MessageStore,
     ) -> T {
-        let first = |values: &Values| values.first_deadline().map(|(at, _)| *at);
-        let before = first(&self.values);
+        let before = self.values.first_moment();
         let result = change(&mut self.values);
-        store.timers.change(Timer::Values, before, first(&self.values));
+        store.timers.change(Timer::Values, before, self.values.first_moment());
         result
     }
 }
@@ -244,30 +319,16 @@ fn cost(name: &QueueName, bytes: usize) -> usize {
     name.as_str().len() + bytes
 }
 
-/// A value in memory, with its places in the indexes, but for its name and its bytes. Measured.
-const VALUE_BYTES: usize = 256;
+/// The first byte of a value that stays until it is deleted; of another one a moment follows.
+const WITHOUT_MOMENT: u8 = 0;
+const WITH_MOMENT: u8 = 1;
+
+/// Bytes of that, and of the moment.
+const MOMENT_BYTES: usize = 1 + 8;
+
+/// Bytes of memory that a new value takes beside its name and its bytes, at most: both entries, the
+/// spare room of leaves, and a body's own.
+const ENTRY_BYTES_BESIDE: usize = 96;
 
 /// Bytes of a value's record beside name and value, and its share of the cost of a chunk.
 const PICTURE_BYTES_MAX: usize = 2 + 2 + 4 + 8 + 8;
-
-#[cfg(test)]
-mod tests {
-    use alloc::string::String;
-    use alloc::vec::Vec;
-
-    use super::*;
-
-    #[test]
-    fn names_stand_in_their_own_order() {
-        let heads = ["", "a", "b", "\u{e9}", "abcdefg", "abcdefgh", "abcdefghijklmnopqrstuvw"];
-        let tails = ["x", "y", "xy", "z", "zz", "\u{10ffff}", " "];
-        let texts = heads.iter().flat_map(|head| tails.map(|tail| String::from(*head) + tail));
-        let names: Vec<_> = texts.map(|text| QueueName::new(&text).unwrap()).collect();
-        assert!(names.iter().any(|name| name.as_str().len() > HEAD_BYTES));
-        for one in &names {
-            for other in &names {
-                assert_eq!(Filed::of(one).cmp(&Filed::of(other)), one.cmp(other), "{one} {other}");
-            }
-        }
-    }
-}
