@@ -35,14 +35,14 @@ impl Keyspace {
         log: &mut FrameWriter,
         effects: &mut Effects,
     ) -> Outcome {
-        if !self.is_value(name, store) && self.find_list(name, store).is_some() {
-            return log.refuse(Refusal::WrongKind);
-        }
         let there = self.values().get(name, store.latest);
         let (before, at) = (there.map(|value| value.bytes()), there.and_then(|value| value.at));
         let copied = before.map_or(0, <[u8]>::len) + edit.body_bytes();
+        let (is_value, edited) = (before.is_some(), edited(before, edit));
         store.took_steps(copied / EDITED_BYTES_PER_STEP);
-        let edited = edited(before, edit);
+        if !is_value && self.find_list(name, store).is_some() {
+            return log.refuse(Refusal::WrongKind);
+        }
         let stored = edited.and_then(|Edited { bytes, reply }| {
             if let Some(bytes) = bytes {
                 self.values().takes(name, bytes.len(), memory_max)?;

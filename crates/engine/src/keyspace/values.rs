@@ -160,19 +160,24 @@ impl Values {
 
     fn have_room<'n>(
         &self,
-        all: impl Iterator<Item = (&'n QueueName, usize)>,
+        all: impl Iterator<Item = (&'n QueueName, usize)> + Clone,
         memory_max: u64,
     ) -> Result<(), Refusal> {
-        let (mut more, mut less) = (0, 0);
-        for (name, bytes) in all {
+        let mut more = 0;
+        for (name, bytes) in all.clone() {
             if bytes > limits::VALUE_BYTES_MAX {
                 return Err(Refusal::TooManyValues);
             }
             more += cost(name, bytes) + ENTRY_BYTES_BESIDE;
-            less += self.stored(name).map_or(0, |value| cost(name, value.bytes().len()));
         }
-        let memory = (self.memory_bytes() + more as u64).saturating_sub(less as u64);
-        if memory <= memory_max { Ok(()) } else { Err(Refusal::TooManyValues) }
+        let memory = self.memory_bytes() + more as u64;
+        if memory <= memory_max {
+            return Ok(());
+        }
+        // Only now: finding those that go takes time.
+        let there = all.filter_map(|(name, _)| Some(cost(name, self.stored(name)?.bytes().len())));
+        let less = there.sum::<usize>() as u64;
+        if memory - less.min(memory) <= memory_max { Ok(()) } else { Err(Refusal::TooManyValues) }
     }
 
     /// The most bytes that they take in a snapshot.

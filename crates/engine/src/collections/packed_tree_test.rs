@@ -1,0 +1,106 @@
+//! A packed tree against a sorted map.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use core::ops::Bound;
+
+use testkit::{Rng, seeds};
+
+use super::*;
+
+type Model = BTreeMap<Vec<u8>, (Vec<u8>, Option<Arc<[u8]>>)>;
+
+fn key(rng: &mut Rng, kind: u64) -> Vec<u8> {
+    let number = rng.below(400);
+    match kind {
+        0 => format!("{number}").into_bytes(),
+        1 => format!("a/rather/long/prefix/of/all/{number:08}").into_bytes(),
+        2 => vec_of((number % 251) as u8, 1 + (number % 7) as usize),
+        // Longer than a leaf.
+        3 if rng.one_in(20) => vec_of((number % 5) as u8, 4_000),
+        _ => number.to_be_bytes().to_vec(),
+    }
+}
+
+fn vec_of(byte: u8, count: usize) -> Vec<u8> {
+    core::iter::repeat_n(byte, count).collect()
+}
+
+fn random_cell(rng: &mut Rng) -> (Vec<u8>, Option<Arc<[u8]>>) {
+    let count = rng.pick(&[0, 1, 8, 8, 8, 200, INLINE_BYTES_MAX]);
+    let body = rng.one_in(6).then(|| Arc::from(vec_of(7, rng.below(3_000) as usize)));
+    (vec_of(rng.below(256) as u8, count), body)
+}
+
+fn assert_same(tree: &PackedTree, model: &Model) {
+    tree.check();
+    assert_eq!(tree.len(), model.len());
+    let found = tree
+        .iter_after(None)
+        .map(|(key, cell)| (key.to_vec(), (cell.inline.to_vec(), cell.body.cloned())));
+    assert!(found.eq(model.iter().map(|(key, value)| (key.clone(), value.clone()))));
+}
+
+#[test]
+fn tree_behaves_as_a_sorted_map() {
+    for seed in seeds(40) {
+        let mut rng = Rng::new(seed);
+        let (mut tree, mut model) = (PackedTree::default(), Model::new());
+        let (kind, grows) = (rng.below(5), rng.coin());
+        let mut picture: Option<(PackedTree, Model)> = None;
+        for step in 0..4_000 {
+            let key = key(&mut rng, kind);
+            // It grows first, and shrinks then.
+            let puts = if (step < 2_000) == grows { 4 } else { 1 };
+            if rng.below(5) < puts {
+                let (inline, body) = random_cell(&mut rng);
+                let before = model.insert(key.clone(), (inline.clone(), body.clone()));
+                let cell = Cell { inline: &inline, body: body.as_ref() };
+                tree.insert(&key, cell, |seen| {
+                    let seen = seen.map(|cell| (cell.inline.to_vec(), cell.body.cloned()));
+                    assert_eq!(seen, before, "seed {seed}");
+                });
+            } else {
+                let before = model.remove(&key);
+                let found = tree.remove(&key, |cell| {
+                    let seen = (cell.inline.to_vec(), cell.body.cloned());
+                    assert_eq!(Some(seen), before, "seed {seed}");
+                });
+                assert_eq!(found, before.is_some(), "seed {seed}");
+            }
+            let other = self::key(&mut rng, kind);
+            let got = tree.get(&other).map(|cell| (cell.inline.to_vec(), cell.body.cloned()));
+            assert_eq!(got, model.get(&other).cloned(), "seed {seed}");
+            let next = tree.iter_after(Some(&other)).next().map(|(key, _)| key.to_vec());
+            let range = (Bound::Excluded(other), Bound::Unbounded);
+            assert_eq!(next.as_ref(), model.range(range).next().map(|(key, _)| key));
+            if step % 500 == 0 {
+                assert_same(&tree, &model);
+                if let Some((tree, model)) = picture.replace((tree.clone(), model.clone())) {
+                    assert_same(&tree, &model);
+                }
+            }
+        }
+        for key in model.keys() {
+            assert!(tree.remove(key, |_| ()), "seed {seed}");
+        }
+        assert_same(&tree, &Model::new());
+        assert_eq!(tree.bytes(), PackedTree::EMPTY_BYTES, "an empty tree takes nothing");
+    }
+}
+
+#[test]
+fn entries_take_little_beside_their_bytes() {
+    let mut rng = Rng::new(1);
+    let cell = Cell { inline: &[0; 9], body: None };
+    let mut tree = PackedTree::default();
+    for _ in 0..20_000 {
+        tree.insert(format!("{:016x}", rng.draw()).as_bytes(), cell, |_| ());
+    }
+    assert!(tree.bytes() / tree.len() <= 36, "{} bytes an entry", tree.bytes() / tree.len());
+    let mut tree = PackedTree::default();
+    for number in 0..20_000 {
+        tree.insert(format!("{number:016}").as_bytes(), cell, |_| ());
+    }
+    assert!(tree.bytes() / tree.len() <= 20, "{} bytes an entry", tree.bytes() / tree.len());
+}
