@@ -124,7 +124,7 @@ fn sound(heard: &[u8]) {
     assert_eq!(client::resp::whole(heard), Ok(heard.len()), "{}", heard.escape_ascii());
 }
 
-const NAMES: [&str; 90] = [
+const NAMES: [&str; 111] = [
     "auth",
     "blmove",
     "blmpop",
@@ -215,9 +215,30 @@ const NAMES: [&str; 90] = [
     "client",
     "config",
     "nosuch",
+    "append",
+    "bitcount",
+    "bitfield",
+    "bitfield_ro",
+    "bitpos",
+    "decr",
+    "decrby",
+    "getbit",
+    "getex",
+    "getrange",
+    "getset",
+    "incr",
+    "incrby",
+    "incrbyfloat",
+    "mget",
+    "mset",
+    "msetnx",
+    "setbit",
+    "setrange",
+    "strlen",
+    "substr",
 ];
 
-const WORDS: [&str; 75] = [
+const WORDS: [&str; 93] = [
     "a",
     "b",
     "c",
@@ -293,6 +314,24 @@ const WORDS: [&str; 75] = [
     "default",
     "auth",
     "pubsub",
+    "u8",
+    "i5",
+    "i64",
+    "u63",
+    "#1",
+    "#9223372036854775807",
+    "524287",
+    "4294967295",
+    "incrby",
+    "overflow",
+    "sat",
+    "fail",
+    "bit",
+    "byte",
+    "persist",
+    "inf",
+    "-0.1",
+    "1e4931",
 ];
 
 #[test]
