@@ -359,15 +359,10 @@ impl Inner {
         let before = one.bytes() + other.bytes();
         let joined = match (&**one, &**other) {
             (Node::Leaf(one), Node::Leaf(other)) => {
-                if one.data.len() + other.data.len() > LEAF_BYTES * 3 / 4 {
+                if one.joined_bytes(other) > LEAF_BYTES * 3 / 4 {
                     return false;
                 }
-                let joined = Leaf::of(&one.owned().chain(other.owned()).collect::<Vec<_>>());
-                // They may have fewer bytes in common than each has.
-                if joined.data.len() > LEAF_BYTES {
-                    return false;
-                }
-                Node::Leaf(joined)
+                Node::Leaf(Leaf::of(&one.owned().chain(other.owned()).collect::<Vec<_>>()))
             }
             (Node::Inner(one), Node::Inner(other)) => {
                 if one.children.len() + other.children.len() > CHILDREN_MAX * 3 / 4 {
@@ -478,7 +473,7 @@ fn check(node: &Node, low: Option<&[u8]>, high: Option<&[u8]>) -> (usize, usize)
 /// Children of an inner node.
 const CHILDREN_MAX: usize = 64;
 
-/// Inline bytes of a value; what has more is a body.
+/// Inline bytes of a value; a longer one is a body.
 pub(crate) const INLINE_BYTES_MAX: usize = 1024;
 
 /// A node with the counts beside it, and the allocator's share of its two allocations.

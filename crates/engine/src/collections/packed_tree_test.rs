@@ -16,17 +16,41 @@ fn key(rng: &mut Rng, kind: u64) -> Vec<u8> {
         0 => format!("{number}").into_bytes(),
         1 => format!("a/rather/long/prefix/of/all/{number:08}").into_bytes(),
         2 => vec_of((number % 251) as u8, 1 + (number % 7) as usize),
+        // Most share so much that hundreds fit into a leaf, some nothing.
+        4 if rng.one_in(30) => vec_of((number % 5) as u8, 1),
+        4 => [vec_of(b'z', 250), format!("{number:03}").into_bytes()].concat(),
         // Longer than a leaf.
         3 if rng.one_in(20) => vec_of((number % 5) as u8, 4_000),
         _ => number.to_be_bytes().to_vec(),
     }
 }
 
+/// Leaves whose keys begin with the same 250 bytes hold hundreds of them, and stand beside leaves
+/// that share nothing: joined they would lose that.
+#[test]
+fn leaves_without_common_bytes_stay_apart() {
+    let nothing = Cell { inline: &[], body: None };
+    let mut tree = PackedTree::default();
+    let long = |number: usize| format!("{}{number:04}", "z".repeat(250)).into_bytes();
+    tree.insert(b"a", nothing, |_| ());
+    for number in 0..300 {
+        tree.insert(&long(number), nothing, |_| ());
+    }
+    for number in 0..300 {
+        assert!(tree.remove(&long(number), |_| ()));
+        tree.check();
+    }
+    assert_eq!(tree.len(), 1);
+}
+
 fn vec_of(byte: u8, count: usize) -> Vec<u8> {
     core::iter::repeat_n(byte, count).collect()
 }
 
-fn random_cell(rng: &mut Rng) -> (Vec<u8>, Option<Arc<[u8]>>) {
+fn random_cell(rng: &mut Rng, kind: u64) -> (Vec<u8>, Option<Arc<[u8]>>) {
+    if kind == 4 {
+        return (Vec::new(), None);
+    }
     let count = rng.pick(&[0, 1, 8, 8, 8, 200, INLINE_BYTES_MAX]);
     let body = rng.one_in(6).then(|| Arc::from(vec_of(7, rng.below(3_000) as usize)));
     (vec_of(rng.below(256) as u8, count), body)
@@ -46,14 +70,14 @@ fn tree_behaves_as_a_sorted_map() {
     for seed in seeds(40) {
         let mut rng = Rng::new(seed);
         let (mut tree, mut model) = (PackedTree::default(), Model::new());
-        let (kind, grows) = (rng.below(5), rng.coin());
+        let (kind, grows) = (rng.below(6), rng.coin());
         let mut picture: Option<(PackedTree, Model)> = None;
         for step in 0..4_000 {
             let key = key(&mut rng, kind);
             // It grows first, and shrinks then.
             let puts = if (step < 2_000) == grows { 4 } else { 1 };
             if rng.below(5) < puts {
-                let (inline, body) = random_cell(&mut rng);
+                let (inline, body) = random_cell(&mut rng, kind);
                 let before = model.insert(key.clone(), (inline.clone(), body.clone()));
                 let cell = Cell { inline: &inline, body: body.as_ref() };
                 tree.insert(&key, cell, |seen| {

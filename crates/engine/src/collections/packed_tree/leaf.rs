@@ -19,7 +19,7 @@ pub(super) struct Leaf {
     pub(super) body_bytes: usize,
 }
 
-/// What a search looks at before the entry itself.
+/// The part of an entry that a search looks at first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     /// The first bytes of the key behind the common ones.
@@ -205,6 +205,19 @@ impl Leaf {
         Entries { leaf: self, next, bodies: self.bodies_before(next) }
     }
 
+    /// The most bytes of data that a leaf of its entries and those behind it has. They may have
+    /// fewer bytes in common than each leaf has.
+    pub(super) fn joined_bytes(&self, behind: &Self) -> usize {
+        let bytes = self.data.len() + behind.data.len();
+        if self.count() == 0 || behind.count() == 0 {
+            return bytes;
+        }
+        let prefix = common(&self.key(0), &behind.key(behind.count() - 1));
+        // A suffix that becomes longer may need one byte more for its length.
+        let longer = |leaf: &Self| (leaf.prefix - prefix.min(leaf.prefix) + 1) * leaf.count();
+        bytes + longer(self) + longer(behind)
+    }
+
     /// A leaf of its own for an entry without the prefix of all others, if they would have too many
     /// bytes without it. Such a key stands before or behind all of them.
     pub(super) fn part(&mut self, key: &[u8], cell: Cell<'_>) -> Split {
@@ -388,7 +401,7 @@ pub(super) fn body_bytes(body: &Arc<[u8]>) -> usize {
     BODY_BYTES_BESIDE + body.len()
 }
 
-/// Bytes of data in a leaf; a single entry may have more.
+/// Bytes of data in a leaf; it may have an entry more for a moment, and a single one may be longer.
 pub(super) const LEAF_BYTES: usize = 3584;
 
 /// The data of a leaf grows in such steps, and the table of its entries in those.
