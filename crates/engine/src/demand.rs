@@ -323,6 +323,9 @@ impl<'c> Demand<'c> {
                 let looks = Looks::AtNames(values.len() as u64);
                 return Self { stores: Stores::Values(values), looks, ..Self::BATCHABLE };
             }
+            KeyCommand::EditValue { edit, .. } if !edit.writes() => {
+                return Self { shows: true, ..Self::BATCHABLE };
+            }
             KeyCommand::EditValue { name, edit } => {
                 let shows = matches!(edit, ValueEdit::AddDecimal(_) | ValueEdit::Bits(_));
                 return Self { stores: Stores::Edited { name, edit }, shows, ..Self::BATCHABLE };

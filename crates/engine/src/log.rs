@@ -450,7 +450,7 @@ impl FrameWriter {
 
     /// Begins a frame that holds a whole batch: the batch has checked that it fits.
     pub(crate) fn begin_batch(&mut self) {
-        assert!(self.is_sealed(), "a batch is a frame of its own");
+        assert!(self.is_sealed() && !self.is_whole(), "a batch is a frame of its own");
         self.widen();
         self.open.is_whole = true;
     }

@@ -155,9 +155,9 @@ fn needs_of_key<'c, E>(
             values.iter().try_for_each(|(name, _)| each(Need::Name(Right::Send, name)))
         }
         // The answer tells something of the old value.
-        KeyCommand::EditValue { name, .. } => {
+        KeyCommand::EditValue { name, edit } => {
             each(Need::Name(Right::Look, name))?;
-            each(Need::Name(Right::Send, name))
+            if edit.writes() { each(Need::Name(Right::Send, name)) } else { Ok(()) }
         }
         KeyCommand::ValueUntil { name, .. } => {
             each(Need::Name(Right::Look, name))?;

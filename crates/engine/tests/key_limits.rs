@@ -168,6 +168,20 @@ fn several_values_are_set_whole_or_not() {
 }
 
 #[test]
+fn batch_stays_whole_behind_several_values() {
+    let mut session = Session::new(StorePolicy::Always);
+    session.put("l", 5_000);
+    let value = |number: usize| (name(&number.to_string()), vec![b'x'; 60_000].into());
+    let set = KeyCommand::SetValues { values: (0..12).map(value).collect(), only_new: false };
+    let delete = KeyCommand::Delete { names: vec![name("l")] };
+    let commands = [set, delete].map(Command::Key).to_vec();
+    let expected = Reply::Batch(vec![Reply::Done, Reply::Count(1)]);
+    assert_eq!(session.run(Command::Batch { commands }), expected);
+    assert_eq!(session.effects.frames.len(), 1, "it is one frame");
+    session.engine.check();
+}
+
+#[test]
 fn many_values_are_deleted_stepwise() {
     const COUNT: usize = 3 * limits::FRAME_RECORDS_MAX;
     let mut session = Session::new(StorePolicy::Memory);

@@ -20,7 +20,7 @@ pub enum ValueEdit {
     Overwrite {
         /// The place.
         offset: u64,
-        /// They.
+        /// The bytes.
         bytes: Arc<[u8]>,
     },
     /// Read and write groups of bits, one after the other. Zeros are put behind it up to the
@@ -33,9 +33,9 @@ pub enum ValueEdit {
 pub struct BitOperation {
     /// The group of bits.
     pub field: BitField,
-    /// What is done with it.
+    /// The change of it, if any.
     pub action: BitAction,
-    /// What becomes of a number that the group cannot hold.
+    /// The rule for a number that the group cannot hold.
     pub overflow: BitOverflow,
 }
 
@@ -50,7 +50,7 @@ pub struct BitField {
     pub offset: u64,
 }
 
-/// What is done with a [`BitField`].
+/// The part of a [`BitOperation`] that reads or changes its [`BitField`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BitAction {
     /// Its number is told.
@@ -61,7 +61,7 @@ pub enum BitAction {
     Add(i64),
 }
 
-/// What becomes of a number that a [`BitField`] cannot hold.
+/// The rule for a number that a [`BitField`] cannot hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BitOverflow {
     /// Its lowest bits stay.
@@ -135,6 +135,15 @@ impl BitOperation {
 }
 
 impl ValueEdit {
+    /// False if it only reads.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        match self {
+            Self::Bits(operations) => operations.iter().any(BitOperation::writes),
+            Self::Add(_) | Self::AddDecimal(_) | Self::Append(_) | Self::Overwrite { .. } => true,
+        }
+    }
+
     /// Bytes that it brings.
     #[must_use]
     pub fn body_bytes(&self) -> usize {

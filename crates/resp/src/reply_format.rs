@@ -127,7 +127,6 @@ impl ReplyFormat {
             Self::Keys(listing) => listing.bytes,
             Self::Names(names) => names.held_bytes(),
             Self::Subscribers(names) => names_bytes(names),
-            Self::Part(part) => part.held_bytes(),
             _ => 0,
         }
     }
@@ -222,10 +221,6 @@ impl ReplyFormat {
             (Self::Part(part), Reply::Value(value)) => match part.of(value.as_ref()) {
                 Told::Number(number) => answer.integer(number),
                 Told::Bytes(bytes) => answer.bulk(bytes),
-                Told::Numbers(numbers) => {
-                    answer.array(numbers.len());
-                    numbers.into_iter().for_each(|number| answer.integer(number));
-                }
             },
             (Self::Values, Reply::Values(values)) => {
                 answer.array(values.found.len());

@@ -57,11 +57,7 @@ pub(crate) fn set_bit(arguments: Arguments<'_>) -> QueryResult {
 
 /// BITFIELD
 pub(crate) fn fields(arguments: Arguments<'_>) -> QueryResult {
-    let operations = operations(arguments)?;
-    if operations.iter().any(BitOperation::writes) {
-        return edit(arguments, ValueEdit::Bits(operations), ReplyFormat::Numbers);
-    }
-    read_fields(arguments, &operations)
+    edit(arguments, ValueEdit::Bits(operations(arguments)?), ReplyFormat::Numbers)
 }
 
 /// BITFIELD_RO
@@ -70,12 +66,7 @@ pub(crate) fn fields_read_only(arguments: Arguments<'_>) -> QueryResult {
     if operations.iter().any(BitOperation::writes) {
         return Err(Fault::of("ERR BITFIELD_RO only supports the GET subcommand"));
     }
-    read_fields(arguments, &operations)
-}
-
-fn read_fields(arguments: Arguments<'_>, operations: &[BitOperation]) -> QueryResult {
-    let fields = operations.iter().map(|operation| operation.field).collect();
-    part(arguments, Part::Fields(fields))
+    edit(arguments, ValueEdit::Bits(operations), ReplyFormat::Numbers)
 }
 
 fn operations(arguments: Arguments<'_>) -> Result<Vec<BitOperation>, Fault> {
@@ -253,13 +244,12 @@ fn part(arguments: Arguments<'_>, part: Part) -> QueryResult {
     Ok(Query::key(command, ReplyFormat::Part(part)))
 }
 
-/// What is told of a value instead of all of it.
+/// The thing that is told of a value instead of all of it.
 #[derive(Debug)]
 pub(crate) enum Part {
     Length,
     Bytes { first: i64, last: i64 },
     Bit(BitField),
-    Fields(Vec<BitField>),
     BitCount(BitSpan),
     BitPlace { bit: bool, span: BitSpan },
 }
@@ -269,18 +259,9 @@ pub(crate) enum Part {
 pub(crate) enum Told<'v> {
     Number(i64),
     Bytes(&'v [u8]),
-    Numbers(Vec<i64>),
 }
 
 impl Part {
-    /// Bytes that it holds in memory.
-    pub(crate) const fn held_bytes(&self) -> usize {
-        match self {
-            Self::Fields(fields) => fields.len() * size_of::<BitField>(),
-            _ => 0,
-        }
-    }
-
     /// Looks at the value; no value is an empty one.
     pub(crate) fn of<'v>(&self, value: Option<&'v Arc<[u8]>>) -> Told<'v> {
         let bytes: &[u8] = value.map_or(&[], |value| value);
@@ -288,9 +269,6 @@ impl Part {
             Self::Length => Told::Number(length_of(bytes)),
             Self::Bytes { first, last } => Told::Bytes(slice(bytes, *first, *last)),
             Self::Bit(field) => Told::Number(field.number(bytes)),
-            Self::Fields(fields) => {
-                Told::Numbers(fields.iter().map(|field| field.number(bytes)).collect())
-            }
             Self::BitCount(span) => {
                 let bits = span.of(bytes);
                 let whole = if span.is_reversed() { 0 } else { ones(bytes, bits) };
@@ -365,45 +343,44 @@ impl BitSpan {
     }
 }
 
-/// The bytes of these bits; those beside them are zero.
-fn masked(bytes: &[u8], (first, last): (i64, i64)) -> impl Iterator<Item = (i64, u8)> {
-    let of = move |index: usize, byte: &u8| {
-        let index = i64::try_from(index).unwrap_or(i64::MAX / 8);
-        let before = (first - index * 8).clamp(0, 8) as u32;
-        let behind = (index * 8 + 7 - last).clamp(0, 8) as u32;
-        let mask =
-            0xff_u8.checked_shr(before).unwrap_or(0) & 0xff_u8.checked_shl(behind).unwrap_or(0);
-        (index, byte & mask)
-    };
-    bytes.iter().enumerate().map(move |(index, byte)| of(index, byte))
+/// The bytes in which these bits lie, and the number of the first of them.
+fn bytes_of(bytes: &[u8], (first, last): (i64, i64)) -> (i64, &[u8]) {
+    let byte = |bit: i64| usize::try_from(bit / 8).unwrap_or(usize::MAX);
+    (first / 8, bytes.get(byte(first)..=byte(last)).unwrap_or_default())
 }
 
 fn ones(bytes: &[u8], bits: Option<(i64, i64)>) -> i64 {
-    let Some(bits) = bits else { return 0 };
-    masked(bytes, bits).map(|(_, byte)| i64::from(byte.count_ones())).sum()
+    let Some((first, last)) = bits else { return 0 };
+    let (_, bytes) = bytes_of(bytes, (first, last));
+    let (words, rest) = bytes.as_chunks();
+    let words = words.iter().map(|word| u64::from_ne_bytes(*word).count_ones());
+    let all = words.chain(rest.iter().map(|byte| byte.count_ones())).map(i64::from).sum::<i64>();
+    // Those beside them, in the bytes at either end.
+    let before = bytes.first().map_or(0, |byte| byte & !(0xff >> (first % 8)));
+    let behind = bytes.last().map_or(0, |byte| byte & (0x7f >> (last % 8)));
+    all - i64::from(before.count_ones() + behind.count_ones())
 }
 
 /// The place of the first such bit among these.
 fn place(bytes: &[u8], bits: Option<(i64, i64)>, bit: bool) -> Option<i64> {
     let (first, last) = bits?;
-    let at = |place: i64| {
-        let byte = usize::try_from(place / 8).ok().and_then(|byte| bytes.get(byte))?;
-        Some(byte >> (7 - place % 8) & 1 == u8::from(bit))
-    };
-    // Whole bytes of the other bit are passed over.
+    let (start, bytes) = bytes_of(bytes, (first, last));
+    // A byte without the bit.
     let other = if bit { 0 } else { 0xff };
-    let mut place = first;
-    while place <= last {
-        let byte = usize::try_from(place / 8).ok().and_then(|byte| bytes.get(byte))?;
-        if place % 8 == 0 && *byte == other {
-            place += 8;
-        } else if at(place)? {
-            return Some(place);
-        } else {
-            place += 1;
-        }
+    let place = |index: usize, found: u8| {
+        let place = (start + i64::try_from(index).ok()?) * 8 + i64::from(found.leading_zeros());
+        (found != 0 && place <= last).then_some(place)
+    };
+    let (head, rest) = bytes.split_first()?;
+    let in_head = (head ^ other) & (0xff >> (first % 8));
+    if in_head != 0 {
+        return place(0, in_head);
     }
-    None
+    let (chunks, _) = rest.as_chunks::<32>();
+    let skipped = chunks.iter().take_while(|chunk| **chunk == [other; 32]).count() * 32;
+    let behind = rest.get(skipped..).unwrap_or_default();
+    let index = behind.iter().position(|byte| *byte != other)?;
+    place(1 + skipped + index, behind.get(index)? ^ other)
 }
 
 #[cfg(test)]

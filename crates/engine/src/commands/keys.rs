@@ -12,6 +12,7 @@ use crate::delivery::move_messages::RELOCATION_BYTES_MAX;
 use crate::engine::Engine;
 use crate::ids::{QueueSlot, SessionSlot};
 use crate::keyspace::deleting::Deletion;
+use crate::keyspace::lists::runs::STEPS;
 use crate::keyspace::setting::{DEADLINE_BYTES_MAX, KEY_RECORDS_MAX, Wish, ready_max};
 use crate::keyspace::{Key, Value};
 use crate::log::DELETED_BYTES_MAX;
@@ -136,7 +137,7 @@ impl Engine {
         only_new: bool,
         effects: &mut Effects,
     ) -> Outcome {
-        self.store.took_steps(values.len());
+        self.store.took_steps(STEPS * values.len());
         let is_key = |name| self.keyspace.find_key(name, &mut self.store).is_some();
         if only_new && values.iter().map(|(name, _)| name).any(is_key) {
             return Outcome::reply(self.log.after_all(), Reply::Count(0));
@@ -151,7 +152,7 @@ impl Engine {
             return self.log.refuse(refusal);
         }
         // A batch around it is one frame already.
-        let is_alone = self.log.is_sealed();
+        let is_alone = !self.log.is_whole();
         if is_alone {
             self.log.begin_batch();
         }

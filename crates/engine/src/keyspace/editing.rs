@@ -9,6 +9,7 @@ use model::{Deadline, QueueName, Refusal, Reply, ValueEdit, limits, parse_intege
 
 use super::bits;
 use super::decimal;
+use super::setting::LOOKED_AT_BYTES_PER_STEP;
 use super::values::StoredValue;
 use super::{Keyspace, Value};
 use crate::Effects;
@@ -39,7 +40,7 @@ impl Keyspace {
         let (before, at) = (there.map(|value| value.bytes()), there.and_then(|value| value.at));
         let copied = before.map_or(0, <[u8]>::len) + edit.body_bytes();
         let (is_value, edited) = (before.is_some(), edited(before, edit));
-        store.took_steps(copied / EDITED_BYTES_PER_STEP);
+        store.took_steps(copied / LOOKED_AT_BYTES_PER_STEP + Edited::steps(edit, &edited));
         if !is_value && self.find_list(name, store).is_some() {
             return log.refuse(Refusal::WrongKind);
         }
@@ -85,6 +86,19 @@ impl Keyspace {
         match changed {
             Ok(()) => Outcome::reply(log.after_all(), Reply::Value(Some(bytes))),
             Err(refusal) => log.refuse(refusal),
+        }
+    }
+}
+
+impl Edited {
+    /// The cost of an edit beside copying the value, in steps.
+    fn steps(edit: &ValueEdit, outcome: &Result<Self, Refusal>) -> usize {
+        match (edit, outcome) {
+            (ValueEdit::Bits(operations), _) => operations.len() * STEPS_PER_BIT_OPERATION,
+            (ValueEdit::AddDecimal(_), Ok(Self { bytes: Some(text), .. })) => {
+                text.len() * text.len() / DIGITS_PER_STEP
+            }
+            _ => 0,
         }
     }
 }
@@ -156,8 +170,11 @@ fn grown(bytes: &[u8], length: usize) -> Vec<u8> {
     value
 }
 
-/// Bytes of a value that an edit copies in the time of a step.
-const EDITED_BYTES_PER_STEP: usize = 512;
+/// Up to 64 bits are read and written one by one.
+const STEPS_PER_BIT_OPERATION: usize = 4;
+
+/// The digits of a decimal number cost the square of their number.
+const DIGITS_PER_STEP: usize = 1_000;
 
 #[cfg(test)]
 mod tests {

@@ -140,6 +140,8 @@ impl Keyspace {
             None if self.find_list(name, store).is_some() => return log.refuse(Refusal::WrongKind),
             bytes => bytes,
         };
+        // The answer may look at all of it.
+        store.took_steps(bytes.as_ref().map_or(0, |bytes| bytes.len()) / LOOKED_AT_BYTES_PER_STEP);
         Outcome::reply(log.after_all(), Reply::Value(bytes))
     }
 
@@ -196,6 +198,9 @@ pub(crate) fn shown_bytes(found: &[Result<Option<Arc<[u8]>>, Refusal>]) -> usize
     let values = found.iter().map(|value| value.as_ref().ok().and_then(Option::as_ref));
     values.map(|value| limits::BESIDE_ELEMENT_BYTES + value.map_or(0, |value| value.len())).sum()
 }
+
+/// Bytes of a value that a command copies, or an answer looks at, in the time of a step.
+pub(crate) const LOOKED_AT_BYTES_PER_STEP: usize = 512;
 
 /// Messages that one command may delete or move beside so many other records.
 pub(crate) const fn ready_max(others: usize) -> usize {

@@ -175,9 +175,12 @@ impl Values {
             return Ok(());
         }
         // Only now: finding those that go takes time.
-        let there = all.filter_map(|(name, _)| Some(cost(name, self.stored(name)?.bytes().len())));
-        let less = there.sum::<usize>() as u64;
-        if memory - less.min(memory) <= memory_max { Ok(()) } else { Err(Refusal::TooManyValues) }
+        let there = all.filter_map(|(name, _)| {
+            Some(cost(name, self.stored(name)?.bytes().len()) + ENTRY_BYTES_BESIDE)
+        });
+        let less = there.sum::<usize>();
+        let fits = less >= more || memory - less as u64 <= memory_max;
+        if fits { Ok(()) } else { Err(Refusal::TooManyValues) }
     }
 
     /// The most bytes that they take in a snapshot.
@@ -331,8 +334,9 @@ const WITH_MOMENT: u8 = 1;
 /// Bytes of that, and of the moment.
 const MOMENT_BYTES: usize = 1 + 8;
 
-/// Bytes of memory that a new value takes beside its name and its bytes, at most: both entries, the
-/// spare room of leaves, and a body's own.
+/// Bytes of memory that a new value usually takes beside its name and its bytes: the entry, the
+/// spare room of its leaf, a body's own. A deadline takes the name once more. All is counted when
+/// it is there.
 const ENTRY_BYTES_BESIDE: usize = 96;
 
 /// Bytes of a value's record beside name and value, and its share of the cost of a chunk.
