@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Capacity, Command, Deadline, DeadlineRule, DependsOn, Destination, KeyCommand, LinkId,
-    Matching, MessageId, Nanos, NewMessage, Output, Persistence, QueueName, Refusal, Reply,
-    SessionId, SetRule, StorePolicy, Subscription, ValueDeadline, ValueEdit, limits,
+    BitAction, BitField, BitOperation, BitOverflow, Capacity, Command, Deadline, DeadlineRule,
+    DependsOn, Destination, KeyCommand, LinkId, Matching, MessageId, Nanos, NewMessage, Output,
+    Persistence, QueueName, Refusal, Reply, SessionId, SetRule, StorePolicy, Subscription,
+    ValueDeadline, ValueEdit, limits,
 };
 
 const SESSION: SessionId = SessionId(1);
@@ -179,6 +180,27 @@ fn batch_stays_whole_behind_several_values() {
     assert_eq!(session.run(Command::Batch { commands }), expected);
     assert_eq!(session.effects.frames.len(), 1, "it is one frame");
     session.engine.check();
+}
+
+/// A step is some 50 ns; others wait no longer than a turn's worth of them.
+#[test]
+fn costly_edits_are_charged_in_steps() {
+    let mut session = Session::new(StorePolicy::Always);
+    let mut steps = |edit: ValueEdit| {
+        session.delete("n");
+        let before = session.engine.steps();
+        session.key(KeyCommand::EditValue { name: name("n"), edit });
+        session.engine.steps() - before
+    };
+    let decimal = |text: &str| ValueEdit::AddDecimal(Arc::from(text.as_bytes()));
+    assert!(steps(decimal("1")) < 100, "a short number is cheap");
+    assert!(steps(decimal("1e4932")) > 20_000, "4,933 digits are written");
+    assert!(steps(decimal(&format!("0.{}", "7".repeat(5_000)))) > 1_000, "5,000 are read");
+    let field = BitField { is_signed: true, bits: 64, offset: 0 };
+    let (action, overflow) = (BitAction::Add(1), BitOverflow::Wrap);
+    let operation = BitOperation { field, action, overflow };
+    assert!(steps(ValueEdit::Bits(vec![operation; 1_000])) > 4_000);
+    assert!(steps(ValueEdit::Append(Arc::from(vec![b'x'; 60_000]))) > 100);
 }
 
 #[test]

@@ -320,14 +320,14 @@ impl Inner {
         low + alike.partition_point(|bound| **bound <= *key)
     }
 
-    /// Gives a part of the children to a new node; all behind `last` if that is the last child, for
-    /// then more are likely to follow.
-    fn split_if_long(&mut self, last: usize) -> Split {
+    /// Gives a part of the children to a new node if there are too many: two if the new one is the
+    /// last, for then more are likely to follow.
+    fn split_if_long(&mut self, new: usize) -> Split {
         let count = self.children.len();
         if count <= CHILDREN_MAX {
             return None;
         }
-        let at = if last + 1 >= count { count - 2 } else { count / 2 };
+        let at = if new + 1 >= count { count - 2 } else { count / 2 };
         let children = self.children.split_off(at);
         let bounds = self.bounds.split_off(at);
         let bound = self.bounds.pop()?;

@@ -38,9 +38,9 @@ impl Keyspace {
     ) -> Outcome {
         let there = self.values().get(name, store.latest);
         let (before, at) = (there.map(|value| value.bytes()), there.and_then(|value| value.at));
-        let copied = before.map_or(0, <[u8]>::len) + edit.body_bytes();
+        let read = before.map_or(0, <[u8]>::len) + edit.body_bytes();
         let (is_value, edited) = (before.is_some(), edited(before, edit));
-        store.took_steps(copied / LOOKED_AT_BYTES_PER_STEP + Edited::steps(edit, &edited));
+        store.took_steps(Edited::steps(edit, read, &edited));
         if !is_value && self.find_list(name, store).is_some() {
             return log.refuse(Refusal::WrongKind);
         }
@@ -91,14 +91,17 @@ impl Keyspace {
 }
 
 impl Edited {
-    /// The cost of an edit beside copying the value, in steps.
-    fn steps(edit: &ValueEdit, outcome: &Result<Self, Refusal>) -> usize {
-        match (edit, outcome) {
-            (ValueEdit::Bits(operations), _) => operations.len() * STEPS_PER_BIT_OPERATION,
-            (ValueEdit::AddDecimal(_), Ok(Self { bytes: Some(text), .. })) => {
-                text.len() * text.len() / DIGITS_PER_STEP
+    /// The cost of an edit that has read so many bytes, in steps.
+    fn steps(edit: &ValueEdit, read: usize, outcome: &Result<Self, Refusal>) -> usize {
+        let copied = read / LOOKED_AT_BYTES_PER_STEP;
+        match edit {
+            ValueEdit::Bits(operations) => copied + operations.len() * STEPS_PER_BIT_OPERATION,
+            ValueEdit::AddDecimal(_) => {
+                let written = outcome.as_ref().ok().and_then(|done| done.bytes.as_ref());
+                let digits = written.map_or(0, |text| text.len());
+                read / DIGITS_READ_PER_STEP + digits * digits / DIGITS_WRITTEN_PER_STEP
             }
-            _ => 0,
+            ValueEdit::Add(_) | ValueEdit::Append(_) | ValueEdit::Overwrite { .. } => copied,
         }
     }
 }
@@ -144,7 +147,7 @@ fn perform(before: Option<&[u8]>, edit: &ValueEdit, after: usize) -> Result<Edit
             place.into_iter().for_each(|place| place.copy_from_slice(over));
             Ok(counted(value))
         }
-        ValueEdit::Bits(operations) if operations.iter().any(|it| it.writes()) => {
+        ValueEdit::Bits(operations) if edit.writes() => {
             let mut value = grown(bytes, after);
             let numbers = operations.iter().map(|it| bits::perform(it, &mut value)).collect();
             Ok(Edited { bytes: Some(value.into()), reply: Reply::Numbers(numbers) })
@@ -173,8 +176,9 @@ fn grown(bytes: &[u8], length: usize) -> Vec<u8> {
 /// Up to 64 bits are read and written one by one.
 const STEPS_PER_BIT_OPERATION: usize = 4;
 
-/// The digits of a decimal number cost the square of their number.
-const DIGITS_PER_STEP: usize = 1_000;
+/// A decimal number is read digit by digit, and written at the cost of the square of their number.
+const DIGITS_READ_PER_STEP: usize = 4;
+const DIGITS_WRITTEN_PER_STEP: usize = 1_000;
 
 #[cfg(test)]
 mod tests {

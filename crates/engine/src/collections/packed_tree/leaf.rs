@@ -358,7 +358,7 @@ impl Leaf {
 }
 
 /// The shortest key that is behind the one and not behind the other.
-pub(super) fn bound(one: &[u8], other: &[u8]) -> Box<[u8]> {
+fn bound(one: &[u8], other: &[u8]) -> Box<[u8]> {
     other.get(..=common(one, other)).unwrap_or(other).into()
 }
 
