@@ -247,6 +247,13 @@ impl Leaf {
         let (index, start, end, had_body, is_there) = match self.find(suffix) {
             Ok(found) => {
                 seen(Some(self.cell(&found)));
+                let is_alike = found.inline.len() == cell.inline.len();
+                if is_alike && !found.has_body && cell.body.is_none() {
+                    let place = found.end - cell.inline.len()..found.end;
+                    let place = self.data.get_mut(place).expect("invariant: an entry is whole");
+                    place.copy_from_slice(cell.inline);
+                    return true;
+                }
                 (found.index, found.start, found.end, found.has_body, true)
             }
             Err(index) => {
