@@ -32,6 +32,13 @@ pub(crate) struct Cell<'t> {
     pub(crate) body: Option<&'t Arc<[u8]>>,
 }
 
+impl<'t> Cell<'t> {
+    /// Without a body.
+    pub(crate) const fn inline(inline: &'t [u8]) -> Self {
+        Self { inline, body: None }
+    }
+}
+
 /// The key of an entry, in two parts: one begins all keys of a leaf.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyParts<'t> {
@@ -54,15 +61,32 @@ struct Inner {
     /// The first bytes of each bound behind those: most searches look at these alone.
     heads: Vec<u64>,
     children: Vec<Arc<Node>>,
+    /// How many entries are below each child.
+    counts: Vec<u32>,
 }
 
 /// A child that was split: the keys of the new one begin at this bound.
 type Split = Option<(Box<[u8]>, Arc<Node>)>;
 
-impl KeyParts<'_> {
+impl<'t> KeyParts<'t> {
     /// The whole key.
     pub(crate) fn to_vec(self) -> Vec<u8> {
         [self.prefix, self.suffix].concat()
+    }
+
+    /// The two parts of it.
+    pub(crate) const fn parts(self) -> [&'t [u8]; 2] {
+        [self.prefix, self.suffix]
+    }
+
+    /// The first bytes of it, and the rest; nothing if it has fewer.
+    pub(crate) fn split<const N: usize>(self) -> Option<([u8; N], Self)> {
+        let mut first = [0; N];
+        let (from_prefix, prefix) = self.prefix.split_at(N.min(self.prefix.len()));
+        let (from_suffix, suffix) = self.suffix.split_at_checked(N - from_prefix.len())?;
+        let bytes = from_prefix.iter().chain(from_suffix);
+        first.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
+        Some((first, Self { prefix, suffix }))
     }
 }
 
@@ -137,6 +161,44 @@ impl PackedTree {
         found
     }
 
+    /// How many entries stand before this key.
+    pub(crate) fn rank(&self, key: &[u8]) -> usize {
+        let (mut node, mut before) = (&*self.root, 0);
+        loop {
+            match node {
+                Node::Inner(inner) => {
+                    let at = inner.child_of(key);
+                    before += inner.before(at);
+                    let child = inner.children.get(at);
+                    node = child.expect("invariant: a bound leads to a child");
+                }
+                Node::Leaf(leaf) => return before + leaf.rank(key),
+            }
+        }
+    }
+
+    /// The entries from the one on that has so many before it.
+    pub(crate) fn iter_at(&self, rank: usize) -> Iter<'_> {
+        let mut iter = Iter { stack: Vec::new(), leaf: None };
+        let (mut node, mut left) = (&*self.root, rank);
+        loop {
+            match node {
+                Node::Inner(inner) => {
+                    let (at, before) = inner.child_at(left);
+                    left -= before;
+                    let rest = inner.children.get(at + 1..).unwrap_or_default();
+                    iter.stack.push(rest.iter());
+                    let Some(child) = inner.children.get(at) else { return iter };
+                    node = child;
+                }
+                Node::Leaf(leaf) => {
+                    iter.leaf = Some((leaf, leaf.entries_at(left)));
+                    return iter;
+                }
+            }
+        }
+    }
+
     /// The entries behind this key, ascending; all where none is given.
     pub(crate) fn iter_after(&self, key: Option<&[u8]>) -> Iter<'_> {
         let mut iter = Iter { stack: Vec::new(), leaf: None };
@@ -195,6 +257,14 @@ impl Change {
 }
 
 impl Node {
+    /// How many entries are in it and below it.
+    fn count(&self) -> u32 {
+        match self {
+            Self::Leaf(leaf) => leaf.count() as u32,
+            Self::Inner(inner) => inner.counts.iter().sum(),
+        }
+    }
+
     fn bytes(&self) -> usize {
         match self {
             Self::Leaf(leaf) => leaf.bytes(),
@@ -234,8 +304,14 @@ fn insert(
         Node::Inner(inner) => {
             let at = inner.child_of(key);
             let child = inner.children.get_mut(at).expect("invariant: a bound leads to a child");
-            let (bound, child) = insert(child, key, cell, seen, change)?;
+            let there = change.len;
+            let split = insert(child, key, cell, seen, change);
+            inner.add(at, change.len - there);
+            let (bound, child) = split?;
             let before = inner.bytes();
+            let count = child.count();
+            inner.add(at, -(count as isize));
+            inner.counts.insert(at + 1, count);
             inner.bounds.insert(at, bound);
             inner.children.insert(at + 1, child);
             inner.index();
@@ -268,7 +344,9 @@ fn remove(
             let at = inner.child_of(key);
             let child = inner.children.get_mut(at).expect("invariant: a bound leads to a child");
             let found = remove(child, key, seen, change);
-            if found && child.is_small() {
+            let is_small = found && child.is_small();
+            inner.add(at, -isize::from(found));
+            if is_small {
                 let before = inner.bytes();
                 inner.merge_around(at, change);
                 change.bytes += inner.bytes().cast_signed() - before.cast_signed();
@@ -283,15 +361,41 @@ impl Inner {
         let bounds: usize = self.bounds.iter().map(|bound| bound.len()).sum();
         let tables = self.bounds.capacity() * size_of::<Box<[u8]>>()
             + self.heads.capacity() * size_of::<u64>()
-            + self.children.capacity() * size_of::<Arc<Node>>();
+            + self.children.capacity() * size_of::<Arc<Node>>()
+            + self.counts.capacity() * size_of::<u32>();
         NODE_BYTES + bounds + tables
     }
 
     fn of(bounds: Vec<Box<[u8]>>, children: Vec<Arc<Node>>) -> Self {
         assert_eq!(children.len(), bounds.len() + 1, "a bound between two children");
-        let mut inner = Self { bounds, prefix: 0, heads: Vec::new(), children };
+        let counts = children.iter().map(|child| child.count()).collect();
+        let mut inner = Self { bounds, prefix: 0, heads: Vec::new(), children, counts };
         inner.index();
         inner
+    }
+
+    /// So many entries more are below a child.
+    fn add(&mut self, at: usize, more: isize) {
+        let count = self.counts.get_mut(at).expect("invariant: each child has a count");
+        *count = count.checked_add_signed(more as i32).expect("invariant: entries are counted");
+    }
+
+    /// How many entries are below the children before this one.
+    fn before(&self, at: usize) -> usize {
+        self.counts.iter().take(at).map(|count| *count as usize).sum()
+    }
+
+    /// The child with the entry that has so many before it, and how many are before that child.
+    fn child_at(&self, rank: usize) -> (usize, usize) {
+        let mut before = 0;
+        for (at, count) in self.counts.iter().enumerate() {
+            let behind = before + *count as usize;
+            if rank < behind {
+                return (at, before);
+            }
+            before = behind;
+        }
+        (self.children.len(), before)
     }
 
     /// The bounds have changed.
@@ -329,6 +433,7 @@ impl Inner {
         }
         let at = if new + 1 >= count { count - 2 } else { count / 2 };
         let children = self.children.split_off(at);
+        self.counts.truncate(at);
         let bounds = self.bounds.split_off(at);
         let bound = self.bounds.pop()?;
         self.children.shrink_to(CHILDREN_MAX);
@@ -341,6 +446,7 @@ impl Inner {
         let is_empty = |node: &Arc<Node>| matches!(&**node, Node::Leaf(leaf) if leaf.count() == 0);
         if self.children.len() > 1 && self.children.get(at).is_some_and(is_empty) {
             let gone = self.children.remove(at);
+            self.counts.remove(at);
             change.bytes -= gone.bytes().cast_signed();
             self.bounds.remove(at.saturating_sub(1));
             return self.index();
@@ -378,6 +484,8 @@ impl Inner {
         };
         change.bytes += joined.bytes().cast_signed() - before.cast_signed();
         self.children.remove(left + 1);
+        let moved = self.counts.remove(left + 1);
+        self.add(left, moved as isize);
         self.bounds.remove(left);
         self.index();
         if let Some(child) = self.children.get_mut(left) {
@@ -459,6 +567,8 @@ fn check(node: &Node, low: Option<&[u8]>, high: Option<&[u8]>) -> (usize, usize)
             assert_eq!(inner.children.len(), inner.bounds.len() + 1, "bounds between children");
             let heads = inner.bounds.iter().map(|bound| head(bound, inner.prefix));
             assert!(heads.eq(inner.heads.iter().copied()), "heads of bounds");
+            let counts = inner.children.iter().map(|child| child.count());
+            assert!(counts.eq(inner.counts.iter().copied()), "entries below children");
             let lows = core::iter::once(low).chain(inner.bounds.iter().map(|it| Some(&**it)));
             let highs = inner.bounds.iter().map(|it| Some(&**it)).chain(core::iter::once(high));
             let parts = inner.children.iter().zip(lows.zip(highs));

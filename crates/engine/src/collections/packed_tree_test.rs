@@ -21,6 +21,8 @@ fn key(rng: &mut Rng, kind: u64) -> Vec<u8> {
         4 => [vec_of(b'z', 250), format!("{number:03}").into_bytes()].concat(),
         // Longer than a leaf.
         3 if rng.one_in(20) => vec_of((number % 5) as u8, 4_000),
+        // The longest.
+        5 if rng.one_in(20) => vec_of((number % 5) as u8, 24 * 1024 + 16),
         _ => number.to_be_bytes().to_vec(),
     }
 }
@@ -96,8 +98,12 @@ fn tree_behaves_as_a_sorted_map() {
             let got = tree.get(&other).map(|cell| (cell.inline.to_vec(), cell.body.cloned()));
             assert_eq!(got, model.get(&other).cloned(), "seed {seed}");
             let next = tree.iter_after(Some(&other)).next().map(|(key, _)| key.to_vec());
-            let range = (Bound::Excluded(other), Bound::Unbounded);
-            assert_eq!(next.as_ref(), model.range(range).next().map(|(key, _)| key));
+            let range = (Bound::Excluded(&other), Bound::Unbounded);
+            assert_eq!(next.as_ref(), model.range::<Vec<u8>, _>(range).next().map(|(key, _)| key));
+            let before = model.range::<Vec<u8>, _>(..&other).count();
+            assert_eq!(tree.rank(&other), before, "seed {seed}");
+            let at = tree.iter_at(before).next().map(|(key, _)| key.to_vec());
+            assert_eq!(at.as_ref(), model.range(other..).next().map(|(key, _)| key));
             if step % 500 == 0 {
                 assert_same(&tree, &model);
                 if let Some((tree, model)) = picture.replace((tree.clone(), model.clone())) {
@@ -111,6 +117,23 @@ fn tree_behaves_as_a_sorted_map() {
         assert_same(&tree, &Model::new());
         assert_eq!(tree.bytes(), PackedTree::EMPTY_BYTES, "an empty tree takes nothing");
     }
+}
+
+#[test]
+fn keys_split_anywhere() {
+    let nothing = Cell { inline: &[], body: None };
+    let mut tree = PackedTree::default();
+    for key in [&b"abcdef"[..], b"abcdxy", b"abcd"] {
+        tree.insert(key, nothing, |_| ());
+    }
+    let split = |key: KeyParts<'_>| {
+        let (first, rest) = key.split::<4>()?;
+        Some((first, rest.to_vec()))
+    };
+    let all: Vec<_> = tree.iter_at(0).map(|(key, _)| split(key)).collect();
+    let rests = [&b""[..], b"ef", b"xy"].map(|rest| Some((*b"abcd", rest.to_vec())));
+    assert_eq!(all, rests);
+    assert!(tree.iter_at(0).next().is_some_and(|(key, _)| key.split::<5>().is_none()));
 }
 
 #[test]

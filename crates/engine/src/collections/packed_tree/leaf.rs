@@ -205,6 +205,20 @@ impl Leaf {
         Entries { leaf: self, next, bodies: self.bodies_before(next) }
     }
 
+    /// How many entries stand before this key.
+    pub(super) fn rank(&self, key: &[u8]) -> usize {
+        match key.strip_prefix(self.prefix_bytes()) {
+            Some(suffix) => self.find(suffix).map_or_else(|at| at, |found| found.index),
+            None if self.prefix_bytes() < key => self.count(),
+            None => 0,
+        }
+    }
+
+    /// The entries from this number on.
+    pub(super) fn entries_at(&self, index: usize) -> Entries<'_> {
+        Entries { leaf: self, next: index, bodies: self.bodies_before(index) }
+    }
+
     /// The most bytes of data that a leaf of its entries and those behind it has. They may have
     /// fewer bytes in common than each leaf has.
     pub(super) fn joined_bytes(&self, behind: &Self) -> usize {
