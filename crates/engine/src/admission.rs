@@ -6,6 +6,7 @@ pub(crate) mod blocked_sends;
 pub(crate) mod bounds;
 pub(crate) mod check;
 pub(crate) mod departure_rate;
+mod entries_load;
 pub(crate) mod needed;
 pub(crate) mod overflow;
 pub(crate) mod send_timeouts;

@@ -9,9 +9,9 @@ use alloc::sync::Arc;
 use core::slice;
 
 use model::{
-    AdminCommand, Command, Deadline, Destination, End, KeyCommand, LinkId, ListCommand, MessageId,
-    MessageState, Nanos, NewMessage, PageEnd, Peek, Persistence, QueueName, TransactionId,
-    ValueEdit, limits,
+    AdminCommand, CollectionCommand, CombinationTarget, Command, Deadline, Destination, End,
+    KeyCommand, LinkId, ListCommand, MessageId, MessageState, Nanos, NewMessage, PageEnd, Peek,
+    Persistence, QueueName, TransactionId, ValueEdit, limits,
 };
 
 use crate::bodies::memory::charge;
@@ -67,6 +67,8 @@ pub(crate) enum Stores<'c> {
         name: &'c QueueName,
         edit: &'c ValueEdit,
     },
+    /// Entries of a collection.
+    Entries(&'c CollectionCommand),
     /// The messages of a transaction: it commits.
     Transaction(TransactionId),
     /// All that these store.
@@ -110,6 +112,8 @@ pub(crate) enum Changes<'c> {
     Outside { queue: &'c QueueName, kept: Span },
     /// Gives a key another name.
     Renamed { from: &'c QueueName, to: &'c QueueName },
+    /// Takes entries out of a collection.
+    Taken(&'c CollectionCommand),
     /// Deletes these keys.
     Keys(&'c [QueueName]),
     /// Deletes all keys.
@@ -131,6 +135,8 @@ pub(crate) enum Looks<'c> {
     AtPlaces { queue: &'c QueueName, span: Span },
     /// So many names.
     AtNames(u64),
+    /// Entries of a collection.
+    AtEntries(&'c CollectionCommand),
     /// Messages of a queue that match a selector.
     ForMatch(Page<'c>),
 }
@@ -345,6 +351,7 @@ impl<'c> Demand<'c> {
                 let looks = Looks::AtNames(*max as u64);
                 return Self { looks, shows: true, ..Self::BATCHABLE };
             }
+            KeyCommand::Collection(command) => return Self::of_collection(command),
             KeyCommand::ValueEach { .. } => return Self { shows: true, ..Self::BATCHABLE },
             KeyCommand::Kind { .. }
             | KeyCommand::CountOf { .. }
@@ -352,6 +359,43 @@ impl<'c> Demand<'c> {
             | KeyCommand::CountAll => Changes::Nothing,
         };
         Self { changes, ..Self::BATCHABLE }
+    }
+
+    fn of_collection(command: &'c CollectionCommand) -> Self {
+        let stores = |shows| Self { stores: Stores::Entries(command), shows, ..Self::BATCHABLE };
+        let takes = |shows| Self { changes: Changes::Taken(command), shows, ..Self::BATCHABLE };
+        let looks = |looks| Self { looks, shows: true, ..Self::BATCHABLE };
+        match command {
+            CollectionCommand::SetFields { .. }
+            | CollectionCommand::AddMembers { .. }
+            | CollectionCommand::MoveMember { .. } => stores(false),
+            CollectionCommand::EditField { edit, .. } => {
+                stores(matches!(edit, ValueEdit::AddDecimal(_)))
+            }
+            CollectionCommand::SetScores { rule, .. } => stores(rule.adds),
+            CollectionCommand::StoreRange { .. } => stores(false),
+            CollectionCommand::Combine(combination) => match combination.target {
+                CombinationTarget::Stored(_) => stores(false),
+                CombinationTarget::Shown | CombinationTarget::Counted { .. } => {
+                    looks(Looks::AtNames(combination.names.len() as u64))
+                }
+            },
+            CollectionCommand::RemoveFields { .. } | CollectionCommand::RemoveRange { .. } => {
+                takes(false)
+            }
+            CollectionCommand::PopScored { .. }
+            | CollectionCommand::PickFields { take: true, .. } => takes(true),
+            CollectionCommand::FindFields { fields, .. } => {
+                looks(Looks::AtNames(fields.len() as u64))
+            }
+            CollectionCommand::ScanFields { max, .. } => looks(Looks::AtNames(*max as u64)),
+            CollectionCommand::ShowFields { .. }
+            | CollectionCommand::PickFields { .. }
+            | CollectionCommand::ShowRange { .. } => looks(Looks::AtEntries(command)),
+            CollectionCommand::CountFields { .. }
+            | CollectionCommand::CountRange { .. }
+            | CollectionCommand::Rank { .. } => Self::BATCHABLE,
+        }
     }
 
     #[inline(always)]
@@ -436,6 +480,7 @@ impl Demand<'_> {
             Stores::Value { value, .. } => charge(value.len()),
             Stores::Values(values) => values.iter().map(|(_, value)| charge(value.len())).sum(),
             Stores::Edited { edit, .. } => charge(edit.body_bytes()),
+            Stores::Entries(command) => charge(command.body_bytes()),
             Stores::Batch(commands) => {
                 commands.iter().map(|command| Demand::of(command).waiting_bytes()).sum()
             }
@@ -455,7 +500,8 @@ impl Stores<'_> {
             | Stores::Elements { .. }
             | Stores::Value { .. }
             | Stores::Values(_)
-            | Stores::Edited { .. } => true,
+            | Stores::Edited { .. }
+            | Stores::Entries(_) => true,
             Stores::Batch(commands) => {
                 commands.iter().any(|command| Demand::of(command).stores.adds_to_memory())
             }

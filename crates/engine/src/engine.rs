@@ -23,6 +23,7 @@ use crate::demand::{About, Demand};
 use crate::directory::Directory;
 use crate::ids::{LIST_LINK, SessionSlot};
 use crate::keyspace::Keyspace;
+use crate::keyspace::collections::Work;
 use crate::log::FrameWriter;
 use crate::outcome::Outcome;
 use crate::recovery::Recovery;
@@ -130,6 +131,7 @@ impl Engine {
         self.bodies.drop_awaiting(session, &mut self.store);
         self.sessions.stop_consumers(slot, &mut self.store);
         self.directory.stop_waits(slot, &mut self.sessions, &mut self.store);
+        self.keyspace.end_wait(slot, &mut self.store);
     }
 
     /// Notes the messages of a session that its client can have begun. The others were fetched
@@ -155,6 +157,7 @@ impl Engine {
         self.bodies.drop_awaiting(session, &mut self.store);
         self.drop_transactions(slot);
         self.keyspace.stop_observing(slot, &mut self.store);
+        self.keyspace.end_wait(slot, &mut self.store);
         self.sessions.at_mut(slot).take_popped();
         let idle = self.directory.close_links(slot, &mut self.sessions, &mut self.store);
         self.end_temporaries(slot, effects);
@@ -440,6 +443,8 @@ impl Engine {
             Timer::Values => {
                 return self.keyspace.end_next_value(&mut self.store, &mut self.log, effects);
             }
+            Timer::Collections => return self.keyspace.drop_entries(&mut self.store),
+            Timer::WaitForMember(by) => return self.stop_waiting(by, effects),
             Timer::Unused(number) => return self.expire_subscription(number, effects),
             Timer::End(queue) => {
                 self.keyspace.end_list(queue, &mut self.store);
@@ -506,6 +511,10 @@ impl Engine {
 
     /// Ends the frame with the changes of one call.
     pub(crate) fn end_frame(&mut self, effects: &mut Effects) {
+        if self.keyspace.may_serve_waits() {
+            let Self { keyspace, sessions, store, log, replies, .. } = self;
+            keyspace.serve_waits(sessions, &mut Work::taking(store, log, effects, replies));
+        }
         self.state_lifetimes(effects);
         self.log.seal(effects);
     }

@@ -5,6 +5,7 @@
 //! of the log and of every snapshot, whole.
 
 mod bits;
+pub(crate) mod collections;
 pub(crate) mod deadlines;
 mod decimal;
 pub(crate) mod deleting;
@@ -21,11 +22,12 @@ pub(crate) mod values;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 
-use model::{DependsOn, End, Nanos, QueueName};
+use model::{DependsOn, End, KeyKind, Nanos, QueueName};
 
 use crate::ids::{QueueSlot, SessionSlot};
 use crate::store::queue::ListLifetime;
 
+use collections::{Collection, Collections, Waits};
 pub(crate) use list_lifetime::snapshot_bytes;
 pub(crate) use recovery::KeyCursor;
 pub(crate) use setting::DEADLINE_BYTES_MAX;
@@ -35,6 +37,8 @@ use values::Values;
 #[derive(Debug, Default)]
 pub(crate) struct Keyspace {
     values: Values,
+    collections: Collections,
+    waits: Waits,
     /// Queues of a name that hold ready messages, but for those that a value hides.
     lists: u64,
     /// Names of lists with a changed lifetime that the log is to be told.
@@ -66,9 +70,14 @@ pub(crate) enum Observing {
 }
 
 impl Keyspace {
-    /// All small values.
+    /// All small values, and the names of collections.
     pub(crate) const fn values(&self) -> &Values {
         &self.values
+    }
+
+    /// True if commands that wait for members may be served.
+    pub(crate) fn may_serve_waits(&self) -> bool {
+        self.waits.may_serve()
     }
 
     /// True if the log is to be told of lists.
@@ -107,7 +116,8 @@ impl Keyspace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     List(QueueSlot),
-    Value,
+    /// A small value, or a collection.
+    Value(KeyKind),
 }
 
 impl Popping {
@@ -143,12 +153,43 @@ pub(crate) struct MoveArgs {
     pub(crate) to_end: End,
 }
 
-/// A small value.
+/// A small value, or a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Value {
-    pub(crate) bytes: Arc<[u8]>,
+    content: Content,
     /// When it goes.
     pub(crate) at: Option<Nanos>,
+}
+
+/// The content of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    Text(Arc<[u8]>),
+    Collection(Collection),
+}
+
+impl Value {
+    pub(crate) const fn of_text(bytes: Arc<[u8]>, at: Option<Nanos>) -> Self {
+        Self { content: Content::Text(bytes), at }
+    }
+
+    pub(crate) const fn of_collection(collection: Collection, at: Option<Nanos>) -> Self {
+        Self { content: Content::Collection(collection), at }
+    }
+
+    /// Its bytes, unless it is a collection.
+    pub(crate) const fn text(&self) -> Option<&Arc<[u8]>> {
+        if let Content::Text(bytes) = &self.content { Some(bytes) } else { None }
+    }
+
+    pub(crate) const fn collection(&self) -> Option<Collection> {
+        if let Content::Collection(collection) = self.content { Some(collection) } else { None }
+    }
+
+    /// Bytes of a text.
+    pub(crate) fn bytes(&self) -> usize {
+        self.text().map_or(0, |text| text.len())
+    }
 }
 
 /// A command that waits.

@@ -1,6 +1,6 @@
 //! How much one reply shows: the bytes read out of memory, or of the log, for one answer.
 
-use model::{Command, Element, Refusal, Reply, limits};
+use model::{Command, Element, Entries, Refusal, Reply, limits};
 
 use crate::demand::Demand;
 use crate::keyspace::setting::shown_bytes;
@@ -58,10 +58,17 @@ fn bytes_of(reply: &Reply) -> usize {
             names.iter().map(|name| name.as_str().len() + limits::BESIDE_ELEMENT_BYTES).sum()
         }
         Reply::Values(values) => shown_bytes(&values.found),
+        Reply::Entries(entries) => bytes_of_entries(entries),
+        Reply::ScoredPopped(popped) => bytes_of_entries(&popped.entries),
+        Reply::Scores(scores) => scores.len() * limits::BESIDE_ELEMENT_BYTES,
         Reply::Numbers(numbers) => numbers.len() * limits::BESIDE_ELEMENT_BYTES,
         Reply::Places(places) => places.len() * limits::BESIDE_ELEMENT_BYTES,
         _ => 0,
     }
+}
+
+fn bytes_of_entries(entries: &Entries) -> usize {
+    entries.bytes() + entries.len() * limits::BESIDE_ELEMENT_BYTES
 }
 
 /// Bytes of the payload, or as much as it may be, and of the fields beside it.

@@ -5,8 +5,8 @@
 //! holds them against those of the session's user.
 
 use model::{
-    AdminCommand, Command, ConsumerMode, KeyCommand, LinkId, ListCommand, Matching, MessageId,
-    Peek, QueueName, Right, SubscriptionName,
+    AdminCommand, CollectionCommand, CombinationTarget, Command, ConsumerMode, KeyCommand, LinkId,
+    ListCommand, Matching, MessageId, Peek, QueueName, Right, SubscriptionName,
 };
 
 /// One right that a command needs.
@@ -163,6 +163,7 @@ fn needs_of_key<'c, E>(
             each(Need::Name(Right::Look, name))?;
             each(Need::Name(Right::Manage, name))
         }
+        KeyCommand::Collection(command) => needs_of_collection(command, each),
         KeyCommand::Value { name, take: true } => each(Need::Name(Right::Receive, name)),
         KeyCommand::SetValue { name, want_old, .. } => {
             if *want_old {
@@ -181,6 +182,59 @@ fn needs_of_key<'c, E>(
         KeyCommand::DeleteAll => each(Need::Operate),
         // Names, of which the user sees those that the right to look is for, and their number.
         KeyCommand::Names { .. } | KeyCommand::CountAll => Ok(()),
+    }
+}
+
+fn needs_of_collection<'c, E>(
+    command: &'c CollectionCommand,
+    each: &mut impl FnMut(Need<'c>) -> Result<(), E>,
+) -> Result<(), E> {
+    match command {
+        CollectionCommand::SetFields { name, .. } | CollectionCommand::AddMembers { name, .. } => {
+            each(Need::Name(Right::Send, name))
+        }
+        CollectionCommand::SetScores { name, rule, .. } => {
+            if rule.adds {
+                each(Need::Name(Right::Look, name))?;
+            }
+            each(Need::Name(Right::Send, name))
+        }
+        // The answer tells something of the old value.
+        CollectionCommand::EditField { name, .. } => {
+            each(Need::Name(Right::Look, name))?;
+            each(Need::Name(Right::Send, name))
+        }
+        CollectionCommand::RemoveFields { name, .. }
+        | CollectionCommand::RemoveRange { name, .. }
+        | CollectionCommand::PickFields { name, take: true, .. } => {
+            each(Need::Name(Right::Receive, name))
+        }
+        CollectionCommand::PopScored { names, .. } => all_of(names, Right::Receive, each),
+        CollectionCommand::FindFields { name, .. }
+        | CollectionCommand::CountFields { name, .. }
+        | CollectionCommand::ShowFields { name, .. }
+        | CollectionCommand::ScanFields { name, .. }
+        | CollectionCommand::PickFields { name, .. }
+        | CollectionCommand::ShowRange { name, .. }
+        | CollectionCommand::CountRange { name, .. }
+        | CollectionCommand::Rank { name, .. } => each(Need::Name(Right::Look, name)),
+        CollectionCommand::MoveMember { from, to, .. } => {
+            each(Need::Name(Right::Receive, from))?;
+            each(Need::Name(Right::Send, to))
+        }
+        CollectionCommand::Combine(combination) => {
+            for (name, _) in &combination.names {
+                each(Need::Name(Right::Look, name))?;
+            }
+            match &combination.target {
+                CombinationTarget::Stored(to) => each(Need::Name(Right::Send, to)),
+                CombinationTarget::Shown | CombinationTarget::Counted { .. } => Ok(()),
+            }
+        }
+        CollectionCommand::StoreRange { from, to, .. } => {
+            each(Need::Name(Right::Look, from))?;
+            each(Need::Name(Right::Send, to))
+        }
     }
 }
 

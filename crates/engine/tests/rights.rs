@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    AdminCommand, Capacity, Command, Destination, End, KeyCommand, LinkId, ListCommand, Matching,
-    Nanos, NewMessage, OneOrMany, Persistence, Principal, QueueName, Refusal, Reply, Right, Rights,
-    Rule, SessionId, Settlement, StorePolicy, Subscription, SubscriptionName, TransactionId,
-    UserRights, ValueEdit, limits,
+    AdminCommand, Capacity, CollectionCommand, CollectionKind, Combination, CombinationTarget,
+    Command, Destination, End, KeyCommand, LinkId, ListCommand, Matching, Nanos, NewMessage,
+    OneOrMany, Persistence, Principal, QueueName, Refusal, Reply, Right, Rights, Rule, Score,
+    ScoreRule, ScoreSum, ScoredPart, ScoredRange, SessionId, SetOperation, Settlement, StorePolicy,
+    Subscription, SubscriptionName, TransactionId, UserRights, ValueEdit, limits,
 };
 
 const ROOT: SessionId = SessionId(1);
@@ -506,4 +507,91 @@ fn values_are_shown_to_those_who_may_look() {
     assert_denied(&engine.ask(ANN, Command::Key(set)), Right::Send, "w");
     let take = KeyCommand::Value { name: name("v"), take: true };
     assert_denied(&engine.ask(ANN, Command::Key(take)), Right::Receive, "v");
+}
+
+#[test]
+fn collections_need_the_rights_of_their_effects() {
+    let mut engine = Harness::new();
+    let field = || -> Arc<[u8]> { (*b"x").into() };
+    let one = || OneOrMany::One(field());
+    let (kind, range) = (CollectionKind::SortedSet, ScoredRange::Ranks { first: 0, last: -1 });
+    let part = || ScoredPart { range: range.clone(), reverse: false, skip: 0, max: None };
+    let combine = |target| {
+        let (how, sum) = (SetOperation::Union, ScoreSum::Sum);
+        let names = vec![(name("v"), Score::ONE)];
+        CollectionCommand::Combine(Combination { how, kind, names, sum, target })
+    };
+    let pick = |take| {
+        let (max, distinct, seed) = (1, true, 0);
+        CollectionCommand::PickFields { name: name("v"), kind, max, distinct, take, seed }
+    };
+    let scores = |adds| {
+        let rule = ScoreRule { adds, ..ScoreRule::default() };
+        CollectionCommand::SetScores { name: name("v"), members: vec![(Score::ONE, field())], rule }
+    };
+    let v = || name("v");
+    let edit = ValueEdit::Add(1);
+    let (names, wait) = (vec![v()], Some(Nanos::ZERO));
+    let move_member =
+        || CollectionCommand::MoveMember { from: v(), to: name("w"), member: field() };
+    let store_range = || CollectionCommand::StoreRange { from: v(), to: name("w"), part: part() };
+    let by_right = [
+        (
+            Right::Look,
+            vec![
+                scores(true),
+                CollectionCommand::EditField { name: v(), field: field(), edit },
+                CollectionCommand::FindFields { name: v(), kind, fields: one() },
+                CollectionCommand::CountFields { name: v(), kind },
+                CollectionCommand::ShowFields { name: v(), kind },
+                CollectionCommand::ScanFields { name: v(), kind, after: None, max: 1 },
+                pick(false),
+                combine(CombinationTarget::Shown),
+                combine(CombinationTarget::Counted { max: 0 }),
+                combine(CombinationTarget::Stored(name("w"))),
+                CollectionCommand::ShowRange { name: v(), part: part() },
+                store_range(),
+                CollectionCommand::CountRange { name: v(), range: range.clone() },
+                CollectionCommand::Rank { name: v(), member: field(), reverse: false },
+            ],
+        ),
+        (
+            Right::Receive,
+            vec![
+                CollectionCommand::RemoveFields { name: v(), kind, fields: one() },
+                CollectionCommand::RemoveRange { name: v(), range: range.clone() },
+                pick(true),
+                move_member(),
+                CollectionCommand::PopScored { names, highest: false, max: 1, wait },
+            ],
+        ),
+        (
+            Right::Send,
+            vec![
+                scores(false),
+                CollectionCommand::SetFields {
+                    name: v(),
+                    fields: vec![(field(), field())],
+                    only_new: false,
+                },
+                CollectionCommand::AddMembers { name: v(), members: one() },
+            ],
+        ),
+    ];
+    for (right, commands) in by_right {
+        let others = Right::ALL.into_iter().filter(|it| *it != right && *it != Right::Operate);
+        let others: Vec<_> = others.map(Right::word).collect();
+        let rules = [format!("{} v", others.join(",")), "send,receive,look,manage w".into()];
+        engine.grant(ANN, "ann", &rules.each_ref().map(String::as_str), &[]);
+        for command in commands {
+            let reply = engine.ask(ANN, command.into());
+            assert_denied(&reply, right, "v");
+        }
+    }
+    engine.grant(ANN, "ann", &["send,receive,look,manage v"], &[]);
+    let targets = [move_member(), store_range(), combine(CombinationTarget::Stored(name("w")))];
+    for command in targets {
+        let reply = engine.ask(ANN, command.into());
+        assert_denied(&reply, Right::Send, "w");
+    }
 }

@@ -11,16 +11,17 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    AdminCommand, BitAction, BitField, BitOperation, BitOverflow, Capacity, ClientName, Command,
-    ConsumerMode, Deadline, DeadlineRule, Destination, End, KeyCommand, LinkId, ListCommand,
-    Matching, MessageId, Nanos, NewMessage, OneOrMany, OwnPolicy, Peek, Persistence, PolicyChange,
-    Principal, QueueName, QueueRule, Reply, Right, Rights, Rule, SessionId, SetRule, Settlement,
-    StorePolicy, Subscription, SubscriptionName, TransactionId, UserRights, ValueDeadline,
-    ValueEdit,
+    AdminCommand, BitAction, BitField, BitOperation, BitOverflow, Capacity, ClientName,
+    CollectionCommand, CollectionKind, Combination, CombinationTarget, Command, ConsumerMode,
+    Deadline, DeadlineRule, Destination, End, KeyCommand, LinkId, ListCommand, Matching, MessageId,
+    Nanos, NewMessage, OneOrMany, OwnPolicy, Peek, Persistence, PolicyChange, Principal, QueueName,
+    QueueRule, Reply, Right, Rights, Rule, Score, ScoreRule, ScoreSum, ScoredPart, ScoredRange,
+    SessionId, SetOperation, SetRule, Settlement, StorePolicy, Subscription, SubscriptionName,
+    TransactionId, UserRights, ValueDeadline, ValueEdit,
 };
 use testkit::{Rng, seeds};
 
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 200;
 const STEPS: usize = 400;
 const OPERATOR: SessionId = SessionId(1);
 const USER: SessionId = SessionId(2);
@@ -104,12 +105,15 @@ impl World {
             max: 1_000,
         };
         let policy = AdminCommand::Policy { queue: queue.clone() };
-        let commands = [
+        let show = |kind| CollectionCommand::ShowFields { name: queue.clone(), kind };
+        let kinds = [CollectionKind::Hash, CollectionKind::Set, CollectionKind::SortedSet];
+        let mut commands: Vec<_> = kinds.map(|kind| Command::from(show(kind))).into();
+        commands.extend([
             Command::Admin(Box::new(browse)),
             Command::Key(KeyCommand::Value { name: queue.clone(), take: false }),
             Command::Key(KeyCommand::Lifetime { name: queue }),
             Command::Admin(Box::new(policy)),
-        ];
+        ]);
         for command in commands {
             let capacity = Capacity::UNBOUNDED;
             self.engine.handle(self.now, OPERATOR, command, capacity, &mut self.effects);
@@ -162,7 +166,7 @@ fn of_operator(rng: &mut Rng) -> Command {
     let (queue, link) =
         (name(text), LinkId(NAMES.iter().position(|it| *it == text).unwrap() as u32));
     let key = |command| Command::Key(command);
-    match rng.below(14) {
+    match rng.below(18) {
         0..4 => {
             let to = Destination::Queue(queue);
             Command::PutTo { to, message: message(rng, text), transaction: None }
@@ -182,6 +186,7 @@ fn of_operator(rng: &mut Rng) -> Command {
             only_existing: false,
             persistence: Persistence::Persistent,
         }),
+        13..17 => filled(rng, queue, text).into(),
         8 => key(KeyCommand::SetValue {
             name: queue,
             value: text.as_bytes().into(),
@@ -199,6 +204,76 @@ fn of_operator(rng: &mut Rng) -> Command {
             selector: None,
             after: None,
         })),
+    }
+}
+
+/// A collection with its own name in it.
+fn filled(rng: &mut Rng, name: QueueName, text: &str) -> CollectionCommand {
+    let field: Arc<[u8]> = text.as_bytes().into();
+    match rng.below(3) {
+        0 => {
+            let fields = vec![(Arc::clone(&field), field)];
+            CollectionCommand::SetFields { name, fields, only_new: false }
+        }
+        1 => CollectionCommand::AddMembers { name, members: OneOrMany::One(field) },
+        _ => {
+            let rule = ScoreRule::default();
+            CollectionCommand::SetScores { name, members: vec![(Score::ONE, field)], rule }
+        }
+    }
+}
+
+fn collection(
+    rng: &mut Rng,
+    name: QueueName,
+    other: QueueName,
+    field: Arc<[u8]>,
+) -> CollectionCommand {
+    let kinds = [CollectionKind::Hash, CollectionKind::Set, CollectionKind::SortedSet];
+    let (kind, fields) = (rng.pick(&kinds), OneOrMany::One(Arc::clone(&field)));
+    let range = ScoredRange::Ranks { first: 0, last: -1 };
+    let part = ScoredPart { range: range.clone(), reverse: false, skip: 0, max: None };
+    match rng.below(18) {
+        0 => {
+            let fields = vec![(Arc::clone(&field), field)];
+            CollectionCommand::SetFields { name, fields, only_new: rng.coin() }
+        }
+        1 => CollectionCommand::EditField { name, field, edit: ValueEdit::Add(1) },
+        2 => CollectionCommand::AddMembers { name, members: fields },
+        3 => {
+            let rule = ScoreRule { adds: rng.coin(), ..ScoreRule::default() };
+            CollectionCommand::SetScores { name, members: vec![(Score::ONE, field)], rule }
+        }
+        4 => CollectionCommand::RemoveFields { name, kind, fields },
+        5 => CollectionCommand::FindFields { name, kind, fields },
+        6 => CollectionCommand::CountFields { name, kind },
+        7 => CollectionCommand::ShowFields { name, kind },
+        8 => CollectionCommand::ScanFields { name, kind, after: None, max: 9 },
+        9 => {
+            let (distinct, take, seed) = (true, rng.coin(), rng.draw());
+            CollectionCommand::PickFields { name, kind, max: 1, distinct, take, seed }
+        }
+        10 => CollectionCommand::MoveMember { from: name, to: other, member: field },
+        11 | 12 => {
+            let target = match rng.below(3) {
+                0 => CombinationTarget::Shown,
+                1 => CombinationTarget::Counted { max: 0 },
+                _ => CombinationTarget::Stored(name.clone()),
+            };
+            let (how, sum) = (SetOperation::Union, ScoreSum::Sum);
+            let names = vec![(name, Score::ONE), (other, Score::ONE)];
+            let kind = rng.pick(&[CollectionKind::Set, CollectionKind::SortedSet]);
+            CollectionCommand::Combine(Combination { how, kind, names, sum, target })
+        }
+        13 => CollectionCommand::ShowRange { name, part },
+        14 => CollectionCommand::StoreRange { from: name, to: other, part },
+        15 => CollectionCommand::CountRange { name, range },
+        16 if rng.coin() => CollectionCommand::RemoveRange { name, range },
+        16 => CollectionCommand::Rank { name, member: field, reverse: rng.coin() },
+        _ => {
+            let (highest, max, wait) = (rng.coin(), 1, Some(Nanos::ZERO));
+            CollectionCommand::PopScored { names: vec![name, other], highest, max, wait }
+        }
     }
 }
 
@@ -351,6 +426,9 @@ fn of_user(rng: &mut Rng, last: MessageId, is_part: bool) -> Command {
             },
         }),
         58..69 => Command::Key(match kind {
+            58..67 if rng.below(4) > 0 => {
+                KeyCommand::Collection(Box::new(collection(rng, queue, other, element)))
+            }
             58 => KeyCommand::Kind { name: queue },
             59 => KeyCommand::CountOf { names },
             60 => KeyCommand::Delete { names },

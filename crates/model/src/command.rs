@@ -5,8 +5,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::{
-    AdminCommand, ClientName, Destination, KeyCommand, LinkId, ListCommand, MessageId, Nanos,
-    NewMessage, QueueName, Settlement, Subscription, SubscriptionName, TransactionId,
+    AdminCommand, ClientName, CollectionCommand, Destination, KeyCommand, LinkId, ListCommand,
+    MessageId, Nanos, NewMessage, QueueName, Settlement, Subscription, SubscriptionName,
+    TransactionId,
 };
 
 /// A command of one session. Each is answered by exactly one [`crate::Reply`], at once, with these
@@ -328,6 +329,33 @@ impl Command {
         }
     }
 
+    /// True if it is answered later where there is nothing for it yet.
+    #[must_use]
+    pub fn may_wait(&self) -> bool {
+        let wait = match self {
+            Self::List(ListCommand::PopFirst { wait, .. } | ListCommand::Move { wait, .. }) => wait,
+            Self::Key(KeyCommand::Collection(command)) => match &**command {
+                CollectionCommand::PopScored { wait, .. } => wait,
+                _ => return false,
+            },
+            _ => return false,
+        };
+        *wait != Some(Nanos::ZERO)
+    }
+
+    /// Lets it wait no more, if it would.
+    pub fn wait_no_longer(&mut self) {
+        match self {
+            Self::List(command) => command.set_wait(Nanos::ZERO),
+            Self::Key(KeyCommand::Collection(command)) => {
+                if let CollectionCommand::PopScored { wait, .. } = &mut **command {
+                    *wait = Some(Nanos::ZERO);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// The open transaction that it is about.
     #[must_use]
     pub const fn transaction(&self) -> Option<TransactionId> {
@@ -338,6 +366,12 @@ impl Command {
             Self::Commit { transaction } | Self::Rollback { transaction } => Some(*transaction),
             _ => None,
         }
+    }
+}
+
+impl From<CollectionCommand> for Command {
+    fn from(command: CollectionCommand) -> Self {
+        Self::Key(KeyCommand::Collection(Box::new(command)))
     }
 }
 

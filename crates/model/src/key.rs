@@ -4,10 +4,11 @@
 //! can only come to be there through another protocol; commands on lists refuse such a name
 //! (`WrongKind`).
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::{Nanos, QueueName, Refusal, ValueEdit};
+use crate::{CollectionCommand, Nanos, QueueName, Refusal, ValueEdit};
 
 /// The kind of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,12 @@ pub enum KeyKind {
     List,
     /// A small value.
     Value,
+    /// Fields with values.
+    Hash,
+    /// Members.
+    Set,
+    /// Members with scores.
+    SortedSet,
 }
 
 /// When a key is to go.
@@ -180,6 +187,8 @@ pub enum KeyCommand {
         /// Their names, at least one.
         names: Vec<QueueName>,
     },
+    /// A command on collections. → as there
+    Collection(Box<CollectionCommand>),
     /// A run: show these as so many [`KeyCommand::Value`] would, one behind the other. → `Values`
     ValueEach {
         /// Their names, at least one.
@@ -219,6 +228,7 @@ impl KeyCommand {
             | Self::EditValue { .. }
             | Self::Value { .. }
             | Self::ValuesAtOnce { .. }
+            | Self::Collection(_)
             | Self::ValueEach { .. } => None,
         }
     }
@@ -230,6 +240,7 @@ impl KeyCommand {
             Self::SetValue { value, .. } => value.len(),
             Self::SetValues { values, .. } => values.iter().map(|(_, value)| value.len()).sum(),
             Self::EditValue { edit, .. } => edit.body_bytes(),
+            Self::Collection(command) => command.body_bytes(),
             _ => 0,
         }
     }

@@ -11,6 +11,7 @@ mod administration;
 mod body;
 mod capacity;
 mod chain_room;
+mod collection;
 mod command;
 mod draining;
 mod durability;
@@ -48,6 +49,11 @@ pub use administration::{
 pub use body::{Body, BodyPlace, PagedOut, Payload, Shows};
 pub use capacity::Capacity;
 pub use chain_room::ChainRoom;
+pub use collection::{
+    CollectionCommand, CollectionKind, Combination, CombinationTarget, Direction, Entries,
+    FieldAndValue, MemberBound, Presence, Score, ScoreRule, ScoreSum, ScoredPart, ScoredPopped,
+    ScoredRange, SetOperation, Texts,
+};
 pub use command::{Command, ConsumerMode, Peek};
 pub use draining::Draining;
 pub use durability::{DependsOn, Durability, Durable, Persistence, StorePolicy};

@@ -118,6 +118,9 @@ pub const BESIDE_ELEMENT_BYTES: usize = 16;
 /// Bytes of one small value.
 pub const VALUE_BYTES_MAX: usize = 64 * 1024;
 
+/// Bytes of a field of a hash, or of a member of a set.
+pub const FIELD_BYTES_MAX: usize = 24 * 1024;
+
 /// Keys that one session may observe.
 pub const SESSION_OBSERVED_MAX: usize = 1_024;
 

@@ -6,10 +6,11 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::{
-    Body, BrokerStatistics, DeadLetter, DependsOn, Destination, Durability, Element, Format,
-    KeyKind, Lifetime, LinkId, ListCommand, MessageId, MessageStatistics, Nanos, OneOrMany,
-    OwnPolicies, Page, PageEnd, Payload, QueueFull, QueueName, QueueStatistics, Refusal, SessionId,
-    Shows, StatedPolicy, Subscription, SubscriptionStatistics, Values, WallClock,
+    Body, BrokerStatistics, DeadLetter, DependsOn, Destination, Durability, Element, Entries,
+    Format, KeyKind, Lifetime, LinkId, ListCommand, MessageId, MessageStatistics, Nanos, OneOrMany,
+    OwnPolicies, Page, PageEnd, Payload, QueueFull, QueueName, QueueStatistics, Refusal, Score,
+    ScoredPopped, SessionId, Shows, StatedPolicy, Subscription, SubscriptionStatistics, Values,
+    WallClock,
 };
 
 /// A reply on its way to a session, and the position that must be durable before the session's peer
@@ -136,6 +137,19 @@ pub enum Reply {
     Integer(i64),
     /// The numbers in the bits of a value; `None`: a field could not hold it.
     Numbers(Vec<Option<i64>>),
+    /// Fields or members of a collection.
+    Entries(Box<Entries>),
+    /// The scores of members; `None`: there is no such member, or its score was not set.
+    Scores(Vec<Option<Score>>),
+    /// The place of a member in a sorted set, and its score.
+    Rank {
+        /// How many stand before it.
+        before: u64,
+        /// Its score.
+        score: Score,
+    },
+    /// Members that were taken out of one of several sorted sets.
+    ScoredPopped(Box<ScoredPopped>),
     /// A value was set, or was to be set only under a condition.
     Replaced {
         /// True if it is set now.

@@ -89,6 +89,10 @@ pub enum Refusal {
     NotADecimal,
     /// The sum is no number, or has no end.
     NotFinite,
+    /// The sum of two scores is no number.
+    ScoreNotANumber,
+    /// A field or a member is longer than [`limits::FIELD_BYTES_MAX`].
+    FieldTooLong,
     /// The session observes [`limits::SESSION_OBSERVED_MAX`] keys.
     TooManyObserved,
     /// The name that a sender gives a message is longer than
@@ -243,6 +247,12 @@ impl Refusal {
                  of the memory for messages; delete some, or raise --memory-limit",
                 limits::VALUE_BYTES_MAX >> 10
             ),
+            Self::FieldTooLong => write!(
+                f,
+                "a field or a member has {} KiB at most here: use a shorter one, and put the rest \
+                 into a value",
+                limits::FIELD_BYTES_MAX >> 10
+            ),
             Self::TooManyObserved => write!(
                 f,
                 "a connection watches {} keys at most: watch fewer",
@@ -280,6 +290,7 @@ impl Refusal {
             Self::NotAnInteger => "the value is no integer of 64 bits: set another one",
             Self::Overflow => "the sum would be no integer of 64 bits: add less",
             Self::NotADecimal => "the value, or what is to be added, is no decimal number",
+            Self::ScoreNotANumber => "the sum of both scores is no number",
             Self::NotFinite => "the sum would be no number, or without end",
             Self::WrongKind => "the name stands for a value, not for a queue",
             Self::NoSuchPlace => "the list has no such place",
@@ -375,6 +386,7 @@ mod tests {
             (Refusal::TooManyBytes { max: 7 }, "7 bytes", "ask for fewer"),
             (Refusal::BatchTooLarge, "200000 elements", "in parts"),
             (Refusal::TooManyValues, "64 KiB", "delete some"),
+            (Refusal::FieldTooLong, "24 KiB", "a shorter one"),
             (Refusal::TooManyObserved, "1024 keys", "watch fewer"),
             (Refusal::SendIdTooLong, "255 bytes", "a shorter one"),
             (Refusal::SendIdReused, "another body", "a name of its own"),

@@ -18,6 +18,7 @@
 //! Subscriptions 9 · next subscription varint
 //! Chained  10 · more byte (0 or 1) · first frame varint
 //! ValueSet 11, ValueDeleted 12, KeyDeadline 13 · see key_records.rs
+//! Collection 14, FieldsSet 15, FieldsGone 16, Collections 17 · see collection_records.rs
 //! SendId   20 · see send_id_record.rs
 //! OwnPolicy 21 · see policy_record.rs
 //!
@@ -59,6 +60,7 @@ use alloc::vec::Vec;
 
 use model::{Durability, Lsn, MessageId, Nanos, QueueName, limits};
 
+use crate::collection_records::{CollectionView, FieldsView};
 use crate::copies::Copies;
 use crate::extension::Extension;
 use crate::key_records::{DeadlineView, ValueView};
@@ -108,10 +110,7 @@ pub fn encode(record: &RecordView<'_>, out: &mut Vec<u8>) {
             copies.put(out);
             put_bytes(out, body);
         }
-        RecordView::Subscribed(ref subscription) => {
-            out.push(SUBSCRIBED);
-            subscription.put(out);
-        }
+        RecordView::Subscribed(ref subscription) => subscription.put(SUBSCRIBED, out),
         RecordView::Unsubscribed { number } => {
             out.push(UNSUBSCRIBED);
             put_number(out, number);
@@ -124,22 +123,20 @@ pub fn encode(record: &RecordView<'_>, out: &mut Vec<u8>) {
             out.extend_from_slice(&[CHAINED, more.into()]);
             put_number(out, first.0);
         }
-        RecordView::SendId(ref sent) => {
-            out.push(SEND_ID);
-            sent.put(out);
-        }
+        RecordView::SendId(ref sent) => sent.put(SEND_ID, out),
         RecordView::OwnPolicy(ref policy) => policy.put(OWN_POLICY, out),
-        RecordView::ValueSet(ref value) => {
-            out.push(VALUE_SET);
-            value.put(out);
-        }
+        RecordView::ValueSet(ref value) => value.put(VALUE_SET, out),
         RecordView::ValueDeleted { name } => {
             out.push(VALUE_DELETED);
             put_bytes(out, name.as_bytes());
         }
-        RecordView::KeyDeadline(ref deadline) => {
-            out.push(KEY_DEADLINE);
-            deadline.put(out);
+        RecordView::KeyDeadline(ref deadline) => deadline.put(KEY_DEADLINE, out),
+        RecordView::Collection(ref collection) => collection.put(COLLECTION, out),
+        RecordView::FieldsSet(ref fields) => fields.put(FIELDS_SET, out),
+        RecordView::FieldsGone(ref fields) => fields.put(FIELDS_GONE, out),
+        RecordView::Collections { next } => {
+            out.push(COLLECTIONS);
+            put_number(out, next);
         }
     }
 }
@@ -264,6 +261,10 @@ fn decode<'a>(reader: &mut Reader<'a>) -> Result<RecordView<'a>, RecordError> {
         VALUE_SET => RecordView::ValueSet(ValueView::read(reader)?),
         VALUE_DELETED => RecordView::ValueDeleted { name: text(reader, "name")? },
         KEY_DEADLINE => RecordView::KeyDeadline(DeadlineView::read(reader)?),
+        COLLECTION => RecordView::Collection(CollectionView::read(reader)?),
+        FIELDS_SET => RecordView::FieldsSet(FieldsView::read(reader, true)?),
+        FIELDS_GONE => RecordView::FieldsGone(FieldsView::read(reader, false)?),
+        COLLECTIONS => RecordView::Collections { next: number(reader)? },
         kind => return Err(RecordError::UnknownKind(kind)),
     })
 }
@@ -490,6 +491,10 @@ const CHAINED: u8 = 10;
 const VALUE_SET: u8 = 11;
 const VALUE_DELETED: u8 = 12;
 const KEY_DEADLINE: u8 = 13;
+const COLLECTION: u8 = 14;
+const FIELDS_SET: u8 = 15;
+const FIELDS_GONE: u8 = 16;
+const COLLECTIONS: u8 = 17;
 const SEND_ID: u8 = 20;
 const OWN_POLICY: u8 = 21;
 

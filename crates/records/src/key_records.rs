@@ -67,7 +67,8 @@ impl ExpiredList {
 }
 
 impl<'a> ValueView<'a> {
-    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+    pub(crate) fn put(&self, kind: u8, out: &mut Vec<u8>) {
+        out.push(kind);
         out.push(if self.at.is_some() { HAS_AT } else { 0 });
         put_bytes(out, self.name.as_bytes());
         put_bytes(out, self.bytes);
@@ -94,7 +95,8 @@ impl<'a> ValueView<'a> {
 }
 
 impl<'a> DeadlineView<'a> {
-    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+    pub(crate) fn put(&self, kind: u8, out: &mut Vec<u8>) {
+        out.push(kind);
         assert!(!self.of_value || self.over.is_none(), "a value goes at once");
         let present =
             [(self.at.is_some(), HAS_AT), (self.of_value, OF_VALUE), (self.over.is_some(), OVER)];
@@ -140,17 +142,21 @@ impl<'a> DeadlineView<'a> {
     }
 }
 
-fn put_moment(out: &mut Vec<u8>, moment: Option<Nanos>) {
+pub(crate) fn put_moment(out: &mut Vec<u8>, moment: Option<Nanos>) {
     if let Some(moment) = moment {
         out.extend_from_slice(&moment.0.to_le_bytes());
     }
 }
 
-fn moment(reader: &mut Reader<'_>, flags: u8, bit: u8) -> Result<Option<Nanos>, RecordError> {
+pub(crate) fn moment(
+    reader: &mut Reader<'_>,
+    flags: u8,
+    bit: u8,
+) -> Result<Option<Nanos>, RecordError> {
     if flags & bit == 0 { Ok(None) } else { reader.fixed().map(|at| Some(Nanos(at))) }
 }
 
-const HAS_AT: u8 = 1;
+pub(crate) const HAS_AT: u8 = 1;
 const OF_VALUE: u8 = 1 << 1;
 const OVER: u8 = 1 << 2;
 

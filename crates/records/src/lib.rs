@@ -7,6 +7,7 @@
 extern crate alloc;
 
 mod codec;
+mod collection_records;
 mod copies;
 mod extension;
 mod key_records;
@@ -20,6 +21,7 @@ pub use codec::{
     CHANGED_BYTES_MAX, Link, Records, decode_envelope, describe, encode, encoded_bytes, end_chain,
     place_of, put_envelope, queue_name,
 };
+pub use collection_records::{CollectionView, FieldsDraft, FieldsView};
 pub use copies::{Copies, CopiesDraft};
 pub use key_records::{DeadlineView, ExpiredList, ValueView};
 pub use policy_record::OwnPolicyView;

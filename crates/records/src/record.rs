@@ -8,6 +8,7 @@ use core::fmt;
 
 use model::{DeadReason, Durability, Format, Lsn, MessageId, Nanos};
 
+use crate::collection_records::{CollectionView, FieldsView};
 use crate::copies::Copies;
 use crate::key_records::{DeadlineView, ValueView};
 use crate::policy_record::OwnPolicyView;
@@ -186,6 +187,17 @@ pub enum RecordView<'a> {
     },
     /// In a frame: when a key is to go from now on. In a snapshot, of a list: when it is to go.
     KeyDeadline(DeadlineView<'a>),
+    /// In a frame: a name stands for this collection from now on. In a snapshot: it does.
+    Collection(CollectionView<'a>),
+    /// In a frame: fields of a collection were set. In a snapshot: there are these.
+    FieldsSet(FieldsView<'a>),
+    /// In a frame: fields of a collection are gone, and it still has some.
+    FieldsGone(FieldsView<'a>),
+    /// In a snapshot, unless it is 1: where the numbers of collections stood.
+    Collections {
+        /// The next one's number.
+        next: u64,
+    },
     /// In the frame or chain of a message: its sender's id for it. In a snapshot: the same of those
     /// that are remembered.
     SendId(SendIdView<'a>),
@@ -222,6 +234,10 @@ impl RecordView<'_> {
             Self::ValueSet(_) => "value_set",
             Self::ValueDeleted { .. } => "value_deleted",
             Self::KeyDeadline(_) => "key_deadline",
+            Self::Collection(_) => "collection",
+            Self::FieldsSet(_) => "fields_set",
+            Self::FieldsGone(_) => "fields_gone",
+            Self::Collections { .. } => "collections",
         }
     }
 
@@ -264,6 +280,9 @@ impl RecordView<'_> {
             Self::ValueSet(value) => value.fields(&mut each),
             Self::ValueDeleted { name } => each("name", FieldValue::Text(name)),
             Self::KeyDeadline(deadline) => deadline.fields(&mut each),
+            Self::Collection(collection) => collection.fields(&mut each),
+            Self::FieldsSet(fields) | Self::FieldsGone(fields) => fields.fields(&mut each),
+            Self::Collections { next } => each("next_collection", FieldValue::Number(next)),
             Self::Sequence { next_message, next_buried, latest } => {
                 each("next_message", FieldValue::Number(next_message));
                 each("next_buried", FieldValue::Number(next_buried));
@@ -417,7 +436,7 @@ pub enum RecordError {
     UnknownMessage(MessageId),
     /// A message of a subscription that does not exist, or the end of one.
     UnknownSubscription(u64),
-    /// A small value is changed that does not exist.
+    /// A small value or a collection is changed that does not exist.
     UnknownValue,
     /// A number or a name is that of two subscriptions.
     DuplicateSubscription(u64),

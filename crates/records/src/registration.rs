@@ -94,7 +94,8 @@ impl<'a> SubscriptionView<'a> {
         }))
     }
 
-    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+    pub(crate) fn put(&self, kind: u8, out: &mut Vec<u8>) {
+        out.push(kind);
         put_number(out, self.number);
         let optional =
             [(self.client, HAS_CLIENT), (self.selector, HAS_SELECTOR), (self.without, HAS_WITHOUT)];

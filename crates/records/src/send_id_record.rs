@@ -50,7 +50,8 @@ impl<'a> SendIdView<'a> {
         Ok(if self.to_topic { Destination::Topic(name) } else { Destination::Queue(name) })
     }
 
-    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+    pub(crate) fn put(&self, kind: u8, out: &mut Vec<u8>) {
+        out.push(kind);
         let (before, texts) = (out.len(), self.to.len() + self.id.len());
         let has_fingerprint = u8::from(self.fingerprint.is_some());
         out.push(u8::from(self.to_topic) | has_fingerprint << 1);

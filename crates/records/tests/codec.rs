@@ -3,13 +3,13 @@
 
 use engine::{Engine, EngineOptions, QueuePolicies};
 use model::{
-    DeadLetters, Durability, Format, Lsn, MessageId, Nanos, OwnPolicy, QueueRule, ReleaseOrder,
-    RuleKey, StorePolicy, Thousandths, WhenFull, limits,
+    CollectionKind, DeadLetters, Durability, Format, Lsn, MessageId, Nanos, OwnPolicy, QueueRule,
+    ReleaseOrder, RuleKey, StorePolicy, Thousandths, WhenFull, limits,
 };
 use records::{
-    CHANGED_BYTES_MAX, DeadView, DeadlineView, ExpiredList, MessageCounters, OwnPolicyView, Place,
-    RecordError, RecordView, Records, SendIdView, Standing, StoredEnvelope, StoredState, ValueView,
-    describe, encode,
+    CHANGED_BYTES_MAX, CollectionView, DeadView, DeadlineView, ExpiredList, FieldsDraft,
+    MessageCounters, OwnPolicyView, Place, RecordError, RecordView, Records, SendIdView, Standing,
+    StoredEnvelope, StoredState, ValueView, describe, encode,
 };
 use testkit::Rng;
 
@@ -100,6 +100,33 @@ fn keys_are_as_the_table_says() {
         2,
     ];
     assert_eq!(of(deadline(false, Some(5), Some(4))), expected);
+}
+
+#[test]
+fn collections_are_as_the_table_says() {
+    let of = |record: RecordView<'_>| {
+        let mut bytes = Vec::new();
+        encode(&record, &mut bytes);
+        bytes
+    };
+    let (kind, at) = (CollectionKind::SortedSet, Some(Nanos(0x0102)));
+    let view = CollectionView { name: "k", kind, number: 300, at };
+    let expected = [14, 0b111, 1, b'k', 0xac, 2, 2, 1, 0, 0, 0, 0, 0, 0];
+    assert_eq!(of(RecordView::Collection(view)), expected);
+    let view = CollectionView { kind: CollectionKind::Hash, at: None, ..view };
+    assert_eq!(of(RecordView::Collection(view)), [14, 0b10, 1, b'k', 0xac, 2]);
+    let mut draft = FieldsDraft::new(300);
+    draft.push_with([b"f", b"g"], b"hi");
+    draft.push_with([b"", b""], b"");
+    let expected = [15, 0xac, 2, 2, 2, b'f', b'g', 2, b'h', b'i', 0, 0];
+    assert_eq!(of(RecordView::FieldsSet(draft.set())), expected);
+    assert!(expected.len() <= draft.record_bytes_max());
+    let all: Vec<_> = draft.set().iter().collect();
+    assert_eq!(all, [(&b"fg"[..], &b"hi"[..]), (b"", b"")]);
+    let mut draft = FieldsDraft::new(300);
+    draft.push([b"f", b""]);
+    assert_eq!(of(RecordView::FieldsGone(draft.gone())), [16, 0xac, 2, 1, 1, b'f']);
+    assert_eq!(of(RecordView::Collections { next: 300 }), [17, 0xac, 2]);
 }
 
 #[test]
@@ -263,9 +290,15 @@ const ALL_WHEN_FULL: [WhenFull; 5] = [
 
 #[test]
 fn fields_that_cannot_be_are_refused() {
-    let cases: [(&[u8], RecordError); 24] = [
+    let cases: [(&[u8], RecordError); 30] = [
         (&[0], RecordError::UnknownKind(0)),
-        (&[14], RecordError::UnknownKind(14)),
+        (&[18], RecordError::UnknownKind(18)),
+        (&[14, 0, 1, b'k', 1], RecordError::Invalid("flags")),
+        (&[14, 0b1000, 1, b'k', 1], RecordError::Invalid("flags")),
+        (&[14, 0b10, 1, b'k', 0], RecordError::Invalid("number")),
+        (&[15, 1, 0], RecordError::Invalid("count")),
+        (&[16, 0, 1, 1, b'f'], RecordError::Invalid("number")),
+        (&[16, 1, 2, 1, b'f'], RecordError::Truncated),
         (&[21, 1, b'q', 1, 2], RecordError::Invalid("release-order")),
         (&[21, 1, b'q', 4, 3], RecordError::Invalid("dead-letters")),
         (&[21, 1, b'q', 64, 5], RecordError::Invalid("when-full")),
@@ -344,7 +377,7 @@ fn arbitrary_bytes_are_taken_or_refused() {
         }
         for record in key_samples() {
             encode(&record, &mut frame);
-            if !matches!(record, RecordView::ValueDeleted { .. }) {
+            if !matches!(record, RecordView::ValueDeleted { .. } | RecordView::FieldsGone(_)) {
                 encode(&record, &mut chunk);
             }
         }
@@ -366,14 +399,48 @@ fn arbitrary_bytes_are_taken_or_refused() {
 }
 
 /// Keys in the queue of the other records, and beside it.
-fn key_samples() -> [RecordView<'static>; 4] {
+fn key_samples() -> [RecordView<'static>; 9] {
     let value = ValueView { name: "k", bytes: b"value", at: Some(Nanos(300)) };
     [
         RecordView::ValueSet(value),
         deadline(false, Some(200), Some(100)),
         RecordView::ValueSet(ValueView { name: "mail", bytes: b"", at: None }),
         RecordView::ValueDeleted { name: "mail" },
+        RecordView::FieldsSet(fields().set()),
+        collection(CollectionKind::Hash, None),
+        RecordView::FieldsSet(members().set()),
+        RecordView::Collection(CollectionView {
+            name: "z",
+            kind: CollectionKind::SortedSet,
+            number: 8,
+            at: None,
+        }),
+        RecordView::FieldsGone(gone().gone()),
     ]
+}
+
+fn collection(kind: CollectionKind, at: Option<Nanos>) -> RecordView<'static> {
+    RecordView::Collection(CollectionView { name: "hash", kind, number: 7, at })
+}
+
+/// Fields that live as long as the test.
+fn fields() -> &'static FieldsDraft {
+    let mut draft = FieldsDraft::new(7);
+    draft.push_with([b"field", b""], b"value");
+    draft.push_with([b"", b"other"], b"longer");
+    Box::leak(Box::new(draft))
+}
+
+fn members() -> &'static FieldsDraft {
+    let mut draft = FieldsDraft::new(8);
+    draft.push_with([b"member", b""], &1.5_f64.to_be_bytes());
+    Box::leak(Box::new(draft))
+}
+
+fn gone() -> &'static FieldsDraft {
+    let mut draft = FieldsDraft::new(7);
+    draft.push([b"field", b""]);
+    Box::leak(Box::new(draft))
 }
 
 fn recover(chunk: &[u8], frame: &[u8]) -> Result<Engine, RecordError> {
@@ -429,6 +496,11 @@ fn samples() -> Vec<RecordView<'static>> {
         own_policy(&[QueueRule::MessagesMax(Some(300)), QueueRule::TargetAge(None)]),
         own_policy(&all_rules()),
         RecordView::SendId(SendIdView { fingerprint: Some(u64::MAX), ..send_id(false) }),
+        collection(CollectionKind::Hash, None),
+        collection(CollectionKind::Set, Some(Nanos(5))),
+        RecordView::FieldsSet(fields().set()),
+        RecordView::FieldsGone(gone().gone()),
+        RecordView::Collections { next: 9 },
     ]
 }
 

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::number::write_line;
+use crate::number::{double_text, write_line};
 
 /// Which form of the protocol a client asked for by HELLO.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,6 +74,15 @@ impl<'a> Answer<'a> {
         self.end_line();
     }
 
+    /// A number with a fraction: a bulk string in the older form.
+    pub(crate) fn double(&mut self, number: f64) {
+        let text = double_text(number);
+        match self.version {
+            Version::Resp2 => self.bulk(text.as_bytes()),
+            Version::Resp3 => self.line(b',', &text),
+        }
+    }
+
     /// Text for people.
     pub(crate) fn verbatim(&mut self, text: &str) {
         if self.version == Version::Resp2 {
@@ -109,6 +118,21 @@ impl<'a> Answer<'a> {
         match self.version {
             Version::Resp2 => self.length(b'*', pairs * 2),
             Version::Resp3 => self.length(b'%', pairs),
+        }
+    }
+
+    /// Begins two things that belong together; in the older form they stand among the others.
+    pub(crate) fn pair(&mut self) {
+        if self.version == Version::Resp3 {
+            self.array(2);
+        }
+    }
+
+    /// Begins an array of `pairs` [pairs](Self::pair).
+    pub(crate) fn pairs(&mut self, pairs: usize) {
+        match self.version {
+            Version::Resp2 => self.array(pairs * 2),
+            Version::Resp3 => self.array(pairs),
         }
     }
 
@@ -176,11 +200,14 @@ mod tests {
     #[test]
     fn answers_have_forms_of_both_versions() {
         type Say = fn(&mut Answer<'_>);
-        let cases: [(Say, &[u8], &[u8]); 9] = [
+        let cases: [(Say, &[u8], &[u8]); 12] = [
             (|it| it.null(), b"$-1\r\n", b"_\r\n"),
             (|it| it.null_array(), b"*-1\r\n", b"_\r\n"),
             (|it| it.map(2), b"*4\r\n", b"%2\r\n"),
             (|it| it.set(2), b"*2\r\n", b"~2\r\n"),
+            (|it| it.pairs(2), b"*4\r\n", b"*2\r\n"),
+            (|it| it.pair(), b"", b"*2\r\n"),
+            (|it| it.double(1.5), b"$3\r\n1.5\r\n", b",1.5\r\n"),
             (|it| it.push(3), b"*3\r\n", b">3\r\n"),
             (|it| it.verbatim("ab"), b"$2\r\nab\r\n", b"=6\r\ntxt:ab\r\n"),
             (|it| it.bulk(b""), b"$0\r\n\r\n", b"$0\r\n\r\n"),

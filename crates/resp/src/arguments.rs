@@ -5,9 +5,10 @@ use alloc::vec::Vec;
 
 use model::{End, Nanos, OneOrMany, QueueName, parse_integer};
 
+use crate::cursors::Place;
 use crate::fault::Fault;
 use crate::key_names::name_of;
-use crate::number::{NoTimeout, parse_timeout};
+use crate::number::{NoTimeout, parse_double, parse_timeout};
 use crate::shared::{ListenerState, Side};
 use crate::words::Words;
 
@@ -58,6 +59,11 @@ impl<'a> Arguments<'a> {
         self.from(from).map(key).collect()
     }
 
+    /// So many keys from one place on.
+    pub(crate) fn some_keys(&self, from: usize, count: usize) -> Result<Vec<QueueName>, Fault> {
+        self.from(from).take(count).map(key).collect()
+    }
+
     /// A glob.
     pub(crate) fn pattern(&self, at: usize) -> Result<&'a [u8], Fault> {
         pattern(self.word(at))
@@ -71,6 +77,16 @@ impl<'a> Arguments<'a> {
     pub(crate) fn count(&self, at: usize) -> Result<u64, Fault> {
         let count = parse_integer(self.word(at)).and_then(|count| u64::try_from(count).ok());
         count.ok_or(Fault::NOT_POSITIVE)
+    }
+
+    /// A number with a fraction; infinity is one.
+    pub(crate) fn double(&self, at: usize) -> Result<f64, Fault> {
+        parse_double(self.word(at)).ok_or(Fault::NOT_FLOAT)
+    }
+
+    /// A number by chance.
+    pub(crate) fn chance(&self) -> u64 {
+        self.shared.chance.draw()
     }
 
     /// How long to wait, in seconds; zero is for ever.
@@ -87,11 +103,27 @@ impl<'a> Arguments<'a> {
 
     /// The name from which a cursor of SCAN goes on; 0 is the beginning.
     pub(crate) fn cursor(&self, at: usize) -> Result<Option<QueueName>, Fault> {
-        const INVALID: Fault = Fault::of("ERR invalid cursor");
+        match self.place(at)? {
+            None => Ok(None),
+            Some(Place::Key(name)) => Ok(Some(name.clone())),
+            Some(Place::Field(_)) => Err(Fault::CURSOR),
+        }
+    }
+
+    /// The same of the field from which one of HSCAN, SSCAN or ZSCAN goes on.
+    pub(crate) fn field_cursor(&self, at: usize) -> Result<Option<Arc<[u8]>>, Fault> {
+        match self.place(at)? {
+            None => Ok(None),
+            Some(Place::Field(field)) => Ok(Some(Arc::clone(field))),
+            Some(Place::Key(_)) => Err(Fault::CURSOR),
+        }
+    }
+
+    fn place(&self, at: usize) -> Result<Option<&'a Place>, Fault> {
         match parse_integer(self.word(at)).and_then(|number| u64::try_from(number).ok()) {
             Some(0) => Ok(None),
-            Some(number) => self.shared.cursors.find(number).map(Some).ok_or(INVALID),
-            None => Err(INVALID),
+            Some(number) => self.shared.cursors.find(number).map(Some).ok_or(Fault::CURSOR),
+            None => Err(Fault::CURSOR),
         }
     }
 

@@ -162,11 +162,14 @@ pub(crate) fn category_names() -> impl Iterator<Item = &'static str> {
     CATEGORIES.into_iter()
 }
 
-const CATEGORIES: [&str; 14] = [
+const CATEGORIES: [&str; 17] = [
     "keyspace",
     "read",
     "write",
+    "set",
+    "sortedset",
     "list",
+    "hash",
     "string",
     "bitmap",
     "pubsub",
@@ -203,9 +206,12 @@ impl Group {
             Self::Bitmap => "bitmap",
             Self::Connection => "connection",
             Self::Generic => "generic",
+            Self::Hash => "hash",
             Self::List => "list",
             Self::PubSub => "pubsub",
             Self::Server => "server",
+            Self::Set => "set",
+            Self::SortedSet => "sorted-set",
             Self::String => "string",
             Self::Transactions => "transactions",
         }
@@ -216,9 +222,12 @@ impl Group {
             Self::Bitmap => Some("@bitmap"),
             Self::Connection => Some("@connection"),
             Self::Generic => Some("@keyspace"),
+            Self::Hash => Some("@hash"),
             Self::List => Some("@list"),
             Self::PubSub => Some("@pubsub"),
             Self::Server => None,
+            Self::Set => Some("@set"),
+            Self::SortedSet => Some("@sortedset"),
             Self::String => Some("@string"),
             Self::Transactions => Some("@transaction"),
         }

@@ -2,10 +2,11 @@
 
 use alloc::vec::Vec;
 
-use model::{Nanos, QueueName};
+use model::Nanos;
 
 use crate::answer::Answer;
 use crate::clients::{Client, Slot};
+use crate::cursors::Place;
 use crate::fault::Fault;
 use crate::shared::ListenerState;
 
@@ -32,8 +33,8 @@ impl Context<'_> {
         self.answer().error_bytes(&fault.0);
     }
 
-    /// A cursor for SCAN to go on behind this name.
-    pub(crate) fn remember(&mut self, name: QueueName) -> u64 {
-        self.shared.cursors.remember(name)
+    /// A cursor for SCAN or its kin to go on from this place.
+    pub(crate) fn remember(&mut self, place: Place) -> u64 {
+        self.shared.cursors.remember(place)
     }
 }

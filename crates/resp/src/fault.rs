@@ -13,6 +13,8 @@ impl Fault {
     pub(crate) const SYNTAX: Self = Self::of("ERR syntax error");
     pub(crate) const NOT_INTEGER: Self = Self::of("ERR value is not an integer or out of range");
     pub(crate) const NOT_POSITIVE: Self = Self::of("ERR value is out of range, must be positive");
+    pub(crate) const NOT_FLOAT: Self = Self::of("ERR value is not a valid float");
+    pub(crate) const CURSOR: Self = Self::of("ERR invalid cursor");
     pub(crate) const NO_SUCH_KEY: Self = Self::of("ERR no such key");
     pub(crate) const DB_INDEX: Self = Self::of("ERR DB index is out of range");
     pub(crate) const IN_TRANSACTION: Self =
@@ -79,7 +81,8 @@ impl Fault {
             Refusal::NoSuchPlace => Self::of("ERR index out of range"),
             Refusal::NotAnInteger => Self::NOT_INTEGER,
             Refusal::Overflow => Self::of("ERR increment or decrement would overflow"),
-            Refusal::NotADecimal => Self::of("ERR value is not a valid float"),
+            Refusal::NotADecimal => Self::NOT_FLOAT,
+            Refusal::ScoreNotANumber => Self::of("ERR resulting score is not a number (NaN)"),
             Refusal::NotFinite => Self::of("ERR increment would produce NaN or Infinity"),
             Refusal::NoSuchDestination | Refusal::OfAnotherSession => Self::of(
                 "ERR names that begin with temporary/ belong to connections of another protocol",
@@ -90,6 +93,7 @@ impl Fault {
             | Refusal::TooManyBytes { .. }
             | Refusal::BatchTooLarge
             | Refusal::TooManyValues
+            | Refusal::FieldTooLong
             | Refusal::TooManyWatched
             | Refusal::TooManyObserved => Self::said("ERR", refusal),
             _ => Self::INTERNAL,
@@ -133,6 +137,8 @@ mod tests {
         starts(Refusal::Overflow, "ERR increment or decrement would overflow");
         starts(Refusal::NotADecimal, "ERR value is not a valid float");
         starts(Refusal::NotFinite, "ERR increment would produce NaN or Infinity");
+        starts(Refusal::ScoreNotANumber, "ERR resulting score is not a number (NaN)");
+        starts(Refusal::FieldTooLong, "ERR ");
         starts(Refusal::ListTooLong, "ERR the list is too long");
         starts(Refusal::BatchTooLarge, "ERR too much at once");
         starts(Refusal::TooManyQueues { max: 9 }, "ERR there are 9 queues");

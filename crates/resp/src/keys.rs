@@ -141,10 +141,13 @@ pub(crate) fn kind(arguments: Arguments<'_>) -> QueryResult {
 
 /// OBJECT ENCODING
 pub(crate) fn encoding(arguments: Arguments<'_>) -> QueryResult {
-    Ok(Query::key(
-        KeyCommand::Value { name: arguments.key(2)?, take: false },
-        ReplyFormat::Encoding,
-    ))
+    let name = arguments.key(2)?;
+    Ok(Query::key(KeyCommand::Kind { name: name.clone() }, ReplyFormat::Encoding(name)))
+}
+
+/// The second step of it, once the key is known to be a value.
+pub(crate) fn encoding_of_value(name: QueueName) -> Query {
+    Query::key(KeyCommand::Value { name, take: false }, ReplyFormat::EncodingOfValue)
 }
 
 /// KEYS
@@ -158,7 +161,8 @@ pub(crate) fn next_names(after: Option<QueueName>, pattern: &[u8]) -> KeyCommand
     names(after, names_per_step(pattern), None)
 }
 
-fn names_per_step(pattern: &[u8]) -> usize {
+/// How many names or fields one step looks at that holds each against a pattern.
+pub(crate) fn names_per_step(pattern: &[u8]) -> usize {
     NAMES_PER_STEP * PATTERN_BYTES_USUAL / pattern.len().max(PATTERN_BYTES_USUAL)
 }
 
@@ -180,9 +184,7 @@ pub(crate) fn scan(arguments: Arguments<'_>) -> QueryResult {
                 scan.pattern = Some(arguments.pattern(at + 1)?.into());
             }
             () if arguments.is(at, "count") => {
-                let count = arguments.integer(at + 1)?;
-                let count = usize::try_from(count).ok().filter(|count| *count > 0);
-                max = count.ok_or(Fault::SYNTAX)?;
+                max = scan_count(arguments, at + 1)?;
             }
             () if arguments.is(at, "type") => {
                 kind = kind_named(arguments, at + 1);
@@ -195,10 +197,19 @@ pub(crate) fn scan(arguments: Arguments<'_>) -> QueryResult {
     Ok(Query::key(names(after, max, kind), ReplyFormat::Scan(scan)))
 }
 
+/// The number behind COUNT.
+pub(crate) fn scan_count(arguments: Arguments<'_>, at: usize) -> Result<usize, Fault> {
+    let count = usize::try_from(arguments.integer(at)?).ok();
+    count.filter(|count| *count > 0).ok_or(Fault::SYNTAX)
+}
+
 fn kind_named(arguments: Arguments<'_>, at: usize) -> Option<KeyKind> {
     match () {
         () if arguments.is(at, "list") => Some(KeyKind::List),
         () if arguments.is(at, "string") => Some(KeyKind::Value),
+        () if arguments.is(at, "hash") => Some(KeyKind::Hash),
+        () if arguments.is(at, "set") => Some(KeyKind::Set),
+        () if arguments.is(at, "zset") => Some(KeyKind::SortedSet),
         () => None,
     }
 }

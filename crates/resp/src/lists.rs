@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use model::{End, ListCommand, Nanos, Persistence};
 
 use crate::arguments::Arguments;
+use crate::collections::{key_count, pop_count};
 use crate::fault::Fault;
 use crate::query::Query;
 use crate::reply_format::ReplyFormat;
@@ -61,22 +62,9 @@ fn pop_first(arguments: Arguments<'_>, at: usize, wait: Option<Nanos>) -> QueryR
     let end_at = count.checked_add(at + 1).filter(|end| *end < arguments.len());
     let end_at = end_at.ok_or(Fault::SYNTAX)?;
     let end = arguments.end(end_at)?;
-    let max = match arguments.len() - end_at {
-        1 => 1,
-        3 if arguments.is(end_at + 1, "count") => {
-            let count = arguments.count(end_at + 2).ok().filter(|count| *count > 0);
-            count.ok_or(Fault::of("ERR count should be greater than 0"))?
-        }
-        _ => return Err(Fault::SYNTAX),
-    };
+    let max = pop_count(arguments, end_at + 1)?;
     let queues = (at + 1..end_at).map(|at| arguments.key(at)).collect::<Result<_, _>>()?;
     Ok(Query::list(ListCommand::PopFirst { queues, end, max, wait }, ReplyFormat::Several))
-}
-
-fn key_count(arguments: Arguments<'_>, at: usize) -> Result<usize, Fault> {
-    let count = arguments.count(at).ok().filter(|count| *count > 0);
-    let count = count.ok_or(Fault::of("ERR numkeys should be greater than 0"))?;
-    Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
 /// LMOVE, BLMOVE

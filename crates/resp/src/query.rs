@@ -1,6 +1,6 @@
 //! The plan of a command that needs the engine: the question, and the wording of the reply.
 
-use model::{Command, KeyCommand, ListCommand};
+use model::{CollectionCommand, Command, KeyCommand, ListCommand};
 
 use crate::reply_format::ReplyFormat;
 
@@ -26,5 +26,9 @@ impl Query {
 
     pub(crate) fn key(command: KeyCommand, format: ReplyFormat) -> Self {
         Self { command: Command::Key(command), format }
+    }
+
+    pub(crate) fn collection(command: CollectionCommand, format: impl Into<ReplyFormat>) -> Self {
+        Self { command: command.into(), format: format.into() }
     }
 }

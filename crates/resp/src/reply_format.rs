@@ -9,7 +9,9 @@ use model::{
 };
 
 use crate::answer::Answer;
+use crate::collection_format::CollectionFormat;
 use crate::context::Context;
+use crate::cursors::Place;
 use crate::fault::Fault;
 use crate::information::{self, Sections};
 use crate::key_names::key_of;
@@ -49,7 +51,9 @@ pub(crate) enum ReplyFormat {
     /// 1 if it was done, 0 if a condition forbade it.
     WhetherDone,
     Kind,
-    Encoding,
+    /// The form of a key of this name, by its kind; that of a value is seen in its bytes.
+    Encoding(QueueName),
+    EncodingOfValue,
     Keys(Listing),
     Scan(Scan),
     Lifetime(Clock),
@@ -65,6 +69,8 @@ pub(crate) enum ReplyFormat {
     Set,
     Old,
     WhetherSet,
+    /// Something about a hash, a set or a sorted set.
+    Collection(CollectionFormat),
     Information(Sections),
     /// The reply of PUBSUB CHANNELS: the channels that match.
     Channels(Box<[u8]>),
@@ -121,6 +127,13 @@ impl ReplyFormat {
         if let Self::OneAwaited = self { Self::One } else { self }
     }
 
+    /// The question that may follow this one. A transaction asks it as well, for nothing follows
+    /// there.
+    pub(crate) fn second_question(&self) -> Option<Command> {
+        let Self::Encoding(name) = self else { return None };
+        Some(keys::encoding_of_value(name.clone()).command)
+    }
+
     /// Bytes that it holds in memory while its reply is awaited.
     pub(crate) fn held_bytes(&self) -> usize {
         match self {
@@ -133,9 +146,13 @@ impl ReplyFormat {
 
     fn try_word(self, reply: Reply, context: &mut Context<'_>) -> Result<Next, Fault> {
         let reply = match (&self, reply) {
-            (Self::Encoding, Reply::Refused(Refusal::WrongKind)) => {
-                context.answer().bulk(b"quicklist");
+            (Self::EncodingOfValue, Reply::Refused(Refusal::WrongKind)) => {
+                // Another client made it a key of another kind in between.
+                context.answer().null();
                 return Ok(Next::Said);
+            }
+            (Self::Collection(format), Reply::Refused(refusal)) => {
+                return Err(format.fault(&refusal));
             }
             (_, Reply::Refused(refusal)) => return Err(Fault::refused(&refusal)),
             (_, Reply::TimedOut { .. }) if context.client().unblock_by_error() => {
@@ -155,6 +172,8 @@ impl ReplyFormat {
             },
             Self::Trimmed(command) => trimmed(command, &reply, context),
             Self::AllDeleted => all_deleted(&reply, context),
+            Self::Encoding(name) => encoding(name, &reply, context),
+            Self::Collection(format) => format.word(reply, context).map(|()| Next::Said),
             Self::Information(sections) => {
                 information::word(sections, &reply, context).map(|()| Next::Said)
             }
@@ -215,7 +234,7 @@ impl ReplyFormat {
     fn say_value(self, reply: Reply, answer: &mut Answer<'_>) -> Result<(), Fault> {
         match (self, reply) {
             (Self::Value, Reply::Value(value)) => bulk_or_null(value.as_deref(), answer),
-            (Self::Encoding, Reply::Value(value)) => {
+            (Self::EncodingOfValue, Reply::Value(value)) => {
                 bulk_or_null(value.map(|value| keys::encoding_of(&value).as_bytes()), answer);
             }
             (Self::Part(part), Reply::Value(value)) => match part.of(value.as_ref()) {
@@ -282,7 +301,23 @@ const fn kind_name(kind: Option<KeyKind>) -> &'static str {
         None => "none",
         Some(KeyKind::List) => "list",
         Some(KeyKind::Value) => "string",
+        Some(KeyKind::Hash) => "hash",
+        Some(KeyKind::Set) => "set",
+        Some(KeyKind::SortedSet) => "zset",
     }
+}
+
+fn encoding(name: QueueName, reply: &Reply, context: &mut Context<'_>) -> Result<Next, Fault> {
+    let Reply::Kind(kind) = reply else { return Err(Fault::INTERNAL) };
+    let mut answer = context.answer();
+    match kind {
+        Some(KeyKind::Value) => return Ok(Next::Ask(keys::encoding_of_value(name))),
+        Some(KeyKind::List) => answer.bulk(b"quicklist"),
+        Some(KeyKind::Hash | KeyKind::Set) => answer.bulk(b"hashtable"),
+        Some(KeyKind::SortedSet) => answer.bulk(b"skiplist"),
+        None => answer.null(),
+    }
+    Ok(Next::Said)
 }
 
 /// TTL and its kin: seconds are rounded to the nearest.
@@ -356,7 +391,8 @@ impl Listing {
 impl Scan {
     fn word(self, reply: Reply, context: &mut Context<'_>) -> Result<(), Fault> {
         let Reply::Names { names, next } = reply else { return Err(Fault::INTERNAL) };
-        let cursor = next.filter(|_| !self.none).map_or(0, |name| context.remember(name));
+        let cursor = next.filter(|_| !self.none).map(Place::Key);
+        let cursor = cursor.map_or(0, |place| context.remember(place));
         let names = match self.pattern {
             _ if self.none => Vec::new(),
             Some(pattern) => keys::matching(&pattern, names),

@@ -1,7 +1,7 @@
 //! The room that an answer of many parts takes, so that it is made at once. A large one that grows
 //! by and by takes up to twice its bytes, for which the client that holds the most is closed.
 
-use model::{Element, Reply};
+use model::{Element, Entries, Reply};
 
 use crate::answer::{bulk_bytes, header_bytes};
 
@@ -12,6 +12,11 @@ pub(crate) fn of_reply(reply: &Reply) -> usize {
         Reply::Popped { queue, elements } => {
             header_bytes(2) + bulk_bytes(queue.as_str().len()) + of_elements(elements)
         }
+        Reply::Entries(entries) => of_entries(entries),
+        Reply::ScoredPopped(popped) => {
+            header_bytes(2) + bulk_bytes(popped.name.as_str().len()) + of_entries(&popped.entries)
+        }
+        Reply::Scores(scores) => header_bytes(scores.len()) + scores.len() * SCORE_BYTES_MAX,
         Reply::Places(places) => {
             let each = places.iter().map(|place| header_bytes(*place as usize));
             header_bytes(places.len()) + each.sum::<usize>()
@@ -42,6 +47,17 @@ fn of_part(reply: &Reply) -> usize {
 fn of_elements(elements: &[Element]) -> usize {
     of_bulks(elements.iter().map(|element| element.payload().len()))
 }
+
+/// The most that any command tells of them: in pairs, where there are two of each.
+fn of_entries(entries: &Entries) -> usize {
+    let pairs = entries.len() * header_bytes(2);
+    let texts = entries.fields.iter().chain(entries.values.iter());
+    let texts = texts.map(|text| bulk_bytes(text.len())).sum::<usize>();
+    header_bytes(entries.len() * 2) + pairs + texts + entries.scores.len() * SCORE_BYTES_MAX
+}
+
+/// Bytes of the longest score: `-1.7976931348623157e+308`.
+const SCORE_BYTES_MAX: usize = bulk_bytes(24);
 
 /// An array of bulk strings of these lengths.
 pub(crate) fn of_bulks(lengths: impl ExactSizeIterator<Item = usize>) -> usize {

@@ -10,6 +10,7 @@ use model::{
 };
 
 use crate::arguments::key;
+use crate::chance::Chance;
 use crate::clients::Clients;
 use crate::cursors::Cursors;
 use crate::fault::Fault;
@@ -72,6 +73,7 @@ pub struct ListenerState {
     pub(crate) clients: Clients,
     pub(crate) cursors: Cursors,
     pub(crate) familiar: Familiar,
+    pub(crate) chance: Chance,
     /// How many clients are subscribed to each pattern.
     pub(crate) patterns: BTreeMap<QueueName, u64>,
     pub(crate) commands_total: u64,
@@ -90,6 +92,7 @@ impl ListenerState {
             clients: Clients::default(),
             cursors: Cursors::default(),
             familiar: Familiar::default(),
+            chance: Chance::new(facts.instance_id()),
             patterns: BTreeMap::new(),
             commands_total: 0,
             unblocked: VecDeque::new(),
@@ -157,7 +160,7 @@ impl fmt::Debug for ListenerState {
     }
 }
 
-/// INFO's facts about the process and its machine. Asked for nothing else.
+/// INFO's facts about the process and its machine. The listener's chance begins with one of them.
 pub trait InfoFacts {
     /// The process id.
     fn pid(&self) -> u32;

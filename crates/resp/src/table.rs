@@ -3,6 +3,7 @@
 use crate::arguments::Arguments;
 use crate::catalogue;
 use crate::client_commands as client;
+use crate::collection_specs;
 use crate::context::Context;
 use crate::fault::{Fault, printed};
 use crate::greeting;
@@ -71,9 +72,12 @@ pub(crate) enum Group {
     Bitmap,
     Connection,
     Generic,
+    Hash,
     List,
     PubSub,
     Server,
+    Set,
+    SortedSet,
     String,
     Transactions,
 }
@@ -144,15 +148,22 @@ impl Repeated {
     }
 }
 
-/// All commands with their subcommands, by name.
+/// All commands with their subcommands: by name, those on collections behind the others.
 pub(crate) fn all() -> impl Iterator<Item = &'static Spec> {
-    SPECS.iter()
+    TABLES.into_iter().flatten()
 }
 
 /// The command or subcommand of this name, in lower case.
 pub(crate) fn lookup(name: &str) -> Option<&'static Spec> {
-    SPECS.binary_search_by(|spec| spec.name.cmp(name)).ok().and_then(|index| SPECS.get(index))
+    let search = |specs: &'static [Spec]| {
+        let index = specs.binary_search_by(|spec| spec.name.cmp(name)).ok()?;
+        specs.get(index)
+    };
+    TABLES.into_iter().find_map(search)
 }
+
+/// Each is in the order of its names, and no name is in both.
+static TABLES: [&[Spec]; 2] = [&SPECS, &collection_specs::SPECS];
 
 /// The command of this name, in letters of any size.
 fn lookup_word(word: &[u8]) -> Option<&'static Spec> {
@@ -198,7 +209,7 @@ impl core::fmt::Debug for Handler {
     }
 }
 
-const fn ask(
+pub(crate) const fn ask(
     name: &'static str,
     arity: i8,
     flags: &'static [&'static str],
@@ -238,21 +249,21 @@ const fn refused(name: &'static str, arity: i8, why: &'static str) -> Spec {
     Spec { name, arity, flags: ADMIN, keys: NO_KEYS, group: Server, handler }
 }
 
-const NO_KEYS: (i8, i8, i8) = (0, 0, 0);
-const ONE_KEY: (i8, i8, i8) = (1, 1, 1);
-const TWO_KEYS: (i8, i8, i8) = (1, 2, 1);
+pub(crate) const NO_KEYS: (i8, i8, i8) = (0, 0, 0);
+pub(crate) const ONE_KEY: (i8, i8, i8) = (1, 1, 1);
+pub(crate) const TWO_KEYS: (i8, i8, i8) = (1, 2, 1);
 
 use Group::{Bitmap, Connection, Generic, List, PubSub, Server, String, Transactions};
 
-const WRITE: &[&str] = &["write"];
-const WRITE_FAST: &[&str] = &["write", "fast"];
-const STORE: &[&str] = &["write", "denyoom"];
-const STORE_FAST: &[&str] = &["write", "denyoom", "fast"];
-const READ: &[&str] = &["readonly"];
-const READ_FAST: &[&str] = &["readonly", "fast"];
+pub(crate) const WRITE: &[&str] = &["write"];
+pub(crate) const WRITE_FAST: &[&str] = &["write", "fast"];
+pub(crate) const STORE: &[&str] = &["write", "denyoom"];
+pub(crate) const STORE_FAST: &[&str] = &["write", "denyoom", "fast"];
+pub(crate) const READ: &[&str] = &["readonly"];
+pub(crate) const READ_FAST: &[&str] = &["readonly", "fast"];
 const WAIT: &[&str] = &["write", "noscript", "blocking"];
 const WAIT_STORE: &[&str] = &["write", "denyoom", "noscript", "blocking"];
-const WAIT_MOVABLE: &[&str] = &["write", "blocking", "movablekeys"];
+pub(crate) const WAIT_MOVABLE: &[&str] = &["write", "blocking", "movablekeys"];
 const OWN: &[&str] = &["noscript", "loading", "stale"];
 const OWN_FAST: &[&str] = &["noscript", "loading", "stale", "fast"];
 const ANY_FAST: &[&str] = &["loading", "stale", "fast"];
@@ -446,7 +457,10 @@ mod tests {
 
     #[test]
     fn command_table_is_in_order() {
-        assert!(SPECS.is_sorted_by(|one, next| one.name < next.name));
-        assert!(all().all(|spec| lookup(spec.name).is_some()));
+        for specs in TABLES {
+            assert!(specs.is_sorted_by(|one, next| one.name < next.name));
+        }
+        assert!(all().all(|spec| lookup(spec.name).is_some_and(|it| core::ptr::eq(it, spec))));
+        assert!(all().all(|spec| spec.name.contains('|') || spec.name.len() <= NAME_BYTES_MAX));
     }
 }

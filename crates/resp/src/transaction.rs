@@ -54,7 +54,8 @@ impl Transaction {
     ) -> Result<(), Fault> {
         self.words_bytes += words.cost_bytes();
         let (commands, bytes) = (limits::BATCH_COMMANDS_MAX, shared.options.command_bytes_max);
-        if self.parts.len() >= commands || self.words_bytes > bytes {
+        let waiting = self.parts.len().max(self.commands.len());
+        if waiting >= commands || self.words_bytes > bytes {
             let text = format!(
                 "ERR a transaction has {commands} commands and {bytes} bytes at most: send it in \
                  parts"
@@ -66,6 +67,7 @@ impl Transaction {
             Handler::Ask(query) => match query(Arguments::new(words, shared)) {
                 Ok(query) => {
                     self.commands.push(query.command);
+                    self.commands.extend(query.format.second_question());
                     Part::Asked(query.format.at_once())
                 }
                 Err(fault) => Part::Failed(fault),
@@ -103,10 +105,7 @@ impl Parts {
         context.answer().array(self.0.len());
         for part in self.0 {
             match part {
-                Part::Asked(format) => match replies.next() {
-                    Some(reply) => word_once(format, reply, context),
-                    None => context.refuse(&Fault::INTERNAL),
-                },
+                Part::Asked(format) => word_once(format, &mut replies, context),
                 Part::Said(..) if context.out.len() > most => context.refuse(&TOO_MUCH),
                 Part::Said(say, words) => {
                     let before = context.out.len();
@@ -125,9 +124,19 @@ impl Parts {
     }
 }
 
-fn word_once(format: ReplyFormat, reply: Reply, context: &mut Context<'_>) {
-    if let Next::Ask(_) = format.word(reply, context) {
-        context.refuse(&TOO_MUCH);
+/// Words the next reply, or the next two if there were two questions.
+fn word_once(
+    format: ReplyFormat,
+    replies: &mut impl Iterator<Item = Reply>,
+    context: &mut Context<'_>,
+) {
+    let has_second = format.second_question().is_some();
+    let Some(reply) = replies.next() else { return context.refuse(&Fault::INTERNAL) };
+    let second = if has_second { replies.next() } else { None };
+    let Next::Ask(next) = format.word(reply, context) else { return };
+    match second {
+        Some(reply) => drop(next.format.word(reply, context)),
+        None => context.refuse(&TOO_MUCH),
     }
 }
 

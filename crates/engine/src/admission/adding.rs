@@ -1,7 +1,9 @@
 //! The bytes that a command adds to the log, known before it is given. A command that adds bytes
 //! may have to wait for the disk while others go on.
 
-use model::{Command, Durability, NewMessage, Persistence, TransactionId, limits};
+use model::{
+    CollectionCommand, Command, Durability, NewMessage, Persistence, TransactionId, limits,
+};
 
 use crate::admission::Admission;
 use crate::admission::batch_load::RECORD_BYTES_MAX;
@@ -51,6 +53,7 @@ impl FrameWriter {
                 Some(values.iter().map(|(_, value)| value.len() + AROUND_BYTES_MAX).sum())
             }
             Stores::Edited { edit, .. } => Some(edit.bytes_max() + AROUND_BYTES_MAX),
+            Stores::Entries(command) => Some(entries_bytes(command)),
             // A part of a transaction is stored with that. A batch holds no commit and no batch.
             Stores::Message { part_of: Some(_), .. }
             | Stores::Nothing
@@ -84,6 +87,20 @@ impl Admission {
         }
     }
 }
+
+/// Bytes of the records of a command on a collection. What it makes of others is not known before.
+fn entries_bytes(command: &CollectionCommand) -> usize {
+    let count = match command {
+        CollectionCommand::SetFields { fields, .. } => fields.len(),
+        CollectionCommand::AddMembers { members, .. } => members.len(),
+        CollectionCommand::SetScores { members, .. } => members.len(),
+        _ => 1,
+    };
+    command.body_bytes() + count * ENTRY_BYTES_BESIDE + AROUND_BYTES_MAX
+}
+
+/// Bytes of an entry in a record beside its own.
+const ENTRY_BYTES_BESIDE: usize = 8;
 
 /// Bytes around a body, with the name of its queue and its deduplication id.
 const AROUND_BYTES_MAX: usize =

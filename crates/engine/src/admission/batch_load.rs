@@ -10,6 +10,7 @@ use alloc::sync::Arc;
 use model::{Command, NewMessage, QueueName, Refusal, limits};
 use records::{CHANGED_BYTES_MAX, SendIdView};
 
+use super::entries_load::EntriesMax;
 use crate::delivery::move_messages::RELOCATION_BYTES_MAX;
 use crate::demand::{Address, Batching, Changes, Comparison, Demand, ElementRule, Looks, Stores};
 use crate::directory::Directory;
@@ -33,6 +34,8 @@ pub(crate) struct Load<'c> {
     lists: BTreeMap<&'c QueueName, u64>,
     /// Bytes that each value may have by now that a command has named.
     values: BTreeMap<&'c QueueName, usize>,
+    /// Entries that each collection may have by now that a command has changed.
+    pub(super) collections: BTreeMap<&'c QueueName, EntriesMax>,
     /// Elements that all lists together may have got, and values.
     added: u64,
     /// Elements that may be leased.
@@ -42,15 +45,20 @@ pub(crate) struct Load<'c> {
 }
 
 impl<'c> Load<'c> {
-    fn store(&mut self, name: &QueueName, bytes: usize) {
-        let bytes = RECORD_BYTES_MAX + name.as_str().len() + bytes;
+    pub(super) fn store(&mut self, name: &QueueName, bytes: usize) {
+        let bytes = (RECORD_BYTES_MAX + name.as_str().len()).saturating_add(bytes);
         self.stored_bytes = self.stored_bytes.saturating_add(bytes);
         self.records += 1;
     }
 
     /// A record about a key that takes no room of its own.
-    fn settle(&mut self, name: &QueueName) {
-        let bytes = RECORD_BYTES_MAX + name.as_str().len();
+    pub(super) fn settle(&mut self, name: &QueueName) {
+        self.settle_bytes(name, 0);
+    }
+
+    /// The same with so many bytes beside the name.
+    pub(super) fn settle_bytes(&mut self, name: &QueueName, bytes: usize) {
+        let bytes = (RECORD_BYTES_MAX + name.as_str().len()).saturating_add(bytes);
         self.settled_bytes = self.settled_bytes.saturating_add(bytes);
         self.records += 1;
     }
@@ -79,7 +87,7 @@ impl<'c> Load<'c> {
         self.records += 1;
     }
 
-    fn delete(&mut self, count: u64) {
+    pub(super) fn delete(&mut self, count: u64) {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         self.records = self.records.saturating_add(count);
         let bytes = count.saturating_mul(DELETED_BYTES_MAX);
@@ -100,7 +108,7 @@ impl<'c> Load<'c> {
         self.settled_bytes = self.settled_bytes.saturating_add(bytes);
     }
 
-    fn scan(&mut self, count: u64) {
+    pub(super) fn scan(&mut self, count: u64) {
         self.scanned = self.scanned.saturating_add(count);
     }
 }
@@ -138,6 +146,7 @@ impl Keyspace {
         // In this order: it looks at the elements that are there before it adds any.
         store.add_looked_at(looks, load);
         self.add_changed(changes, load, directory, store)?;
+        self.add_entries_load((stores, changes, looks), load, store);
         if let Stores::Edited { name, edit } = stores {
             let before = self.most_bytes_of(name, load);
             load.set(name, 0, edit.bytes_after(before).min(limits::VALUE_BYTES_MAX.max(before)));
@@ -181,7 +190,8 @@ impl Keyspace {
         store: &MessageStore,
     ) -> Result<(), Refusal> {
         match changes {
-            Changes::Nothing => {}
+            // Taken entries are counted with all of their commands.
+            Changes::Nothing | Changes::Taken(_) => {}
             Changes::Popped { queues, max } => directory.add_popped(queues, max, load, store),
             Changes::Moved { from, to, .. } => {
                 store.named(from, load);
@@ -241,6 +251,7 @@ impl Keyspace {
         let bytes = self.most_bytes_of(from, load).max(self.most_bytes_of(to, load));
         load.store(to, bytes);
         load.values.insert(to, bytes);
+        self.rename_entries(from, to, load);
         // The old value's end, and the deadlines of both lists.
         for name in [from, from, to] {
             load.settle(name);
@@ -308,6 +319,7 @@ impl Directory {
             | Stores::Batch(_)
             // Counted beside the values that are there.
             | Stores::Edited { .. }
+            | Stores::Entries(_)
             | Stores::Nothing => {}
         }
     }
@@ -381,12 +393,12 @@ impl MessageStore {
                 load.scan(wanted.end - wanted.start);
             }
             Looks::AtNames(count) => load.scan(count),
-            Looks::AtNothing | Looks::ForMatch(_) => {}
+            Looks::AtNothing | Looks::AtEntries(_) | Looks::ForMatch(_) => {}
         }
     }
 
     /// How many elements a list may have by now that the batch has something to do with.
-    fn named<'c>(&self, name: &'c QueueName, load: &mut Load<'c>) -> u64 {
+    pub(super) fn named<'c>(&self, name: &'c QueueName, load: &mut Load<'c>) -> u64 {
         *load.lists.entry(name).or_insert_with(|| self.ready_of(name))
     }
 

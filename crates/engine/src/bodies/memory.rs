@@ -527,7 +527,7 @@ impl Bodies {
 impl SendIds {
     /// Small values, names of messages and selectors of subscriptions, beyond the usual.
     pub(crate) fn beside_messages_bytes(&self, keyspace: &Keyspace, directory: &Directory) -> u64 {
-        let all = keyspace.values().memory_bytes()
+        let all = keyspace.memory_bytes()
             + self.memory_bytes()
             + directory.subscriptions().selectors_bytes();
         all.saturating_sub(BESIDE_MESSAGES_FREE)

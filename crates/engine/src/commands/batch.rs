@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use model::{Command, DependsOn, Nanos, Reply, limits};
+use model::{Command, DependsOn, Reply, limits};
 
 use crate::Effects;
 use crate::engine::Engine;
@@ -36,10 +36,8 @@ impl Engine {
         let mut batch = Outcome::NOTHING;
         let (mut after, mut replies) = (DependsOn::NOTHING, Vec::with_capacity(commands.len()));
         for mut command in commands {
-            if let Command::List(command) = &mut command {
-                // None waits: each is answered with the batch.
-                command.set_wait(Nanos::ZERO);
-            }
+            // None waits: each is answered with the batch.
+            command.wait_no_longer();
             let outcome = if self.replies.is_too_much(&command) {
                 self.store.took_steps(limits::COMMAND_STEPS);
                 Outcome::refused(self.replies.refusal())

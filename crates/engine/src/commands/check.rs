@@ -43,6 +43,7 @@ impl Engine {
         }
         self.sessions.check_message_groups(&self.store);
         self.store.queues.iter().for_each(|(slot, queue)| self.check_first_in_line(slot, queue));
+        timers += self.keyspace.check_waits(&self.sessions, &self.store);
         timers += self.keyspace.check(&self.store)
             + self.admission.check_blocked_sends(&self.sessions, &self.store)
             + self.directory.check_subscription_timers(&self.store);

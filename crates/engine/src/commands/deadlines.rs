@@ -43,11 +43,11 @@ impl Engine {
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
         match (key, at) {
-            (Key::Value, Some(at)) if at <= self.store.latest => {
+            (Key::Value(_), Some(at)) if at <= self.store.latest => {
                 self.keyspace.delete_value(name, &mut self.store, &mut self.log, effects);
                 Ok(())
             }
-            (Key::Value, at) => {
+            (Key::Value(_), at) => {
                 self.keyspace.give_value_deadline(name, at, &mut self.store, &mut self.log, effects)
             }
             (Key::List(slot), Some(at)) if at <= self.store.latest => {

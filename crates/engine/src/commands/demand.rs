@@ -120,6 +120,7 @@ impl Places<'_> {
             | Stores::Value { .. }
             | Stores::Values(_)
             | Stores::Edited { .. }
+            | Stores::Entries(_)
             | Stores::Nothing => {}
         }
         if let Changes::Moved { from, from_end, to, .. } = changes

@@ -4,13 +4,17 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{DeadlineRule, KeyCommand, QueueName, Refusal, Reply, SetRule, ValueDeadline, limits};
+use model::{
+    CollectionCommand, DeadlineRule, KeyCommand, Nanos, QueueName, Refusal, Reply, SetRule,
+    ValueDeadline, limits,
+};
 use records::CHANGED_BYTES_MAX;
 
 use crate::Effects;
 use crate::delivery::move_messages::RELOCATION_BYTES_MAX;
 use crate::engine::Engine;
 use crate::ids::{QueueSlot, SessionSlot};
+use crate::keyspace::collections::{Pop, Work};
 use crate::keyspace::deleting::Deletion;
 use crate::keyspace::lists::runs::STEPS;
 use crate::keyspace::setting::{DEADLINE_BYTES_MAX, KEY_RECORDS_MAX, Wish, ready_max};
@@ -69,6 +73,7 @@ impl Engine {
                 let (most, log) = (self.bodies.beside_messages_max(), &mut self.log);
                 self.keyspace.edit_value(&name, &edit, most, &mut self.store, log, effects)
             }
+            KeyCommand::Collection(command) => self.collection(by, &command, effects),
             KeyCommand::ValuesAtOnce { names } => {
                 let show = self.replies.left();
                 let refusal = self.replies.refusal();
@@ -89,13 +94,16 @@ impl Engine {
         effects: &mut Effects,
     ) -> Outcome {
         let there = self.keyspace.values().get(name, self.store.latest);
-        let (is_value, old) = (there.is_some(), there.filter(|_| wish.want_old));
-        let old = old.map(|value| value.shared());
+        let (kind, old) = (there.map(|it| it.kind()), there.filter(|_| wish.want_old));
+        let Ok(old) = old.map(|value| value.shared()).transpose() else {
+            return self.log.refuse(Refusal::WrongKind);
+        };
+        let is_value = kind.is_some();
         let list = if is_value { None } else { self.keyspace.find_list(name, &mut self.store) };
         if wish.want_old && list.is_some() {
             return self.log.refuse(Refusal::WrongKind);
         }
-        let key = list.map(Key::List).or(is_value.then_some(Key::Value));
+        let key = list.map(Key::List).or(kind.map(Key::Value));
         let allowed = match wish.rule {
             SetRule::Always => true,
             SetRule::IfNone => key.is_none(),
@@ -115,15 +123,9 @@ impl Engine {
             ValueDeadline::New(deadline) => Some(self.store.moment_of(deadline)),
         };
         let most = self.bodies.beside_messages_max();
-        let value = Value { bytes: wish.value, at };
-        let fits = self.keyspace.takes_instead(
-            name,
-            list,
-            value.bytes.len(),
-            most,
-            &self.store,
-            &self.log,
-        );
+        let value = Value::of_text(wish.value, at);
+        let fits =
+            self.keyspace.takes_instead(name, list, value.bytes(), most, &self.store, &self.log);
         match fits.and_then(|()| self.replace_key(name, list, value, effects)) {
             Ok(()) => Outcome::reply(self.log.after_all(), Reply::Replaced { set: true, old }),
             Err(refusal) => self.log.refuse(refusal),
@@ -145,9 +147,9 @@ impl Engine {
         let values: BTreeMap<_, _> = values.into_iter().collect();
         debug_assert!(!values.is_empty(), "a command sets something");
         let load = self.keyspace.load_of_values(&values, &self.store);
-        let fits = load.and_then(|load| self.log.takes_batch(&load)).and_then(|()| {
-            self.keyspace.values().takes_all(&values, self.bodies.beside_messages_max())
-        });
+        let fits = load
+            .and_then(|load| self.log.takes_batch(&load))
+            .and_then(|()| self.keyspace.takes_all(&values, self.bodies.beside_messages_max()));
         if let Err(refusal) = fits {
             return self.log.refuse(refusal);
         }
@@ -159,9 +161,9 @@ impl Engine {
         for (name, bytes) in values {
             let list = match self.keyspace.find_key(&name, &mut self.store) {
                 Some(Key::List(slot)) => Some(slot),
-                Some(Key::Value) | None => None,
+                Some(Key::Value(_)) | None => None,
             };
-            self.replace_key(&name, list, Value { bytes, at: None }, effects)
+            self.replace_key(&name, list, Value::of_text(bytes, None), effects)
                 .expect("invariant: there is room for all of them");
         }
         if is_alone {
@@ -192,6 +194,46 @@ impl Engine {
 }
 
 impl Engine {
+    /// Does a command on collections.
+    fn collection(
+        &mut self,
+        by: SessionSlot,
+        command: &CollectionCommand,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let memory_max = self.bodies.beside_messages_max();
+        let work = Work::taking(&mut self.store, &mut self.log, effects, &self.replies);
+        let mut work = Work { memory_max, ..work };
+        let done = match self.keyspace.stored_by(command, &mut work) {
+            Ok(None) => self.keyspace.do_collection(command, &mut work),
+            Ok(Some((to, kind, members))) => {
+                let stored = self.keyspace.store_in_place(to, kind, &members, &mut work);
+                match stored {
+                    Ok(Some(list)) => {
+                        self.delete_list(list, effects);
+                        Ok(Reply::Count(members.len() as u64))
+                    }
+                    stored => stored.map(|_| Reply::Count(members.len() as u64)),
+                }
+            }
+            Err(refusal) => Err(refusal),
+        };
+        match (done, command) {
+            (
+                Ok(Reply::TimedOut { .. }),
+                CollectionCommand::PopScored { names, highest, max, wait },
+            ) if *wait != Some(Nanos::ZERO) => {
+                self.stop_waiting(by, effects);
+                let pop = Pop { highest: *highest, max: *max };
+                self.keyspace.wait_for_member(by, names, pop, *wait, &mut self.store)
+            }
+            (Ok(reply), _) => Outcome::reply(self.log.after_all(), reply),
+            (Err(refusal), _) => self.log.refuse(refusal),
+        }
+    }
+}
+
+impl Engine {
     pub(crate) fn rename_key(
         &mut self,
         from: &QueueName,
@@ -209,7 +251,7 @@ impl Engine {
             return Outcome::reply(self.log.after_all(), Reply::Done);
         }
         let renamed = match key {
-            Key::Value => self.rename_value(from, to, effects).map(|()| None),
+            Key::Value(_) => self.rename_value(from, to, effects).map(|()| None),
             Key::List(slot) => self.rename_list(slot, from, to, effects).map(Some),
         };
         let done = || Outcome::reply(self.log.after_all(), Reply::Done);
@@ -230,12 +272,12 @@ impl Engine {
         let value = value.expect("invariant: it was just found").to_value();
         let list = match self.keyspace.find_key(to, &mut self.store) {
             Some(Key::List(slot)) => Some(slot),
-            Some(Key::Value) | None => None,
+            Some(Key::Value(_)) | None => None,
         };
-        let (bytes, most) = (value.bytes.len(), self.bodies.beside_messages_max());
+        let (bytes, most) = (value.bytes(), self.bodies.beside_messages_max());
         self.keyspace.takes_instead(to, list, bytes, most, &self.store, &self.log)?;
         self.replace_key(to, list, value, effects)?;
-        self.keyspace.delete_value(from, &mut self.store, &mut self.log, effects);
+        self.keyspace.leave_name(from, &mut self.store, &mut self.log, effects);
         debug_assert!(!self.keyspace.values().holds(from), "the value has its new name alone");
         Ok(())
     }
@@ -317,7 +359,7 @@ impl Engine {
         // One more than it may delete: then there is more.
         let at_once = deletion.left() + 1;
         let values = self.keyspace.values().iter_after(None).take(at_once);
-        let values: Vec<_> = values.map(|(name, _)| (name, Key::Value)).collect();
+        let values: Vec<_> = values.map(|(name, value)| (name, Key::Value(value.kind()))).collect();
         // Those that are over are no keys any more, and go by themselves.
         let is_over = |slot| self.store.queues.at(slot).is_ended(self.store.latest);
         let lists = self.store.queues.lists().filter(|(slot, _)| !is_over(*slot)).take(at_once);
@@ -346,7 +388,7 @@ impl Engine {
         effects: &mut Effects,
     ) -> bool {
         match key {
-            Key::Value => {
+            Key::Value(_) => {
                 if !deletion.takes_one() || !self.log.takes_change() {
                     return false;
                 }

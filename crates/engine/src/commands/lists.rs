@@ -287,6 +287,9 @@ impl Engine {
     }
 
     pub(crate) fn cancel_pop(&mut self, by: SessionSlot) -> Outcome {
+        if self.keyspace.end_wait(by, &mut self.store) {
+            return self.log.nothing_in_time();
+        }
         let key = ConsumerKey { session: by, link: LIST_LINK };
         let Some(popping) = self.directory.end_popping(key, &mut self.sessions, &mut self.store)
         else {

@@ -56,7 +56,10 @@ impl Engine {
                 let selector = selector.as_ref();
                 self.page(&PageQuery { queue, state, held: true, selector, after, max })
             }
-            AdminCommand::Show { message } => self.show_one(message),
+            AdminCommand::Show { message } => {
+                let shown = self.store.find(message).map(|_| vec![self.shown(message)]);
+                shown.map_or(self.log.not_found(), |it| self.log.reply_page(it, None))
+            }
             AdminCommand::Purge { queue, state, selector, after } => {
                 let found = self.store.find_to_select(&queue, selector.as_deref(), &self.log);
                 let (queue, selector) = match found {
@@ -82,13 +85,10 @@ impl Engine {
             AdminCommand::Policy { queue } => {
                 self.directory.stated_policy(&queue, &self.store, &self.log)
             }
-            AdminCommand::ChangePolicy { queue, change } => self.directory.change_policy(
-                &queue,
-                &change,
-                &mut self.store,
-                &mut self.log,
-                effects,
-            ),
+            AdminCommand::ChangePolicy { queue, change } => {
+                let (store, log) = (&mut self.store, &mut self.log);
+                self.directory.change_policy(&queue, &change, store, log, effects)
+            }
             AdminCommand::ListPolicies { after, max } => {
                 let sight = self.sessions.at(by).sight();
                 self.directory.list_policies(after.as_ref(), max, sight, &mut self.store, &self.log)
@@ -126,13 +126,6 @@ impl Engine {
             }
         }
         self.log.reply_page(messages, next)
-    }
-
-    fn show_one(&self, id: MessageId) -> Outcome {
-        if self.store.find(id).is_none() {
-            return self.log.not_found();
-        }
-        self.log.reply_page(vec![self.shown(id)], None)
     }
 
     fn shown(&self, id: MessageId) -> BrowsedMessage {

@@ -184,6 +184,7 @@ fn stored(stores: Stores<'_>) -> Amount {
         | Stores::Value { .. }
         | Stores::Values(_)
         | Stores::Edited { .. }
+        | Stores::Entries(_)
         | Stores::Transaction(_) => Amount::default(),
         Stores::Message { message, .. } => Amount::one(message.body.len()),
         Stores::Elements { elements, rule, .. } => {

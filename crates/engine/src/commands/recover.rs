@@ -40,6 +40,11 @@ impl Engine {
                     self.directory.replay_policy(&view, size, &mut self.store)?;
                 }
                 RecordView::ValueSet(view) => self.keyspace.replay_value(&view, &mut self.store)?,
+                RecordView::Collection(view) => {
+                    self.keyspace.replay_collection(&view, &mut self.store)?;
+                }
+                RecordView::FieldsSet(fields) => self.keyspace.replay_fields_set(&fields)?,
+                RecordView::Collections { next } => self.keyspace.replay_next_collection(next),
                 RecordView::KeyDeadline(view) if !view.of_value => {
                     self.keyspace.replay_deadline(&view, &mut self.store)?
                 }
@@ -100,6 +105,11 @@ impl Engine {
                 RecordView::KeyDeadline(view) => {
                     self.keyspace.replay_deadline(&view, &mut self.store)
                 }
+                RecordView::Collection(view) => {
+                    self.keyspace.replay_collection(&view, &mut self.store)
+                }
+                RecordView::FieldsSet(fields) => self.keyspace.replay_fields_set(&fields),
+                RecordView::FieldsGone(fields) => self.keyspace.replay_fields_gone(&fields),
                 other => Err(RecordError::Misplaced(other.kind())),
             };
             match result {
@@ -195,6 +205,7 @@ impl Engine {
         if let Some(number) = self.recovery.pending_unsubscribes().keys().next() {
             return Err(RecordError::UnknownSubscription(*number));
         }
+        self.keyspace.recover_collections(&mut self.store)?;
         self.keyspace.recover_lifetimes(&mut self.store);
         self.directory.recover_expiries(&mut self.store);
         self.bodies.share_recovered(&mut self.store);

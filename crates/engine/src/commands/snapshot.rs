@@ -20,7 +20,7 @@ impl Engine {
     /// Bytes that a snapshot of now may take at most, with the cost of its chunks to the caller.
     #[must_use]
     pub fn snapshot_bytes_max(&self) -> u64 {
-        self.store.snapshot_bytes() + self.keyspace.values().snapshot_bytes() + FIXED_BYTES
+        self.store.snapshot_bytes() + self.keyspace.snapshot_bytes() + FIXED_BYTES
     }
 
     /// Appends the next chunk of records; true when more are to come. Commands may be handled

@@ -22,7 +22,7 @@ impl Keyspace {
     ) -> Option<Nanos> {
         match key {
             Key::List(slot) => store.queues.at(slot).lifetime().at,
-            Key::Value => self.values.get(name, store.latest)?.at,
+            Key::Value(_) => self.values.get(name, store.latest)?.at,
         }
     }
 

@@ -10,7 +10,6 @@ use model::{Deadline, QueueName, Refusal, Reply, ValueEdit, limits, parse_intege
 use super::bits;
 use super::decimal;
 use super::setting::LOOKED_AT_BYTES_PER_STEP;
-use super::values::StoredValue;
 use super::{Keyspace, Value};
 use crate::Effects;
 use crate::log::FrameWriter;
@@ -19,10 +18,10 @@ use crate::store::MessageStore;
 
 /// The outcome of an edit.
 #[derive(Debug, PartialEq, Eq)]
-struct Edited {
+pub(super) struct Edited {
     /// The value now; `None`: it stays as it was.
-    bytes: Option<Arc<[u8]>>,
-    reply: Reply,
+    pub(super) bytes: Option<Arc<[u8]>>,
+    pub(super) reply: Reply,
 }
 
 impl Keyspace {
@@ -37,17 +36,19 @@ impl Keyspace {
         effects: &mut Effects,
     ) -> Outcome {
         let there = self.values().get(name, store.latest);
-        let (before, at) = (there.map(|value| value.bytes()), there.and_then(|value| value.at));
-        let read = before.map_or(0, <[u8]>::len) + edit.body_bytes();
-        let (is_value, edited) = (before.is_some(), edited(before, edit));
-        store.took_steps(Edited::steps(edit, read, &edited));
-        if !is_value && self.find_list(name, store).is_some() {
+        let at = there.and_then(|value| value.at);
+        let is_other = match there {
+            Some(value) => value.collection().is_some(),
+            None => self.find_list(name, store).is_some(),
+        };
+        if is_other {
             return log.refuse(Refusal::WrongKind);
         }
-        let stored = edited.and_then(|Edited { bytes, reply }| {
+        let before = self.values().get(name, store.latest).map(|value| value.bytes());
+        let stored = Edited::of(before, edit, store).and_then(|Edited { bytes, reply }| {
             if let Some(bytes) = bytes {
-                self.values().takes(name, bytes.len(), memory_max)?;
-                let value = Value { bytes, at };
+                self.takes(name, bytes.len(), memory_max)?;
+                let value = Value::of_text(bytes, at);
                 log.store_value(name, &value, effects)?;
                 self.insert_value(name, value, store);
                 debug_assert!(self.values().stored(name).is_some_and(|it| it.at == at), "{name}");
@@ -70,10 +71,14 @@ impl Keyspace {
         effects: &mut Effects,
     ) -> Outcome {
         let there = self.values().get(name, store.latest);
-        let Some(Value { bytes, at: before }) = there.map(StoredValue::to_value) else {
+        let Some((bytes, before)) = there.map(|value| (value.shared(), value.at)) else {
             let is_list = self.find_list(name, store).is_some();
             let reply = || Outcome::reply(log.after_all(), Reply::Value(None));
             return if is_list { log.refuse(Refusal::WrongKind) } else { reply() };
+        };
+        let bytes = match bytes {
+            Ok(bytes) => bytes,
+            Err(refusal) => return log.refuse(refusal),
         };
         let changed = match deadline.map(|deadline| store.moment_of(deadline)) {
             Some(at) if at <= store.latest => {
@@ -91,6 +96,18 @@ impl Keyspace {
 }
 
 impl Edited {
+    /// The value behind an edit, which is charged.
+    pub(super) fn of(
+        before: Option<&[u8]>,
+        edit: &ValueEdit,
+        store: &mut MessageStore,
+    ) -> Result<Self, Refusal> {
+        let read = before.map_or(0, <[u8]>::len) + edit.body_bytes();
+        let edited = edited(before, edit);
+        store.took_steps(Self::steps(edit, read, &edited));
+        edited
+    }
+
     /// The cost of an edit that has read so many bytes, in steps.
     fn steps(edit: &ValueEdit, read: usize, outcome: &Result<Self, Refusal>) -> usize {
         let copied = read / LOOKED_AT_BYTES_PER_STEP;

@@ -19,6 +19,7 @@ impl Keyspace {
     /// When they contradict each other.
     pub(crate) fn check(&self, store: &MessageStore) -> usize {
         self.values.check();
+        self.check_collections(store);
         let queues = || store.queues.iter().map(|(_, queue)| queue);
         queues().for_each(|queue| self.check_lifetime(queue));
         let shown = queues().filter(|queue| queue.is_list() && !self.values.holds(&queue.name));
@@ -29,7 +30,7 @@ impl Keyspace {
         if let Some(at) = first {
             assert!(store.timers.contains(at, Timer::Values), "values go by time");
         }
-        usize::from(first.is_some())
+        usize::from(first.is_some()) + usize::from(self.collections.drops_at().is_some())
     }
 
     /// True if a name is that of a small value, so that it is no list.
@@ -75,8 +76,8 @@ impl Keyspace {
 
     /// The key found by this name.
     pub(crate) fn find_key(&mut self, name: &QueueName, store: &mut MessageStore) -> Option<Key> {
-        if self.is_value(name, store) {
-            return Some(Key::Value);
+        if let Some(value) = self.values.get(name, store.latest) {
+            return Some(Key::Value(value.kind()));
         }
         self.find_list(name, store).map(Key::List)
     }
@@ -89,7 +90,7 @@ impl Keyspace {
     ) -> Outcome {
         let kind = self.find_key(name, store).map(|key| match key {
             Key::List(_) => KeyKind::List,
-            Key::Value => KeyKind::Value,
+            Key::Value(kind) => kind,
         });
         Outcome::reply(log.after_all(), Reply::Kind(kind))
     }

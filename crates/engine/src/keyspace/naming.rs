@@ -65,8 +65,8 @@ impl Keyspace {
     }
 
     fn kind_of(&self, name: &QueueName, store: &MessageStore) -> Option<KeyKind> {
-        if self.is_value(name, store) {
-            return Some(KeyKind::Value);
+        if let Some(value) = self.values.get(name, store.latest) {
+            return Some(value.kind());
         }
         let queue = store.queues.at(store.queues.find(name.as_str())?);
         (queue.is_list() && !queue.is_ended(store.latest)).then_some(KeyKind::List)

@@ -62,6 +62,7 @@ impl Keyspace {
 
     /// The key of this name has changed.
     pub(crate) fn touched(&mut self, name: &QueueName, store: &mut MessageStore) {
+        self.waits.notice(name);
         if !self.observers.by_key.is_empty() {
             store.took_steps(self.observers.touched(name));
         }

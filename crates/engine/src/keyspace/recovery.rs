@@ -7,13 +7,15 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use model::{Durability, MessageId, QueueName};
+use model::{Durability, MessageId, Nanos, QueueName};
 use records::{
-    DeadlineView, ExpiredList, RecordError, RecordView, Standing, StoredState, ValueView, encode,
-    queue_name,
+    CollectionView, DeadlineView, ExpiredList, RecordError, RecordView, Standing, StoredState,
+    ValueView, encode, queue_name,
 };
 
 use crate::bodies::Bodies;
+use crate::keyspace::collections::{Collection, EntryCursor};
+use crate::keyspace::values::StoredValue;
 use crate::keyspace::{Keyspace, Value};
 use crate::log::FrameWriter;
 use crate::store::MessageStore;
@@ -24,6 +26,7 @@ use crate::store::queue::{ListLifetime, Role};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeyCursor {
     value: Option<QueueName>,
+    entries: EntryCursor,
     list: Option<QueueName>,
     values_done: bool,
     done: bool,
@@ -58,7 +61,19 @@ impl Keyspace {
         cursor.done |= log.key_level() == Durability::None;
         let bytes_end = out.len() + CHUNK_BYTES_MAX;
         let mut count = 0;
-        while !cursor.done && count < chunk_max && out.len() < bytes_end {
+        // Entries come before the names of their collections: a name that is shown has them.
+        while !cursor.done
+            && !cursor.entries.is_done()
+            && count < chunk_max
+            && out.len() < bytes_end
+        {
+            let (most, bytes_max) = (chunk_max - count, bytes_end - out.len());
+            let shown =
+                self.collections.snapshot_entries(&mut cursor.entries, most, bytes_max, out);
+            count += shown.max(1);
+        }
+        while cursor.entries.is_done() && !cursor.done && count < chunk_max && out.len() < bytes_end
+        {
             self.snapshot_next_key(cursor, out, store);
             count += 1;
         }
@@ -70,8 +85,7 @@ impl Keyspace {
             let next = self.values.iter_after(cursor.value.as_ref()).next();
             cursor.values_done = next.is_none();
             if let Some((name, value)) = next {
-                let view = ValueView { name: name.as_str(), bytes: value.bytes(), at: value.at };
-                encode(&RecordView::ValueSet(view), out);
+                encode(&value.record(&name), out);
                 cursor.value = Some(name);
             }
             return;
@@ -126,7 +140,7 @@ impl Keyspace {
         store: &mut MessageStore,
     ) -> Result<(), RecordError> {
         let name = queue_name(view.name)?;
-        self.insert_value(&name, Value { bytes: Arc::from(view.bytes), at: view.at }, store);
+        self.insert_value(&name, Value::of_text(Arc::from(view.bytes), view.at), store);
         Ok(())
     }
 
@@ -136,7 +150,7 @@ impl Keyspace {
         store: &mut MessageStore,
     ) -> Result<(), RecordError> {
         let name = queue_name(name)?;
-        match self.remove_value(&name, store) {
+        match self.remove_name(&name, store) {
             Some(_) => Ok(()),
             None => Err(RecordError::UnknownValue),
         }
@@ -182,6 +196,36 @@ impl Keyspace {
             }
         };
         self.index(id, state, bodies, store);
+    }
+}
+
+impl Value {
+    /// The record that states it.
+    pub(crate) fn record<'v>(&'v self, name: &'v QueueName) -> RecordView<'v> {
+        let text = self.text().map_or(&[][..], |text| text);
+        record_of(name, text, self.collection(), self.at)
+    }
+}
+
+impl<'v> StoredValue<'v> {
+    /// The record that states it.
+    fn record(&self, name: &'v QueueName) -> RecordView<'v> {
+        record_of(name, self.bytes(), self.collection(), self.at)
+    }
+}
+
+fn record_of<'v>(
+    name: &'v QueueName,
+    bytes: &'v [u8],
+    collection: Option<Collection>,
+    at: Option<Nanos>,
+) -> RecordView<'v> {
+    let name = name.as_str();
+    match collection {
+        None => RecordView::ValueSet(ValueView { name, bytes, at }),
+        Some(Collection { kind, number, .. }) => {
+            RecordView::Collection(CollectionView { name, kind, number, at })
+        }
     }
 }
 

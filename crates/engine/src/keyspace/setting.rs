@@ -8,7 +8,7 @@ use model::{
     Deadline, DependsOn, Durability, Nanos, QueueName, Refusal, Reply, SetRule, ValueDeadline,
     Values, limits,
 };
-use records::{RecordView, ValueView};
+use records::RecordView;
 
 use super::Value;
 use crate::Effects;
@@ -50,8 +50,7 @@ impl FrameWriter {
         if level == Durability::None {
             return Ok(DependsOn::NOTHING);
         }
-        let view = ValueView { name: name.as_str(), bytes: &value.bytes, at: value.at };
-        let placed = self.store(&RecordView::ValueSet(view), level, effects);
+        let placed = self.store(&value.record(name), level, effects);
         let placed = placed.map_err(|_| Refusal::StoreFull)?;
         Ok(DependsOn::new(placed.lsn, level))
     }
@@ -76,7 +75,7 @@ impl Keyspace {
         if !log.surely_takes(count * DELETED_BYTES_MAX + DEADLINE_BYTES_MAX) {
             return Err(Refusal::StoreFull);
         }
-        self.values().takes(name, bytes, memory_max)
+        self.takes(name, bytes, memory_max)
     }
 
     /// Deletes a value, unless its time was over.
@@ -95,6 +94,22 @@ impl Keyspace {
             log.append(&record, log.key_level(), effects);
         }
         (!is_over).then_some(value)
+    }
+
+    /// A value has another name by now, and this one no more.
+    pub(crate) fn leave_name(
+        &mut self,
+        name: &QueueName,
+        store: &mut MessageStore,
+        log: &mut FrameWriter,
+        effects: &mut Effects,
+    ) {
+        let was_there = self.remove_name(name, store).is_some();
+        assert!(was_there, "a value leaves the name that it had");
+        if log.key_level() != Durability::None {
+            let record = RecordView::ValueDeleted { name: name.as_str() };
+            log.append(&record, log.key_level(), effects);
+        }
     }
 
     /// The time of the first value is over.
@@ -134,11 +149,15 @@ impl Keyspace {
     ) -> Outcome {
         let there = self.values().get(name, store.latest);
         let bytes = match there.map(|value| value.shared()) {
-            Some(_) if take => {
-                self.delete_value(name, store, log, effects).map(|value| value.bytes)
+            Some(Err(refusal)) => return log.refuse(refusal),
+            Some(Ok(bytes)) => {
+                if take {
+                    self.delete_value(name, store, log, effects);
+                }
+                Some(bytes)
             }
             None if self.find_list(name, store).is_some() => return log.refuse(Refusal::WrongKind),
-            bytes => bytes,
+            None => None,
         };
         // The answer may look at all of it.
         store.took_steps(bytes.as_ref().map_or(0, |bytes| bytes.len()) / LOOKED_AT_BYTES_PER_STEP);
@@ -160,7 +179,7 @@ impl Keyspace {
         store.took_steps(STEPS * names.len());
         let now = store.latest;
         let all = names.iter().map(|name| self.values().get(name, now));
-        let found: Vec<_> = all.map(|value| Ok(value.map(|it| it.shared()))).collect();
+        let found: Vec<_> = all.map(|value| Ok(value.and_then(|it| it.shared().ok()))).collect();
         if shown_bytes(&found) > bytes_max {
             return log.refuse(too_much);
         }
@@ -182,10 +201,11 @@ impl Keyspace {
                 break;
             }
             let there = self.values().get(name, store.latest);
-            let value = there.map(|value| value.shared());
-            bytes += value.as_ref().map_or(0, |value| value.len());
-            let is_list = value.is_none() && self.find_list(name, store).is_some();
-            found.push(if is_list { Err(Refusal::WrongKind) } else { Ok(value) });
+            let value = there.map(|value| value.shared()).transpose();
+            let is_list = value == Ok(None) && self.find_list(name, store).is_some();
+            let value = if is_list { Err(Refusal::WrongKind) } else { value };
+            bytes += value.as_ref().map_or(0, |value| value.as_ref().map_or(0, |it| it.len()));
+            found.push(value);
         }
         store.took_steps(STEPS * found.len());
         let rest = names.split_off(found.len());

@@ -1,17 +1,18 @@
-//! Small values by name, and counts of them.
+//! Small values and collections by name, and counts of them.
 //!
-//! They lie in a packed tree by name; those that go at some moment stand in another one by that
-//! moment and name.
+//! They lie in a packed tree by name, a collection as its number and counts. Those that go at some
+//! moment stand in another one by that moment and name.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{Nanos, QueueName, Refusal, limits};
+use model::{CollectionKind, KeyKind, Nanos, QueueName, Refusal, limits};
 
 use crate::collections::packed_tree::{Cell, INLINE_BYTES_MAX, Iter, PackedTree};
 use crate::ids::QueueSlot;
-use crate::keyspace::{Keyspace, Value};
+use crate::keyspace::collections::Collection;
+use crate::keyspace::{Content, Keyspace, Value};
 use crate::store::MessageStore;
 use crate::store::timers::Timer;
 
@@ -28,47 +29,82 @@ pub(crate) struct Values {
 /// A value where it lies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoredValue<'v> {
-    content: Content<'v>,
+    content: StoredContent<'v>,
     /// When it goes.
     pub(crate) at: Option<Nanos>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Content<'v> {
+enum StoredContent<'v> {
     Inline(&'v [u8]),
     Body(&'v Arc<[u8]>),
+    Collection(Collection),
 }
 
 impl<'v> StoredValue<'v> {
     fn of(cell: Cell<'v>) -> Self {
-        let (at, inline) = match cell.inline {
-            [WITHOUT_MOMENT, rest @ ..] => (None, rest),
-            [_, rest @ ..] => {
-                let (at, rest) = rest.split_first_chunk().expect("invariant: a moment is whole");
-                (Some(Nanos(u64::from_be_bytes(*at))), rest)
-            }
-            [] => panic!("invariant: a value has a head"),
+        let (head, rest) = cell.inline.split_first().expect("invariant: a value has a head");
+        let (at, inline) = if head & HAS_MOMENT == 0 {
+            (None, rest)
+        } else {
+            let (at, rest) = rest.split_first_chunk().expect("invariant: a moment is whole");
+            (Some(Nanos(u64::from_be_bytes(*at))), rest)
         };
-        Self { content: cell.body.map_or(Content::Inline(inline), Content::Body), at }
+        let content = match (kind_of(head >> KIND_SHIFT), cell.body) {
+            (Some(kind), _) => StoredContent::Collection(collection_of(kind, inline)),
+            (None, Some(body)) => StoredContent::Body(body),
+            (None, None) => StoredContent::Inline(inline),
+        };
+        Self { content, at }
     }
 
+    /// Its bytes; a collection has none of its own.
     pub(crate) fn bytes(&self) -> &'v [u8] {
         match self.content {
-            Content::Inline(bytes) => bytes,
-            Content::Body(body) => body,
+            StoredContent::Inline(bytes) => bytes,
+            StoredContent::Body(body) => body,
+            StoredContent::Collection(_) => &[],
         }
     }
 
     /// Its bytes for a reply, or to be stored elsewhere.
-    pub(crate) fn shared(&self) -> Arc<[u8]> {
+    ///
+    /// # Errors
+    /// It is a collection.
+    pub(crate) fn shared(&self) -> Result<Arc<[u8]>, Refusal> {
         match self.content {
-            Content::Inline(bytes) => Arc::from(bytes),
-            Content::Body(body) => Arc::clone(body),
+            StoredContent::Inline(bytes) => Ok(Arc::from(bytes)),
+            StoredContent::Body(body) => Ok(Arc::clone(body)),
+            StoredContent::Collection(_) => Err(Refusal::WrongKind),
+        }
+    }
+
+    pub(crate) const fn kind(&self) -> KeyKind {
+        match self.collection() {
+            None => KeyKind::Value,
+            Some(collection) => match collection.kind {
+                CollectionKind::Hash => KeyKind::Hash,
+                CollectionKind::Set => KeyKind::Set,
+                CollectionKind::SortedSet => KeyKind::SortedSet,
+            },
+        }
+    }
+
+    pub(crate) const fn collection(&self) -> Option<Collection> {
+        if let StoredContent::Collection(collection) = self.content {
+            Some(collection)
+        } else {
+            None
         }
     }
 
     pub(crate) fn to_value(self) -> Value {
-        Value { bytes: self.shared(), at: self.at }
+        let content = match self.content {
+            StoredContent::Inline(bytes) => Content::Text(Arc::from(bytes)),
+            StoredContent::Body(body) => Content::Text(Arc::clone(body)),
+            StoredContent::Collection(collection) => Content::Collection(collection),
+        };
+        Value { content, at: self.at }
     }
 }
 
@@ -188,40 +224,43 @@ impl Values {
         (self.bytes + self.names.len() * PICTURE_BYTES_MAX) as u64
     }
 
-    /// True if one was there before.
-    pub(crate) fn insert(&mut self, name: &QueueName, value: &Value) -> bool {
-        let (mut head, mut before) = (Vec::with_capacity(MOMENT_BYTES + value.bytes.len()), None);
-        match value.at {
-            None => head.push(WITHOUT_MOMENT),
-            Some(at) => {
-                head.push(WITH_MOMENT);
-                head.extend(at.0.to_be_bytes());
-            }
+    /// The one that was there before.
+    pub(crate) fn insert(&mut self, name: &QueueName, value: &Value) -> Option<Replaced> {
+        let (mut inline, mut before) = (head_of(value), None);
+        let body = value.text().filter(|text| inline.len() + text.len() > INLINE_BYTES_MAX);
+        if let Some(text) = value.text().filter(|_| body.is_none()) {
+            inline.extend_from_slice(text);
         }
-        let is_inline = head.len() + value.bytes.len() <= INLINE_BYTES_MAX;
-        if is_inline {
-            head.extend_from_slice(&value.bytes);
+        let cell = Cell { inline: &inline, body };
+        self.names.insert(key_of(name), cell, |cell| before = cell.map(Replaced::of));
+        if let Some(before) = &before {
+            self.discount(name, before.at, before.bytes);
         }
-        let body = (!is_inline).then_some(&value.bytes);
-        let cell = Cell { inline: &head, body };
-        self.names.insert(key_of(name), cell, |cell| before = cell.map(counted));
-        if let Some((at, bytes)) = before {
-            self.discount(name, at, bytes);
-        }
-        self.bytes += cost(name, value.bytes.len());
+        self.bytes += cost(name, value.bytes());
         if let Some(at) = value.at {
             let (key, nothing) = (moment_key(at, name), Cell { inline: &[], body: None });
             self.deadlines.insert(&key, nothing, |seen| assert!(seen.is_none(), "it goes once"));
         }
         debug_assert!(self.deadlines.len() <= self.names.len(), "a value has one deadline");
-        before.is_some()
+        before
+    }
+
+    /// The counts of a collection that is there have changed.
+    pub(crate) fn recount(&mut self, name: &QueueName, collection: Collection) {
+        let there = self.stored(name).expect("invariant: the collection has a name");
+        let head = head_of(&Value { content: Content::Collection(collection), at: there.at });
+        let cell = Cell { inline: &head, body: None };
+        self.names.insert(key_of(name), cell, |before| {
+            let before = before.and_then(|cell| StoredValue::of(cell).collection());
+            assert_eq!(before.map(|it| it.number), Some(collection.number), "it is the same one");
+        });
     }
 
     pub(crate) fn remove(&mut self, name: &QueueName) -> Option<Value> {
         let mut removed = None;
         self.names.remove(key_of(name), |cell| removed = Some(StoredValue::of(cell).to_value()));
         let removed = removed?;
-        self.discount(name, removed.at, removed.bytes.len());
+        self.discount(name, removed.at, removed.bytes());
         Some(removed)
     }
 
@@ -264,10 +303,59 @@ fn moment_key(at: Nanos, name: &QueueName) -> Vec<u8> {
     [&at.0.to_be_bytes(), key_of(name)].concat()
 }
 
-/// When a value goes, and how many bytes it has.
-fn counted(cell: Cell<'_>) -> (Option<Nanos>, usize) {
-    let value = StoredValue::of(cell);
-    (value.at, value.bytes().len())
+/// The facts of a value that another one has replaced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Replaced {
+    at: Option<Nanos>,
+    bytes: usize,
+    pub(crate) collection: Option<Collection>,
+}
+
+impl Replaced {
+    fn of(cell: Cell<'_>) -> Self {
+        let value = StoredValue::of(cell);
+        Self { at: value.at, bytes: value.bytes().len(), collection: value.collection() }
+    }
+}
+
+/// The beginning of a cell: flags, the moment if there is one, and a collection whole.
+fn head_of(value: &Value) -> Vec<u8> {
+    let behind = if value.bytes() > INLINE_BYTES_MAX { 0 } else { value.bytes() };
+    let mut head = Vec::with_capacity(MOMENT_BYTES + behind.max(COLLECTION_BYTES));
+    let kind = match &value.content {
+        Content::Text(_) => 0,
+        Content::Collection(collection) => bits_of(collection.kind),
+    };
+    head.push(kind << KIND_SHIFT | if value.at.is_some() { HAS_MOMENT } else { 0 });
+    head.extend(value.at.iter().flat_map(|at| at.0.to_be_bytes()));
+    if let Content::Collection(Collection { number, count, bytes, .. }) = &value.content {
+        [number, count, bytes].iter().for_each(|part| head.extend(part.to_be_bytes()));
+    }
+    head
+}
+
+fn collection_of(kind: CollectionKind, inline: &[u8]) -> Collection {
+    let parts = inline.as_chunks().0;
+    let [number, count, bytes] = parts else { panic!("invariant: a collection is whole") };
+    let [number, count, bytes] = [number, count, bytes].map(|part| u64::from_be_bytes(*part));
+    Collection { kind, number, count, bytes }
+}
+
+const fn bits_of(kind: CollectionKind) -> u8 {
+    match kind {
+        CollectionKind::Hash => 1,
+        CollectionKind::Set => 2,
+        CollectionKind::SortedSet => 3,
+    }
+}
+
+const fn kind_of(bits: u8) -> Option<CollectionKind> {
+    match bits {
+        1 => Some(CollectionKind::Hash),
+        2 => Some(CollectionKind::Set),
+        3 => Some(CollectionKind::SortedSet),
+        _ => None,
+    }
 }
 
 impl MessageStore {
@@ -283,6 +371,28 @@ impl MessageStore {
 }
 
 impl Keyspace {
+    /// Checks that a value may be set beside the others, or instead of the one of its name, if all
+    /// may take so much memory with the collections.
+    pub(crate) fn takes(
+        &self,
+        name: &QueueName,
+        bytes: usize,
+        memory_max: u64,
+    ) -> Result<(), Refusal> {
+        let most = memory_max.saturating_sub(self.collections.memory_bytes());
+        self.values.takes(name, bytes, most)
+    }
+
+    /// The same for several values.
+    pub(crate) fn takes_all(
+        &self,
+        values: &BTreeMap<QueueName, Arc<[u8]>>,
+        memory_max: u64,
+    ) -> Result<(), Refusal> {
+        let most = memory_max.saturating_sub(self.collections.memory_bytes());
+        self.values.takes_all(values, most)
+    }
+
     /// A value is there from now on, and hides the list of its name.
     pub(crate) fn insert_value(
         &mut self,
@@ -290,16 +400,34 @@ impl Keyspace {
         value: Value,
         store: &mut MessageStore,
     ) {
-        let was_there = self.change_values(|values| values.insert(name, &value), store);
-        if !was_there && store.hidden_list(name) {
+        let before = self.change_values(|values| values.insert(name, &value), store);
+        if before.is_none() && store.hidden_list(name) {
             assert!(self.lists > 0, "a list was counted before it was hidden");
             self.lists -= 1;
+        }
+        let number = |collection: Collection| collection.number;
+        let old = before.and_then(|before| before.collection).map(number);
+        if let Some(old) = old.filter(|old| value.collection().map(number) != Some(*old)) {
+            self.collections.drop_later(old, store);
         }
         self.touched(name, store);
     }
 
     /// A value is gone, and hides no list any more.
     pub(crate) fn remove_value(
+        &mut self,
+        name: &QueueName,
+        store: &mut MessageStore,
+    ) -> Option<Value> {
+        let removed = self.remove_name(name, store)?;
+        if let Some(collection) = removed.collection() {
+            self.collections.drop_later(collection.number, store);
+        }
+        Some(removed)
+    }
+
+    /// The same of a value that has another name by now.
+    pub(crate) fn remove_name(
         &mut self,
         name: &QueueName,
         store: &mut MessageStore,
@@ -327,12 +455,15 @@ fn cost(name: &QueueName, bytes: usize) -> usize {
     name.as_str().len() + bytes
 }
 
-/// The first byte of a value that stays until it is deleted; of another one a moment follows.
-const WITHOUT_MOMENT: u8 = 0;
-const WITH_MOMENT: u8 = 1;
+/// The first byte of a value: whether a moment follows, and the kind of a collection.
+const HAS_MOMENT: u8 = 1;
+const KIND_SHIFT: u8 = 1;
 
 /// Bytes of that, and of the moment.
 const MOMENT_BYTES: usize = 1 + 8;
+
+/// Bytes of a collection.
+const COLLECTION_BYTES: usize = 3 * 8;
 
 /// Bytes of memory that a new value usually takes beside its name and its bytes: the entry, the
 /// spare room of its leaf, a body's own. A deadline takes the name once more. All is counted when

@@ -24,9 +24,9 @@ use core::mem;
 
 use model::{Durability, Format, LiveRecords, Lsn, MessageId, Nanos};
 use records::{
-    CopiesDraft, DeadlineView, Link, MessageCounters, Place, RecordError, RecordView, Records,
-    Standing, StoredEnvelope, StoredState, SubscriptionView, ValueView, decode_envelope, encode,
-    place_of, put_envelope,
+    CollectionView, CopiesDraft, DeadlineView, FieldsDraft, Link, MessageCounters, Place,
+    RecordError, RecordView, Records, Standing, StoredEnvelope, StoredState, SubscriptionView,
+    ValueView, decode_envelope, encode, place_of, put_envelope,
 };
 
 /// The state in the making: see the module.
@@ -102,6 +102,8 @@ struct State {
     of_subscription: BTreeMap<u64, BTreeSet<u64>>,
     subscriptions: BTreeMap<u64, Box<[u8]>>,
     values: BTreeMap<Box<str>, Box<[u8]>>,
+    /// Of each collection, its fields with their values.
+    entries: BTreeMap<u64, Fields>,
     policies: BTreeMap<Box<str>, Box<[u8]>>,
     deadlines: BTreeMap<Box<str>, Box<[u8]>>,
     send_ids: BTreeMap<SendIdKey, Box<[u8]>>,
@@ -109,6 +111,9 @@ struct State {
     next_subscription: u64,
     latest: Nanos,
 }
+
+/// Fields of a collection, with their values.
+type Fields = BTreeMap<Box<[u8]>, Box<[u8]>>;
 
 /// "To a topic", the destination's name, and the id.
 type SendIdKey = (bool, Box<str>, Box<str>);
@@ -175,8 +180,9 @@ impl Salvage {
     /// Takes from older frames the state that lost stretches of the snapshot may have shown.
     pub fn merge_older(&mut self) {
         self.older.finish(true, &mut self.report);
-        let State { messages, subscriptions, values, policies, deadlines, send_ids, .. } =
-            mem::take(&mut self.older).state;
+        let State {
+            messages, subscriptions, values, entries, policies, deadlines, send_ids, ..
+        } = mem::take(&mut self.older).state;
         let now = &mut self.now.state;
         for (number, held) in messages {
             // The stretches ascend, as messages do in a snapshot.
@@ -190,6 +196,7 @@ impl Salvage {
         if self.lost_others {
             self.report.others_doubtful += fill(&mut now.subscriptions, subscriptions)
                 + fill(&mut now.values, values)
+                + fill_entries(&mut now.entries, entries)
                 + fill(&mut now.policies, policies)
                 + fill(&mut now.deadlines, deadlines)
                 + fill(&mut now.send_ids, send_ids);
@@ -219,7 +226,7 @@ impl Salvage {
         let State { subscriptions, values, policies, send_ids, .. } = &self.now.state;
         policies.values().for_each(|record| take(record));
         subscriptions.values().for_each(|record| take(record));
-        values.values().for_each(|record| take(record));
+        values.values().for_each(|record| self.now.state.give_value(record, take));
         send_ids.values().for_each(|record| take(record));
     }
 
@@ -431,6 +438,20 @@ impl State {
                 self.values.remove(name);
             }
             RecordView::KeyDeadline(view) => self.set_deadline(&view, raw),
+            RecordView::Collection(view) => {
+                self.values.insert(view.name.into(), raw.into());
+            }
+            RecordView::FieldsSet(fields) => {
+                let entries = self.entries.entry(fields.number()).or_default();
+                entries.extend(fields.iter().map(|(field, value)| (field.into(), value.into())));
+            }
+            RecordView::FieldsGone(fields) => {
+                if let Some(entries) = self.entries.get_mut(&fields.number()) {
+                    fields.iter().for_each(|(field, _)| drop(entries.remove(field)));
+                }
+            }
+            // Numbers that nothing refers to any more may be given again.
+            RecordView::Collections { .. } => {}
             RecordView::SendId(view) => {
                 let key = (view.to_topic, view.to.into(), view.id.into());
                 self.send_ids.insert(key, raw.into());
@@ -513,12 +534,41 @@ impl State {
             return;
         }
         let Some(record) = self.values.get(view.name) else { return };
-        let Some(Ok((RecordView::ValueSet(value), _))) = Records::new(record).next() else {
-            return;
+        let at = view.at;
+        let changed = match Records::new(record).next() {
+            Some(Ok((RecordView::ValueSet(value), _))) => {
+                RecordView::ValueSet(ValueView { at, ..value })
+            }
+            Some(Ok((RecordView::Collection(it), _))) => {
+                RecordView::Collection(CollectionView { at, ..it })
+            }
+            _ => return,
         };
         let mut bytes = Vec::new();
-        encode(&RecordView::ValueSet(ValueView { at: view.at, ..value }), &mut bytes);
+        encode(&changed, &mut bytes);
         self.values.insert(view.name.into(), bytes.into());
+    }
+
+    /// Hands over the record of a value; of a collection with all its entries, if it has any.
+    fn give_value(&self, record: &[u8], take: &mut dyn FnMut(&[u8])) {
+        let Some(Ok((RecordView::Collection(view), _))) = Records::new(record).next() else {
+            return take(record);
+        };
+        let Some(entries) = self.entries.get(&view.number).filter(|them| !them.is_empty()) else {
+            return;
+        };
+        take(record);
+        let mut draft = FieldsDraft::new(view.number);
+        for (field, value) in entries {
+            draft.push_with([field, &[]], value);
+            if draft.record_bytes_max() >= ENVELOPES_BYTES_MAX {
+                give(&RecordView::FieldsSet(draft.set()), take);
+                draft = FieldsDraft::new(view.number);
+            }
+        }
+        if draft.count() > 0 {
+            give(&RecordView::FieldsSet(draft.set()), take);
+        }
     }
 
     /// The envelope of a message with its body in that frame; it is written from now on.
@@ -612,6 +662,11 @@ fn fill<K: Ord, V>(now: &mut BTreeMap<K, V>, older: BTreeMap<K, V>) -> u64 {
         now.entry(key).or_insert(value);
     }
     (now.len() - before) as u64
+}
+
+/// The same of entries.
+fn fill_entries(now: &mut BTreeMap<u64, Fields>, older: BTreeMap<u64, Fields>) -> u64 {
+    older.into_iter().map(|(number, fields)| fill(now.entry(number).or_default(), fields)).sum()
 }
 
 /// Bytes of envelopes of one Shared record: the rest goes into another, with the body again.

@@ -19,6 +19,8 @@ pub(crate) enum Timer {
     Forget(QueueSlot),
     /// The time of the first small value is over.
     Values,
+    /// Entries of collections that are gone are to be dropped.
+    Collections,
     /// The time of the queue's list is over.
     End(QueueSlot),
     /// The time of the first of the queue's messages is over.
@@ -43,6 +45,8 @@ pub(crate) enum Timer {
     GiveUp(u64),
     /// The margin before the session's first lease ends begins, and the consumer asked to know.
     Margin(ConsumerKey),
+    /// The session's command that waits for a member has waited long enough.
+    WaitForMember(SessionSlot),
     /// The consumer has waited long enough.
     Wait(ConsumerKey),
 }

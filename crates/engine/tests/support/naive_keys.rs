@@ -170,8 +170,8 @@ impl NaiveKeys {
     /// False where there is no such key.
     pub(crate) fn delete(&mut self, name: &str) -> bool {
         let deleted = match self.kind(name) {
-            Some(KeyKind::Value) => self.values.remove(name).is_some(),
             Some(KeyKind::List) => self.lists.remove(name).is_some(),
+            Some(_) => self.values.remove(name).is_some(),
             None => false,
         };
         self.forget_empty();
@@ -208,8 +208,8 @@ impl NaiveKeys {
 
     pub(crate) fn deadline(&self, name: &str) -> Option<u64> {
         match self.kind(name)? {
-            KeyKind::Value => self.values[name].at,
             KeyKind::List => self.deadlines.get(name).copied(),
+            _ => self.values[name].at,
         }
     }
 
@@ -229,10 +229,10 @@ impl NaiveKeys {
             _ if at <= self.now => {
                 self.delete(name);
             }
-            KeyKind::Value => self.values.get_mut(name).unwrap().at = Some(at),
             KeyKind::List => {
                 self.deadlines.insert(name.to_owned(), at);
             }
+            _ => self.values.get_mut(name).unwrap().at = Some(at),
         }
         true
     }
@@ -241,10 +241,10 @@ impl NaiveKeys {
     pub(crate) fn clear_deadline(&mut self, name: &str) -> bool {
         let had = self.deadline(name).is_some();
         match self.kind(name).filter(|_| had) {
-            Some(KeyKind::Value) => self.values.get_mut(name).unwrap().at = None,
             Some(KeyKind::List) => {
                 self.deadlines.remove(name);
             }
+            Some(_) => self.values.get_mut(name).unwrap().at = None,
             None => {}
         }
         had

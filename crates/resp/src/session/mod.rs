@@ -19,7 +19,10 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use input::{InputBuffer, is_method, is_target, names_host};
-use model::{Command, KeyCommand, LinkId, ListCommand, Nanos, QueueName, Reply, SessionId, limits};
+use model::{
+    CollectionCommand, Command, KeyCommand, LinkId, ListCommand, Nanos, QueueName, Reply,
+    SessionId, limits,
+};
 
 use crate::arguments::Arguments;
 use crate::clients::{Ends, Slot};
@@ -48,8 +51,8 @@ const FOLLOW_UP_BYTES: usize = size_of::<FollowUp>() + 32;
 /// Bytes for the name of a value that is still to be looked at, beside its own.
 const LOOKED_AT_NAME_BYTES: usize = 48;
 
-/// Bytes of memory that a key which is watched, or a list that a pop waits for, takes in the
-/// engine, but for its name. Measured.
+/// Bytes of memory that a key which is watched, or that a pop waits for, takes in the engine, but
+/// for its name. Measured.
 const WAITED_NAME_BYTES: usize = 256;
 
 /// Bytes of all keys that one session may watch.
@@ -103,7 +106,7 @@ enum Awaited {
     Query(ReplyFormat),
     /// The same, and it may come later: there is no place yet.
     Waiting(ReplyFormat),
-    /// The same, and it may come later: the client asked to wait, for lists with names of so many
+    /// The same, and it may come later: the client asked to wait, for keys with names of so many
     /// bytes.
     Blocked(ReplyFormat, usize),
     Exec(Parts),
@@ -601,11 +604,11 @@ impl Session {
     fn ask(&mut self, query: Query, shared: &mut ListenerState) -> Step {
         let Query { mut command, format } = query;
         self.popped = false;
-        if waits(&command) {
+        if command.may_wait() {
             shared.clients.at_mut(self.slot).set_blocked(true);
             self.awaited = Awaited::Blocked(format, waited_for_bytes(&command));
             if self.half_closed {
-                wait_no_longer(&mut command);
+                command.wait_no_longer();
             }
         } else {
             self.awaited = Awaited::Query(format);
@@ -629,8 +632,12 @@ impl Session {
 
     fn answer(&mut self, reply: Reply, shared: &mut ListenerState, out: &mut Vec<u8>) {
         let awaited = core::mem::replace(&mut self.awaited, Awaited::Nothing);
-        self.popped |= matches!(reply, Reply::Elements(_) | Reply::Popped { .. } | Reply::Batch(_));
-        let is_in_vain = matches!(reply, Reply::TimedOut { .. });
+        self.popped |= may_have_popped(&reply);
+        let is_in_vain = match &reply {
+            Reply::TimedOut { .. } => true,
+            Reply::Entries(entries) => entries.is_empty(),
+            _ => false,
+        };
         self.drops_input |=
             self.half_closed && is_in_vain && matches!(awaited, Awaited::Blocked(..));
         // It is told as messages are, also to a client that CLIENT REPLY spares the answers, as
@@ -729,21 +736,19 @@ impl Session {
 /// Does nothing else than to say that a popped element has arrived.
 const ARRIVED: Command = Command::CloseProducer { link: LinkId(0) };
 
-/// True if it may be answered later.
-fn waits(command: &Command) -> bool {
-    let Command::List(command) = command else { return false };
-    match command {
-        ListCommand::PopFirst { wait, .. } | ListCommand::Move { wait, .. } => {
-            *wait != Some(Nanos::ZERO)
-        }
-        _ => false,
-    }
+/// True if a queue may protect elements that this brings.
+const fn may_have_popped(reply: &Reply) -> bool {
+    matches!(reply, Reply::Elements(_) | Reply::Popped { .. } | Reply::Batch(_))
 }
 
 /// Bytes of the names that it waits for.
 fn waited_for_bytes(command: &Command) -> usize {
     match command {
         Command::List(ListCommand::PopFirst { queues, .. }) => waited_bytes(queues),
+        Command::Key(KeyCommand::Collection(command)) => match &**command {
+            CollectionCommand::PopScored { names, .. } => waited_bytes(names),
+            _ => 0,
+        },
         _ => 0,
     }
 }
@@ -755,14 +760,6 @@ fn waited_bytes(names: &[QueueName]) -> usize {
 
 const fn beyond_usual(bytes: usize) -> usize {
     bytes.saturating_sub(WAITED_BYTES_FREE)
-}
-
-fn wait_no_longer(command: &mut Command) {
-    if let Command::List(command) = command
-        && let ListCommand::PopFirst { wait, .. } | ListCommand::Move { wait, .. } = command
-    {
-        *wait = Some(Nanos::ZERO);
-    }
 }
 
 /// True if it is put behind the others after MULTI.

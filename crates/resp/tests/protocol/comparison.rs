@@ -1,6 +1,6 @@
 //! The same bytes to both, and the same answers from both.
 
-use client::resp::command as encoded;
+use client::resp::{command as encoded, take};
 use model::Nanos;
 use resp::Options;
 use testkit::escape;
@@ -23,8 +23,14 @@ pub(crate) struct Pair {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Exact,
-    /// An array without an order.
+    /// An array or a set without an order.
     Sorted,
+    /// The same of pairs, flat or not.
+    Pairs,
+    /// A cursor, and an array without an order.
+    Scanned,
+    /// The same of pairs.
+    ScannedPairs,
 }
 
 impl Pair {
@@ -149,12 +155,36 @@ impl Pair {
 }
 
 fn ordered(answer: Vec<u8>, order: Order) -> Vec<u8> {
-    if order == Order::Exact || answer.first() != Some(&b'*') {
-        return answer;
+    let in_pairs = matches!(order, Order::Pairs | Order::ScannedPairs);
+    match order {
+        Order::Exact => answer,
+        Order::Sorted | Order::Pairs => sorted(answer, in_pairs),
+        Order::Scanned | Order::ScannedPairs => {
+            let Some((head, parts)) = parts(&answer) else { return answer };
+            let [cursor, found] = parts.try_into().expect("a cursor and an array");
+            [head, cursor, sorted(found, in_pairs)].concat()
+        }
     }
-    let text = String::from_utf8(answer).unwrap();
-    let mut lines: Vec<&str> = text.split("\r\n").collect();
-    // Lengths and texts alternate behind the array's own.
-    lines[1..].sort_unstable();
-    lines.join("\r\n").into_bytes()
+}
+
+fn sorted(answer: Vec<u8>, in_pairs: bool) -> Vec<u8> {
+    let Some((head, parts)) = parts(&answer) else { return answer };
+    let is_flat = head[0] == b'%' || parts.first().is_some_and(|part| part[0] != b'*');
+    let each = if in_pairs && is_flat { 2 } else { 1 };
+    let mut entries: Vec<Vec<u8>> = parts.chunks(each).map(<[_]>::concat).collect();
+    entries.sort_unstable();
+    [head, entries.concat()].concat()
+}
+
+/// The line of an array, a set or a map, and the bytes of each of its parts.
+fn parts(answer: &[u8]) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
+    if !matches!(answer.first(), Some(b'*' | b'~' | b'%')) {
+        return None;
+    }
+    let line = answer.windows(2).position(|pair| pair == b"\r\n").expect("a line") + 2;
+    let (head, rest) = answer.split_at(line);
+    let mut rest = rest.to_vec();
+    let parts =
+        std::iter::from_fn(|| (!rest.is_empty()).then(|| take(&mut rest).unwrap().unwrap()));
+    Some((head.to_vec(), parts.collect()))
 }

@@ -215,7 +215,8 @@ fn malformed_commands_answered_as_in_redis() {
     }
 }
 
-fn number(answer: Vec<u8>) -> String {
+/// The digits of an integer.
+pub(crate) fn number(answer: Vec<u8>) -> String {
     String::from_utf8(answer).unwrap().trim_matches([':', '\r', '\n']).into()
 }
 

@@ -47,7 +47,7 @@ impl<D: Disk> Server<D> {
             self.stepped_at = now;
             self.ids_given = true;
             outside.keys.commanded(now, id);
-            let may_wait = may_wait(&command);
+            let may_wait = command.may_wait();
             let is_run = is_run(&command);
             outside.trace(now, || format!("for {id}: {}", brief(&command)));
             if let Some(bytes) = bytes_brought(&command) {
@@ -154,15 +154,4 @@ fn is_run(command: &Command) -> bool {
         Command::List(ListCommand::PushEach { .. } | ListCommand::PopEach { .. })
             | Command::Key(KeyCommand::ValueEach { .. })
     )
-}
-
-/// True if a command may be answered later.
-fn may_wait(command: &Command) -> bool {
-    let Command::List(list) = command else { return false };
-    match list {
-        ListCommand::PopFirst { wait, .. } | ListCommand::Move { wait, .. } => {
-            *wait != Some(Nanos::ZERO)
-        }
-        _ => false,
-    }
 }

@@ -1,0 +1,94 @@
+//! Fields and members by chance. The caller brings the chance: the same number finds the same.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+use model::{CollectionKind, QueueName, Refusal, Reply};
+
+use super::bounds::{Shown, look_at};
+use super::{Collection, Work};
+use crate::keyspace::Keyspace;
+
+/// What is to be picked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Picks {
+    pub(super) max: u64,
+    pub(super) distinct: bool,
+    pub(super) take: bool,
+    pub(super) seed: u64,
+}
+
+impl Keyspace {
+    pub(super) fn pick_fields(
+        &mut self,
+        name: &QueueName,
+        kind: CollectionKind,
+        picks: Picks,
+        work: &mut Work<'_>,
+    ) -> Result<Reply, Refusal> {
+        let there = self.collection(name, kind, work.store)?;
+        let Some(there) = there.filter(|_| picks.max > 0) else {
+            return Ok(Reply::Entries(alloc::boxed::Box::default()));
+        };
+        let ranks = picks.ranks(there.count, work)?;
+        let mut shown = Shown::of(&there, ranks.len() as u64, work)?;
+        for rank in ranks {
+            let entry = self.collections.entries(there.number, rank).next();
+            let (field, cell) = entry.expect("invariant: it is among those that are there");
+            shown.add(field, &cell)?;
+        }
+        if picks.take {
+            self.take_picked(name, there, &shown, work)?;
+        }
+        Ok(shown.into_reply())
+    }
+
+    fn take_picked(
+        &mut self,
+        name: &QueueName,
+        there: Collection,
+        shown: &Shown,
+        work: &mut Work<'_>,
+    ) -> Result<(), Refusal> {
+        let fields: Vec<_> = shown.fields().map(<[u8]>::to_vec).collect();
+        self.take_entries(name, there, &fields, work)
+    }
+}
+
+impl Picks {
+    /// The places of the picked among so many.
+    fn ranks(self, count: u64, work: &mut Work<'_>) -> Result<Vec<u64>, Refusal> {
+        let mut chance = Chance(self.seed);
+        if !self.distinct {
+            look_at(self.max, work)?;
+            return Ok((0..self.max).map(|_| chance.below(count)).collect());
+        }
+        let max = self.max.min(count);
+        look_at(max, work)?;
+        // Each of the sets of so many is as likely as any other (Floyd).
+        let mut picked = BTreeSet::new();
+        for last in count - max..count {
+            let rank = chance.below(last + 1);
+            let is_new = picked.insert(rank);
+            if !is_new {
+                picked.insert(last);
+            }
+        }
+        debug_assert_eq!(picked.len() as u64, max, "each at most once");
+        Ok(picked.into_iter().collect())
+    }
+}
+
+/// Numbers by chance (splitmix64).
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        ((u128::from(mixed) * u128::from(end)) >> 64) as u64
+    }
+}
