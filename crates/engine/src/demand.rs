@@ -213,6 +213,8 @@ impl<'c> Demand<'c> {
                 Self { stores: Stores::Transaction(*transaction), ..Self::NONE }
             }
             Command::Batch { commands } => Self { stores: Stores::Batch(commands), ..Self::NONE },
+            // Its commands claim what they need when their turn has come.
+            Command::Script(_) => Self { shows: true, ..Self::BATCHABLE },
             Command::OpenConsumer { link, .. }
             | Command::Subscribe { link, .. }
             | Command::SubscribePattern { link, .. }

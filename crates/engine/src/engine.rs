@@ -15,6 +15,7 @@ use model::{
 use crate::admission::Admission;
 use crate::bodies::Bodies;
 use crate::bodies::memory::beside_messages_max;
+use crate::commands::scripts;
 use crate::dedup::SendIds;
 use crate::delivery::Allowance;
 use crate::delivery::receiving::Wanted;
@@ -426,6 +427,7 @@ impl Engine {
             Command::Key(command) => self.key(by, command, effects),
             Command::Admin(command) => self.administer(by, *command, effects),
             Command::Batch { commands } => self.batch(by, commands, effects),
+            Command::Script(script) => scripts::run(self, by, &script, effects),
             Command::Observe { names } => keyspace.observe(by, names, store),
             Command::Unobserve => keyspace.unobserve(by, store),
             Command::Publish { topic, message } => self.publish_to(by, &topic, &message, effects),

@@ -6,6 +6,7 @@ pub(crate) mod usage;
 use model::{Capacity, DependsOn, Durability, LiveRecords, Lsn, Persistence, StorePolicy, limits};
 use records::{CHANGED_BYTES_MAX, RecordView, encode};
 
+use crate::admission::batch_load::Claim;
 use crate::{Effects, FrameEnd};
 
 #[derive(Debug)]
@@ -55,6 +56,8 @@ struct OpenFrame {
     records_max: usize,
     /// The records that may come are known, and there is room for them.
     is_whole: bool,
+    /// The most that these come to.
+    claimed: Claim,
     bytes: usize,
     level: Durability,
     live: LiveRecords,
@@ -458,6 +461,18 @@ impl FrameWriter {
     /// The records that may follow in the frame are not of the batch.
     pub(crate) fn end_batch(&mut self) {
         self.open.is_whole = false;
+        self.open.claimed = Claim::default();
+    }
+
+    /// Commands of the batch may come to so much more.
+    pub(crate) fn add_claim(&mut self, claim: Claim) {
+        assert!(self.is_whole(), "only a batch claims");
+        self.open.claimed = self.open.claimed.and(claim);
+    }
+
+    /// The most that the commands of the batch come to.
+    pub(crate) const fn claimed(&self) -> Claim {
+        self.open.claimed
     }
 
     /// The device is full, or about to be: work that can wait waits. If it is not full, the room
@@ -488,7 +503,8 @@ impl Default for OpenFrame {
     fn default() -> Self {
         let records_max = limits::FRAME_RECORDS_MAX;
         let (level, live) = (Durability::None, LiveRecords::NONE);
-        Self { records: 0, records_max, is_whole: false, bytes: 0, level, live }
+        let claimed = Claim::default();
+        Self { records: 0, records_max, is_whole: false, claimed, bytes: 0, level, live }
     }
 }
 

@@ -99,7 +99,9 @@ pub(crate) fn needs<'c, E>(
         | Command::Release { .. }
         | Command::Bury { .. }
         | Command::Renew { .. }
-        | Command::Unobserve => Ok(()),
+        | Command::Unobserve
+        // Each of its commands passes the door by itself.
+        | Command::Script(_) => Ok(()),
         // The totals of all queues, which name none, and names, of which the user sees those that
         // the right to look is for.
         Command::BrokerStatistics | Command::ListQueues => Ok(()),

@@ -23,6 +23,7 @@ mod paged_out;
 mod paged_out_random;
 mod places;
 mod policies_random;
+mod programs;
 mod publishing;
 mod quotas;
 mod random;

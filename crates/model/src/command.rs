@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use crate::{
     AdminCommand, ClientName, CollectionCommand, Destination, KeyCommand, LinkId, ListCommand,
-    MessageId, Nanos, NewMessage, QueueName, Settlement, Subscription, SubscriptionName,
+    MessageId, Nanos, NewMessage, QueueName, Script, Settlement, Subscription, SubscriptionName,
     TransactionId,
 };
 
@@ -269,13 +269,16 @@ pub enum Command {
     Admin(Box<AdminCommand>),
     /// Do these one after the other with nothing in between, as one frame: a crash leaves all of it
     /// or nothing. Each is answered as it would be alone, but that none waits, and the answers come
-    /// together. Allowed are `List`, `Key`, `PutTo` and `Publish` without transaction. → `Batch`.
+    /// together. Allowed are `List`, `Key`, `Script`, `PutTo` and `Publish` without
+    /// transaction. → `Batch`.
     /// Nothing was done after `Stale`: an observed key has changed; nor after `Refused`: it may be
     /// too much for one frame or for the room that is left
     Batch {
         /// The commands.
         commands: Vec<Self>,
     },
+    /// Run a script, all of whose commands are one frame. → `Scripted`
+    Script(Script),
     /// From now on note when these keys change, until the next `Batch` or `Unobserve` of this
     /// session. Names add up. → `Done`, `Refused`
     Observe {

@@ -35,6 +35,7 @@ mod refusal;
 mod rfc3339;
 mod rights;
 mod rules;
+mod script;
 mod secrets;
 mod settlement;
 mod statistics;
@@ -88,6 +89,7 @@ pub use refusal::{Bound, NotPermitted, QueueFull, Refusal};
 pub use rfc3339::Rfc3339;
 pub use rights::{Principal, Right, RightSet, Rights, Rule, RuleError, UserRights, rights_limits};
 pub use rules::{OwnPolicies, OwnPolicy, PolicyChange, QueueRule, RuleKey, StatedPolicy};
+pub use script::{Script, ScriptCommands, ScriptProgram, ScriptValue};
 pub use secrets::Secrets;
 pub use settlement::{DeadLetter, DeadReason, Settlement};
 pub use statistics::{

@@ -9,8 +9,8 @@ use crate::{
     Body, BrokerStatistics, DeadLetter, DependsOn, Destination, Durability, Element, Entries,
     Format, KeyKind, Lifetime, LinkId, ListCommand, MessageId, MessageStatistics, Nanos, OneOrMany,
     OwnPolicies, Page, PageEnd, Payload, QueueFull, QueueName, QueueStatistics, Refusal, Score,
-    ScoredPopped, SessionId, Shows, StatedPolicy, Subscription, SubscriptionStatistics, Values,
-    WallClock,
+    ScoredPopped, ScriptValue, SessionId, Shows, StatedPolicy, Subscription,
+    SubscriptionStatistics, Values, WallClock,
 };
 
 /// A reply on its way to a session, and the position that must be durable before the session's peer
@@ -168,6 +168,8 @@ pub enum Reply {
     /// A run is to be asked for command by command, for others might come between them. Nothing
     /// was done; this was asked.
     NotBatchable(Box<ListCommand>),
+    /// The result of a script.
+    Scripted(Box<ScriptValue>),
     /// The answers to the commands of a batch.
     Batch(Vec<Self>),
     /// An observed key has changed: the batch was not done.

@@ -38,6 +38,18 @@ impl<'a> Answer<'a> {
         self.out.extend_from_slice(b"+OK\r\n");
     }
 
+    /// The same of bytes. Line ends in it become spaces.
+    pub(crate) fn status(&mut self, text: &[u8]) {
+        self.marked(b'+', text);
+    }
+
+    /// True or false: one or zero in the older form.
+    pub(crate) fn boolean(&mut self, is: bool) {
+        let (old, new): (&[u8], &[u8]) =
+            if is { (b":1\r\n", b"#t\r\n") } else { (b":0\r\n", b"#f\r\n") };
+        self.by_version(old, new);
+    }
+
     /// A word or two without a line end.
     pub(crate) fn simple(&mut self, text: &str) {
         self.line(b'+', text);
@@ -50,7 +62,11 @@ impl<'a> Answer<'a> {
 
     /// The same of bytes that need not be text.
     pub(crate) fn error_bytes(&mut self, text: &[u8]) {
-        self.out.push(b'-');
+        self.marked(b'-', text);
+    }
+
+    fn marked(&mut self, mark: u8, text: &[u8]) {
+        self.out.push(mark);
         let is_line_end = |byte: u8| byte == b'\r' || byte == b'\n';
         let bytes = text.iter().map(|byte| if is_line_end(*byte) { b' ' } else { *byte });
         self.out.extend(bytes);

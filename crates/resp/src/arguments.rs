@@ -7,8 +7,10 @@ use model::{End, Nanos, OneOrMany, QueueName, parse_integer};
 
 use crate::cursors::Place;
 use crate::fault::Fault;
+use crate::interpreter::Interpreter;
 use crate::key_names::name_of;
 use crate::number::{NoTimeout, parse_double, parse_timeout};
+use crate::scripts::{self, Scripts};
 use crate::shared::{ListenerState, Side};
 use crate::words::Words;
 
@@ -22,6 +24,20 @@ pub(crate) struct Arguments<'a> {
 impl<'a> Arguments<'a> {
     pub(crate) const fn new(words: &'a Words, shared: &'a ListenerState) -> Self {
         Self { words, shared }
+    }
+
+    pub(crate) const fn shared(&self) -> &'a ListenerState {
+        self.shared
+    }
+
+    /// The scripts that clients have brought.
+    pub(crate) const fn scripts(&self) -> &'a Scripts {
+        &self.shared.scripts
+    }
+
+    /// The interpreter of scripts, if there is one.
+    pub(crate) fn interpreter(&self) -> Result<Arc<dyn Interpreter>, Fault> {
+        self.shared.scripts.interpreter.clone().ok_or(scripts::OFF)
     }
 
     /// How many words there are, with the name.

@@ -78,6 +78,7 @@ impl Fault {
                 Quota::Messages | Quota::Bytes => Self::said("OOM", refusal),
                 _ => Self::said("ERR", refusal),
             },
+            Refusal::NotInBatch => Self::of("ERR This Redis command is not allowed from script"),
             Refusal::NoSuchPlace => Self::of("ERR index out of range"),
             Refusal::NotAnInteger => Self::NOT_INTEGER,
             Refusal::Overflow => Self::of("ERR increment or decrement would overflow"),

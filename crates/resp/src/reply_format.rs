@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use model::{
     Command, Element, KeyCommand, KeyKind, Lifetime, ListCommand, Nanos, QueueName, Refusal, Reply,
+    ScriptValue,
 };
 
 use crate::answer::Answer;
@@ -19,6 +20,7 @@ use crate::keys::{self, Clock, Names};
 use crate::pipelined::Pipelined;
 use crate::query::Query;
 use crate::room;
+use crate::script_values::say_value;
 use crate::strings::{Part, Told};
 use crate::topics;
 
@@ -76,6 +78,8 @@ pub(crate) enum ReplyFormat {
     Channels(Box<[u8]>),
     /// The reply of PUBSUB NUMSUB.
     Subscribers(Vec<QueueName>),
+    /// The result of a script.
+    Scripted,
     /// The replies of several commands.
     Pipelined(Pipelined),
 }
@@ -171,6 +175,7 @@ impl ReplyFormat {
                 }
             },
             Self::Trimmed(command) => trimmed(command, &reply, context),
+            Self::Scripted => scripted(reply, context).map(|()| Next::Said),
             Self::AllDeleted => all_deleted(&reply, context),
             Self::Encoding(name) => encoding(name, &reply, context),
             Self::Collection(format) => format.word(reply, context).map(|()| Next::Said),
@@ -333,6 +338,17 @@ fn remaining(clock: Clock, lifetime: Lifetime) -> i64 {
         Clock::MillisFromNow | Clock::UnixMillis => millis,
     };
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn scripted(reply: Reply, context: &mut Context<'_>) -> Result<(), Fault> {
+    match reply {
+        Reply::Scripted(value) => match *value {
+            ScriptValue::Error(text) => return Err(Fault(text.into())),
+            value => say_value(&value, &mut context.answer()),
+        },
+        _ => return Err(Fault::INTERNAL),
+    }
+    Ok(())
 }
 
 fn trimmed(

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
 use core::cell::Cell;
 use core::fmt;
 
@@ -14,7 +15,9 @@ use crate::chance::Chance;
 use crate::clients::Clients;
 use crate::cursors::Cursors;
 use crate::fault::Fault;
+use crate::interpreter::Interpreter;
 use crate::reader::COMMAND_BYTES_MAX;
+use crate::scripts::Scripts;
 
 /// One of the two ends of a list, as Redis calls them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +76,7 @@ pub struct ListenerState {
     pub(crate) clients: Clients,
     pub(crate) cursors: Cursors,
     pub(crate) familiar: Familiar,
+    pub(crate) scripts: Scripts,
     pub(crate) chance: Chance,
     /// How many clients are subscribed to each pattern.
     pub(crate) patterns: BTreeMap<QueueName, u64>,
@@ -92,12 +96,18 @@ impl ListenerState {
             clients: Clients::default(),
             cursors: Cursors::default(),
             familiar: Familiar::default(),
+            scripts: Scripts::default(),
             chance: Chance::new(facts.instance_id()),
             patterns: BTreeMap::new(),
             commands_total: 0,
             unblocked: VecDeque::new(),
             facts,
         }
+    }
+
+    /// Clients may run scripts, by this interpreter.
+    pub fn set_interpreter(&mut self, interpreter: Arc<dyn Interpreter>) {
+        self.scripts.interpreter = Some(interpreter);
     }
 
     /// From now on a client may be silent for so long; `None`: for ever. Clients are told so.

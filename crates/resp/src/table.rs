@@ -12,6 +12,7 @@ use crate::keys::{self, Clock};
 use crate::lists;
 use crate::parameters;
 use crate::query::Query;
+use crate::script_specs;
 use crate::server_commands as server;
 use crate::shared::Side;
 use crate::strings;
@@ -75,6 +76,7 @@ pub(crate) enum Group {
     Hash,
     List,
     PubSub,
+    Scripting,
     Server,
     Set,
     SortedSet,
@@ -148,7 +150,7 @@ impl Repeated {
     }
 }
 
-/// All commands with their subcommands: by name, those on collections behind the others.
+/// All commands with their subcommands: by name, those on collections and scripts behind the others.
 pub(crate) fn all() -> impl Iterator<Item = &'static Spec> {
     TABLES.into_iter().flatten()
 }
@@ -162,8 +164,8 @@ pub(crate) fn lookup(name: &str) -> Option<&'static Spec> {
     TABLES.into_iter().find_map(search)
 }
 
-/// Each is in the order of its names, and no name is in both.
-static TABLES: [&[Spec]; 2] = [&SPECS, &collection_specs::SPECS];
+/// Each is in the order of its names, and no name is in two.
+static TABLES: [&[Spec]; 3] = [&SPECS, &collection_specs::SPECS, &script_specs::SPECS];
 
 /// The command of this name, in letters of any size.
 fn lookup_word(word: &[u8]) -> Option<&'static Spec> {
@@ -220,7 +222,7 @@ pub(crate) const fn ask(
     Spec { name, arity, flags, keys, group, handler: Handler::Ask(query) }
 }
 
-const fn say(
+pub(crate) const fn say(
     name: &'static str,
     arity: i8,
     flags: &'static [&'static str],
@@ -240,7 +242,7 @@ const fn verb(
     Spec { name, arity, flags, keys: NO_KEYS, group, handler: Handler::Verb(verb) }
 }
 
-const fn container(name: &'static str, group: Group) -> Spec {
+pub(crate) const fn container(name: &'static str, group: Group) -> Spec {
     Spec { name, arity: -2, flags: &[], keys: NO_KEYS, group, handler: Handler::Subcommands(None) }
 }
 

@@ -362,9 +362,55 @@ impl Directory {
     }
 }
 
+/// What commands of one frame have claimed: the totals of their loads.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Claim {
+    stored_bytes: usize,
+    settled_bytes: usize,
+    reserved: u64,
+    records: usize,
+    scanned: u64,
+    leased: u64,
+}
+
+impl Load<'_> {
+    /// The totals, without names.
+    pub(crate) const fn total(&self) -> Claim {
+        let Self { stored_bytes, settled_bytes, reserved, records, scanned, leased, .. } = *self;
+        Claim { stored_bytes, settled_bytes, reserved, records, scanned, leased }
+    }
+}
+
+impl Claim {
+    /// Both together.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self {
+            stored_bytes: self.stored_bytes.saturating_add(other.stored_bytes),
+            settled_bytes: self.settled_bytes.saturating_add(other.settled_bytes),
+            reserved: self.reserved.saturating_add(other.reserved),
+            records: self.records.saturating_add(other.records),
+            scanned: self.scanned.saturating_add(other.scanned),
+            leased: self.leased.saturating_add(other.leased),
+        }
+    }
+}
+
 impl FrameWriter {
     /// Checks that one frame and the room that is left take all the bytes that a batch may come to.
     pub(crate) fn takes_batch(&self, load: &Load<'_>) -> Result<(), Refusal> {
+        self.takes(load.total())
+    }
+
+    /// The open frame holds what a command may come to, beside what was claimed before: it is
+    /// claimed, or refused.
+    pub(crate) fn claim(&mut self, load: &Load<'_>) -> Result<(), Refusal> {
+        let all = self.claimed().and(load.total());
+        self.takes(all)?;
+        self.add_claim(load.total());
+        Ok(())
+    }
+
+    fn takes(&self, load: Claim) -> Result<(), Refusal> {
         let bytes = load.stored_bytes.saturating_add(load.settled_bytes);
         if load.records > limits::TRANSACTION_RECORDS_MAX
             || bytes > self.frame_bytes_max()

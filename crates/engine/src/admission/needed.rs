@@ -5,7 +5,7 @@
 
 use alloc::collections::BTreeSet;
 
-use model::{Command, End, MessageId, QueueName, limits};
+use model::{Command, End, ListCommand, MessageId, QueueName, limits};
 
 use crate::admission::{Admission, WaitListId};
 use crate::bodies::{Bodies, Looker};
@@ -133,6 +133,29 @@ impl Bodies {
                 self.add_both_ends(name, most, 0, needed, store);
             }
         }
+    }
+
+    /// The bodies that a command lacks to be done and answered at once, in a script.
+    pub(crate) fn lacked_in_script(&self, command: &Command, store: &MessageStore) -> Needed {
+        let mut needed = self.needed_by(command, store);
+        let Command::List(command) = command else { return needed };
+        let most = limits::LIST_SCAN_MAX;
+        let count = |max: u64| usize::try_from(max).unwrap_or(most).min(most);
+        let mut add = |list: &QueueName, end: (End, usize)| {
+            self.add_paged_out_elements(list, end, 0, &mut needed, store);
+        };
+        match command {
+            ListCommand::Pop { queue, end, max } => add(queue, (*end, count(*max))),
+            ListCommand::PopFirst { queues, end, max, .. } => {
+                queues.iter().for_each(|queue| add(queue, (*end, count(*max))));
+            }
+            ListCommand::Move { from, from_end, .. } => add(from, (*from_end, 1)),
+            ListCommand::Range { queue, .. } => {
+                [End::Head, End::Tail].into_iter().for_each(|end| add(queue, (end, most)));
+            }
+            _ => {}
+        }
+        needed
     }
 
     /// The bodies that a command lacks before it can be done.

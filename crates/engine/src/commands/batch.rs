@@ -23,9 +23,10 @@ impl Engine {
             return stale;
         }
         let load = self.keyspace.load_of(&commands, &self.directory, &self.store);
-        if let Err(refusal) = load.and_then(|load| self.log.takes_batch(&load)) {
-            return Outcome::refused(refusal);
-        }
+        let load = match load.and_then(|load| self.log.takes_batch(&load).map(|()| load)) {
+            Ok(load) => load.total(),
+            Err(refusal) => return Outcome::refused(refusal),
+        };
         let demand = self.places_for(by, &commands);
         if let Some(lack) =
             self.directory.shortage_of_place(&demand, u64::MAX, &self.store, &self.log)
@@ -33,6 +34,7 @@ impl Engine {
             return Outcome::refused(lack.refusal);
         }
         self.log.begin_batch();
+        self.log.add_claim(load);
         let mut batch = Outcome::NOTHING;
         let (mut after, mut replies) = (DependsOn::NOTHING, Vec::with_capacity(commands.len()));
         for mut command in commands {

@@ -1,0 +1,106 @@
+//! Scripts: commands that a program gives one after the other, each by the answers to those before.
+//!
+//! All of them are one frame, as those of a batch. A batch is counted before any of it is done; a
+//! script claims the most that each command may come to just before it does it. A command that is
+//! refused for that has done nothing, and the script goes on with the refusal.
+
+use alloc::boxed::Box;
+
+use model::{Command, Refusal, Reply, Script, ScriptCommands, limits};
+
+use crate::Effects;
+use crate::admission::needed::Needed;
+use crate::demand::{Batching, Demand};
+use crate::engine::Engine;
+use crate::ids::SessionSlot;
+use crate::outcome::Outcome;
+
+/// A script that runs for a session.
+struct Running<'e> {
+    engine: &'e mut Engine,
+    by: SessionSlot,
+    effects: &'e mut Effects,
+    /// The queues that its commands have woken.
+    outcome: Outcome,
+}
+
+/// Runs a script. Waiting consumers are served after it has ended.
+pub(crate) fn run(
+    engine: &mut Engine,
+    by: SessionSlot,
+    script: &Script,
+    effects: &mut Effects,
+) -> Outcome {
+    // A batch around it is one frame already.
+    let is_alone = !engine.log.is_whole();
+    if is_alone {
+        engine.log.begin_batch();
+    }
+    let mut running = Running { engine, by, effects, outcome: Outcome::NOTHING };
+    let value = script.0.run(&mut running);
+    let Running { engine, outcome, .. } = running;
+    if is_alone {
+        engine.replies.start_anew();
+        engine.log.end_batch();
+    }
+    // What it says may reflect all that it has seen.
+    outcome.answering(engine.log.after_all(), Reply::Scripted(Box::new(value)))
+}
+
+impl ScriptCommands for Running<'_> {
+    fn perform(&mut self, mut command: Command) -> Reply {
+        let engine = &mut *self.engine;
+        engine.store.took_steps(limits::COMMAND_STEPS);
+        if engine.sessions.at(self.by).is_limited()
+            && let Some(denied) = engine.turn_away(self.by, &mut command)
+        {
+            let (answer, _) = denied.into_parts();
+            return answer.map_or(Reply::NotFound, |(_, reply)| reply);
+        }
+        command.wait_no_longer();
+        if let Err(refusal) = self.admit(&command) {
+            return Reply::Refused(refusal);
+        }
+        let outcome = self.engine.do_now(self.by, command, self.effects);
+        let woken = core::mem::replace(&mut self.outcome, Outcome::NOTHING);
+        self.outcome = woken.waking_as(&outcome);
+        let (_, reply) = outcome.into_answer().expect("invariant: nothing waits in a script");
+        self.engine.replies.add(&reply);
+        reply
+    }
+}
+
+impl Running<'_> {
+    /// True if a command needs bodies that have left memory: a script does not wait for them.
+    fn lacks_bodies(&mut self, command: &Command) -> bool {
+        let Engine { bodies, store, .. } = &mut *self.engine;
+        if !bodies.has_paged_out() {
+            return false;
+        }
+        let Needed { ids, looked } = bodies.lacked_in_script(command, store);
+        store.took_steps(looked);
+        !ids.is_empty()
+    }
+
+    /// Checks that a command may be done now, and claims the room that it may take.
+    fn admit(&mut self, command: &Command) -> Result<(), Refusal> {
+        let Demand { batching, .. } = Demand::of(command);
+        if batching != Batching::Batchable || matches!(command, Command::Script(_)) {
+            return Err(Refusal::NotInBatch);
+        }
+        if self.engine.replies.is_too_much(command) || self.lacks_bodies(command) {
+            return Err(self.engine.replies.refusal());
+        }
+        let Self { engine, by, .. } = self;
+        let lack = engine.shortage_of_memory_for(*by, command);
+        if let Some(lack) = lack.or_else(|| engine.shortage_of_place_for(*by, command)) {
+            return Err(lack.refusal);
+        }
+        if let Some(refusal) = engine.over_quota(*by, command) {
+            return Err(refusal);
+        }
+        let commands = core::slice::from_ref(command);
+        let load = engine.keyspace.load_of(commands, &engine.directory, &engine.store)?;
+        engine.log.claim(&load)
+    }
+}
