@@ -18,7 +18,7 @@ mod produce;
 mod quotas;
 mod recover;
 mod rights;
-pub(crate) mod scripts;
+mod scripts;
 mod settle;
 mod snapshot;
 mod topics;

@@ -8,14 +8,13 @@ use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 
 use model::{
-    BrokerStatistics, Capacity, Command, DeadLetterStatistics, DependsOn, Lsn, Matching, MessageId,
-    Nanos, Refusal, Reply, SessionId, Settlement, Subscription, limits,
+    BrokerStatistics, Capacity, Command, DeadLetterStatistics, DependsOn, Lsn, MessageId, Nanos,
+    Refusal, Reply, SessionId, Settlement, Subscription, limits,
 };
 
 use crate::admission::Admission;
 use crate::bodies::Bodies;
 use crate::bodies::memory::beside_messages_max;
-use crate::commands::scripts;
 use crate::dedup::SendIds;
 use crate::delivery::Allowance;
 use crate::delivery::receiving::Wanted;
@@ -427,13 +426,12 @@ impl Engine {
             Command::Key(command) => self.key(by, command, effects),
             Command::Admin(command) => self.administer(by, *command, effects),
             Command::Batch { commands } => self.batch(by, commands, effects),
-            Command::Script(script) => scripts::run(self, by, &script, effects),
+            Command::Script(script) => self.run_script(by, &script, effects),
             Command::Observe { names } => keyspace.observe(by, names, store),
             Command::Unobserve => keyspace.unobserve(by, store),
             Command::Publish { topic, message } => self.publish_to(by, &topic, &message, effects),
             Command::SubscribePattern { link, pattern } => {
-                let it = Subscription { matching: Matching::Glob, ..Subscription::new(pattern) };
-                self.subscribe(by, link, Box::new(it), effects)
+                self.subscribe(by, link, Box::new(Subscription::of_glob(pattern)), effects)
             }
         }
     }
@@ -447,7 +445,11 @@ impl Engine {
             }
             Timer::Collections => return self.keyspace.drop_entries(&mut self.store),
             Timer::WaitForMember(by) => return self.stop_waiting(by, effects),
-            Timer::Unused(number) => return self.expire_subscription(number, effects),
+            // The time of a subscription is over; or it begins, where it was found in the log.
+            Timer::Unused(number) if self.directory.end_time(number, &mut self.store) => {
+                return self.end_if_unused(number, effects);
+            }
+            Timer::Unused(number) => return self.end_subscription(number, effects),
             Timer::End(queue) => {
                 self.keyspace.end_list(queue, &mut self.store);
                 queue

@@ -1,12 +1,14 @@
 //! Frames in the making: positions, levels, and the room that is left.
 
+pub(crate) mod claim;
 pub(crate) mod effects;
 pub(crate) mod usage;
 
 use model::{Capacity, DependsOn, Durability, LiveRecords, Lsn, Persistence, StorePolicy, limits};
 use records::{CHANGED_BYTES_MAX, RecordView, encode};
 
-use crate::admission::batch_load::Claim;
+use claim::Claim;
+
 use crate::{Effects, FrameEnd};
 
 #[derive(Debug)]

@@ -51,7 +51,7 @@ impl Harness {
 
     fn ask(&mut self, by: SessionId, command: Command) {
         let mut effects = Effects::default();
-        self.engine.handle(Nanos(1), by, command, self.capacity.clone(), &mut effects);
+        self.engine.handle(Nanos(1), by, command, self.capacity, &mut effects);
         self.engine.check();
         let last = self.engine.last_lsn();
         for output in &effects.outputs {

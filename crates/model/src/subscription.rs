@@ -84,6 +84,12 @@ pub enum SubscriptionOwner {
 }
 
 impl Subscription {
+    /// A private, non-durable one of all topics that match a glob.
+    #[must_use]
+    pub fn of_glob(pattern: QueueName) -> Self {
+        Self { matching: Matching::Glob, ..Self::new(pattern) }
+    }
+
     /// A private one that takes all of a topic.
     #[must_use]
     pub const fn new(topic: QueueName) -> Self {

@@ -150,7 +150,7 @@ impl Repeated {
     }
 }
 
-/// All commands with their subcommands: by name, those on collections and scripts behind the others.
+/// All commands with their subcommands: by name, those of the other tables behind these.
 pub(crate) fn all() -> impl Iterator<Item = &'static Spec> {
     TABLES.into_iter().flatten()
 }

@@ -15,6 +15,7 @@ use crate::delivery::move_messages::RELOCATION_BYTES_MAX;
 use crate::demand::{Address, Batching, Changes, Comparison, Demand, ElementRule, Looks, Stores};
 use crate::directory::Directory;
 use crate::keyspace::{DEADLINE_BYTES_MAX, Keyspace};
+use crate::log::claim::Claim;
 use crate::log::{DELETED_BYTES_MAX, FrameWriter};
 use crate::store::MessageStore;
 
@@ -362,36 +363,11 @@ impl Directory {
     }
 }
 
-/// What commands of one frame have claimed: the totals of their loads.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Claim {
-    stored_bytes: usize,
-    settled_bytes: usize,
-    reserved: u64,
-    records: usize,
-    scanned: u64,
-    leased: u64,
-}
-
 impl Load<'_> {
     /// The totals, without names.
     pub(crate) const fn total(&self) -> Claim {
         let Self { stored_bytes, settled_bytes, reserved, records, scanned, leased, .. } = *self;
         Claim { stored_bytes, settled_bytes, reserved, records, scanned, leased }
-    }
-}
-
-impl Claim {
-    /// Both together.
-    pub(crate) const fn and(self, other: Self) -> Self {
-        Self {
-            stored_bytes: self.stored_bytes.saturating_add(other.stored_bytes),
-            settled_bytes: self.settled_bytes.saturating_add(other.settled_bytes),
-            reserved: self.reserved.saturating_add(other.reserved),
-            records: self.records.saturating_add(other.records),
-            scanned: self.scanned.saturating_add(other.scanned),
-            leased: self.leased.saturating_add(other.leased),
-        }
     }
 }
 

@@ -24,27 +24,29 @@ struct Running<'e> {
     outcome: Outcome,
 }
 
-/// Runs a script. Waiting consumers are served after it has ended.
-pub(crate) fn run(
-    engine: &mut Engine,
-    by: SessionSlot,
-    script: &Script,
-    effects: &mut Effects,
-) -> Outcome {
-    // A batch around it is one frame already.
-    let is_alone = !engine.log.is_whole();
-    if is_alone {
-        engine.log.begin_batch();
+impl Engine {
+    /// Runs a script. Waiting consumers are served after it has ended.
+    pub(crate) fn run_script(
+        &mut self,
+        by: SessionSlot,
+        script: &Script,
+        effects: &mut Effects,
+    ) -> Outcome {
+        // A batch around it is one frame already.
+        let is_alone = !self.log.is_whole();
+        if is_alone {
+            self.log.begin_batch();
+        }
+        let mut running = Running { engine: self, by, effects, outcome: Outcome::NOTHING };
+        let value = script.0.run(&mut running);
+        let outcome = running.outcome;
+        if is_alone {
+            self.replies.start_anew();
+            self.log.end_batch();
+        }
+        // What it says may reflect all that it has seen.
+        outcome.answering(self.log.after_all(), Reply::Scripted(Box::new(value)))
     }
-    let mut running = Running { engine, by, effects, outcome: Outcome::NOTHING };
-    let value = script.0.run(&mut running);
-    let Running { engine, outcome, .. } = running;
-    if is_alone {
-        engine.replies.start_anew();
-        engine.log.end_batch();
-    }
-    // What it says may reflect all that it has seen.
-    outcome.answering(engine.log.after_all(), Reply::Scripted(Box::new(value)))
 }
 
 impl ScriptCommands for Running<'_> {

@@ -178,15 +178,6 @@ impl Engine {
         }
         self.directory.begin_to_end(number, self.store.latest + after, &mut self.store);
     }
-
-    /// The time of a subscription is over; or it begins, where it was found in the log.
-    pub(crate) fn expire_subscription(&mut self, number: u64, effects: &mut Effects) {
-        if self.directory.end_time(number, &mut self.store) {
-            self.end_if_unused(number, effects);
-        } else {
-            self.end_subscription(number, effects);
-        }
-    }
 }
 
 impl Engine {
