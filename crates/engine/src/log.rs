@@ -4,7 +4,9 @@ pub(crate) mod claim;
 pub(crate) mod effects;
 pub(crate) mod usage;
 
-use model::{Capacity, DependsOn, Durability, LiveRecords, Lsn, Persistence, StorePolicy, limits};
+use model::{
+    Capacity, DependsOn, Durability, LiveRecords, Lsn, Persistence, Refusal, StorePolicy, limits,
+};
 use records::{CHANGED_BYTES_MAX, RecordView, encode};
 
 use claim::Claim;
@@ -72,6 +74,15 @@ pub(crate) enum NoRoom {
     InLog,
     /// The frame would be larger than the journal takes.
     InFrame,
+}
+
+impl From<NoRoom> for Refusal {
+    fn from(no_room: NoRoom) -> Self {
+        match no_room {
+            NoRoom::InLog => Self::StoreFull,
+            NoRoom::InFrame => Self::BatchTooLarge,
+        }
+    }
 }
 
 /// The state before records that may be taken back were appended.

@@ -109,21 +109,21 @@ fn values_are_bounded_by_memory() {
     let mut session = Session::with_memory(LITTLE_MEMORY);
     let (set, refused) =
         (Reply::Replaced { set: true, old: None }, Reply::Refused(Refusal::TooManyValues));
-    let all = (0..100).map(|number| session.set(&format!("{number:04}"), limits::VALUE_BYTES_MAX));
+    let all = (0..100).map(|number| session.set(&format!("{number:04}"), limits::EDITED_BYTES_MAX));
     let fit = all.take_while(|reply| *reply == set).count();
-    let eighth = (LITTLE_MEMORY / 8) as usize / limits::VALUE_BYTES_MAX;
+    let eighth = (LITTLE_MEMORY / 8) as usize / limits::EDITED_BYTES_MAX;
     assert!((eighth - 1..=eighth).contains(&fit), "{fit} of {eighth}");
-    assert_eq!(session.set("more", limits::VALUE_BYTES_MAX), refused);
+    assert_eq!(session.set("more", limits::EDITED_BYTES_MAX), refused);
     let values =
-        ["0000", "more"].map(|it| (name(it), vec![0; limits::VALUE_BYTES_MAX].into())).to_vec();
+        ["0000", "more"].map(|it| (name(it), vec![0; limits::EDITED_BYTES_MAX].into())).to_vec();
     assert_eq!(session.key(KeyCommand::SetValues { values, only_new: false }), refused);
-    let bytes = vec![0; limits::VALUE_BYTES_MAX].into();
+    let bytes = vec![0; limits::EDITED_BYTES_MAX].into();
     let edit = KeyCommand::EditValue { name: name("more"), edit: ValueEdit::Append(bytes) };
     assert_eq!(session.key(edit), refused);
     // In place of another there is room, and once one is gone.
-    assert_eq!(session.set("0000", limits::VALUE_BYTES_MAX), set);
+    assert_eq!(session.set("0000", limits::EDITED_BYTES_MAX), set);
     assert_eq!(session.delete("0000"), Reply::Count(1));
-    assert_eq!(session.set("more", limits::VALUE_BYTES_MAX), set);
+    assert_eq!(session.set("more", limits::EDITED_BYTES_MAX), set);
     session.engine.check();
 }
 
@@ -149,9 +149,9 @@ fn several_values_are_set_whole_or_not() {
     assert_eq!(session.key(KeyCommand::DeleteAll), Reply::Done);
     session.set("a", 1);
     session.set("d", 1);
-    // One that is too large, too many of them, and all too large for the memory.
+    // Too large for a frame, too many of them, and all too large for the memory.
     let too_large = pairs(&["b", "c"], limits::VALUE_BYTES_MAX + 1);
-    assert_eq!(session.key(set(too_large)), Reply::Refused(Refusal::TooManyValues));
+    assert_eq!(session.key(set(too_large)), Reply::Refused(Refusal::BatchTooLarge));
     let numbers: Vec<_> = (0..=limits::BATCH_COMMANDS_MAX).map(|it| it.to_string()).collect();
     let numbers: Vec<&str> = numbers.iter().map(String::as_str).collect();
     let too_many = pairs(&numbers, 0);

@@ -157,7 +157,7 @@ impl ValueEdit {
     }
 
     /// The most bytes that a value of so many has behind it. More than
-    /// [`limits::VALUE_BYTES_MAX`]: it is refused.
+    /// [`limits::EDITED_BYTES_MAX`]: it is refused.
     #[must_use]
     pub fn bytes_after(&self, before: usize) -> usize {
         match self {
@@ -183,7 +183,7 @@ impl ValueEdit {
         match self {
             Self::Add(_) => INTEGER_BYTES_MAX,
             Self::AddDecimal(_) => DECIMAL_BYTES_MAX,
-            Self::Append(_) | Self::Overwrite { .. } | Self::Bits(_) => limits::VALUE_BYTES_MAX,
+            Self::Append(_) | Self::Overwrite { .. } | Self::Bits(_) => limits::EDITED_BYTES_MAX,
         }
     }
 }

@@ -115,8 +115,11 @@ pub const REPLY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes for which an element of a reply counts beside its own.
 pub const BESIDE_ELEMENT_BYTES: usize = 16;
 
-/// Bytes of one small value.
-pub const VALUE_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of one value: those of the largest message.
+pub const VALUE_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
+
+/// Bytes of a value behind an edit. Each edit copies the value, and the log has the whole result.
+pub const EDITED_BYTES_MAX: usize = 64 * 1024;
 
 /// Bytes of a field of a hash, or of a member of a set.
 pub const FIELD_BYTES_MAX: usize = 24 * 1024;

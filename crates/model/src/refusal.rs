@@ -78,7 +78,8 @@ pub enum Refusal {
     BatchTooLarge,
     /// Not allowed in a batch.
     NotInBatch,
-    /// A value is larger than [`limits::VALUE_BYTES_MAX`], or all together take more memory than
+    /// A value is larger than [`limits::VALUE_BYTES_MAX`], or than [`limits::EDITED_BYTES_MAX`]
+    /// behind an edit, or all together take more memory than
     /// they may.
     TooManyValues,
     /// The value is no integer of 64 bits, in its one right form.
@@ -243,9 +244,11 @@ impl Refusal {
             ),
             Self::TooManyValues => write!(
                 f,
-                "no room for this value: a string has {} KiB at most here, and all take an eighth \
-                 of the memory for messages; delete some, or raise --memory-limit",
-                limits::VALUE_BYTES_MAX >> 10
+                "no room for this value: a value has {} MiB at most here, {} KiB behind an edit, and \
+                 all take an eighth of the memory for messages; delete some, or raise \
+                 --memory-limit",
+                limits::VALUE_BYTES_MAX >> 20,
+                limits::EDITED_BYTES_MAX >> 10
             ),
             Self::FieldTooLong => write!(
                 f,

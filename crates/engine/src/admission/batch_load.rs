@@ -150,7 +150,7 @@ impl Keyspace {
         self.add_entries_load((stores, changes, looks), load, store);
         if let Stores::Edited { name, edit } = stores {
             let before = self.most_bytes_of(name, load);
-            load.set(name, 0, edit.bytes_after(before).min(limits::VALUE_BYTES_MAX.max(before)));
+            load.set(name, 0, edit.bytes_after(before).min(limits::EDITED_BYTES_MAX));
         }
         directory.add_stored_load(stores, load, store);
         Ok(())

@@ -3,7 +3,6 @@
 use alloc::string::ToString as _;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cmp::max;
 
 use model::{Deadline, QueueName, Refusal, Reply, ValueEdit, limits, parse_integer};
 
@@ -127,7 +126,8 @@ impl Edited {
 fn edited(before: Option<&[u8]>, edit: &ValueEdit) -> Result<Edited, Refusal> {
     let bytes = before.unwrap_or_default();
     let after = edit.bytes_after(bytes.len());
-    if after > max(limits::VALUE_BYTES_MAX, bytes.len()) {
+    let writes = edit.writes();
+    if writes && after > limits::EDITED_BYTES_MAX {
         return Err(Refusal::TooManyValues);
     }
     let done = perform(before, edit, after)?;
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn edits_refuse_values_that_grow_too_long() {
         let bytes = |count: usize| Arc::from(alloc::vec![b'x'; count]);
-        let most = limits::VALUE_BYTES_MAX;
+        let most = limits::EDITED_BYTES_MAX;
         assert!(value(Some("x"), &ValueEdit::Append(bytes(most - 1))).is_ok());
         let bit = |offset| {
             let field = BitField { is_signed: false, bits: 1, offset };

@@ -51,8 +51,7 @@ impl FrameWriter {
             return Ok(DependsOn::NOTHING);
         }
         let placed = self.store(&value.record(name), level, effects);
-        let placed = placed.map_err(|_| Refusal::StoreFull)?;
-        Ok(DependsOn::new(placed.lsn, level))
+        Ok(DependsOn::new(placed?.lsn, level))
     }
 }
 

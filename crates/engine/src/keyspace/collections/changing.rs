@@ -9,7 +9,6 @@ use super::{Collection, Collections, Work, value_of};
 use crate::admission::batch_load::{Load, RECORD_BYTES_MAX};
 use crate::collections::packed_tree::Cell;
 use crate::keyspace::{Keyspace, Value};
-use crate::log::NoRoom;
 
 /// A field or member, and the value that it is to have.
 pub(crate) type Pair<'p> = (&'p [u8], Cell<'p>);
@@ -165,18 +164,15 @@ fn log_entries(
     let Collection { kind, number, .. } = *collection;
     let mut draft = FieldsDraft::new(number);
     pairs.iter().for_each(|(field, value)| draft.push_with([field, &[]], value_of(value)));
-    let no_room = |no_room| match no_room {
-        NoRoom::InLog => Refusal::StoreFull,
-        NoRoom::InFrame => Refusal::BatchTooLarge,
-    };
     let fields = RecordView::FieldsSet(draft.set());
     if !is_new {
-        return work.log.store(&fields, level, work.effects).map(|_| ()).map_err(no_room);
+        work.log.store(&fields, level, work.effects)?;
+        return Ok(());
     }
     let view = CollectionView { name: name.as_str(), kind, number, at: None };
     let named = RecordView::Collection(view);
     let more = draft.record_bytes_max();
-    work.log.store_beside(&named, more, level, work.effects).map_err(no_room)?;
+    work.log.store_beside(&named, more, level, work.effects)?;
     let stored = work.log.store(&fields, level, work.effects);
     stored.expect("invariant: there was room for both records");
     Ok(())
