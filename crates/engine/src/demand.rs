@@ -379,7 +379,7 @@ impl<'c> Demand<'c> {
             CollectionCommand::Combine(combination) => match combination.target {
                 CombinationTarget::Stored(_) => stores(false),
                 CombinationTarget::Shown | CombinationTarget::Counted { .. } => {
-                    looks(Looks::AtNames(combination.names.len() as u64))
+                    looks(Looks::AtEntries(command))
                 }
             },
             CollectionCommand::RemoveFields { .. } | CollectionCommand::RemoveRange { .. } => {

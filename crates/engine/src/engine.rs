@@ -444,6 +444,11 @@ impl Engine {
                 return self.keyspace.end_next_value(&mut self.store, &mut self.log, effects);
             }
             Timer::Collections => return self.keyspace.drop_entries(&mut self.store),
+            Timer::Members => {
+                let Self { keyspace, sessions, store, log, replies, .. } = self;
+                let mut work = Work::taking(store, log, effects, replies);
+                return keyspace.serve_waits(sessions, &mut work);
+            }
             Timer::WaitForMember(by) => return self.stop_waiting(by, effects),
             // The time of a subscription is over; or it begins, where it was found in the log.
             Timer::Unused(number) if self.directory.end_time(number, &mut self.store) => {
@@ -541,6 +546,11 @@ impl FrameWriter {
                 | Refusal::NoSuchPlace
                 | Refusal::ListTooLong
                 | Refusal::TooManyBytes { .. }
+                | Refusal::NotAnInteger
+                | Refusal::Overflow
+                | Refusal::NotADecimal
+                | Refusal::NotFinite
+                | Refusal::ScoreNotANumber
         );
         let after = if tells { self.after_all() } else { DependsOn::NOTHING };
         Outcome::reply(after, Reply::Refused(refusal))

@@ -443,6 +443,11 @@ impl FrameWriter {
         bytes_max.saturating_sub(self.spent.frames_bytes + self.open.bytes + FRAME_OVERHEAD_BYTES)
     }
 
+    /// True if the open frame takes so many bytes more.
+    pub(crate) const fn holds(&self, bytes: usize) -> bool {
+        self.open.bytes.saturating_add(bytes) <= self.frame_bytes_max
+    }
+
     /// True if the open frame takes so many more records of messages that are stored already, of so
     /// many bytes together. The first of a call always find their room.
     pub(crate) fn takes_more(&self, records: usize, bytes: usize) -> bool {

@@ -9,6 +9,7 @@ mod blocked_sends_random;
 mod bounds_random;
 mod call_limits;
 mod chains;
+mod collection_limits;
 mod collections;
 mod consuming;
 mod consuming_random;

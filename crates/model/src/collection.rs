@@ -160,7 +160,8 @@ pub enum CollectionCommand {
         /// Which.
         range: ScoredRange,
     },
-    /// Take a range out of a sorted set. → `Count`; `Refused`: it is too much for one frame
+    /// Take a range out of a sorted set. → `Count`; `RangeLeft`, but not in a batch; `Refused`: it
+    /// is too much for one frame
     RemoveRange {
         /// The sorted set.
         name: QueueName,

@@ -121,6 +121,9 @@ pub const VALUE_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
 /// Bytes of a value behind an edit. Each edit copies the value, and the log has the whole result.
 pub const EDITED_BYTES_MAX: usize = 64 * 1024;
 
+/// Fields or members that one command sets or takes out: some 100 ms.
+pub const COMMAND_ENTRIES_MAX: usize = 50_000;
+
 /// Bytes of a field of a hash, or of a member of a set.
 pub const FIELD_BYTES_MAX: usize = 24 * 1024;
 

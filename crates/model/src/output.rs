@@ -9,7 +9,7 @@ use crate::{
     Body, BrokerStatistics, DeadLetter, DependsOn, Destination, Durability, Element, Entries,
     Format, KeyKind, Lifetime, LinkId, ListCommand, MessageId, MessageStatistics, Nanos, OneOrMany,
     OwnPolicies, Page, PageEnd, Payload, QueueFull, QueueName, QueueStatistics, Refusal, Score,
-    ScoredPopped, ScriptValue, SessionId, Shows, StatedPolicy, Subscription,
+    ScoredPopped, ScoredRange, ScriptValue, SessionId, Shows, StatedPolicy, Subscription,
     SubscriptionStatistics, Values, WallClock,
 };
 
@@ -141,6 +141,14 @@ pub enum Reply {
     Entries(Box<Entries>),
     /// The scores of members; `None`: there is no such member, or its score was not set.
     Scores(Vec<Option<Score>>),
+    /// The number of removed members, as many as one step removes, and the part of the range that
+    /// is left: ask again for that.
+    RangeLeft {
+        /// How many.
+        count: u64,
+        /// The rest.
+        rest: ScoredRange,
+    },
     /// The place of a member in a sorted set, and its score.
     Rank {
         /// How many stand before it.

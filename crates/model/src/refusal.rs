@@ -244,8 +244,8 @@ impl Refusal {
             ),
             Self::TooManyValues => write!(
                 f,
-                "no room for this value: a value has {} MiB at most here, {} KiB behind an edit, and \
-                 all take an eighth of the memory for messages; delete some, or raise \
+                "no room for this value: a value has {} MiB at most here, {} KiB behind an edit, \
+                 and all take an eighth of the memory for messages; delete some, or raise \
                  --memory-limit",
                 limits::VALUE_BYTES_MAX >> 20,
                 limits::EDITED_BYTES_MAX >> 10

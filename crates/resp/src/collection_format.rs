@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::ToString as _;
 use alloc::sync::Arc;
 
-use model::{Entries, QueueName, Refusal, Reply, Score, glob};
+use model::{CollectionCommand, Entries, QueueName, Refusal, Reply, Score, glob};
 
 use crate::answer::Answer;
 use crate::context::Context;
@@ -12,7 +12,8 @@ use crate::cursors::Place;
 use crate::fault::Fault;
 use crate::key_names::key_of;
 use crate::number::double_text;
-use crate::reply_format::ReplyFormat;
+use crate::query::Query;
+use crate::reply_format::{Next, ReplyFormat};
 
 /// The meaning of a reply about a collection.
 #[derive(Debug)]
@@ -51,6 +52,13 @@ pub(crate) enum CollectionFormat {
     PoppedOne,
     /// A sorted set and its members with their scores, or nothing.
     PoppedSeveral,
+    /// How many members of a range were removed so far.
+    RangeRemoved {
+        /// The sorted set.
+        name: QueueName,
+        /// How many.
+        count: u64,
+    },
     /// A cursor, and the fields or members that match.
     Scan(Option<Box<[u8]>>),
 }
@@ -72,7 +80,18 @@ impl CollectionFormat {
     }
 
     /// Words a reply that is no refusal.
-    pub(crate) fn word(self, reply: Reply, context: &mut Context<'_>) -> Result<(), Fault> {
+    pub(crate) fn word(self, reply: Reply, context: &mut Context<'_>) -> Result<Next, Fault> {
+        match (self, reply) {
+            (Self::RangeRemoved { name, count }, Reply::RangeLeft { count: more, rest }) => {
+                let format = Self::RangeRemoved { name: name.clone(), count: count + more };
+                let command = CollectionCommand::RemoveRange { name, range: rest };
+                Ok(Next::Ask(Query::collection(command, format)))
+            }
+            (format, reply) => format.word_once(reply, context).map(|()| Next::Said),
+        }
+    }
+
+    fn word_once(self, reply: Reply, context: &mut Context<'_>) -> Result<(), Fault> {
         match (self, reply) {
             (Self::Scan(pattern), Reply::Entries(entries)) => {
                 say_scanned(pattern.as_deref(), *entries, context);
@@ -87,6 +106,7 @@ impl CollectionFormat {
 
     fn say(self, reply: Reply, answer: &mut Answer<'_>) -> Result<(), Fault> {
         match (self, reply) {
+            (Self::RangeRemoved { count, .. }, Reply::Count(last)) => answer.count(count + last),
             (Self::FieldsSet, Reply::Count(_)) => answer.ok(),
             (Self::Edited, Reply::Integer(number)) => answer.integer(number),
             (Self::Edited, Reply::Value(Some(value))) => answer.bulk(&value),

@@ -178,7 +178,7 @@ impl ReplyFormat {
             Self::Scripted => scripted(reply, context).map(|()| Next::Said),
             Self::AllDeleted => all_deleted(&reply, context),
             Self::Encoding(name) => encoding(name, &reply, context),
-            Self::Collection(format) => format.word(reply, context).map(|()| Next::Said),
+            Self::Collection(format) => format.word(reply, context),
             Self::Information(sections) => {
                 information::word(sections, &reply, context).map(|()| Next::Said)
             }

@@ -116,8 +116,9 @@ pub(crate) fn count_range(arguments: Arguments<'_>, by: By) -> QueryResult {
 /// ZREMRANGEBYRANK, ZREMRANGEBYSCORE, ZREMRANGEBYLEX
 pub(crate) fn remove_range(arguments: Arguments<'_>, by: By) -> QueryResult {
     let range = by.range(arguments, 2, 3)?;
-    let command = CollectionCommand::RemoveRange { name: arguments.key(1)?, range };
-    Ok(Query::collection(command, ReplyFormat::Count))
+    let name = arguments.key(1)?;
+    let format = CollectionFormat::RangeRemoved { name: name.clone(), count: 0 };
+    Ok(Query::collection(CollectionCommand::RemoveRange { name, range }, format))
 }
 
 /// ZRANGE, ZREVRANGE, ZRANGEBYSCORE, ZREVRANGEBYSCORE, ZRANGEBYLEX, ZREVRANGEBYLEX

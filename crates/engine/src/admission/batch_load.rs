@@ -37,6 +37,8 @@ pub(crate) struct Load<'c> {
     values: BTreeMap<&'c QueueName, usize>,
     /// Entries that each collection may have by now that a command has changed.
     pub(super) collections: BTreeMap<&'c QueueName, EntriesMax>,
+    /// Names that another key may have got by a rename.
+    pub(super) renamed: BTreeSet<&'c QueueName>,
     /// Elements that all lists together may have got, and values.
     added: u64,
     /// Elements that may be leased.
@@ -128,6 +130,10 @@ impl Keyspace {
         let mut load = Load::default();
         for command in commands {
             self.add_load(command, &mut load, directory, store)?;
+            // Counting takes time as well.
+            if load.records > limits::TRANSACTION_RECORDS_MAX || load.scanned > SCANNED_MAX {
+                return Err(Refusal::BatchTooLarge);
+            }
         }
         self.add_lifetimes(&mut load);
         Ok(load)

@@ -1,12 +1,14 @@
 //! The most that a batch's commands on collections may come to.
 
 use model::{
-    CollectionCommand, Combination, CombinationTarget, QueueName, ScoredRange, SetOperation, limits,
+    CollectionCommand, CollectionKind, Combination, CombinationTarget, QueueName, ScoredPart,
+    ScoredRange, SetOperation, limits,
 };
 
 use super::batch_load::Load;
 use crate::demand::{Changes, Looks, Stores};
 use crate::keyspace::Keyspace;
+use crate::keyspace::collections::{Collection, combination_steps};
 use crate::store::MessageStore;
 
 /// How many entries a collection may have by now, and bytes of these.
@@ -68,15 +70,22 @@ impl Keyspace {
         load: &mut Load<'c>,
     ) {
         let (one, other) = (self.most_entries(from, load), self.most_entries(to, load));
+        load.renamed.insert(to);
         let count = one.count.max(other.count);
         load.collections.insert(to, EntriesMax { count, bytes: one.bytes.max(other.bytes) });
     }
 
     fn looked_at(&self, command: &CollectionCommand, load: &Load<'_>) -> u64 {
         match command {
-            CollectionCommand::ShowFields { name, .. }
-            | CollectionCommand::ShowRange { name, .. } => self.most_entries(name, load).count,
+            CollectionCommand::ShowFields { name, .. } => self.most_entries(name, load).count,
+            CollectionCommand::ShowRange { name, part } => {
+                self.most_entries(name, load).count.min(most_of_part(part))
+            }
+            CollectionCommand::PickFields { name, max, distinct: true, .. } => {
+                self.most_entries(name, load).count.min(*max)
+            }
             CollectionCommand::PickFields { max, .. } => *max,
+            CollectionCommand::Combine(combination) => self.steps_of(combination, load),
             _ => 0,
         }
     }
@@ -131,6 +140,7 @@ impl Keyspace {
             }
             CollectionCommand::Combine(combination) => {
                 if let CombinationTarget::Stored(to) = &combination.target {
+                    load.scan(self.steps_of(combination, load));
                     let most = self.most_combined(combination, load);
                     self.add_result(to, most, load, store);
                 }
@@ -138,6 +148,12 @@ impl Keyspace {
             // They store nothing.
             _ => {}
         }
+    }
+
+    /// How many members a combination looks at.
+    fn steps_of(&self, combination: &Combination, load: &Load<'_>) -> u64 {
+        let counts = combination.names.iter().map(|(name, _)| self.most_entries(name, load).count);
+        combination_steps(combination.how, counts)
     }
 
     fn most_combined(&self, combination: &Combination, load: &Load<'_>) -> EntriesMax {
@@ -187,8 +203,8 @@ impl Keyspace {
                 let all = names.iter().map(|name| self.most_entries(name, load).at_most(*max));
                 let gone = all.max_by_key(|gone| gone.record_bytes()).unwrap_or_default();
                 load.scan(gone.count);
-                if let Some(name) = names.first() {
-                    load.settle_bytes(name, gone.record_bytes());
+                if let Some(longest) = names.iter().max_by_key(|name| name.as_str().len()) {
+                    load.settle_bytes(longest, gone.record_bytes());
                 }
             }
             // They take nothing.
@@ -200,15 +216,29 @@ impl Keyspace {
     /// set.
     fn most_of_range(&self, name: &QueueName, range: &ScoredRange, load: &Load<'_>) -> EntriesMax {
         let collection = self.values().stored(name).and_then(|value| value.collection());
-        let set = self.most_entries(name, load).less(self.entries_of(name));
-        let Some(there) = collection else { return set };
-        // Places are others when members have come or gone.
-        if matches!(range, ScoredRange::Ranks { .. }) && load.collections.contains_key(name) {
+        let is_sorted = |it: &Collection| it.kind == CollectionKind::SortedSet;
+        // Places are others when members have come or gone, and so are all members by a rename.
+        let is_by_rank = matches!(range, ScoredRange::Ranks { .. });
+        let is_other = is_by_rank && load.collections.contains_key(name);
+        if is_other || load.renamed.contains(name) {
             return self.most_entries(name, load);
         }
+        let set = self.most_entries(name, load).less(self.entries_of(name));
+        let Some(there) = collection.filter(is_sorted) else { return set };
         let (count, bytes) = self.collections().size_of_range(&there, range);
         EntriesMax { count, bytes }.and(set)
     }
+}
+
+/// How many members a part shows at most, by itself.
+fn most_of_part(part: &ScoredPart) -> u64 {
+    let span = match part.range {
+        ScoredRange::Ranks { first, last } if (first < 0) == (last < 0) => {
+            u64::try_from(last.saturating_sub(first).saturating_add(1)).unwrap_or(0)
+        }
+        _ => u64::MAX,
+    };
+    span.min(part.max.unwrap_or(u64::MAX))
 }
 
 /// Bytes of an entry in a record beside its own, and of its score.

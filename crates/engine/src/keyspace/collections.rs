@@ -34,7 +34,7 @@ use crate::replies::ReplyBudget;
 use crate::store::MessageStore;
 use crate::store::timers::Timer;
 
-pub(crate) use combining::Members;
+pub(crate) use combining::{Members, combination_steps};
 use picking::Picks;
 pub(crate) use recovery::EntryCursor;
 pub(crate) use waiting::{Pop, Waits};
@@ -226,7 +226,8 @@ impl Collections {
     }
 
     fn set_timer(&mut self, store: &mut MessageStore) {
-        let at = self.drops_at.or(Some(store.latest)).filter(|_| !self.dead.is_empty());
+        // Behind all that is due by now.
+        let at = Some(store.latest).filter(|_| !self.dead.is_empty());
         store.timers.change(Timer::Collections, self.drops_at, at);
         self.drops_at = at;
     }
@@ -241,7 +242,7 @@ impl Collections {
                 self.dead.pop_front();
             }
         }
-        store.took_steps(2 * (DROPPED_PER_STEP - left));
+        store.took_steps(STEPS_PER_DROPPED * (DROPPED_PER_STEP - left));
         self.set_timer(store);
     }
 
@@ -455,6 +456,9 @@ const NUMBER_BYTES: usize = 8;
 
 /// Entries that one step drops.
 const DROPPED_PER_STEP: usize = 256;
+
+/// An entry is found and removed, of a sorted set twice.
+const STEPS_PER_DROPPED: usize = 16;
 
 /// Bytes of an entry in a snapshot beside its own: two lengths, and a share of the record.
 const PICTURE_BYTES_MAX: u64 = 3 + 4 + 18;

@@ -213,6 +213,7 @@ impl Salvage {
         self.now.finish(cut, &mut self.report);
         self.settle_subscriptions();
         self.settle_places();
+        self.report.others_doubtful += self.now.state.same_collections().len() as u64;
     }
 
     /// The losses; complete once all frames were restored and [`Salvage::tail`] was called.
@@ -226,7 +227,10 @@ impl Salvage {
         let State { subscriptions, values, policies, send_ids, .. } = &self.now.state;
         policies.values().for_each(|record| take(record));
         subscriptions.values().for_each(|record| take(record));
-        values.values().for_each(|record| self.now.state.give_value(record, take));
+        let left_out = self.now.state.same_collections();
+        for (_, record) in values.iter().filter(|(name, _)| !left_out.contains(&***name)) {
+            self.now.state.give_value(record, take);
+        }
         send_ids.values().for_each(|record| take(record));
     }
 
@@ -547,6 +551,19 @@ impl State {
         let mut bytes = Vec::new();
         encode(&changed, &mut bytes);
         self.values.insert(view.name.into(), bytes.into());
+    }
+
+    /// Names of collections that another name stands for too, since the record of a rename is lost:
+    /// all but the last of them.
+    fn same_collections(&self) -> BTreeSet<&str> {
+        let mut by_number = BTreeMap::new();
+        let mut same = BTreeSet::new();
+        for (name, record) in &self.values {
+            if let Some(Ok((RecordView::Collection(view), _))) = Records::new(record).next() {
+                same.extend(by_number.insert(view.number, &**name));
+            }
+        }
+        same
     }
 
     /// Hands over the record of a value; of a collection with all its entries, if it has any.

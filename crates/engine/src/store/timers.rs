@@ -19,6 +19,8 @@ pub(crate) enum Timer {
     Forget(QueueSlot),
     /// The time of the first small value is over.
     Values,
+    /// Sessions that wait for members are served.
+    Members,
     /// Entries of collections that are gone are to be dropped.
     Collections,
     /// The time of the queue's list is over.

@@ -633,11 +633,7 @@ impl Session {
     fn answer(&mut self, reply: Reply, shared: &mut ListenerState, out: &mut Vec<u8>) {
         let awaited = core::mem::replace(&mut self.awaited, Awaited::Nothing);
         self.popped |= may_have_popped(&reply);
-        let is_in_vain = match &reply {
-            Reply::TimedOut { .. } => true,
-            Reply::Entries(entries) => entries.is_empty(),
-            _ => false,
-        };
+        let is_in_vain = matches!(reply, Reply::TimedOut { .. });
         self.drops_input |=
             self.half_closed && is_in_vain && matches!(awaited, Awaited::Blocked(..));
         // It is told as messages are, also to a client that CLIENT REPLY spares the answers, as

@@ -1,5 +1,6 @@
 //! Setting entries of collections and taking them out: memory, log, state, counts.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use model::{CollectionKind, Durability, QueueName, Refusal, limits};
@@ -44,7 +45,7 @@ impl Keyspace {
         for (field, value) in pairs {
             self.collections.set_counted(&mut collection, field, *value);
         }
-        work.store.took_steps(STEPS_PER_ENTRY * pairs.len());
+        work.store.took_steps(steps_of(kind) * pairs.len());
         if is_new {
             let number = self.collections.next();
             assert_eq!(number, next, "a new collection has the next number");
@@ -73,8 +74,12 @@ impl Keyspace {
         if fields.is_empty() {
             return Ok(());
         }
-        work.store.took_steps(STEPS_PER_ENTRY * fields.len());
+        work.store.took_steps(steps_of(collection.kind) * fields.len());
         if left == 0 {
+            let bytes = RECORD_BYTES_MAX + name.as_str().len();
+            if !work.log.makes_way(1, bytes, work.effects) {
+                return Err(Refusal::StoreFull);
+            }
             self.delete_value(name, work.store, work.log, work.effects);
             return Ok(());
         }
@@ -106,12 +111,15 @@ impl Keyspace {
         if memory <= memory_max {
             return Ok(());
         }
-        // Only now: finding those that go takes time.
+        // Only now: finding those that go takes time. Of a field that comes twice the last stays.
+        let last: BTreeMap<&[u8], Cell<'_>> = pairs.iter().copied().collect();
+        let more = of_name + last.iter().map(|(field, value)| cost(field, value)).sum::<usize>();
         let number = there.map_or(0, |there| there.number);
         let old = |field: &[u8]| {
             self.collections.get(number, field).map_or(0, |value| cost(field, &value))
         };
-        let less = pairs.iter().map(|(field, _)| old(field)).sum::<usize>();
+        let less = last.keys().map(|field| old(field)).sum::<usize>();
+        let memory = self.memory_bytes() + more as u64;
         let fits = less >= more || memory - less as u64 <= memory_max;
         if fits { Ok(()) } else { Err(Refusal::TooManyValues) }
     }
@@ -138,6 +146,9 @@ impl Collections {
 }
 
 fn check_lengths(pairs: &[Pair<'_>]) -> Result<(), Refusal> {
+    if pairs.len() > limits::COMMAND_ENTRIES_MAX {
+        return Err(Refusal::BatchTooLarge);
+    }
     for (field, value) in pairs {
         if field.len() > limits::FIELD_BYTES_MAX {
             return Err(Refusal::FieldTooLong);
@@ -187,7 +198,11 @@ fn log_gone(number: u64, fields: &[Vec<u8>], work: &mut Work<'_>) -> Result<(), 
     let mut draft = FieldsDraft::new(number);
     fields.iter().for_each(|field| draft.push([field, &[]]));
     let bytes = draft.record_bytes_max();
-    if !work.log.is_whole() {
+    if work.log.is_whole() {
+        if !work.log.holds(bytes) {
+            return Err(Refusal::BatchTooLarge);
+        }
+    } else {
         if bytes > work.log.frame_bytes_max() {
             return Err(Refusal::BatchTooLarge);
         }
@@ -229,5 +244,10 @@ const ENTRY_BYTES_BESIDE: usize = 48;
 /// The same of a new name.
 const NAME_BYTES_BESIDE: usize = 96;
 
-/// An entry is searched for and written.
-const STEPS_PER_ENTRY: usize = 8;
+/// An entry is searched for and written, of a sorted set in two orders.
+const fn steps_of(kind: CollectionKind) -> usize {
+    match kind {
+        CollectionKind::Hash | CollectionKind::Set => 16,
+        CollectionKind::SortedSet => 40,
+    }
+}

@@ -13,7 +13,9 @@ use super::bounds::look_at;
 use super::{Collection, Collections, Work, score_of};
 use crate::collections::packed_tree::Cell;
 use crate::ids::QueueSlot;
+use crate::keyspace::DEADLINE_BYTES_MAX;
 use crate::keyspace::{Key, Keyspace};
+use crate::log::DELETED_BYTES_MAX;
 
 /// Members with their scores; of a set these are all 1.
 pub(crate) type Members = BTreeMap<Vec<u8>, f64>;
@@ -37,7 +39,8 @@ impl Keyspace {
         } else {
             usize::MAX
         };
-        look_at(steps(combination.how, &sources), work)?;
+        let counts = sources.iter().map(|(set, _)| set.map_or(0, |set| set.count));
+        look_at(combination_steps(combination.how, counts), work)?;
         Ok(match combination.how {
             SetOperation::Union => self.collections.union(sources, combination.sum),
             SetOperation::Intersection => {
@@ -107,6 +110,12 @@ impl Keyspace {
             Some(Key::Value(_)) | None => None,
         };
         self.takes_instead(to, list, 0, u64::MAX, work.store, work.log)?;
+        let deleted = list.map_or(0, |slot| work.store.ready_count(slot)) * DELETED_BYTES_MAX;
+        let bytes = members.keys().map(|member| member.len() + ENTRY_BYTES_MAX).sum::<usize>();
+        let frame = deleted + bytes + RECORDS_BYTES_MAX;
+        if !work.log.is_whole() && frame > work.log.frame_bytes_max() {
+            return Err(Refusal::BatchTooLarge);
+        }
         if members.is_empty() {
             self.delete_value(to, work.store, work.log, work.effects);
         } else {
@@ -134,16 +143,16 @@ impl Keyspace {
     }
 }
 
-/// How many members are looked at, at most.
-fn steps(how: SetOperation, sources: &[Source]) -> u64 {
-    let count = |source: &Source| source.0.map_or(0, |set| set.count);
-    let others = sources.len() as u64;
+/// How many members of sets of these sizes are looked at, at most.
+pub(crate) fn combination_steps(
+    how: SetOperation,
+    mut counts: impl ExactSizeIterator<Item = u64>,
+) -> u64 {
+    let sets = counts.len() as u64;
     match how {
-        SetOperation::Union => sources.iter().map(count).sum(),
-        SetOperation::Intersection => {
-            sources.iter().map(count).min().unwrap_or(0).saturating_mul(others)
-        }
-        SetOperation::Difference => sources.first().map_or(0, count).saturating_mul(others),
+        SetOperation::Union => counts.fold(0, u64::saturating_add),
+        SetOperation::Intersection => counts.min().unwrap_or(0).saturating_mul(sets),
+        SetOperation::Difference => counts.next().unwrap_or(0).saturating_mul(sets),
     }
 }
 
@@ -207,6 +216,12 @@ impl Collections {
 fn weight_of(kind: CollectionKind, cell: Cell<'_>) -> f64 {
     if kind == CollectionKind::SortedSet { score_of(cell).get() } else { 1.0 }
 }
+
+/// Bytes of a member in a record beside its own, with its score.
+const ENTRY_BYTES_MAX: usize = 8 + 9;
+
+/// Bytes of the records of a new key and of a list that goes for it, beside members and elements.
+const RECORDS_BYTES_MAX: usize = 3 * DEADLINE_BYTES_MAX;
 
 /// As in Redis, zero times infinity is zero.
 fn weighed(score: f64, factor: f64) -> f64 {

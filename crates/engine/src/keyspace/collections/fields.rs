@@ -86,6 +86,9 @@ impl Keyspace {
         let Some(there) = self.collection(name, kind, work.store)? else {
             return Ok(Reply::Count(0));
         };
+        if fields.len() > limits::COMMAND_ENTRIES_MAX {
+            return Err(Refusal::BatchTooLarge);
+        }
         work.store.took_steps(fields.len());
         let is_there = |field: &&[u8]| self.collections.get(there.number, field).is_some();
         let known: BTreeSet<&[u8]> = fields.iter().map(|field| &**field).filter(is_there).collect();
@@ -178,7 +181,7 @@ impl Keyspace {
         let mut shown = Shown::of(&there, max as u64, work)?;
         let mut more = false;
         for (field, cell) in self.collections.entries(there.number, from) {
-            // Not one alone is too much for an answer.
+            // One alone may be more.
             if shown.count() == max || shown.bytes() > SHOWN_BYTES_MAX {
                 more = true;
                 break;

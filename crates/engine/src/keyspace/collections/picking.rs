@@ -61,10 +61,12 @@ impl Picks {
         let mut chance = Chance(self.seed);
         if !self.distinct {
             look_at(self.max, work)?;
+            work.store.took_steps(STEPS_PER_PICK * self.max as usize);
             return Ok((0..self.max).map(|_| chance.below(count)).collect());
         }
         let max = self.max.min(count);
         look_at(max, work)?;
+        work.store.took_steps(STEPS_PER_PICK * max as usize);
         // Each of the sets of so many is as likely as any other (Floyd).
         let mut picked = BTreeSet::new();
         for last in count - max..count {
@@ -78,6 +80,9 @@ impl Picks {
         Ok(picked.into_iter().collect())
     }
 }
+
+/// An entry is found by its place.
+const STEPS_PER_PICK: usize = 8;
 
 /// Numbers by chance (splitmix64).
 struct Chance(u64);

@@ -97,13 +97,64 @@ impl Keyspace {
             self.delete_value(name, work.store, work.log, work.effects);
             return Ok(Reply::Count(count));
         }
-        look_at(count, work)?;
-        let members = self.collections.scored(there.number, ranks.start).take(count as usize);
-        let members: Vec<_> = members.map(|(member, _)| member.to_vec()).collect();
+        // In a batch all at once; else from the end on, so that the rest has the same first place.
+        let most = if work.log.is_whole() { limits::LIST_SCAN_MAX } else { REMOVED_AT_ONCE };
+        let first = ranks.start.max(ranks.end.saturating_sub(most as u64));
+        if work.log.is_whole() {
+            look_at(count, work)?;
+        }
+        let members = self.last_members(&there, first..ranks.end, work);
+        let gone = members.len() as u64;
         self.take_entries(name, there, &members, work)?;
-        Ok(Reply::Count(count))
+        if gone == count {
+            return Ok(Reply::Count(count));
+        }
+        Ok(Reply::RangeLeft { count: gone, rest: rest_of(range, ranks.start, ranks.end - gone) })
     }
 }
+
+impl Keyspace {
+    /// The members at these places, or as many of the last as one frame takes.
+    fn last_members(
+        &self,
+        there: &Collection,
+        ranks: Range<u64>,
+        work: &mut Work<'_>,
+    ) -> Vec<Vec<u8>> {
+        let count = (ranks.end - ranks.start) as usize;
+        let all = self.collections.scored(there.number, ranks.start).take(count);
+        let mut members: Vec<_> = all.map(|(member, _)| member.to_vec()).collect();
+        let mut left = work.log.frame_bytes_max() / 2;
+        let fits = |member: &&Vec<u8>| {
+            let bytes = member.len() + ENTRY_BYTES_MAX;
+            let has_room = bytes <= left;
+            left = left.saturating_sub(bytes);
+            has_room
+        };
+        if !work.log.is_whole() {
+            let kept = members.iter().rev().take_while(fits).count();
+            members.drain(..members.len() - kept);
+        }
+        members
+    }
+}
+
+/// The part of a range that is left when the members from a place on are gone.
+fn rest_of(range: &ScoredRange, start: u64, end: u64) -> ScoredRange {
+    let place = |rank: u64| i64::try_from(rank).unwrap_or(i64::MAX);
+    match range {
+        ScoredRange::Ranks { .. } => {
+            ScoredRange::Ranks { first: place(start), last: place(end.saturating_sub(1)) }
+        }
+        others => others.clone(),
+    }
+}
+
+/// Members of a range that one step removes.
+const REMOVED_AT_ONCE: usize = 20_000;
+
+/// Bytes of a member in a record beside its own.
+const ENTRY_BYTES_MAX: usize = 8;
 
 impl Collections {
     /// The places of the members of a part.
@@ -119,12 +170,15 @@ impl Collections {
         }
     }
 
-    /// How many members are in a range, and their bytes; of very many that of all.
+    /// How many members are in a range, and how many bytes they may have: of many no more than all
+    /// have.
     pub(crate) fn size_of_range(&self, there: &Collection, range: &ScoredRange) -> (u64, u64) {
+        assert!(there.kind == KIND, "only members with scores are in a range");
         let ranks = self.ranks_of(there, range, false);
         let count = ranks.end - ranks.start;
-        if count > limits::LIST_SCAN_MAX as u64 {
-            return (count, there.bytes);
+        if count > COUNTED_MAX {
+            let longest = limits::FIELD_BYTES_MAX as u64;
+            return (count, there.bytes.min(count.saturating_mul(longest)));
         }
         let all = self.scored(there.number, ranks.start).take(count as usize);
         let bytes =
@@ -191,8 +245,7 @@ impl Collections {
         let (mut low, mut high) = (0, there.count);
         while low < high {
             let middle = low.midpoint(high);
-            let member = self.scored(there.number, middle).next();
-            let (member, _) = member.expect("invariant: a place below the count has a member");
+            let Some((member, _)) = self.scored(there.number, middle).next() else { break };
             if is_before(compare(member, bound)) {
                 low = middle + 1;
             } else {
@@ -202,6 +255,9 @@ impl Collections {
         low
     }
 }
+
+/// Members whose bytes are counted one by one before a batch.
+const COUNTED_MAX: u64 = 1_024;
 
 fn compare(member: KeyParts<'_>, bound: &[u8]) -> Ordering {
     let [prefix, suffix] = member.parts();

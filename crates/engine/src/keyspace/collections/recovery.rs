@@ -58,9 +58,9 @@ impl Collections {
                 cursor.done = false;
                 break;
             }
-            let value = value_of(&cell);
-            draft.push_with(field.parts(), value);
-            bytes += value.len() + 2 * NUMBER_BYTES;
+            let (value, [prefix, suffix]) = (value_of(&cell), field.parts());
+            draft.push_with([prefix, suffix], value);
+            bytes += prefix.len() + suffix.len() + value.len() + 2 * NUMBER_BYTES;
             last = Some(key);
             count += 1;
         }

@@ -10,13 +10,17 @@ use alloc::vec::Vec;
 
 use model::{CollectionKind, Nanos, QueueName, Refusal, Reply, limits};
 
-use super::Work;
+use super::{Collection, Work};
+use crate::admission::batch_load::RECORD_BYTES_MAX;
 use crate::ids::SessionSlot;
 use crate::keyspace::Keyspace;
 use crate::outcome::Outcome;
 use crate::sessions::Sessions;
 use crate::store::MessageStore;
 use crate::store::timers::Timer;
+
+/// Bytes of a member in a record beside its own.
+const ENTRY_BYTES_MAX: usize = 8;
 
 /// All commands that wait for members.
 #[derive(Debug, Default)]
@@ -26,6 +30,8 @@ pub(crate) struct Waits {
     by_name: BTreeMap<QueueName, BTreeSet<(u64, SessionSlot)>>,
     /// Names of `by_name` that may have members.
     ready: BTreeSet<QueueName>,
+    /// The moment of the timer that serves those for which a call had no room.
+    resumes: Option<Nanos>,
     /// The last ticket that was given.
     last: u64,
 }
@@ -108,25 +114,51 @@ impl Keyspace {
 
     /// Serves the sessions that wait for names that have members now.
     pub(crate) fn serve_waits(&mut self, sessions: &Sessions, work: &mut Work<'_>) {
+        self.serve_ready(sessions, work);
+        let waits = &mut self.waits;
+        let resumes = (!waits.ready.is_empty()).then_some(work.store.latest);
+        work.store.timers.change(Timer::Members, waits.resumes, resumes);
+        waits.resumes = resumes;
+    }
+
+    fn serve_ready(&mut self, sessions: &Sessions, work: &mut Work<'_>) {
+        let last_step = work.store.steps() + limits::STEPS_PER_TURN_MAX as u64;
         while let Some(name) = self.waits.ready.first().cloned() {
             let there = self.collection(&name, CollectionKind::SortedSet, work.store);
-            let has_members = matches!(there, Ok(Some(_)));
+            let there = there.ok().flatten();
+            let has_members = there.is_some();
             let next = self.waits.by_name.get(&name).and_then(|waiting| waiting.first());
             let Some((_, by)) = next.copied().filter(|_| has_members) else {
                 self.waits.ready.remove(&name);
                 continue;
             };
+            // The rest is served in the next call.
+            let bytes = there.map_or(0, |there| self.most_popped_bytes(by, &there));
+            let is_late = work.store.steps() >= last_step;
+            if is_late || !work.log.makes_way(1, bytes, work.effects) {
+                return;
+            }
             let wait = self.waits.end(by, work.store);
             let wait = wait.expect("invariant: it stands in the line");
             let reply = match self.pop_scored(&[name], wait.pop, work) {
                 Ok(Some(popped)) => Reply::ScoredPopped(Box::new(popped)),
-                Ok(None) => unreachable!("it was just seen that there is a member"),
+                Ok(None) => unreachable!("invariant: it was just seen that there is a member"),
                 Err(refusal) => Reply::Refused(refusal),
             };
             work.store.took_steps(limits::COMMAND_STEPS);
             let after = work.log.after_all();
             work.effects.reply(sessions.at(by).id(), after, reply);
         }
+    }
+
+    /// Bytes of the record of what a session that waits takes out of this sorted set.
+    fn most_popped_bytes(&self, by: SessionSlot, there: &Collection) -> usize {
+        let max = self.waits.by_session.get(&by).map_or(0, |wait| wait.pop.max);
+        let count = max.min(there.count);
+        let longest = count.saturating_mul((limits::FIELD_BYTES_MAX + ENTRY_BYTES_MAX) as u64);
+        let all = there.bytes.saturating_add(count.saturating_mul(ENTRY_BYTES_MAX as u64));
+        let bytes = usize::try_from(longest.min(all)).unwrap_or(usize::MAX);
+        bytes.saturating_add(RECORD_BYTES_MAX + limits::QUEUE_NAME_BYTES_MAX)
     }
 
     /// Checks that a command may wait for so many names.
@@ -137,7 +169,7 @@ impl Keyspace {
 
     /// Verifies the commands that wait. Gives the number of their timers.
     pub(crate) fn check_waits(&self, sessions: &Sessions, store: &MessageStore) -> usize {
-        let Waits { by_session, by_name, ready, last } = &self.waits;
+        let Waits { by_session, by_name, ready, resumes, last } = &self.waits;
         let mut pairs = BTreeSet::new();
         for (by, wait) in by_session {
             assert!(sessions.at(*by).closing().is_none(), "a closing session waits for nothing");
@@ -146,8 +178,8 @@ impl Keyspace {
         }
         let known = by_name.iter().flat_map(|(name, all)| all.iter().map(move |it| (name, *it)));
         assert!(known.eq(pairs), "a name knows the sessions that wait for it");
-        assert!(ready.is_empty(), "sessions are served as soon as there is a member");
-        for name in by_name.keys() {
+        assert_eq!(ready.is_empty(), resumes.is_none(), "sessions are served soon");
+        for name in by_name.keys().filter(|name| !ready.contains(*name)) {
             let there = self.values.get(name, store.latest).and_then(|it| it.collection());
             let kind = there.map(|there| there.kind);
             assert_ne!(kind, Some(CollectionKind::SortedSet), "{name} has a member");
@@ -155,6 +187,6 @@ impl Keyspace {
         let timers = by_session
             .iter()
             .filter(|(by, wait)| store.check_timer(Timer::WaitForMember(**by), wait.until) == 1);
-        timers.count()
+        timers.count() + store.check_timer(Timer::Members, *resumes)
     }
 }
