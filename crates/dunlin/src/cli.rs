@@ -548,6 +548,17 @@ pub(crate) struct Serve {
     /// or right [default: right, so that LPUSH sends and RPOP receives]
     #[arg(long, value_name = "SIDE", env = "DUNLIN_LIST_HEAD", value_parser = parse::list_head)]
     pub(crate) list_head: Option<Side>,
+    /// Let clients of Redis run scripts (EVAL): on or off [default: on]
+    #[arg(long, value_name = "on|off", env = "DUNLIN_SCRIPTS", value_parser = parse::on_or_off)]
+    pub(crate) scripts: Option<bool>,
+    /// Longest time of one script, during which nobody else is served [default: 100ms]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "DUNLIN_SCRIPT_TIME",
+        value_parser = parse::script_time
+    )]
+    pub(crate) script_time: Option<Duration>,
     /// Remember deduplication ids for this time, so that a repeated send is stored once; never: not
     /// at all [default: 5m]
     #[arg(

@@ -26,6 +26,7 @@ use std::process::ExitCode;
 use crate::cli::{Command, ConfigCommand, Journal};
 
 fn main() -> ExitCode {
+    abort_on_panic();
     let end = match variables::parse().command {
         Command::Serve(serve) => serve::run(*serve),
         Command::Config { config: ConfigCommand::Check(serve) } => serve::check(*serve),
@@ -45,4 +46,17 @@ fn main() -> ExitCode {
         Command::Bench { bench } => bench::run(bench),
     };
     exit::code(end)
+}
+
+/// A panic ends the process at once, for what an invariant does not hold of is not to be stored.
+/// The errors of scripts unwind, so that the profile cannot say so. Tests find out by unwinding.
+fn abort_on_panic() {
+    if cfg!(debug_assertions) {
+        return;
+    }
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        std::process::abort();
+    }));
 }

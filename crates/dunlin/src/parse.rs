@@ -174,6 +174,26 @@ pub(crate) fn list_head(text: &str) -> Result<Side, String> {
     }
 }
 
+/// `--scripts`
+pub(crate) fn on_or_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("`{text}` is neither on nor off")),
+    }
+}
+
+/// `--script-time`: from a millisecond to ten seconds, for nobody else is served meanwhile.
+pub(crate) fn script_time(text: &str) -> Result<Duration, String> {
+    let time = duration(text)?;
+    let bounds = Duration::from_millis(1)..=Duration::from_secs(10);
+    if bounds.contains(&time) {
+        Ok(time)
+    } else {
+        Err(format!("`{text}` is no time for a script: use 1ms to 10s"))
+    }
+}
+
 /// `--tls-clients`: what clients by TLS have to show.
 pub(crate) fn tls_clients(text: &str) -> Result<TlsClients, String> {
     match text {

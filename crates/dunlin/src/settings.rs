@@ -23,7 +23,7 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
     let serve = overrule(Serve { queue: Some(given), ..serve }, file);
     let listen = listen::listeners(serve.listen, serve.insecure_listen).map_err(Error::Settings)?;
     let tuning = &serve.tuning;
-    let limits = Limits::default();
+    let (limits, usual) = (Limits::default(), Config::default());
     let limit = |given: Option<Limit>, default| given.map_or(default, |limit| limit.0);
     Ok(Config {
         data: serve.data.unwrap_or_else(|| PathBuf::from("./dunlin-data")),
@@ -47,6 +47,8 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
         dedup_max_ids: serve.dedup_max_ids,
         block_timeout: serve.block_timeout,
         list_head: serve.list_head.unwrap_or_default(),
+        scripts: serve.scripts.unwrap_or(usual.scripts),
+        script_time: serve.script_time.unwrap_or(usual.script_time),
         limits: Limits {
             connections: tuning.max_connections.unwrap_or(limits.connections),
             message_bytes: serve.max_message_bytes,
@@ -131,6 +133,8 @@ fn overrule(upper: Serve, lower: Serve) -> Serve {
         dedup_max_ids: upper.dedup_max_ids.or(lower.dedup_max_ids),
         block_timeout: upper.block_timeout.or(lower.block_timeout),
         list_head: upper.list_head.or(lower.list_head),
+        scripts: upper.scripts.or(lower.scripts),
+        script_time: upper.script_time.or(lower.script_time),
         tuning: Tuning {
             threads: above.threads.or(below.threads),
             journal_io: above.journal_io.or(below.journal_io),
@@ -182,6 +186,8 @@ struct File {
     dedup_max_ids: Option<usize>,
     block_timeout: Option<String>,
     list_head: Option<String>,
+    scripts: Option<String>,
+    script_time: Option<String>,
     #[serde(default)]
     queues: BTreeMap<String, Queue>,
 }
@@ -283,6 +289,7 @@ fn parse(file: File) -> Result<Serve, String> {
         let settings = queue_settings(name, queue);
         queues.extend(named(&format!("queues.{name}"), settings)?);
     }
+    let dedup_ids = file.dedup_max_ids.map(parse::dedup_ids_count).transpose();
     Ok(Serve {
         data: file.data,
         policy: Policy {
@@ -318,11 +325,10 @@ fn parse(file: File) -> Result<Serve, String> {
         dead_letter_queue: word("dead-letter-queue", file.dead_letter_queue, parse::queue_name)?,
         block_timeout: word("block-timeout", file.block_timeout, parse::duration)?,
         dedup_window: word("dedup-window", file.dedup_window, parse::dedup_window)?,
-        dedup_max_ids: named(
-            "dedup-max-ids",
-            file.dedup_max_ids.map(parse::dedup_ids_count).transpose(),
-        )?,
+        dedup_max_ids: named("dedup-max-ids", dedup_ids)?,
         list_head: word("list-head", file.list_head, parse::list_head)?,
+        scripts: word("scripts", file.scripts, parse::on_or_off)?,
+        script_time: word("script-time", file.script_time, parse::script_time)?,
         tuning: Tuning {
             threads: file.threads,
             journal_io: word("journal-io", file.journal_io, str::parse)?,

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::{Command, Reply};
+use crate::{Command, Nanos, Reply};
 
 /// A value on its way between a script and its commands or its client, in the forms of RESP.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +38,9 @@ impl Eq for ScriptValue {}
 pub trait ScriptCommands {
     /// Does a command now: it waits for nothing.
     fn perform(&mut self, command: Command) -> Reply;
+
+    /// The moment at which it runs.
+    fn now(&self) -> Nanos;
 }
 
 /// A script with all that it needs to run once.

@@ -135,6 +135,7 @@ struct Host<'p> {
     /// Of a client that is the script.
     shared: ListenerState,
     slot: Slot,
+    now: Nanos,
     out: Vec<u8>,
 }
 
@@ -143,7 +144,8 @@ impl<'p> Host<'p> {
         let mut shared = ListenerState::new(program.options, alloc::boxed::Box::new(NoFacts));
         shared.wall_clock = program.clock.clone();
         let slot = shared.clients.enter(model::SessionId(0), None, Nanos::ZERO);
-        Self { program, commands, shared, slot, out: Vec::new() }
+        let now = commands.now();
+        Self { program, commands, shared, slot, now, out: Vec::new() }
     }
 
     /// Does a command; its answer is in `out` then.
@@ -192,8 +194,8 @@ impl<'p> Host<'p> {
     }
 
     const fn context(&mut self) -> Context<'_> {
-        let Self { shared, slot, out, .. } = self;
-        Context { slot: *slot, shared, now: Nanos::ZERO, out }
+        let Self { shared, slot, now, out, .. } = self;
+        Context { slot: *slot, shared, now: *now, out }
     }
 }
 

@@ -62,6 +62,10 @@ pub struct Config {
     pub block_timeout: Option<Duration>,
     /// Which side of a list by the Redis protocol is the head of the queue.
     pub list_head: Side,
+    /// Clients of Redis may run scripts.
+    pub scripts: bool,
+    /// The longest time that a script may take.
+    pub script_time: Duration,
     /// The limits on the cost of peers.
     pub limits: Limits,
     /// The machine's clock is right, though it is far ahead of the journal.
@@ -93,6 +97,8 @@ impl Default for Config {
             dedup_max_ids: None,
             block_timeout: None,
             list_head: Side::default(),
+            scripts: true,
+            script_time: script::Limits::default().time,
             limits: Limits::default(),
             accept_clock: false,
             log: Logger::Stderr,

@@ -448,7 +448,7 @@ pub(crate) fn build(config: &Config, disk: Option<RealDisk>) -> Result<Hub, Star
     let commons = ProtocolState::new(
         ListenerState::new(job_bytes(config), facts()),
         amqp_options(config),
-        resp::ListenerState::new(redis_options(config), facts()),
+        redis_state(config, facts()),
     );
     let mailboxes = std::iter::repeat_with(Mailbox::new).take(config.threads);
     let mut mailboxes = mailboxes.collect::<rustix::io::Result<Vec<_>>>()?;
@@ -568,6 +568,16 @@ fn random() -> u128 {
             Err(errno) => panic!("the system gives no random numbers: {errno}"),
         }
     }
+}
+
+fn redis_state(config: &Config, facts: Box<ProcessFacts>) -> resp::ListenerState {
+    let mut state = resp::ListenerState::new(redis_options(config), facts);
+    if config.scripts {
+        let usual = script::Limits::default();
+        let limits = script::Limits { time: config.script_time, ..usual };
+        state.set_interpreter(Arc::new(script::Luau::new(limits)));
+    }
+    state
 }
 
 fn redis_options(config: &Config) -> resp::Options {

@@ -1,5 +1,5 @@
-//! The oracle of keys: lists and values, clients that wait for them, and which of them a crash may
-//! take.
+//! The oracle of keys: lists, values and collections, clients that wait for them, and which of them
+//! a crash may take.
 //!
 //! It takes each command of a client of Redis with the reply that the client will read, in the
 //! engine's order. It panics at the first reply that a naive [`Keyspace`] would not give. A batch
@@ -32,7 +32,7 @@ pub struct KeyOracle {
     /// Milliseconds by which the machine's clock is ahead of the broker's.
     ahead: i64,
     chronicle: Chronicle,
-    /// Clients that wait for an element, the longest first.
+    /// Clients that wait for an element or a member, the longest first.
     waiting: Vec<Waiting>,
     turns: Turns,
     versions: Versions,
@@ -129,28 +129,36 @@ impl KeyOracle {
         let place = place.unwrap_or_else(|| panic!("{client} does not wait and reads {value:?}"));
         let waiting = self.waiting.get(place).expect("invariant: it was just found").clone();
         let too_large = (*value == too_large()).then(|| self.unshown(&waiting)).flatten();
-        let Some(key) = too_large.as_ref().or_else(|| waiting.key_of(value)) else {
-            let could = waiting.keys().iter().any(|key| self.keyspace.is_list(key));
+        let Some(key) = too_large.as_ref().or_else(|| waiting.key_of(value, &self.keyspace)) else {
+            let could = waiting.keys().iter().any(|key| waiting.finds(key, &self.keyspace));
             assert!(!could || self.turns.are_in_any_order(), "{client} reads what is not so");
             waiting.assert_over(now, value);
             self.waiting.remove(place);
             return self.chronicle.last_change(waiting.keys()).max(settled);
         };
-        assert!(self.keyspace.is_list(key), "{client} waits for more than {key:?}");
+        assert!(waiting.finds(key, &self.keyspace), "{client} waits for more than {key:?}");
         let mut longer = self.waiting.iter().take(place);
-        let first = longer.find(|other| other.keys().contains(key));
+        let first = longer.find(|other| other.finds(key, &self.keyspace));
         assert!(first.is_none(), "{first:?} waited longer than {client}");
-        let Self { turns, waiting: all, keyspace, .. } = self;
-        turns.take(key, |key| {
-            keyspace.is_list(key) && all.iter().any(|waiting| waiting.keys().contains(key))
-        });
+        if !waiting.wants_member() {
+            self.take_turn(key);
+        }
         self.waiting.remove(place);
         let words = waiting.from(key);
         let needs = self.run(Asking { now, ahead: self.ahead, client }, &words, value);
         needs.max(settled)
     }
 
-    /// The list with the first turn among those that a client waits for and with an end too large
+    /// A list serves a waiting client, and it is its turn. Sorted sets have no turns: clients that
+    /// wait for several that one command fills are served from any of them.
+    fn take_turn(&mut self, list: &Rc<[u8]>) {
+        let Self { turns, waiting, keyspace, .. } = self;
+        turns.take(list, |list| {
+            keyspace.is_list(list) && waiting.iter().any(|waiting| waiting.finds(list, keyspace))
+        });
+    }
+
+    /// The key with the first turn among those that a client waits for and with an end too large
     /// to show in an answer.
     fn unshown(&self, waiting: &Waiting) -> Option<Rc<[u8]>> {
         let all = waiting.keys().iter();
@@ -173,10 +181,10 @@ impl KeyOracle {
         }
     }
 
-    /// A client that waits for a list that is there.
+    /// A client that waits for a key that is there.
     fn unserved(&self) -> Option<(u64, &Rc<[u8]>)> {
         self.waiting.iter().find_map(|waiting| {
-            let key = waiting.keys().iter().find(|key| self.keyspace.is_list(key))?;
+            let key = waiting.keys().iter().find(|key| waiting.finds(key, &self.keyspace))?;
             Some((waiting.client, key))
         })
     }
@@ -322,7 +330,8 @@ impl KeyOracle {
     fn change(&mut self, change: impl FnOnce(&mut Keyspace)) {
         let before = self.keyspace.clone();
         change(&mut self.keyspace);
-        for key in self.waiting.iter().flat_map(Waiting::keys) {
+        let for_lists = self.waiting.iter().filter(|waiting| !waiting.wants_member());
+        for key in for_lists.flat_map(Waiting::keys) {
             if !before.is_list(key) && self.keyspace.is_list(key) {
                 self.turns.fill(key);
             }
@@ -368,8 +377,11 @@ fn named(words: &Words) -> Vec<Rc<[u8]>> {
     let count = match &**name {
         b"PING" | b"KEYS" | b"DBSIZE" => 0,
         b"DEL" | b"EXISTS" => arguments.len(),
-        b"BLPOP" | b"BRPOP" => arguments.len() - 1,
-        b"LMOVE" | b"BLMOVE" | b"RENAME" => 2,
+        b"BLPOP" | b"BRPOP" | b"BZPOPMIN" => arguments.len() - 1,
+        b"LMOVE" | b"BLMOVE" | b"RENAME" | b"SMOVE" | b"ZRANGESTORE" => 2,
+        b"ZUNIONSTORE" => {
+            return arguments.iter().take(1).chain(arguments.iter().skip(2)).cloned().collect();
+        }
         _ => 1,
     };
     arguments.iter().take(count).cloned().collect()
@@ -382,8 +394,31 @@ fn may_change(words: &Words) -> bool {
 }
 
 /// Commands that change nothing.
-const READING: [&str; 10] =
-    ["PING", "LLEN", "LRANGE", "LINDEX", "LPOS", "GET", "EXISTS", "TYPE", "PTTL", "DBSIZE"];
+const READING: [&str; 23] = [
+    "PING",
+    "LLEN",
+    "LRANGE",
+    "LINDEX",
+    "LPOS",
+    "GET",
+    "EXISTS",
+    "TYPE",
+    "PTTL",
+    "DBSIZE",
+    "HGET",
+    "HMGET",
+    "HGETALL",
+    "HLEN",
+    "SISMEMBER",
+    "SCARD",
+    "SMEMBERS",
+    "SRANDMEMBER",
+    "ZSCORE",
+    "ZCARD",
+    "ZRANGE",
+    "ZRANGEBYSCORE",
+    "PEXPIRETIME",
+];
 
 /// Elements for which the shortest frame of any life has room, at 385 bytes each.
 const RENAMED_MAX: usize = 30;

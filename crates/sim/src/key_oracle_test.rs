@@ -247,3 +247,39 @@ fn expired_key_is_not_there() {
     found.0.get_mut("l").unwrap().deadline = None;
     assert!(!recovers(&oracle, Fall::Process, at(50), &found), "its deadline is kept");
 }
+
+#[test]
+fn wait_for_member_is_served_by_order() {
+    let mut oracle = KeyOracle::new(StorePolicy::Always, Nanos::ZERO);
+    oracle.waits(at(1), 1, &asked("BZPOPMIN y z 0").words);
+    oracle.waits(at(2), 2, &asked("BZPOPMIN z 1").words);
+    oracle.answered(at(3), 3, &asked("RPUSH y a"), &Value::Integer(1));
+    oracle.assert_served();
+    oracle.answered(at(4), 3, &asked("ZADD z 2 b 1 c"), &Value::Integer(2));
+    let popped = |member, score| Value::Array(vec![bulk("z"), bulk(member), bulk(score)]);
+    assert!(!passes(&oracle, |oracle| oracle.assert_served()));
+    assert!(!passes(&oracle, |oracle| _ = oracle.served(at(4), 2, &popped("c", "1"))));
+    assert!(!passes(&oracle, |oracle| _ = oracle.served(at(4), 1, &popped("b", "2"))));
+    oracle.served(at(4), 1, &popped("c", "1"));
+    oracle.served(at(4), 2, &popped("b", "2"));
+    oracle.assert_served();
+}
+
+#[test]
+fn collection_survives_as_clients_saw_it() {
+    let mut oracle = KeyOracle::new(StorePolicy::Always, Nanos::ZERO);
+    oracle.answered(at(1), 1, &asked("HSET h a 1 b 2"), &Value::Integer(2));
+    let needs = oracle.answered(at(2), 1, &asked("HDEL h b"), &Value::Integer(1));
+    let hash = |all: &[(&str, &str)]| {
+        let all = all.iter().map(|(field, value)| [field, value].map(|it| it.as_bytes().into()));
+        let content = Shape::Hash(all.map(|[field, value]| (field, value)).collect());
+        Picture([(Rc::from("h"), KeySnapshot { content, deadline: None })].into())
+    };
+    let (both, one) = (hash(&[("a", "1"), ("b", "2")]), hash(&[("a", "1")]));
+    assert!(recovers(&oracle, Fall::Power, at(10), &both));
+    oracle.told(at(3), needs);
+    assert!(!recovers(&oracle, Fall::Power, at(10), &both), "the field is back");
+    assert!(recovers(&oracle, Fall::Power, at(10), &one));
+    assert!(!recovers(&oracle, Fall::Power, at(10), &hash(&[("a", "2")])));
+    assert!(!recovers(&oracle, Fall::Power, at(10), &Picture::default()));
+}

@@ -7,18 +7,23 @@
 
 mod ages;
 mod answering;
+mod collections;
+mod hashes;
 mod lists;
+mod scored_sets;
+mod sets;
 mod values;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use model::Nanos;
+use model::{Nanos, Score};
 
-use crate::redis_client::{Value, Words, brief};
+use crate::redis_client::{Value, Words};
 pub(crate) use ages::{Ages, dead_letter};
 use answering::Answer;
 pub(crate) use answering::too_large;
+pub(crate) use collections::in_order;
 use lists::Side;
 
 /// Everything that is found by a name.
@@ -35,7 +40,7 @@ pub(crate) struct Keyspace {
     answer: Answer,
 }
 
-/// The value or list of a name.
+/// The value, list or collection of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Key {
     content: Content,
@@ -46,6 +51,9 @@ struct Key {
 enum Content {
     List(Vec<Element>),
     Value(Rc<[u8]>),
+    Hash(BTreeMap<Rc<[u8]>, Rc<[u8]>>),
+    Set(BTreeSet<Rc<[u8]>>),
+    SortedSet(BTreeMap<Rc<[u8]>, Score>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +82,7 @@ pub struct Picture(pub BTreeMap<Rc<str>, KeySnapshot>);
 /// One key that it shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeySnapshot {
-    /// A list, the left end first, or a value.
+    /// A list, a value or a collection.
     pub content: Shape,
     /// When it goes.
     pub deadline: Option<Nanos>,
@@ -87,6 +95,12 @@ pub enum Shape {
     List(Vec<Rc<[u8]>>),
     /// A small value.
     Value(Rc<[u8]>),
+    /// Fields with values, in the order of their bytes.
+    Hash(Vec<(Rc<[u8]>, Rc<[u8]>)>),
+    /// Members, in the order of their bytes.
+    Set(Vec<Rc<[u8]>>),
+    /// Members with scores, in the order of score and member.
+    SortedSet(Vec<(Rc<[u8]>, Score)>),
 }
 
 /// The client that gives a command, and when.
@@ -162,9 +176,9 @@ impl Keyspace {
             ("DBSIZE", []) => Value::count(self.keys.len()),
             ("KEYS", [b"*"]) => self.names(),
             ("PING", []) => Value::Simple("PONG".into()),
-            _ => panic!("the model does not know {words:?}"),
+            _ => self.execute_on_collection(name, arguments)?,
         };
-        self.answer.add(name, &value);
+        self.answer.add(name, arguments, &value);
         Some(value)
     }
 
@@ -181,9 +195,10 @@ impl Keyspace {
         compares && !self.may_show_all(key)
     }
 
-    /// True if an answer has room for the element that a command takes from this list.
+    /// True if an answer has room for the element or member that a command takes from this key.
     pub(crate) fn shows_end(&self, key: &[u8], words: &Words) -> bool {
         let side = match words.iter().map(|word| &**word).collect::<Vec<_>>()[..] {
+            [b"BZPOPMIN", ..] => return self.may_show_least(key),
             [b"BRPOP", ..] => Side::Right,
             [b"BLMOVE", _, _, from, ..] => Side::of(from),
             _ => Side::Left,
@@ -244,13 +259,7 @@ impl Keyspace {
             all.put_back(&name, element);
         }
         let shown = |(name, key): (Rc<str>, Key)| {
-            let content = match key.content {
-                Content::Value(value) => Shape::Value(value),
-                Content::List(list) => {
-                    Shape::List(list.into_iter().map(|element| element.bytes).collect())
-                }
-            };
-            (name, KeySnapshot { content, deadline: key.deadline })
+            (name, KeySnapshot { content: key.content.shape(), deadline: key.deadline })
         };
         Picture(all.keys.into_iter().map(shown).collect())
     }
@@ -268,14 +277,23 @@ impl Keyspace {
         let mut keyspace = Self { answer: self.answer.clone(), ..Self::default() };
         for (name, KeySnapshot { content, deadline }) in &picture.0 {
             let content = match content {
-                Shape::Value(value) => Content::Value(value.clone()),
                 Shape::List(list) => {
                     Content::List(list.iter().map(|bytes| keyspace.element(bytes)).collect())
                 }
+                Shape::Value(value) => Content::Value(value.clone()),
+                Shape::Hash(fields) => Content::Hash(fields.iter().cloned().collect()),
+                Shape::Set(members) => Content::Set(members.iter().cloned().collect()),
+                Shape::SortedSet(all) => Content::SortedSet(all.iter().cloned().collect()),
             };
             keyspace.keys.insert(name.clone(), Key { content, deadline: *deadline });
         }
         keyspace
+    }
+
+    /// True if a sorted set of this name has members.
+    pub(crate) fn is_sorted_set(&self, name: &[u8]) -> bool {
+        let key = self.keys.get(text(name));
+        key.is_some_and(|key| matches!(key.content, Content::SortedSet(_)))
     }
 
     /// True if a list of this name has elements.
@@ -288,7 +306,7 @@ impl Keyspace {
     pub(crate) fn list_len(&self, name: &[u8]) -> usize {
         match self.keys.get(text(name)).map(|key| &key.content) {
             Some(Content::List(list)) => list.len(),
-            Some(Content::Value(_)) | None => 0,
+            _ => 0,
         }
     }
 
@@ -322,15 +340,8 @@ impl Picture {
 impl KeySnapshot {
     /// For a complaint: without the bytes of long elements.
     pub(crate) fn summary(&self) -> String {
-        let content = match &self.content {
-            Shape::Value(value) => brief(value),
-            Shape::List(list) => {
-                let list: Vec<String> = list.iter().map(|element| brief(element)).collect();
-                format!("[{}]", list.join(", "))
-            }
-        };
         let until = self.deadline.map(|at| format!(" until {at}"));
-        content + &until.unwrap_or_default()
+        self.content.summary() + &until.unwrap_or_default()
     }
 }
 

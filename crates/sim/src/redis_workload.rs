@@ -1,9 +1,13 @@
 //! Commands of clients of Redis, drawn by weight.
 
+mod collections;
+
 use std::rc::Rc;
 
 use crate::redis_client::Words;
 use crate::{RedisClient, Rng, workload};
+use collections::COLLECTIONS;
+pub(crate) use collections::fields;
 
 /// Lists; an element popped from the last is held until the next command.
 pub(crate) const LISTS: [&str; 4] = ["l1", "l2", "l3", "p1"];
@@ -19,7 +23,7 @@ const COUNTERS: [&str; 2] = ["n1", "n2"];
 
 /// All keys that such clients name.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    LISTS.into_iter().chain(VALUES).chain(COUNTERS)
+    LISTS.into_iter().chain(VALUES).chain(COUNTERS).chain(COLLECTIONS)
 }
 
 /// True if a queue is a list, and no tube.
@@ -37,7 +41,8 @@ pub(crate) fn wish(client: &RedisClient, rng: &mut Rng) -> Words {
         Some(_) => command(rng, ELEMENT_BYTES_MAX / BATCH_COMMANDS_MAX),
         None if rng.chance(1, 12) => crate::words(&["MULTI"]),
         None if rng.chance(1, 24) => {
-            let names = [name(rng, &LISTS), name(rng, &VALUES)];
+            let other: &[&str] = if rng.coin() { &COLLECTIONS } else { &VALUES };
+            let names = [name(rng, &LISTS), name(rng, other)];
             let [watch, unwatch] = ["WATCH", "UNWATCH"].map(|word| crate::words(&[word]));
             if rng.chance(1, 5) { unwatch } else { with(watch, &names) }
         }
@@ -62,7 +67,8 @@ fn again(client: &RedisClient, rng: &mut Rng) -> Option<Words> {
 }
 
 fn command(rng: &mut Rng, bytes_max: usize) -> Words {
-    match rng.below(36) {
+    match rng.below(43) {
+        36.. => collections::command(rng, bytes_max),
         32..=35 => count(rng, bytes_max),
         0..=10 => push(rng, bytes_max),
         11..=15 => pop(rng),
@@ -189,13 +195,13 @@ fn count(rng: &mut Rng, bytes_max: usize) -> Words {
     }
 }
 
-/// Commands on keys of either kind.
+/// Commands on keys of any kind.
 fn key(rng: &mut Rng) -> Words {
     let command = rng.pick(&[
         "DEL", "EXISTS", "TYPE", "RENAME", "PEXPIRE", "PEXPIRE", "PERSIST", "PTTL", "DBSIZE",
     ]);
     let words = crate::words(&[command]);
-    let (one, other) = (any(rng, &PLAIN), any(rng, &PLAIN));
+    let (one, other) = (any_key(rng), any_key(rng));
     match command {
         "DEL" | "EXISTS" | "RENAME" => with(words, &[one, other]),
         "PEXPIRE" => with(words, &[one, digits(rng.pick(&[0, 5, 300, 2000, 100_000]))]),
@@ -238,8 +244,17 @@ fn name(rng: &mut Rng, names: &[&str]) -> Rc<[u8]> {
 
 /// Mostly one of these, at times one that may be of the other kind.
 fn any(rng: &mut Rng, names: &[&str]) -> Rc<[u8]> {
-    let other: &[&str] = if rng.coin() { &VALUES } else { &PLAIN };
+    let other: &[&str] = match rng.below(5) {
+        0 | 1 => &VALUES,
+        2 | 3 => &PLAIN,
+        _ => &COLLECTIONS,
+    };
     if rng.chance(1, 10) { name(rng, other) } else { name(rng, names) }
+}
+
+/// A list or a value, or one key in three a collection.
+fn any_key(rng: &mut Rng) -> Rc<[u8]> {
+    if rng.chance(1, 3) { any(rng, &COLLECTIONS) } else { any(rng, &PLAIN) }
 }
 
 /// One of a few letters, that may be found again, or something that no other is like.

@@ -14,7 +14,7 @@ use sim::{
 };
 
 /// A quiet life after the story: nothing goes wrong by itself.
-fn scenario(policy: StorePolicy) -> Scenario {
+pub(crate) fn scenario(policy: StorePolicy) -> Scenario {
     let mut scenario = Scenario::new(1);
     scenario.policy = policy;
     scenario.journal.policy = policy;
@@ -38,17 +38,17 @@ fn commands(lines: &[&str]) -> Vec<Words> {
 }
 
 /// A world in which clients ask line by line.
-struct Story<'w>(&'w mut World<FaultyDisk>);
+pub(crate) struct Story<'w>(pub(crate) &'w mut World<FaultyDisk>);
 
 impl Story<'_> {
     /// Waits for the last answer, which is none where the last command waits.
-    fn ask(&mut self, client: u64, lines: &[&str]) -> Option<Option<Value>> {
+    pub(crate) fn ask(&mut self, client: u64, lines: &[&str]) -> Option<Option<Value>> {
         let answer = self.0.ask_redis(client, &commands(lines))?;
         assert!(!matches!(answer, Some(Value::Error(_))), "{lines:?}: {answer:?}");
         Some(answer)
     }
 
-    fn waits(&mut self, client: u64, line: &str) -> Option<()> {
+    pub(crate) fn waits(&mut self, client: u64, line: &str) -> Option<()> {
         let answer = self.ask(client, &[line])?;
         assert_eq!(answer, None, "{line} waits");
         Some(())
@@ -144,5 +144,5 @@ fn memory_store_never_calls_the_disk() {
 /// Disks that are tried with each call.
 const DRAWS: u64 = 8;
 
-const POLICIES: [StorePolicy; 3] =
+pub(crate) const POLICIES: [StorePolicy; 3] =
     [StorePolicy::Always, StorePolicy::Periodic(Nanos::from_millis(25)), StorePolicy::Never];

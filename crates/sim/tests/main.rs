@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
 mod clock_jumps;
+mod collections;
 mod cramped;
 mod dead_letters;
 mod defects;

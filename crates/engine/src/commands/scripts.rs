@@ -6,7 +6,7 @@
 
 use alloc::boxed::Box;
 
-use model::{Command, Refusal, Reply, Script, ScriptCommands, limits};
+use model::{Command, Nanos, Refusal, Reply, Script, ScriptCommands, limits};
 
 use crate::Effects;
 use crate::admission::needed::Needed;
@@ -50,6 +50,10 @@ impl Engine {
 }
 
 impl ScriptCommands for Running<'_> {
+    fn now(&self) -> Nanos {
+        self.engine.store.latest
+    }
+
     fn perform(&mut self, mut command: Command) -> Reply {
         let engine = &mut *self.engine;
         engine.store.took_steps(limits::COMMAND_STEPS);

@@ -1,10 +1,10 @@
-//! Clients that wait for an element of a list.
+//! Clients that wait for an element of a list, or for a member of a sorted set.
 
 use std::rc::Rc;
 
 use model::Nanos;
 
-use crate::keyspace::text;
+use crate::keyspace::{Keyspace, text};
 use crate::redis_client::{Value, Words};
 
 /// A client with a command that waits.
@@ -27,20 +27,33 @@ impl Waiting {
         Self { client, words: words.clone(), keys, until }
     }
 
-    /// The lists that it waits for.
+    /// The lists or sorted sets that it waits for.
     pub(super) fn keys(&self) -> &[Rc<[u8]>] {
         &self.keys
     }
 
-    /// The list from which it got an element, if it did, by the reply that it reads.
-    pub(super) fn key_of(&self, value: &Value) -> Option<&Rc<[u8]>> {
+    /// True if it waits for a member of a sorted set.
+    pub(super) fn wants_member(&self) -> bool {
+        self.words.first().is_some_and(|name| &**name == b"BZPOPMIN")
+    }
+
+    /// True if it waits for this key, and there is something for it.
+    pub(super) fn finds(&self, key: &Rc<[u8]>, keyspace: &Keyspace) -> bool {
+        let is_there =
+            if self.wants_member() { keyspace.is_sorted_set(key) } else { keyspace.is_list(key) };
+        is_there && self.keys.contains(key)
+    }
+
+    /// The key from which it got something, if it did, by the reply that it reads.
+    pub(super) fn key_of(&self, value: &Value, keyspace: &Keyspace) -> Option<&Rc<[u8]>> {
         let named = match value {
             Value::Nil => return None,
             Value::Array(all) => all.first(),
             _ => None,
         };
         let named = self.keys.iter().find(|key| named == Some(&Value::Bulk(Rc::clone(key))));
-        named.or_else(|| self.keys.first())
+        let found = || self.keys.iter().find(|key| self.finds(key, keyspace));
+        named.or_else(found).or_else(|| self.keys.first())
     }
 
     /// The command as one of its lists serves it. Other lists may have become values meanwhile;

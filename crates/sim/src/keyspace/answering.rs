@@ -31,6 +31,11 @@ impl Answer {
         elements.map(cost).sum::<usize>() <= self.left()
     }
 
+    /// True if so many bytes of so many entries of a collection may still be shown.
+    pub(super) const fn has_room_for_entries(&self, count: usize, bytes: usize) -> bool {
+        count * BESIDE_ELEMENT_BYTES + bytes <= self.left()
+    }
+
     /// True if all of these values may still be shown.
     pub(super) fn has_room_for_values(&self, values: &[Value]) -> bool {
         values.iter().map(shown_value).sum::<usize>() <= self.left()
@@ -40,16 +45,27 @@ impl Answer {
     pub(super) fn is_too_late_for(&self, name: &str, arguments: &[&[u8]]) -> bool {
         let shows = match name {
             "SET" => arguments.contains(&b"GET".as_slice()),
+            "ZADD" => arguments.contains(&b"INCR".as_slice()),
             name => SHOWING.contains(&name),
         };
         self.left() == 0 && shows
     }
 
     /// This was answered, too.
-    pub(super) fn add(&mut self, name: &str, value: &Value) {
+    pub(super) fn add(&mut self, name: &str, arguments: &[&[u8]], value: &Value) {
         self.bytes += match (name, value) {
-            ("GET" | "GETDEL" | "GETEX" | "SET", Value::Bulk(bytes)) => bytes.len(),
-            ("MGET", Value::Array(values)) => values.iter().map(shown_value).sum(),
+            ("GET" | "GETDEL" | "GETEX" | "SET" | "HGET", Value::Bulk(bytes)) => bytes.len(),
+            (_, Value::Error(_)) => 0,
+            ("ZADD", _) if !arguments.contains(&b"INCR".as_slice()) => 0,
+            ("ZADD" | "ZINCRBY" | "ZSCORE", _) => BESIDE_ELEMENT_BYTES,
+            ("ZRANGE" | "ZRANGEBYSCORE" | "ZPOPMIN", Value::Array(all)) => {
+                all.iter().step_by(2).map(shown).sum()
+            }
+            ("HGETALL", Value::Array(all)) => {
+                all.iter().map(shown).sum::<usize>() - all.len() / 2 * BESIDE_ELEMENT_BYTES
+            }
+            ("BZPOPMIN", Value::Array(named)) => named.iter().skip(1).take(1).map(shown).sum(),
+            ("MGET" | "HMGET", Value::Array(values)) => values.iter().map(shown_value).sum(),
             ("SETBIT", Value::Integer(_)) => BESIDE_ELEMENT_BYTES,
             ("BLPOP" | "BRPOP", Value::Array(named)) => named.iter().skip(1).map(shown).sum(),
             (name, value) if SHOWING.contains(&name) => shown(value),
@@ -89,7 +105,32 @@ pub(crate) fn too_large() -> Value {
 }
 
 /// Commands that show data that other clients have sent.
-const SHOWING: [&str; 14] = [
-    "LPOP", "RPOP", "BLPOP", "BRPOP", "LMOVE", "BLMOVE", "LRANGE", "LINDEX", "LPOS", "GET",
-    "GETDEL", "GETEX", "MGET", "SETBIT",
+const SHOWING: [&str; 27] = [
+    "LPOP",
+    "RPOP",
+    "BLPOP",
+    "BRPOP",
+    "LMOVE",
+    "BLMOVE",
+    "LRANGE",
+    "LINDEX",
+    "LPOS",
+    "GET",
+    "GETDEL",
+    "GETEX",
+    "MGET",
+    "SETBIT",
+    "HGET",
+    "HMGET",
+    "HGETALL",
+    "SISMEMBER",
+    "SMEMBERS",
+    "SPOP",
+    "SRANDMEMBER",
+    "ZINCRBY",
+    "ZSCORE",
+    "ZRANGE",
+    "ZRANGEBYSCORE",
+    "ZPOPMIN",
+    "BZPOPMIN",
 ];

@@ -24,7 +24,7 @@ impl Keyspace {
         if only && !self.keys.contains_key(text(key)) {
             return Value::Integer(0);
         }
-        if self.is_value(key) {
+        if self.is_no_list(key) {
             return wrong_kind();
         }
         all.iter().for_each(|bytes| self.add(key, side, &Rc::from(*bytes)));
@@ -32,7 +32,7 @@ impl Keyspace {
     }
 
     pub(super) fn pop(&mut self, asking: Asking, key: &[u8], side: Side, max: &[&[u8]]) -> Value {
-        if self.is_value(key) {
+        if self.is_no_list(key) {
             return wrong_kind();
         }
         if !self.is_list(key) {
@@ -60,7 +60,7 @@ impl Keyspace {
         side: Side,
     ) -> Option<Value> {
         let key = keys.iter().find(|key| self.keys.contains_key(text(key)))?;
-        if self.is_value(key) {
+        if self.is_no_list(key) {
             return Some(wrong_kind());
         }
         if !self.may_show_end(key, side) {
@@ -72,13 +72,13 @@ impl Keyspace {
 
     /// A moved element is not held.
     pub(super) fn relocate(&mut self, from: &[u8], to: &[u8], a: Side, b: Side) -> Option<Value> {
-        if self.is_value(from) {
+        if self.is_no_list(from) {
             return Some(wrong_kind());
         }
         if !self.is_list(from) {
             return None;
         }
-        if self.is_value(to) {
+        if self.is_no_list(to) {
             return Some(wrong_kind());
         }
         if !self.may_show_end(from, a) {
@@ -128,7 +128,7 @@ impl Keyspace {
     }
 
     pub(super) fn replace(&mut self, key: &[u8], at: i64, bytes: &[u8]) -> Value {
-        if self.is_value(key) {
+        if self.is_no_list(key) {
             return wrong_kind();
         }
         if !self.is_list(key) {
@@ -147,7 +147,7 @@ impl Keyspace {
     }
 
     pub(super) fn insert(&mut self, key: &[u8], side: &[u8], pivot: &[u8], new: &[u8]) -> Value {
-        if self.is_value(key) {
+        if self.is_no_list(key) {
             return wrong_kind();
         }
         if !self.is_list(key) {
@@ -166,7 +166,7 @@ impl Keyspace {
     }
 
     pub(super) fn remove(&mut self, key: &[u8], count: i64, wanted: &[u8]) -> Value {
-        if self.is_value(key) {
+        if self.is_no_list(key) {
             return wrong_kind();
         }
         if !self.is_list(key) {
@@ -188,7 +188,7 @@ impl Keyspace {
     }
 
     pub(super) fn trim(&mut self, key: &[u8], first: i64, last: i64) -> Value {
-        if self.is_value(key) {
+        if self.is_no_list(key) {
             return wrong_kind();
         }
         if self.is_list(key) {
@@ -199,13 +199,13 @@ impl Keyspace {
         Value::ok()
     }
 
-    /// The list of that name, made where there is nothing; `None`: it is a value.
+    /// The list of that name, made where there is nothing; `None`: it is of another kind.
     pub(super) fn list_mut(&mut self, key: &[u8]) -> Option<&mut Vec<Element>> {
         let new = || Key { content: Content::List(Vec::new()), deadline: None };
         let key = self.keys.entry(text(key).into()).or_insert_with(new);
         match &mut key.content {
             Content::List(list) => Some(list),
-            Content::Value(_) => None,
+            _ => None,
         }
     }
 
@@ -218,9 +218,10 @@ impl Keyspace {
         Element { number, age, place, bytes: bytes.clone() }
     }
 
-    pub(super) fn is_value(&self, key: &[u8]) -> bool {
+    /// True if it is there, and of another kind.
+    pub(super) fn is_no_list(&self, key: &[u8]) -> bool {
         let key = self.keys.get(text(key));
-        key.is_some_and(|key| matches!(key.content, Content::Value(_)))
+        key.is_some_and(|key| !matches!(key.content, Content::List(_)))
     }
 
     fn add(&mut self, key: &[u8], side: Side, bytes: &Rc<[u8]>) {
@@ -292,8 +293,8 @@ impl Keyspace {
     fn read(&self, key: &[u8], none: Value, read: impl FnOnce(&[Element]) -> Value) -> Value {
         match self.keys.get(text(key)).map(|key| &key.content) {
             None => none,
-            Some(Content::Value(_)) => wrong_kind(),
             Some(Content::List(list)) => read(list),
+            Some(_) => wrong_kind(),
         }
     }
 }
@@ -313,7 +314,7 @@ fn place(length: usize, at: i64) -> Option<usize> {
 }
 
 /// The indices from one place to another, both included.
-fn places(length: usize, first: i64, last: i64) -> std::ops::Range<usize> {
+pub(super) fn places(length: usize, first: i64, last: i64) -> std::ops::Range<usize> {
     let first = place(length, first).unwrap_or(0);
     let end = place(length, last).map_or(0, |last| last + 1).min(length);
     if first < end { first..end } else { 0..0 }

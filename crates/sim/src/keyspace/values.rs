@@ -1,4 +1,4 @@
-//! Values, and commands on keys of either kind.
+//! Values, and commands on keys of any kind.
 
 use std::rc::Rc;
 
@@ -42,8 +42,8 @@ impl Keyspace {
     pub(super) fn value(&mut self, key: &[u8], take: bool) -> Value {
         let value = match self.keys.get(text(key)).map(|key| &key.content) {
             None => return Value::Nil,
-            Some(Content::List(_)) => return wrong_kind(),
             Some(Content::Value(value)) => Value::Bulk(value.clone()),
+            Some(_) => return wrong_kind(),
         };
         if take {
             self.keys.remove(text(key));
@@ -66,12 +66,12 @@ impl Keyspace {
         value
     }
 
-    /// The bytes of a value, empty if there is none; an error if it is a list.
+    /// The bytes of a value, empty if there is none; an error if it is of another kind.
     fn bytes(&self, key: &[u8]) -> Result<Option<Rc<[u8]>>, Value> {
         match self.keys.get(text(key)).map(|key| &key.content) {
             None => Ok(None),
-            Some(Content::List(_)) => Err(wrong_kind()),
             Some(Content::Value(value)) => Ok(Some(value.clone())),
+            Some(_) => Err(wrong_kind()),
         }
     }
 
@@ -164,6 +164,9 @@ impl Keyspace {
             None => "none",
             Some(Content::List(_)) => "list",
             Some(Content::Value(_)) => "string",
+            Some(Content::Hash(_)) => "hash",
+            Some(Content::Set(_)) => "set",
+            Some(Content::SortedSet(_)) => "zset",
         };
         Value::Simple(kind.into())
     }

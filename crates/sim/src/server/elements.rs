@@ -1,6 +1,6 @@
 //! Bytes that commands of Redis bring and that memory is to keep.
 
-use model::{Command, KeyCommand, ListCommand};
+use model::{CollectionCommand, CombinationTarget, Command, KeyCommand, ListCommand};
 
 use crate::oracle::memory::{BODY_BYTES_BESIDE, WAITING_BYTES};
 
@@ -20,6 +20,9 @@ pub(super) fn bytes_brought(command: &Command) -> Option<u64> {
             values.iter().map(|(_, value)| charge(value.len())).sum()
         }
         Command::Key(KeyCommand::EditValue { edit, .. }) => charge(edit.body_bytes()),
+        Command::Key(KeyCommand::Collection(command)) if adds_to_memory(command) => {
+            charge(command.body_bytes())
+        }
         Command::Batch { commands } => {
             let all = commands.iter().map(bytes_of_any);
             commands.iter().find_map(bytes_brought).map(|_| all.sum())?
@@ -27,6 +30,22 @@ pub(super) fn bytes_brought(command: &Command) -> Option<u64> {
         _ => return None,
     };
     Some(WAITING_BYTES + bytes)
+}
+
+/// True if memory is to keep something of what it brings or makes.
+const fn adds_to_memory(command: &CollectionCommand) -> bool {
+    match command {
+        CollectionCommand::SetFields { .. }
+        | CollectionCommand::EditField { .. }
+        | CollectionCommand::AddMembers { .. }
+        | CollectionCommand::SetScores { .. }
+        | CollectionCommand::MoveMember { .. }
+        | CollectionCommand::StoreRange { .. } => true,
+        CollectionCommand::Combine(combination) => {
+            matches!(combination.target, CombinationTarget::Stored(_))
+        }
+        _ => false,
+    }
 }
 
 /// The same of a command of a batch, which counts in any case.

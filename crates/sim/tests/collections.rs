@@ -1,0 +1,62 @@
+//! A story of clients of Redis with hashes, sets and sorted sets: batches, members that move, a
+//! client that waits for a member. The process or the power falls at every call to the disk.
+//!
+//! The oracle judges each answer and each recovery, as it does with lists. The hash is more than
+//! one segment and more than one part of a snapshot.
+
+use model::Nanos;
+use sim::{Fall, Fault, FaultyDisk, Moment, Scenario, Tally, World};
+
+use crate::lists::{POLICIES, Story, scenario};
+
+/// Tells it until the process falls.
+fn story(world: &mut World<FaultyDisk>) -> Option<()> {
+    world.start();
+    let [one, two] = [(); 2].map(|()| world.connect_redis());
+    let mut it = Story(world);
+    it.ask(one, &["HSET h1 a 1 b 2", "HINCRBY h1 a 5", "HSETNX h1 a x", "HGETALL h1"])?;
+    for number in 0..20 {
+        let other = if number % 2 == 0 { "h1" } else { "h2" };
+        it.ask(one, &[&format!("HSET {other} m{number} BIG")])?;
+    }
+    it.ask(two, &["SADD s1 a b c", "SMOVE s1 s2 b", "SMOVE s1 s2 a", "SREM s1 c", "SCARD s1"])?;
+    // An amount goes from one hash to another, and a field that is none is left alone.
+    it.ask(one, &["MULTI", "HINCRBY h1 a -2", "HINCRBY h2 a 2", "HDEL h1 m2 m4 x", "EXEC"])?;
+    it.waits(two, "BZPOPMIN z1 z2 0")?;
+    it.ask(one, &["MULTI", "ZADD z2 2 b 1 a", "ZADD s1 1.5 c -inf d", "SPOP s2 100", "EXEC"])?;
+    it.ask(two, &["ZUNIONSTORE z1 2 z2 s1", "ZRANGE z1 0 -1 WITHSCORES"])?;
+    it.ask(two, &["ZINCRBY z1 -3 b", "ZADD z1 XX CH 7 c 9 x", "ZRANGESTORE z2 z1 1 -1"])?;
+    it.ask(one, &["ZREMRANGEBYSCORE z1 (1.5 inf", "ZPOPMIN z2 100", "RENAME z1 s1"])?;
+    it.ask(one, &["PEXPIRE h2 50", "HSET h2 n 1", "HDEL h1 a b m0 m6"])?;
+    it.0.pass(Nanos::from_millis(60));
+    it.ask(two, &["HSET h2 n 2", "TYPE s1", "DEL h1", "HSET h1 a again"])?;
+    Some(())
+}
+
+fn run(scenario: &Scenario, disk_seed: u64, fault: Option<(u64, Moment)>) -> Tally {
+    let disk = FaultyDisk::new(disk_seed);
+    if let Some((call, moment)) = fault {
+        disk.inject(call, Fault::Crash(moment));
+    }
+    let mut world = World::new(scenario.clone(), disk.clone(), disk);
+    let told = story(&mut world);
+    assert!(told.is_some() || fault.is_some(), "the story ends where nothing falls");
+    world.run()
+}
+
+#[test]
+fn collections_are_whole_after_any_crash() {
+    for policy in POLICIES {
+        for fall in [Fall::Process, Fall::Power] {
+            let mut scenario = Scenario { fall: Some(fall), ..scenario(policy) };
+            scenario.journal.segment_bytes = 64 * 1024;
+            let quiet = run(&scenario, 1, None);
+            assert!(quiet.calls > 60, "{policy:?}: {quiet}");
+            for call in 1..=quiet.calls {
+                for moment in [Moment::Before, Moment::During] {
+                    run(&scenario, call, Some((call, moment)));
+                }
+            }
+        }
+    }
+}
