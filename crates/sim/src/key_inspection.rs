@@ -9,7 +9,7 @@ use model::{
 
 use crate::history::DEAD_LETTERS;
 use crate::inspection::{ask, dead_elements, page};
-use crate::keyspace::{Ages, in_order};
+use crate::keyspace::{Ages, Pair, in_order};
 use crate::redis_workload::{LISTS, fields, is_list};
 use crate::registration::name;
 use crate::{KeySnapshot, Paged, Picture, Shape};
@@ -118,7 +118,7 @@ fn one_by_one<F: Clone>(
     name: &QueueName,
     kind: CollectionKind,
 ) -> Shape {
-    let mut values: Vec<(Rc<[u8]>, Rc<[u8]>)> = Vec::new();
+    let mut values: Vec<Pair> = Vec::new();
     let mut scores: Vec<(Rc<[u8]>, Score)> = Vec::new();
     let mut sought: Vec<Rc<[u8]>> = fields().collect();
     sought.sort();

@@ -88,6 +88,9 @@ pub struct KeySnapshot {
     pub deadline: Option<Nanos>,
 }
 
+/// A field and its value.
+pub type Pair = (Rc<[u8]>, Rc<[u8]>);
+
 /// The content of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -96,7 +99,7 @@ pub enum Shape {
     /// A small value.
     Value(Rc<[u8]>),
     /// Fields with values, in the order of their bytes.
-    Hash(Vec<(Rc<[u8]>, Rc<[u8]>)>),
+    Hash(Vec<Pair>),
     /// Members, in the order of their bytes.
     Set(Vec<Rc<[u8]>>),
     /// Members with scores, in the order of score and member.
