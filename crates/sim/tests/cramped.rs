@@ -71,7 +71,7 @@ fn elements_wait_among_messages() {
     let total = lives(|scenario, rng| {
         (scenario.clients, scenario.redis_clients) = (rng.pick(&[0, 3]), rng.between(3, 6));
         scenario.falls_per_thousand = rng.pick(&[0, 0, 2]);
-        scenario.steps = 800;
+        scenario.steps = 1_000;
     });
     assert!(total.scarcity.waits > SEEDS / 2, "{total}");
     assert!(total.scarcity.went_on > SEEDS / 8, "{total}");

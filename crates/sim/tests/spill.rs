@@ -37,7 +37,7 @@ fn spilled_bodies_come_back_over_crashes() {
 fn spilled_bodies_survive_spill_compaction() {
     // Much is to come and go before the process falls.
     let total = lives(SMALL_FILES, |scenario| {
-        (scenario.steps, scenario.falls_per_thousand) = (2_500, 2);
+        (scenario.steps, scenario.falls_per_thousand) = (3_000, 2);
     });
     assert!(total.moved > SEEDS / 4, "{total}");
     assert_eq!(total.failures, 0, "{total}");
