@@ -8,7 +8,7 @@ use model::{
     Capacity, CollectionCommand, CollectionKind, Combination, CombinationTarget, Command, End,
     KeyCommand, ListCommand, MemberBound, Nanos, OneOrMany, Persistence, QueueName, Refusal, Reply,
     Score, ScoreRule, ScoreSum, ScoredPart, ScoredRange, SessionId, SetOperation, StorePolicy,
-    limits,
+    ValueEdit, limits,
 };
 
 const ADA: SessionId = SessionId(1);
@@ -277,4 +277,30 @@ fn field_that_comes_twice_counts_once_for_memory() {
     fields.extend(others.iter().map(|field| (&**field, 60_000)));
     assert_eq!(all.ask(hash("h", &fields)), Reply::Refused(Refusal::TooManyValues));
     assert_eq!(all.ask(hash("h", &fields[..20])), Reply::Count(5));
+}
+
+/// A refusal that tells what a field is waits until that is durable.
+#[test]
+fn refusal_that_tells_of_a_value_waits_for_it() {
+    let mut all = Harness::new(1 << 20);
+    let fields = vec![((*b"f").into(), (*b"abc").into())];
+    all.ask(CollectionCommand::SetFields { name: name("h"), fields, only_new: false });
+    let infinite = vec![(Score::new(f64::INFINITY).unwrap(), long(1, 1))];
+    all.ask(set_scores("z", infinite));
+    let last = all.engine.last_lsn();
+    let edit = ValueEdit::Add(1);
+    let field = (*b"f").into();
+    let rule = ScoreRule { adds: true, ..ScoreRule::default() };
+    let members = vec![(Score::new(f64::NEG_INFINITY).unwrap(), long(1, 1))];
+    for (command, refusal) in [
+        (CollectionCommand::EditField { name: name("h"), field, edit }, Refusal::NotAnInteger),
+        (CollectionCommand::SetScores { name: name("z"), members, rule }, Refusal::ScoreNotANumber),
+    ] {
+        all.effects.clear();
+        let command = command.into();
+        all.engine.handle(Nanos(1), ADA, command, Capacity::UNBOUNDED, &mut all.effects);
+        let output = &all.effects.outputs[0];
+        assert_eq!(output.reply, Reply::Refused(refusal));
+        assert_eq!(output.after.lsn, last);
+    }
 }
