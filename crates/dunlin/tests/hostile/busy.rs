@@ -10,7 +10,7 @@ use crate::neighbours::Lines;
 /// The least that a server can be given, and an eighth more: without a bound on bytes that wait to
 /// be written or sent the process took 78 MiB, else 65 at most.
 const MEMORY_LIMIT: &str = "64M";
-const MEMORY_BYTES: usize = 72 << 20;
+const MEMORY_BYTES: usize = 74 << 20;
 
 const SENDERS: usize = 20;
 const WORKERS: usize = 10;

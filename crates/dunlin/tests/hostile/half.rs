@@ -69,6 +69,8 @@ fn half_sent_bodies_over_limit_closed() {
     const PEERS: usize = 200;
     const EACH: usize = 1_900_000;
     const MEMORY_BYTES: usize = 64 << 20;
+    /// Pages of the C++ library that scripts need.
+    const LIBRARY_BYTES: usize = 2 << 20;
     let broker = Broker::in_memory("half-bodies", &["--memory-limit", "64M"]);
     let mut neighbours = Neighbours::of(&broker);
     neighbours.exchange();
@@ -82,7 +84,7 @@ fn half_sent_bodies_over_limit_closed() {
     }
     assert!(crowd.len() < PEERS / 2, "{} are open", crowd.len());
     let most = broker.resident_bytes_most();
-    assert!(most < MEMORY_BYTES + MEMORY_BYTES / 4, "{most} bytes");
+    assert!(most < MEMORY_BYTES + MEMORY_BYTES / 4 + LIBRARY_BYTES, "{most} bytes");
 }
 
 #[test]
