@@ -26,6 +26,7 @@ mod list;
 mod live;
 mod login;
 mod message;
+mod mixing;
 mod one_or_many;
 mod output;
 mod policy;
@@ -80,6 +81,7 @@ pub use message::{
     NewMessage, Outline, OutlineReader, PRIORITY_DEFAULT, PayloadReader, PropertyReader,
     PropertyValue, Subject,
 };
+pub use mixing::{MIXED_STEP, mixed};
 pub use one_or_many::OneOrMany;
 pub use output::{Delivery, Output, Reply};
 pub use policy::{DeadLetters, QueueBounds, QueuePolicy, ReleaseOrder, WhenFull};

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::{MessageId, Nanos};
+use crate::{MIXED_STEP, MessageId, Nanos, mixed};
 
 /// The rules of a queue for that. By default a message is ready again at once, as in Artemis and
 /// RabbitMQ.
@@ -104,12 +104,9 @@ fn spread(delay: Nanos, jitter: Thousandths, draw: u64) -> Nanos {
     Nanos((delay.0 - width).saturating_add(shift))
 }
 
-/// Bits that look as if drawn, of these two numbers: a round of splitmix64.
+/// Bits that look as if drawn, of these two numbers.
 const fn mix(message: u64, failed: u32) -> u64 {
-    let seed = message.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ ((failed as u64) << 32);
-    let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+    mixed(message.wrapping_mul(MIXED_STEP) ^ ((failed as u64) << 32))
 }
 
 /// A millionth is told apart, and a microsecond grows to a hundred days.

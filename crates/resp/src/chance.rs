@@ -1,6 +1,8 @@
-//! Numbers by chance: splitmix64, which is good enough to pick members and no secret.
+//! Numbers by chance, good enough to pick members, and no secret.
 
 use core::cell::Cell;
+
+use model::{MIXED_STEP, mixed};
 
 /// A sequence of numbers that begins with a seed.
 #[derive(Debug)]
@@ -19,17 +21,8 @@ impl Chance {
     pub(crate) fn draw(&self) -> u64 {
         let drawn = self.drawn.get().wrapping_add(1);
         self.drawn.set(drawn);
-        mixed(self.seed.wrapping_add(drawn.wrapping_mul(STEP)))
+        mixed(self.seed.wrapping_add(drawn.wrapping_mul(MIXED_STEP)))
     }
-}
-
-/// The golden ratio as a fraction of 64 bits.
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-
-const fn mixed(state: u64) -> u64 {
-    let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    state ^ (state >> 31)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use beanstalk::JournalFacts;
 use journal::JournalCounters;
-use model::Nanos;
+use model::{Nanos, mixed};
 
 use crate::clock::Clock;
 
@@ -228,13 +228,10 @@ impl beanstalk::StatsFacts for ProcessFacts {
     }
 }
 
-/// Tells this run from every other: the start's time and the process's number, mixed by one round
-/// of splitmix64 so that near starts look apart.
+/// Tells this run from every other: the start's time and the process's number, mixed so that near
+/// starts look apart.
 fn instance(clock: &Clock) -> u64 {
-    let seed = clock.now().0 ^ u64::from(std::process::id()).rotate_left(48);
-    let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+    mixed(clock.now().0 ^ u64::from(std::process::id()).rotate_left(48))
 }
 
 /// The field of `/proc/self/stat`, counted from 1 as proc(5) does; the time in the kernel is the

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::{Delivery, MessageId, Nanos};
+use model::{Delivery, MessageId, Nanos, mixed};
 
 use crate::Token;
 
@@ -88,13 +88,6 @@ impl Leases {
             self.remove(message);
         }
     }
-}
-
-/// One round of splitmix64: near numbers look apart, and no two become one.
-const fn mixed(seed: u64) -> u64 {
-    let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }
 
 #[cfg(test)]
