@@ -292,7 +292,7 @@ pub struct Combination {
     pub names: Vec<(QueueName, Score)>,
     /// The score of a member of several.
     pub sum: ScoreSum,
-    /// What becomes of the result.
+    /// The use of the result.
     pub target: CombinationTarget,
 }
 
@@ -319,7 +319,7 @@ pub enum ScoreSum {
     Greatest,
 }
 
-/// What becomes of a combination.
+/// The use of a combination's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CombinationTarget {
     /// It is shown.
@@ -403,6 +403,29 @@ impl Score {
 impl fmt::Debug for Score {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.get().fmt(f)
+    }
+}
+
+impl CollectionKind {
+    /// Its number in records and in memory, from 1 on.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Hash => 1,
+            Self::Set => 2,
+            Self::SortedSet => 3,
+        }
+    }
+
+    /// The kind of this number.
+    #[must_use]
+    pub const fn of_number(number: u8) -> Option<Self> {
+        match number {
+            1 => Some(Self::Hash),
+            2 => Some(Self::Set),
+            3 => Some(Self::SortedSet),
+            _ => None,
+        }
     }
 }
 

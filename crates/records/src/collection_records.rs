@@ -55,7 +55,7 @@ impl<'a> CollectionView<'a> {
     pub(crate) fn put(&self, kind: u8, out: &mut Vec<u8>) {
         out.push(kind);
         let at = if self.at.is_some() { HAS_AT } else { 0 };
-        out.push(at | kind_bits(self.kind) << KIND_SHIFT);
+        out.push(at | self.kind.number() << KIND_SHIFT);
         put_bytes(out, self.name.as_bytes());
         put_number(out, self.number);
         put_moment(out, self.at);
@@ -63,7 +63,8 @@ impl<'a> CollectionView<'a> {
 
     pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self, RecordError> {
         let flags = reader.byte()?;
-        let kind = kind_of(flags >> KIND_SHIFT).ok_or(RecordError::Invalid("flags"))?;
+        let kind = CollectionKind::of_number(flags >> KIND_SHIFT);
+        let kind = kind.ok_or(RecordError::Invalid("flags"))?;
         let name = text(reader, "name")?;
         Ok(Self { name, kind, number: number(reader)?, at: moment(reader, flags, HAS_AT)? })
     }
@@ -79,6 +80,9 @@ impl<'a> CollectionView<'a> {
 }
 
 impl FieldsDraft {
+    /// Bytes of an entry beside its own, at most: the lengths of a field and of a value.
+    pub const ENTRY_BYTES_MAX: usize = 3 + 5;
+
     /// No field yet of the collection of this number.
     #[must_use]
     pub const fn new(number: u64) -> Self {
@@ -174,23 +178,6 @@ impl<'a> FieldsView<'a> {
 fn one<'a>(reader: &mut Reader<'a>, has_value: bool) -> Result<(&'a [u8], &'a [u8]), RecordError> {
     let field = reader.bytes()?;
     Ok((field, if has_value { reader.bytes()? } else { &[] }))
-}
-
-const fn kind_bits(kind: CollectionKind) -> u8 {
-    match kind {
-        CollectionKind::Hash => 1,
-        CollectionKind::Set => 2,
-        CollectionKind::SortedSet => 3,
-    }
-}
-
-const fn kind_of(bits: u8) -> Option<CollectionKind> {
-    match bits {
-        1 => Some(CollectionKind::Hash),
-        2 => Some(CollectionKind::Set),
-        3 => Some(CollectionKind::SortedSet),
-        _ => None,
-    }
 }
 
 const fn kind_word(kind: CollectionKind) -> &'static str {

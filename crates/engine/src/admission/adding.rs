@@ -4,6 +4,7 @@
 use model::{
     CollectionCommand, Command, Durability, NewMessage, Persistence, TransactionId, limits,
 };
+use records::FieldsDraft;
 
 use crate::admission::Admission;
 use crate::admission::batch_load::RECORD_BYTES_MAX;
@@ -96,11 +97,8 @@ fn entries_bytes(command: &CollectionCommand) -> usize {
         CollectionCommand::SetScores { members, .. } => members.len(),
         _ => 1,
     };
-    command.body_bytes() + count * ENTRY_BYTES_BESIDE + AROUND_BYTES_MAX
+    command.body_bytes() + count * FieldsDraft::ENTRY_BYTES_MAX + AROUND_BYTES_MAX
 }
-
-/// Bytes of an entry in a record beside its own.
-const ENTRY_BYTES_BESIDE: usize = 8;
 
 /// Bytes around a body, with the name of its queue and its deduplication id.
 const AROUND_BYTES_MAX: usize =

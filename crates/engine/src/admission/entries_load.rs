@@ -4,6 +4,7 @@ use model::{
     CollectionCommand, CollectionKind, Combination, CombinationTarget, QueueName, ScoredPart,
     ScoredRange, SetOperation, limits,
 };
+use records::FieldsDraft;
 
 use super::batch_load::Load;
 use crate::demand::{Changes, Looks, Stores};
@@ -242,4 +243,4 @@ fn most_of_part(part: &ScoredPart) -> u64 {
 }
 
 /// Bytes of an entry in a record beside its own, and of its score.
-const ENTRY_BYTES_BESIDE: u64 = 8 + 8;
+const ENTRY_BYTES_BESIDE: u64 = (FieldsDraft::ENTRY_BYTES_MAX + size_of::<f64>()) as u64;

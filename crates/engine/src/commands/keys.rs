@@ -14,7 +14,7 @@ use crate::Effects;
 use crate::delivery::move_messages::RELOCATION_BYTES_MAX;
 use crate::engine::Engine;
 use crate::ids::{QueueSlot, SessionSlot};
-use crate::keyspace::collections::{Pop, Work};
+use crate::keyspace::collections::{Done, Pop, Work};
 use crate::keyspace::deleting::Deletion;
 use crate::keyspace::lists::runs::STEPS;
 use crate::keyspace::setting::{DEADLINE_BYTES_MAX, KEY_RECORDS_MAX, Wish, ready_max};
@@ -204,17 +204,16 @@ impl Engine {
         let memory_max = self.bodies.beside_messages_max();
         let work = Work::taking(&mut self.store, &mut self.log, effects, &self.replies);
         let mut work = Work { memory_max, ..work };
-        let done = match self.keyspace.stored_by(command, &mut work) {
-            Ok(None) => self.keyspace.do_collection(command, &mut work),
-            Ok(Some((to, kind, members))) => {
+        let done = match self.keyspace.do_collection(command, &mut work) {
+            Ok(Done::Told(reply)) => Ok(reply),
+            Ok(Done::ToStore(to, kind, members)) => {
                 let stored = self.keyspace.store_in_place(to, kind, &members, &mut work);
-                match stored {
-                    Ok(Some(list)) => {
+                stored.map(|list| {
+                    if let Some(list) = list {
                         self.delete_list(list, effects);
-                        Ok(Reply::Count(members.len() as u64))
                     }
-                    stored => stored.map(|_| Reply::Count(members.len() as u64)),
-                }
+                    Reply::Count(members.len() as u64)
+                })
             }
             Err(refusal) => Err(refusal),
         };

@@ -44,7 +44,7 @@ impl Engine {
             self.replies.start_anew();
             self.log.end_batch();
         }
-        // What it says may reflect all that it has seen.
+        // The script's value may reflect all that it has seen.
         outcome.answering(self.log.after_all(), Reply::Scripted(Box::new(value)))
     }
 }

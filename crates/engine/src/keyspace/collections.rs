@@ -34,7 +34,8 @@ use crate::replies::ReplyBudget;
 use crate::store::MessageStore;
 use crate::store::timers::Timer;
 
-pub(crate) use combining::{Members, combination_steps};
+use combining::Members;
+pub(crate) use combining::combination_steps;
 use picking::Picks;
 pub(crate) use recovery::EntryCursor;
 pub(crate) use waiting::{Pop, Waits};
@@ -79,6 +80,15 @@ pub(crate) struct Work<'e> {
     pub(crate) shown_max: usize,
     /// The refusal of a reply that would show more.
     pub(crate) too_much: Refusal,
+}
+
+/// A command on collections that was done.
+#[derive(Debug)]
+pub(crate) enum Done<'c> {
+    /// This is its answer, unless it waits.
+    Told(Reply),
+    /// These members are to be stored under a name, in place of any key.
+    ToStore(&'c QueueName, CollectionKind, Members),
 }
 
 /// A member and its score.
@@ -328,14 +338,13 @@ impl Keyspace {
         assert_eq!(self.collections.drops_at.is_some(), !self.collections.dead.is_empty());
     }
 
-    /// Does a command whose result is not stored under a name of its own: see
-    /// [`Keyspace::stored_by`].
-    pub(crate) fn do_collection(
+    /// Does a command, but for storing its result under a name of its own.
+    pub(crate) fn do_collection<'c>(
         &mut self,
-        command: &CollectionCommand,
+        command: &'c CollectionCommand,
         work: &mut Work<'_>,
-    ) -> Result<Reply, Refusal> {
-        match command {
+    ) -> Result<Done<'c>, Refusal> {
+        let reply = match command {
             CollectionCommand::SetFields { name, fields, only_new } => {
                 self.set_fields(name, fields, *only_new, work)
             }
@@ -368,10 +377,16 @@ impl Keyspace {
             }
             CollectionCommand::Combine(combination) => {
                 let members = self.combine(combination, work)?;
+                if let CombinationTarget::Stored(to) = &combination.target {
+                    return Ok(Done::ToStore(to, combination.kind, members));
+                }
                 Self::tell_combined(combination, members, work)
             }
             CollectionCommand::ShowRange { name, part } => self.show_range(name, part, work),
-            CollectionCommand::StoreRange { from, part, .. } => self.show_range(from, part, work),
+            CollectionCommand::StoreRange { from, to, part } => {
+                let members = self.members_of_part(from, part, work)?;
+                return Ok(Done::ToStore(to, CollectionKind::SortedSet, members));
+            }
             CollectionCommand::CountRange { name, range } => self.count_range(name, range, work),
             CollectionCommand::RemoveRange { name, range } => self.remove_range(name, range, work),
             CollectionCommand::Rank { name, member, reverse } => {
@@ -381,25 +396,8 @@ impl Keyspace {
                 let pop = Pop { highest: *highest, max: *max };
                 self.pop_scored_now(names, pop, work)
             }
-        }
-    }
-
-    /// The members that a command stores under a name, in place of any key.
-    pub(crate) fn stored_by<'c>(
-        &mut self,
-        command: &'c CollectionCommand,
-        work: &mut Work<'_>,
-    ) -> Result<Option<(&'c QueueName, CollectionKind, Members)>, Refusal> {
-        match command {
-            CollectionCommand::Combine(combination) => {
-                let CombinationTarget::Stored(to) = &combination.target else { return Ok(None) };
-                Ok(Some((to, combination.kind, self.combine(combination, work)?)))
-            }
-            CollectionCommand::StoreRange { from, to, part } => {
-                Ok(Some((to, CollectionKind::SortedSet, self.members_of_part(from, part, work)?)))
-            }
-            _ => Ok(None),
-        }
+        };
+        reply.map(Done::Told)
     }
 
     /// The collection of this name; nothing if there is no key.

@@ -50,7 +50,7 @@ impl<'v> StoredValue<'v> {
             let (at, rest) = rest.split_first_chunk().expect("invariant: a moment is whole");
             (Some(Nanos(u64::from_be_bytes(*at))), rest)
         };
-        let content = match (kind_of(head >> KIND_SHIFT), cell.body) {
+        let content = match (CollectionKind::of_number(head >> KIND_SHIFT), cell.body) {
             (Some(kind), _) => StoredContent::Collection(collection_of(kind, inline)),
             (None, Some(body)) => StoredContent::Body(body),
             (None, None) => StoredContent::Inline(inline),
@@ -79,15 +79,8 @@ impl<'v> StoredValue<'v> {
         }
     }
 
-    pub(crate) const fn kind(&self) -> KeyKind {
-        match self.collection() {
-            None => KeyKind::Value,
-            Some(collection) => match collection.kind {
-                CollectionKind::Hash => KeyKind::Hash,
-                CollectionKind::Set => KeyKind::Set,
-                CollectionKind::SortedSet => KeyKind::SortedSet,
-            },
-        }
+    pub(crate) fn kind(&self) -> KeyKind {
+        self.collection().map_or(KeyKind::Value, |collection| collection.kind.into())
     }
 
     pub(crate) const fn collection(&self) -> Option<Collection> {
@@ -324,7 +317,7 @@ fn head_of(value: &Value) -> Vec<u8> {
     let mut head = Vec::with_capacity(MOMENT_BYTES + behind.max(COLLECTION_BYTES));
     let kind = match &value.content {
         Content::Text(_) => 0,
-        Content::Collection(collection) => bits_of(collection.kind),
+        Content::Collection(collection) => collection.kind.number(),
     };
     head.push(kind << KIND_SHIFT | if value.at.is_some() { HAS_MOMENT } else { 0 });
     head.extend(value.at.iter().flat_map(|at| at.0.to_be_bytes()));
@@ -339,23 +332,6 @@ fn collection_of(kind: CollectionKind, inline: &[u8]) -> Collection {
     let [number, count, bytes] = parts else { panic!("invariant: a collection is whole") };
     let [number, count, bytes] = [number, count, bytes].map(|part| u64::from_be_bytes(*part));
     Collection { kind, number, count, bytes }
-}
-
-const fn bits_of(kind: CollectionKind) -> u8 {
-    match kind {
-        CollectionKind::Hash => 1,
-        CollectionKind::Set => 2,
-        CollectionKind::SortedSet => 3,
-    }
-}
-
-const fn kind_of(bits: u8) -> Option<CollectionKind> {
-    match bits {
-        1 => Some(CollectionKind::Hash),
-        2 => Some(CollectionKind::Set),
-        3 => Some(CollectionKind::SortedSet),
-        _ => None,
-    }
 }
 
 impl MessageStore {

@@ -1,6 +1,6 @@
-//! What the commands of one frame may come to, claimed before they are done.
+//! Room in a frame that commands claim before they are done.
 
-/// What commands of one frame have claimed: the totals of their loads.
+/// Room that the commands of one frame have claimed: the totals of their loads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Claim {
     pub(crate) stored_bytes: usize,

@@ -14,18 +14,9 @@ use crate::keyspace::{Keyspace, Value};
 /// A field or member, and the value that it is to have.
 pub(crate) type Pair<'p> = (&'p [u8], Cell<'p>);
 
-/// The outcome of setting entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stored {
-    /// How many are new.
-    pub(crate) new: u64,
-    /// How many there are.
-    pub(crate) count: u64,
-}
-
 impl Keyspace {
     /// Sets entries of the collection that is there, or of a new one in place of any value of the
-    /// name. All of it is in one frame.
+    /// name. All of it is in one frame. The number of those that are new.
     pub(super) fn set_entries(
         &mut self,
         name: &QueueName,
@@ -33,7 +24,7 @@ impl Keyspace {
         there: Option<Collection>,
         pairs: &[Pair<'_>],
         work: &mut Work<'_>,
-    ) -> Result<Stored, Refusal> {
+    ) -> Result<u64, Refusal> {
         let is_new = there.is_none();
         let next = self.collections.last + 1;
         let mut collection = there.unwrap_or(Collection::new(kind, next));
@@ -56,8 +47,7 @@ impl Keyspace {
             }
             self.touched(name, work.store);
         }
-        let new = collection.count - before.count;
-        Ok(Stored { new, count: collection.count })
+        Ok(collection.count - before.count)
     }
 
     /// Takes out these entries, which are there, each named once. The collection goes with its
@@ -76,12 +66,7 @@ impl Keyspace {
         }
         work.store.took_steps(steps_of(collection.kind) * fields.len());
         if left == 0 {
-            let bytes = RECORD_BYTES_MAX + name.as_str().len();
-            if !work.log.makes_way(1, bytes, work.effects) {
-                return Err(Refusal::StoreFull);
-            }
-            self.delete_value(name, work.store, work.log, work.effects);
-            return Ok(());
+            return self.take_whole(name, work);
         }
         log_gone(collection.number, fields, work)?;
         let mut collection = collection;
@@ -93,6 +78,20 @@ impl Keyspace {
         collection.count = left;
         self.values.recount(name, collection);
         self.touched(name, work.store);
+        Ok(())
+    }
+
+    /// Takes out all entries: the collection goes.
+    pub(super) fn take_whole(
+        &mut self,
+        name: &QueueName,
+        work: &mut Work<'_>,
+    ) -> Result<(), Refusal> {
+        let bytes = RECORD_BYTES_MAX + name.as_str().len();
+        if !work.log.makes_way(1, bytes, work.effects) {
+            return Err(Refusal::StoreFull);
+        }
+        self.delete_value(name, work.store, work.log, work.effects);
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use model::{
     CollectionKind, Combination, CombinationTarget, Entries, QueueName, Refusal, Reply, Score,
     ScoreSum, SetOperation, limits,
 };
+use records::FieldsDraft;
 
 use super::bounds::look_at;
 use super::{Collection, Collections, Work, score_of};
@@ -137,8 +138,8 @@ impl Keyspace {
             (&**member, Cell::inline(inline))
         });
         let pairs: Vec<_> = pairs.collect();
-        let stored = self.set_entries(to, kind, None, &pairs, work)?;
-        assert_eq!(stored.new, members.len() as u64, "all are new");
+        let new = self.set_entries(to, kind, None, &pairs, work)?;
+        assert_eq!(new, members.len() as u64, "all are new");
         Ok(())
     }
 }
@@ -218,7 +219,7 @@ fn weight_of(kind: CollectionKind, cell: Cell<'_>) -> f64 {
 }
 
 /// Bytes of a member in a record beside its own, with its score.
-const ENTRY_BYTES_MAX: usize = 8 + 9;
+const ENTRY_BYTES_MAX: usize = FieldsDraft::ENTRY_BYTES_MAX + size_of::<f64>();
 
 /// Bytes of the records of a new key and of a list that goes for it, beside members and elements.
 const RECORDS_BYTES_MAX: usize = 3 * DEADLINE_BYTES_MAX;

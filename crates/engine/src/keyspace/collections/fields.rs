@@ -35,8 +35,8 @@ impl Keyspace {
         }
         let pairs: Vec<_> =
             fields.iter().map(|(field, value)| (&**field, cell_of(value))).collect();
-        let stored = self.set_entries(name, CollectionKind::Hash, there, &pairs, work)?;
-        Ok(Reply::Count(stored.new))
+        let new = self.set_entries(name, CollectionKind::Hash, there, &pairs, work)?;
+        Ok(Reply::Count(new))
     }
 
     pub(super) fn edit_field(
@@ -72,8 +72,8 @@ impl Keyspace {
         if pairs.is_empty() {
             return Ok(Reply::Count(0));
         }
-        let stored = self.set_entries(name, CollectionKind::Set, there, &pairs, work)?;
-        Ok(Reply::Count(stored.new))
+        let new = self.set_entries(name, CollectionKind::Set, there, &pairs, work)?;
+        Ok(Reply::Count(new))
     }
 
     pub(super) fn remove_fields(

@@ -3,13 +3,13 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use model::{CollectionKind, QueueName, Refusal, Reply};
+use model::{CollectionKind, MIXED_STEP, QueueName, Refusal, Reply, mixed};
 
+use super::Work;
 use super::bounds::{Shown, look_at};
-use super::{Collection, Work};
 use crate::keyspace::Keyspace;
 
-/// What is to be picked.
+/// The rule by which fields or members are picked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Picks {
     pub(super) max: u64,
@@ -38,20 +38,10 @@ impl Keyspace {
             shown.add(field, &cell)?;
         }
         if picks.take {
-            self.take_picked(name, there, &shown, work)?;
+            let fields: Vec<_> = shown.fields().map(<[u8]>::to_vec).collect();
+            self.take_entries(name, there, &fields, work)?;
         }
         Ok(shown.into_reply())
-    }
-
-    fn take_picked(
-        &mut self,
-        name: &QueueName,
-        there: Collection,
-        shown: &Shown,
-        work: &mut Work<'_>,
-    ) -> Result<(), Refusal> {
-        let fields: Vec<_> = shown.fields().map(<[u8]>::to_vec).collect();
-        self.take_entries(name, there, &fields, work)
     }
 }
 
@@ -84,16 +74,12 @@ impl Picks {
 /// An entry is found by its place.
 const STEPS_PER_PICK: usize = 8;
 
-/// Numbers by chance (splitmix64).
+/// Numbers by chance.
 struct Chance(u64);
 
 impl Chance {
     fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^= mixed >> 31;
-        ((u128::from(mixed) * u128::from(end)) >> 64) as u64
+        self.0 = self.0.wrapping_add(MIXED_STEP);
+        ((u128::from(mixed(self.0)) * u128::from(end)) >> 64) as u64
     }
 }

@@ -8,6 +8,7 @@ use core::ops::{Bound, Range};
 use model::{
     CollectionKind, MemberBound, QueueName, Refusal, Reply, Score, ScoredPart, ScoredRange, limits,
 };
+use records::FieldsDraft;
 
 use super::bounds::{Shown, look_at};
 use super::{Collection, Collections, Members, Work};
@@ -94,7 +95,7 @@ impl Keyspace {
         let ranks = self.collections.ranks_of(&there, range, false);
         let count = ranks.end - ranks.start;
         if count == there.count {
-            self.delete_value(name, work.store, work.log, work.effects);
+            self.take_whole(name, work)?;
             return Ok(Reply::Count(count));
         }
         // In a batch all at once; else from the end on, so that the rest has the same first place.
@@ -126,7 +127,7 @@ impl Keyspace {
         let mut members: Vec<_> = all.map(|(member, _)| member.to_vec()).collect();
         let mut left = work.log.frame_bytes_max() / 2;
         let fits = |member: &&Vec<u8>| {
-            let bytes = member.len() + ENTRY_BYTES_MAX;
+            let bytes = member.len() + FieldsDraft::ENTRY_BYTES_MAX;
             let has_room = bytes <= left;
             left = left.saturating_sub(bytes);
             has_room
@@ -152,9 +153,6 @@ fn rest_of(range: &ScoredRange, start: u64, end: u64) -> ScoredRange {
 
 /// Members of a range that one step removes.
 const REMOVED_AT_ONCE: usize = 20_000;
-
-/// Bytes of a member in a record beside its own.
-const ENTRY_BYTES_MAX: usize = 8;
 
 impl Collections {
     /// The places of the members of a part.

@@ -42,7 +42,7 @@ impl Keyspace {
         if !scored.set.is_empty() {
             let pairs: Vec<_> =
                 scored.set.iter().map(|(member, score)| (*member, Cell::inline(score))).collect();
-            new = self.set_entries(name, KIND, there, &pairs, work)?.new;
+            new = self.set_entries(name, KIND, there, &pairs, work)?;
         }
         Ok(match rule {
             ScoreRule { adds: true, .. } => Reply::Scores(scored.told),
@@ -136,7 +136,7 @@ impl Keyspace {
         Ok(shown.into_entries())
     }
 
-    /// What taking the outermost members answers where nothing waits.
+    /// Takes the outermost members for a command that does not wait.
     pub(super) fn pop_scored_now(
         &mut self,
         names: &[QueueName],

@@ -9,6 +9,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use model::{CollectionKind, Nanos, QueueName, Refusal, Reply, limits};
+use records::FieldsDraft;
 
 use super::{Collection, Work};
 use crate::admission::batch_load::RECORD_BYTES_MAX;
@@ -18,9 +19,6 @@ use crate::outcome::Outcome;
 use crate::sessions::Sessions;
 use crate::store::MessageStore;
 use crate::store::timers::Timer;
-
-/// Bytes of a member in a record beside its own.
-const ENTRY_BYTES_MAX: usize = 8;
 
 /// All commands that wait for members.
 #[derive(Debug, Default)]
@@ -47,7 +45,7 @@ struct Wait {
     until: Option<Nanos>,
 }
 
-/// Which members are taken.
+/// The members that are taken: so many from one end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pop {
     pub(crate) highest: bool,
@@ -155,8 +153,9 @@ impl Keyspace {
     fn most_popped_bytes(&self, by: SessionSlot, there: &Collection) -> usize {
         let max = self.waits.by_session.get(&by).map_or(0, |wait| wait.pop.max);
         let count = max.min(there.count);
-        let longest = count.saturating_mul((limits::FIELD_BYTES_MAX + ENTRY_BYTES_MAX) as u64);
-        let all = there.bytes.saturating_add(count.saturating_mul(ENTRY_BYTES_MAX as u64));
+        let beside = FieldsDraft::ENTRY_BYTES_MAX;
+        let longest = count.saturating_mul((limits::FIELD_BYTES_MAX + beside) as u64);
+        let all = there.bytes.saturating_add(count.saturating_mul(beside as u64));
         let bytes = usize::try_from(longest.min(all)).unwrap_or(usize::MAX);
         bytes.saturating_add(RECORD_BYTES_MAX + limits::QUEUE_NAME_BYTES_MAX)
     }
