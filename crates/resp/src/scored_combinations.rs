@@ -37,7 +37,7 @@ pub(crate) fn count(arguments: Arguments<'_>) -> QueryResult {
     Ok(Query::collection(options.into_command(how, target), ReplyFormat::Count))
 }
 
-/// What becomes of the result, on which the options depend.
+/// The use of the result, on which the options depend.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Show,

@@ -20,7 +20,7 @@ use crate::moments::by_engine_clock;
 use crate::query::Query;
 use crate::reply_format::{Next, ReplyFormat};
 use crate::script_values::value_of;
-use crate::shared::{InfoFacts, ListenerState, Options};
+use crate::shared::{ListenerState, Options};
 use crate::table::{Handler, Spec};
 use crate::words::Words;
 
@@ -141,7 +141,7 @@ struct Host<'p> {
 
 impl<'p> Host<'p> {
     fn new(program: &'p Program, commands: &'p mut dyn ScriptCommands) -> Self {
-        let mut shared = ListenerState::new(program.options, alloc::boxed::Box::new(NoFacts));
+        let mut shared = ListenerState::new(program.options, alloc::boxed::Box::new(()));
         shared.wall_clock = program.clock.clone();
         let slot = shared.clients.enter(model::SessionId(0), None, Nanos::ZERO);
         let now = commands.now();
@@ -230,40 +230,3 @@ const WRONG_ARITY: &str = "ERR Wrong number of args calling Redis command from s
 
 /// Questions to the engine by one command of a script.
 const QUESTIONS_MAX: usize = 1_000;
-
-/// A script is no process.
-struct NoFacts;
-
-impl InfoFacts for NoFacts {
-    fn pid(&self) -> u32 {
-        0
-    }
-
-    fn version(&self) -> &str {
-        env!("CARGO_PKG_VERSION")
-    }
-
-    fn user_time(&self) -> Nanos {
-        Nanos::ZERO
-    }
-
-    fn system_time(&self) -> Nanos {
-        Nanos::ZERO
-    }
-
-    fn uptime(&self) -> Nanos {
-        Nanos::ZERO
-    }
-
-    fn instance_id(&self) -> u64 {
-        0
-    }
-
-    fn system(&self) -> &str {
-        ""
-    }
-
-    fn memory_bytes(&self) -> u64 {
-        0
-    }
-}

@@ -190,6 +190,41 @@ pub trait InfoFacts {
     fn memory_bytes(&self) -> u64;
 }
 
+/// The facts where there is no process of its own, as for a script.
+impl InfoFacts for () {
+    fn pid(&self) -> u32 {
+        0
+    }
+
+    fn version(&self) -> &str {
+        env!("CARGO_PKG_VERSION")
+    }
+
+    fn user_time(&self) -> Nanos {
+        Nanos::ZERO
+    }
+
+    fn system_time(&self) -> Nanos {
+        Nanos::ZERO
+    }
+
+    fn uptime(&self) -> Nanos {
+        Nanos::ZERO
+    }
+
+    fn instance_id(&self) -> u64 {
+        0
+    }
+
+    fn system(&self) -> &str {
+        ""
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,4 +1,4 @@
-//! Measures runs of scripts: `cargo run --release -p dunlin-script --example speed`.
+//! Measures runs of scripts: `cargo run --release -p dunlin-script --example runs`.
 #![allow(clippy::unwrap_used, reason = "a measurement may panic")]
 
 use std::time::Instant;

@@ -31,7 +31,6 @@
 
 mod bits;
 mod budget;
-mod cache;
 mod host;
 mod json;
 mod limits;
@@ -47,7 +46,5 @@ mod structs;
 mod text;
 mod values;
 
-pub use limits::{
-    CACHED_BYTES_MAX, CACHED_SCRIPTS_MAX, DEPTH_MAX, LOADED_BYTES_MAX, Limits, SOURCE_BYTES_MAX,
-};
+pub use limits::{DEPTH_MAX, LOADED_BYTES_MAX, Limits, SOURCE_BYTES_MAX};
 pub use luau::Luau;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What one run may take.
+/// The most that one run may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Time from its first instruction to its last.
@@ -26,9 +26,3 @@ pub const LOADED_BYTES_MAX: usize = 64 << 10;
 
 /// So deep may tables lie in each other in what a script returns.
 pub const DEPTH_MAX: usize = 1000;
-
-/// So many compiled scripts are kept.
-pub const CACHED_SCRIPTS_MAX: usize = 1000;
-
-/// So many bytes of text have the scripts that are kept.
-pub const CACHED_BYTES_MAX: usize = 4 << 20;

@@ -7,10 +7,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use mlua::chunk::{ChunkMode, Compiler};
 use mlua::{Function, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table, Value, VmState};
 use model::ScriptValue;
-use resp::{ScriptHost, ScriptRun};
+use resp::{RecentScripts, ScriptHost, ScriptRun};
 
 use crate::budget::Overrun;
-use crate::cache::Cache;
 use crate::host::{State, give};
 use crate::limits::Limits;
 use crate::native::{Refusal, overrun};
@@ -20,11 +19,11 @@ use crate::values;
 /// The machine. It is used by one thread at a time.
 pub(crate) struct Machine {
     lua: Lua,
-    /// What scripts see as globals. Only this crate writes to it.
+    /// The globals of scripts. Only this crate writes to it.
     globals: Table,
     run: Function,
     state: Arc<State>,
-    scripts: Cache<Function>,
+    scripts: RecentScripts<Function>,
     /// Memory in use after the last collection.
     settled_bytes: usize,
 }
@@ -61,7 +60,7 @@ impl Machine {
         );
         lua.gc_collect()?;
         let settled_bytes = lua.used_memory();
-        Ok(Self { lua, globals, run, state, scripts: Cache::new(), settled_bytes })
+        Ok(Self { lua, globals, run, state, scripts: RecentScripts::default(), settled_bytes })
     }
 
     /// Compiles a script, unless it is compiled already. `source` is without a shebang.
@@ -201,7 +200,7 @@ fn is_memory(text: &str) -> bool {
     text.ends_with(OUT_OF_MEMORY)
 }
 
-/// What Luau says when it has no memory left.
+/// Luau says this when it has no memory left.
 const OUT_OF_MEMORY: &str = "not enough memory";
 
 /// So much garbage of earlier runs may remain.

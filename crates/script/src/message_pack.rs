@@ -251,7 +251,7 @@ impl Unpacker<'_> {
         })
     }
 
-    /// What has its length behind its mark.
+    /// Reads a value that has its length behind its mark.
     fn long(&mut self, mark: u8, depth: usize) -> Result<Value, Refusal> {
         let length = match mark {
             0xd9 => usize::from(u8::from_be_bytes(self.array_of_bytes()?)),

@@ -23,7 +23,8 @@ pub(crate) fn find(
     })
 }
 
-/// Where a search begins: places count from 1, and from the end if they are negative.
+/// The index at which a search begins: places count from 1, and from the end if they are
+/// negative.
 fn start(init: f64, length: usize) -> usize {
     let from_end = if init < 0.0 { init + length as f64 } else { init - 1.0 };
     from_end.max(0.0) as usize

@@ -4,7 +4,7 @@ use broker::{Broker, BrokerOptions};
 use engine::EngineOptions;
 use journal::{Gate, JournalOptions};
 use model::{DependsOn, Nanos, Output, Principal, Rights, Rule, SessionId, StorePolicy};
-use resp::{InfoFacts, InputBuffer, ListenerState, Options, Session};
+use resp::{InputBuffer, ListenerState, Options, Session};
 
 use crate::memory::{File, Memory};
 
@@ -47,8 +47,7 @@ impl Harness {
             Broker::open(&disk, BrokerOptions { engine, journal }).unwrap().0
         };
         broker.open_session(CLIENT);
-        let mut shared =
-            ListenerState::new(Options { policy, ..Options::default() }, Box::new(Nothing));
+        let mut shared = ListenerState::new(Options { policy, ..Options::default() }, Box::new(()));
         let session = Session::new(CLIENT, None, NOW, &mut shared);
         let mut harness = Self {
             broker,
@@ -117,42 +116,5 @@ impl Harness {
             let result = write.perform(&self.disk);
             self.broker.handle_write(NOW, write, result).unwrap();
         }
-    }
-}
-
-/// Never asked.
-struct Nothing;
-
-impl InfoFacts for Nothing {
-    fn pid(&self) -> u32 {
-        0
-    }
-
-    fn version(&self) -> &str {
-        ""
-    }
-
-    fn user_time(&self) -> Nanos {
-        Nanos::ZERO
-    }
-
-    fn system_time(&self) -> Nanos {
-        Nanos::ZERO
-    }
-
-    fn uptime(&self) -> Nanos {
-        Nanos::ZERO
-    }
-
-    fn instance_id(&self) -> u64 {
-        0
-    }
-
-    fn system(&self) -> &str {
-        ""
-    }
-
-    fn memory_bytes(&self) -> u64 {
-        0
     }
 }

@@ -33,7 +33,7 @@ struct Decoder<'d> {
     settings: Values,
     budget: &'d Budget,
     place: usize,
-    /// Where the last token begins, or what is wrong with it.
+    /// The place at which the last token begins, or at which it is wrong.
     token_place: usize,
 }
 

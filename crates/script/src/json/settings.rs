@@ -10,7 +10,7 @@ use crate::native::{Refusal, argument, bad_argument, function, number};
 #[derive(Debug, Default)]
 pub(crate) struct Settings(Mutex<Values>);
 
-/// What settings say.
+/// The values of the settings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Values {
     pub(crate) sparse_convert: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Values {
     pub(crate) decode_invalid: bool,
 }
 
-/// What becomes of a number that JSON cannot say.
+/// The treatment of a number that JSON cannot say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Invalid {
     Refuse,

@@ -2,7 +2,7 @@
 
 use journal::{Durable, Gate};
 use model::{Command, DependsOn, Nanos, Reply, SessionId, StorePolicy};
-use resp::{InfoFacts, InputBuffer, ListenerState, Options, Session};
+use resp::{InputBuffer, ListenerState, Options, Session};
 
 use crate::workload::BODY_BYTES_MAX;
 
@@ -105,34 +105,5 @@ impl RedisConnection {
 /// State that all such connections share.
 pub(super) fn shared(policy: StorePolicy) -> ListenerState {
     let options = Options { message_bytes_max: BODY_BYTES_MAX, policy, ..Options::default() };
-    ListenerState::new(options, Box::new(NoFacts))
-}
-
-struct NoFacts;
-
-impl InfoFacts for NoFacts {
-    fn pid(&self) -> u32 {
-        1
-    }
-    fn version(&self) -> &str {
-        "simulation"
-    }
-    fn user_time(&self) -> Nanos {
-        Nanos::ZERO
-    }
-    fn system_time(&self) -> Nanos {
-        Nanos::ZERO
-    }
-    fn uptime(&self) -> Nanos {
-        Nanos::ZERO
-    }
-    fn instance_id(&self) -> u64 {
-        0
-    }
-    fn system(&self) -> &str {
-        "none"
-    }
-    fn memory_bytes(&self) -> u64 {
-        0
-    }
+    ListenerState::new(options, Box::new(()))
 }
