@@ -7,25 +7,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Capacity, CollectionCommand, CollectionKind, Combination, CombinationTarget, Command, Deadline,
+    CollectionCommand, CollectionKind, Combination, CombinationTarget, Command, Deadline,
     DeadlineRule, End, Entries, KeyCommand, KeyKind, ListCommand, MemberBound, Nanos, OneOrMany,
     Persistence, Presence, QueueName, Refusal, Reply, Score, ScoreRule, ScoreSum, ScoredPart,
-    ScoredRange, SessionId, SetOperation, SetRule, StorePolicy, ValueDeadline, ValueEdit,
+    ScoredRange, SetOperation, SetRule, StorePolicy, ValueDeadline, ValueEdit,
 };
 use testkit::{Rng, Seen, seeds};
 
-use crate::support::log::{Log, Snapshot};
+use crate::support::crashing::Crashing;
 
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 const FIELDS: [&str; 8] = ["f", "g", "h", "field/a", "field/b", "field/c", "x", ""];
 const SCORES: [f64; 7] = [0.0, 1.0, 1.5, -2.0, 3.0, f64::INFINITY, f64::NEG_INFINITY];
-const SESSION: SessionId = SessionId(1);
 const STEPS: usize = 1_500;
 const SEEDS: u64 = 60;
 
-/// What a name stands for. All collections are kept as members with a value, or a score.
+/// A key of the model.
 #[derive(Clone, Debug, PartialEq)]
 enum Thing {
     Text,
@@ -43,15 +41,8 @@ struct Naive {
 
 struct World {
     rng: Rng,
-    options: EngineOptions,
-    engine: Engine,
+    engine: Crashing<Naive>,
     naive: Naive,
-    /// The model as it was behind each frame.
-    history: BTreeMap<u64, Naive>,
-    log: Log,
-    taking: Option<Snapshot>,
-    whole: Option<Snapshot>,
-    effects: Effects,
     seen: Seen,
 }
 
@@ -173,27 +164,14 @@ fn scored(all: &[(Vec<u8>, f64)]) -> Vec<(Vec<u8>, Vec<u8>)> {
 
 impl World {
     fn new(seed: u64, policy: StorePolicy) -> Self {
-        let options = EngineOptions::new(policy);
-        let mut engine = Engine::new(options.clone());
-        engine.open_session(SESSION);
         let naive = Naive { now: 1_000, ..Naive::default() };
-        Self {
-            rng: Rng::new(seed),
-            options,
-            engine,
-            history: BTreeMap::from([(0, naive.clone())]),
-            naive,
-            log: Log::default(),
-            taking: None,
-            whole: None,
-            effects: Effects::default(),
-            seen: Seen::default(),
-        }
+        let engine = Crashing::new(policy, &naive);
+        Self { rng: Rng::new(seed), engine, naive, seen: Seen::default() }
     }
 
     fn step(&mut self) {
         match self.rng.below(40) {
-            0 => self.taking = Some(Snapshot::begin(&self.engine, 2)),
+            0 => self.engine.begin_snapshot(),
             1..6 => self.go_on_with_snapshot(),
             6 if self.rng.one_in(2) => self.crash(),
             6..9 => self.pass_time(),
@@ -203,10 +181,7 @@ impl World {
             _ => self.ask_collection(),
         }
         self.naive.tidy();
-        let last = self.engine.last_lsn().0;
-        if !self.history.contains_key(&last) {
-            self.history.insert(last, self.naive.clone());
-        }
+        self.engine.end_step(&self.naive);
     }
 
     fn key(&mut self) -> &'static str {
@@ -239,11 +214,7 @@ impl World {
             self.seen.saw("a collection was over");
         }
         if self.rng.coin() {
-            let now = Nanos(self.naive.now);
-            while self.engine.poll_timeout().is_some_and(|at| at <= now) {
-                self.engine.handle_timeout(now, Capacity::UNBOUNDED, &mut self.effects);
-                self.absorb();
-            }
+            while self.engine.do_due(self.naive.now) {}
         }
     }
 
@@ -337,9 +308,9 @@ impl World {
         }
         let commands = all.iter().map(|(it, _)| Command::from(it.clone()));
         let commands = commands.collect();
-        let before = self.engine.last_lsn();
+        let before = self.engine.last();
         let Reply::Batch(replies) = self.ask(Command::Batch { commands }) else { panic!() };
-        assert!(self.engine.last_lsn() <= before.next(), "it is one frame");
+        assert!(self.engine.last() <= before + 1, "it is one frame");
         for ((command, expected), reply) in all.iter().zip(&replies) {
             self.compare(command, reply, expected);
         }
@@ -757,7 +728,6 @@ impl World {
     }
 
     fn compare_all(&mut self) {
-        self.engine.check();
         for key in NAMES {
             let kind = self.naive.kind(key);
             let reply = self.ask(Command::Key(KeyCommand::Kind { name: name(key) }));
@@ -783,46 +753,22 @@ impl World {
     }
 
     fn go_on_with_snapshot(&mut self) {
-        let Some(taking) = &mut self.taking else { return };
-        if !taking.step(&self.engine) {
-            if taking.end.unwrap() > taking.begin {
-                self.seen.saw("fuzzy snapshot");
-            }
-            self.whole = self.taking.take();
+        if self.engine.go_on_with_snapshot() {
+            self.seen.saw("fuzzy snapshot");
         }
     }
 
-    /// All is lost but the last snapshot and the log up to some frame.
     fn crash(&mut self) {
-        let needed = self.whole.as_ref().map_or(0, |whole| whole.end.unwrap().0);
-        let ends: Vec<_> = self.history.range(needed..).map(|(lsn, _)| *lsn).collect();
-        let lsn = if self.rng.one_in(3) { *ends.last().unwrap() } else { self.rng.pick(&ends) };
         let now = self.naive.now;
-        self.naive = self.history[&lsn].clone();
+        self.naive = self.engine.crash(&mut self.rng);
         self.naive.advance(now);
-        self.log = self.log.cut(lsn as usize);
-        self.engine = self.log.recover(self.options.clone(), self.whole.as_ref());
-        self.log.adopt(&self.engine);
-        self.engine.check();
-        self.engine.open_session(SESSION);
-        self.history = BTreeMap::from([(lsn, self.naive.clone())]);
-        self.taking = None;
+        self.engine.begin_anew(&self.naive);
         self.seen.saw("crash");
         self.compare_all();
     }
 
     fn ask(&mut self, command: Command) -> Reply {
-        let now = Nanos(self.naive.now);
-        self.engine.handle(now, SESSION, command, Capacity::UNBOUNDED, &mut self.effects);
-        let [output] = &self.effects.outputs[..] else { panic!("{:?}", self.effects.outputs) };
-        let reply = output.reply.clone();
-        self.absorb();
-        reply
-    }
-
-    fn absorb(&mut self) {
-        self.log.absorb(&self.effects);
-        self.effects.clear();
+        self.engine.ask(self.naive.now, command)
     }
 }
 

@@ -2,17 +2,14 @@
 //! Other sessions meanwhile fill lists, lease from them and give back. All the while snapshots are
 //! taken in small steps, and now and then the log ends somewhere and all else is lost.
 
-use std::collections::BTreeMap;
-
-use engine::{Effects, Engine, EngineOptions};
 use model::{
-    AdminCommand, Capacity, Command, Deadline, DeadlineRule, Destination, End, KeyCommand, KeyKind,
-    Lifetime, ListCommand, MessageId, MessageState, Nanos, NewMessage, Output, Persistence,
-    QueueName, Reply, SessionId, SetRule, StorePolicy, ValueDeadline,
+    AdminCommand, Command, Deadline, DeadlineRule, Destination, End, KeyCommand, KeyKind, Lifetime,
+    ListCommand, MessageId, MessageState, Nanos, NewMessage, Persistence, QueueName, Reply,
+    SetRule, StorePolicy, ValueDeadline,
 };
 use testkit::{Rng, Seen, seeds};
 
-use crate::support::log::{Log, Snapshot};
+use crate::support::crashing::Crashing;
 use crate::support::naive_keys::{NaiveKeys, NaiveValue};
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
@@ -24,23 +21,13 @@ const RULES: [DeadlineRule; 6] = [
     DeadlineRule::IfEarlier,
     DeadlineRule::IfSomeEarlier,
 ];
-const SESSION: SessionId = SessionId(1);
 const STEPS: usize = 1_500;
 const SEEDS: u64 = 60;
 
 struct World {
     rng: Rng,
-    options: EngineOptions,
-    engine: Engine,
+    engine: Crashing<NaiveKeys>,
     naive: NaiveKeys,
-    /// The model as it was behind each frame.
-    history: BTreeMap<u64, NaiveKeys>,
-    log: Log,
-    /// The last frame before the engine was made.
-    recovered: u64,
-    taking: Option<Snapshot>,
-    whole: Option<Snapshot>,
-    effects: Effects,
     seen: Seen,
 }
 
@@ -74,23 +61,9 @@ const EXPECTED: [&str; 12] = [
 
 impl World {
     fn new(seed: u64, policy: StorePolicy) -> Self {
-        let options = EngineOptions::new(policy);
         let naive = NaiveKeys::new(1_000);
-        let mut engine = Engine::new(options.clone());
-        engine.open_session(SESSION);
-        Self {
-            rng: Rng::new(seed),
-            options,
-            engine,
-            history: BTreeMap::from([(0, naive.clone())]),
-            naive,
-            log: Log::default(),
-            recovered: 0,
-            taking: None,
-            whole: None,
-            effects: Effects::default(),
-            seen: Seen::default(),
-        }
+        let engine = Crashing::new(policy, &naive);
+        Self { rng: Rng::new(seed), engine, naive, seen: Seen::default() }
     }
 
     fn step(&mut self) {
@@ -98,15 +71,12 @@ impl World {
         if self.rng.one_in(10) {
             self.compare_all();
         }
-        let last = self.engine.last_lsn().0;
-        if !self.history.contains_key(&last) {
-            self.history.insert(last, self.naive.clone());
-        }
+        self.engine.end_step(&self.naive);
     }
 
     fn act(&mut self) {
         match self.rng.below(40) {
-            0 => self.begin_snapshot(),
+            0 => self.engine.begin_snapshot(),
             1..=6 => self.go_on_with_snapshot(),
             7 if self.rng.one_in(2) => self.crash(),
             7..=9 => self.wait(),
@@ -133,11 +103,8 @@ impl World {
     /// Time goes on, and all that is due is done.
     fn wait(&mut self) {
         self.late();
-        let now = Nanos(self.naive.now);
-        while self.engine.poll_timeout().is_some_and(|at| at <= now) {
-            self.engine.handle_timeout(now, Capacity::UNBOUNDED, &mut self.effects);
+        while self.engine.do_due(self.naive.now) {
             self.naive.settle();
-            self.absorb();
         }
         self.naive.settle();
     }
@@ -187,7 +154,7 @@ impl World {
             ..NewMessage::new(name.as_bytes().into())
         };
         let to = Destination::Queue(queue(name));
-        let is_kept = durable && self.options.policy != StorePolicy::Memory;
+        let is_kept = durable && self.engine.is_kept();
         let message_id = MessageId(self.naive.put(name, priority, is_kept));
         let reply = self.ask(Command::PutTo { to, message, transaction: None });
         assert_eq!(reply, Reply::Stored { message: message_id });
@@ -210,7 +177,7 @@ impl World {
             assert_eq!(reply, Reply::Refused(model::Refusal::WrongKind));
             return;
         }
-        self.naive.push(name, end, durable && self.options.policy != StorePolicy::Memory);
+        self.naive.push(name, end, durable && self.engine.is_kept());
         assert_eq!(reply, Reply::Count(self.naive.lists[name].len() as u64));
     }
 
@@ -450,43 +417,24 @@ impl World {
         }
     }
 
-    fn begin_snapshot(&mut self) {
-        self.taking = Some(Snapshot::begin(&self.engine, 2));
-    }
-
     fn go_on_with_snapshot(&mut self) {
-        let Some(taking) = &mut self.taking else { return };
-        if !taking.step(&self.engine) {
-            if taking.end.unwrap() > taking.begin {
-                self.seen.saw("fuzzy snapshot");
-            }
-            self.whole = self.taking.take();
+        if self.engine.go_on_with_snapshot() {
+            self.seen.saw("fuzzy snapshot");
         }
     }
 
-    /// All is lost but the last snapshot and the log up to some frame.
     fn crash(&mut self) {
-        let needed = self.whole.as_ref().map_or(0, |whole| whole.end.unwrap().0);
-        let ends: Vec<_> = self.history.range(needed..).map(|(lsn, _)| *lsn).collect();
-        let lsn = if self.rng.one_in(3) { *ends.last().unwrap() } else { self.rng.pick(&ends) };
         let now = self.naive.now;
-        self.naive = self.history[&lsn].clone();
+        self.naive = self.engine.crash(&mut self.rng);
         if !self.naive.over.is_empty() {
             self.seen.saw("crash with what is over");
         }
         self.naive.crash();
         self.naive.advance(now);
-        self.log = self.log.cut(lsn as usize);
-        self.engine = self.log.recover(self.options.clone(), self.whole.as_ref());
-        self.log.adopt(&self.engine);
-        self.engine.check();
-        self.engine.open_session(SESSION);
-        self.history = BTreeMap::from([(lsn, self.naive.clone())]);
-        (self.recovered, self.taking) = (lsn, None);
         let reply = self.ask(Command::Admin(Box::new(AdminCommand::NextMessage)));
         let Reply::Stored { message } = reply else { panic!("{reply:?}") };
         self.naive.next = message.0;
-        self.history.values_mut().for_each(|naive| naive.next = message.0);
+        self.engine.begin_anew(&self.naive);
         self.seen.saw("crash");
         self.compare_all();
     }
@@ -496,36 +444,7 @@ impl World {
     }
 
     fn ask(&mut self, command: Command) -> Reply {
-        let before = self.engine.last_lsn();
-        let is_key = matches!(command, Command::Key(_));
-        self.engine.handle(
-            Nanos(self.naive.now),
-            SESSION,
-            command,
-            Capacity::UNBOUNDED,
-            &mut self.effects,
-        );
-        let [Output { after, reply, .. }] = &self.effects.outputs[..] else {
-            panic!("{:?}", self.effects.outputs)
-        };
-        if is_key && !matches!(reply, Reply::Refused(_)) {
-            let is_old = before.0 <= self.recovered;
-            assert!(is_old || after.lsn >= before, "{reply:?} waits for what it reflects");
-        }
-        if let Reply::Replaced { set: true, .. } = reply {
-            let is_kept = self.options.policy != StorePolicy::Memory;
-            assert!(!is_kept || after.lsn == before.next(), "it waits for its own frame");
-        }
-        let reply = reply.clone();
-        self.absorb();
-        reply
-    }
-
-    fn absorb(&mut self) {
-        self.engine.check();
-        self.log.absorb(&self.effects);
-        self.log.check_live(&self.engine);
-        self.effects.clear();
+        self.engine.ask(self.naive.now, command)
     }
 }
 

@@ -5,9 +5,9 @@
 //! one segment and more than one part of a snapshot.
 
 use model::Nanos;
-use sim::{Fall, Fault, FaultyDisk, Moment, Scenario, Tally, World};
+use sim::{FaultyDisk, World};
 
-use crate::lists::{POLICIES, Story, scenario};
+use crate::lists::{POLICIES, Story, fall_at_every_call, scenario};
 
 /// Tells it until the process falls.
 fn story(world: &mut World<FaultyDisk>) -> Option<()> {
@@ -33,30 +33,11 @@ fn story(world: &mut World<FaultyDisk>) -> Option<()> {
     Some(())
 }
 
-fn run(scenario: &Scenario, disk_seed: u64, fault: Option<(u64, Moment)>) -> Tally {
-    let disk = FaultyDisk::new(disk_seed);
-    if let Some((call, moment)) = fault {
-        disk.inject(call, Fault::Crash(moment));
-    }
-    let mut world = World::new(scenario.clone(), disk.clone(), disk);
-    let told = story(&mut world);
-    assert!(told.is_some() || fault.is_some(), "the story ends where nothing falls");
-    world.run()
-}
-
 #[test]
 fn collections_are_whole_after_any_crash() {
     for policy in POLICIES {
-        for fall in [Fall::Process, Fall::Power] {
-            let mut scenario = Scenario { fall: Some(fall), ..scenario(policy) };
-            scenario.journal.segment_bytes = 64 * 1024;
-            let quiet = run(&scenario, 1, None);
-            assert!(quiet.calls > 60, "{policy:?}: {quiet}");
-            for call in 1..=quiet.calls {
-                for moment in [Moment::Before, Moment::During] {
-                    run(&scenario, call, Some((call, moment)));
-                }
-            }
-        }
+        let mut scenario = scenario(policy);
+        scenario.journal.segment_bytes = 64 * 1024;
+        fall_at_every_call(story, &scenario);
     }
 }

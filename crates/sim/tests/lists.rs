@@ -91,31 +91,38 @@ fn story(world: &mut World<FaultyDisk>) -> Option<()> {
     Some(())
 }
 
-fn run(scenario: &Scenario, disk_seed: u64, fault: Option<(u64, Moment)>) -> Tally {
+/// A story, told to a world until its process falls.
+pub(crate) type Tell = fn(&mut World<FaultyDisk>) -> Option<()>;
+
+fn run(tell: Tell, scenario: &Scenario, disk_seed: u64, fault: Option<(u64, Moment)>) -> Tally {
     let disk = FaultyDisk::new(disk_seed);
     if let Some((call, moment)) = fault {
         disk.inject(call, Fault::Crash(moment));
     }
     let mut world = World::new(scenario.clone(), disk.clone(), disk);
-    let told = story(&mut world);
+    let told = tell(&mut world);
     assert!(told.is_some() || fault.is_some(), "the story ends where nothing falls");
     world.run()
 }
 
-#[test]
-fn batch_is_whole_after_any_crash() {
-    for policy in POLICIES {
-        for fall in [Fall::Process, Fall::Power] {
-            let scenario = Scenario { fall: Some(fall), ..scenario(policy) };
-            let calls = run(&scenario, 1, None).calls;
-            assert!(calls > 60, "{policy:?}: {calls} calls");
-            for call in 1..=calls {
-                for moment in [Moment::Before, Moment::During] {
-                    run(&scenario, call, Some((call, moment)));
-                }
+/// Tells a story to the end, and then with the process or the power falling at every call to the
+/// disk.
+pub(crate) fn fall_at_every_call(tell: Tell, scenario: &Scenario) {
+    for fall in [Fall::Process, Fall::Power] {
+        let scenario = Scenario { fall: Some(fall), ..scenario.clone() };
+        let calls = run(tell, &scenario, 1, None).calls;
+        assert!(calls > 60, "{:?}: {calls} calls", scenario.policy);
+        for call in 1..=calls {
+            for moment in [Moment::Before, Moment::During] {
+                run(tell, &scenario, call, Some((call, moment)));
             }
         }
     }
+}
+
+#[test]
+fn batch_is_whole_after_any_crash() {
+    POLICIES.into_iter().for_each(|policy| fall_at_every_call(story, &scenario(policy)));
 }
 
 #[test]
@@ -124,11 +131,11 @@ fn batch_in_parts_is_noticed() {
         let lists = Some(ListDefect::SplitsBatches);
         let defects = ServerDefects { lists, ..ServerDefects::default() };
         let scenario = Scenario { fall: Some(Fall::Power), defects, ..scenario(policy) };
-        let calls = run(&scenario, 1, None).calls;
+        let calls = run(story, &scenario, 1, None).calls;
         // Which sectors a power cut takes is the disk's to draw.
         let cases = (1..=calls).flat_map(|call| (0..DRAWS).map(move |draw| (call, draw)));
         let noticed = { cases }.any(|(call, draw)| {
-            let told = || run(&scenario, call * DRAWS + draw, Some((call, Moment::During)));
+            let told = || run(story, &scenario, call * DRAWS + draw, Some((call, Moment::During)));
             catch_unwind(AssertUnwindSafe(told)).is_err()
         });
         assert!(noticed, "{policy:?}");
@@ -138,7 +145,7 @@ fn batch_in_parts_is_noticed() {
 #[test]
 fn memory_store_never_calls_the_disk() {
     let scenario = scenario(StorePolicy::Memory);
-    assert_eq!(run(&scenario, 1, None).calls, 0);
+    assert_eq!(run(story, &scenario, 1, None).calls, 0);
 }
 
 /// Disks that are tried with each call.

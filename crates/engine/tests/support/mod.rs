@@ -1,5 +1,6 @@
 //! Helpers that the engine's integration tests share.
 
+pub(crate) mod crashing;
 pub(crate) mod keying;
 pub(crate) mod listing;
 pub(crate) mod lists;
