@@ -11,6 +11,7 @@ pub(crate) mod needed;
 pub(crate) mod overflow;
 pub(crate) mod send_timeouts;
 pub(crate) mod source_waits;
+mod stream_load;
 pub(crate) mod tally;
 pub(crate) mod wait_lists;
 

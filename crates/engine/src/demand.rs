@@ -11,7 +11,7 @@ use core::slice;
 use model::{
     AdminCommand, CollectionCommand, CombinationTarget, Command, Deadline, Destination, End,
     KeyCommand, LinkId, ListCommand, MessageId, MessageState, Nanos, NewMessage, PageEnd, Peek,
-    Persistence, QueueName, TransactionId, ValueEdit, limits,
+    Persistence, QueueName, StreamCommand, TransactionId, ValueEdit, limits,
 };
 
 use crate::bodies::memory::charge;
@@ -69,6 +69,8 @@ pub(crate) enum Stores<'c> {
     },
     /// Entries of a collection.
     Entries(&'c CollectionCommand),
+    /// Entries of a stream, or of its groups.
+    Stream(&'c StreamCommand),
     /// The messages of a transaction: it commits.
     Transaction(TransactionId),
     /// All that these store.
@@ -114,6 +116,8 @@ pub(crate) enum Changes<'c> {
     Renamed { from: &'c QueueName, to: &'c QueueName },
     /// Takes entries out of a collection.
     Taken(&'c CollectionCommand),
+    /// Takes entries out of a stream, or out of what is pending.
+    TakenOfStream(&'c StreamCommand),
     /// Deletes these keys.
     Keys(&'c [QueueName]),
     /// Deletes all keys.
@@ -137,6 +141,8 @@ pub(crate) enum Looks<'c> {
     AtNames(u64),
     /// Entries of a collection.
     AtEntries(&'c CollectionCommand),
+    /// Entries of a stream, or of its groups.
+    AtStream(&'c StreamCommand),
     /// Messages of a queue that match a selector.
     ForMatch(Page<'c>),
 }
@@ -354,6 +360,7 @@ impl<'c> Demand<'c> {
                 return Self { looks, shows: true, ..Self::BATCHABLE };
             }
             KeyCommand::Collection(command) => return Self::of_collection(command),
+            KeyCommand::Stream(command) => return Self::of_stream(command),
             KeyCommand::ValueEach { .. } => return Self { shows: true, ..Self::BATCHABLE },
             KeyCommand::Kind { .. }
             | KeyCommand::CountOf { .. }
@@ -397,6 +404,35 @@ impl<'c> Demand<'c> {
             CollectionCommand::CountFields { .. }
             | CollectionCommand::CountRange { .. }
             | CollectionCommand::Rank { .. } => Self::BATCHABLE,
+        }
+    }
+
+    fn of_stream(command: &'c StreamCommand) -> Self {
+        let stores = Self { stores: Stores::Stream(command), ..Self::BATCHABLE };
+        let takes = Self { changes: Changes::TakenOfStream(command), ..Self::BATCHABLE };
+        let looks = Self { looks: Looks::AtStream(command), shows: true, ..Self::BATCHABLE };
+        match command {
+            StreamCommand::Append { .. }
+            | StreamCommand::CreateGroup { .. }
+            | StreamCommand::CreateConsumer { .. } => stores,
+            StreamCommand::Trim { .. }
+            | StreamCommand::Remove { .. }
+            | StreamCommand::SetLast { .. }
+            | StreamCommand::SetGroup { .. }
+            | StreamCommand::RemoveGroup { .. }
+            | StreamCommand::RemoveConsumer { .. }
+            | StreamCommand::Acknowledge { .. } => takes,
+            StreamCommand::Read(read) if read.reader.is_none() => looks,
+            StreamCommand::Read(_)
+            | StreamCommand::Claim { .. }
+            | StreamCommand::ClaimNext { .. } => Self { shows: true, ..takes },
+            StreamCommand::Range { .. }
+            | StreamCommand::CountPending { .. }
+            | StreamCommand::ShowPending { .. }
+            | StreamCommand::Describe { .. }
+            | StreamCommand::DescribeGroups { .. }
+            | StreamCommand::DescribeConsumers { .. } => looks,
+            StreamCommand::Length { .. } => Self::BATCHABLE,
         }
     }
 
@@ -483,6 +519,7 @@ impl Demand<'_> {
             Stores::Values(values) => values.iter().map(|(_, value)| charge(value.len())).sum(),
             Stores::Edited { edit, .. } => charge(edit.body_bytes()),
             Stores::Entries(command) => charge(command.body_bytes()),
+            Stores::Stream(command) => charge(command.body_bytes()),
             Stores::Batch(commands) => {
                 commands.iter().map(|command| Demand::of(command).waiting_bytes()).sum()
             }
@@ -503,7 +540,8 @@ impl Stores<'_> {
             | Stores::Value { .. }
             | Stores::Values(_)
             | Stores::Edited { .. }
-            | Stores::Entries(_) => true,
+            | Stores::Entries(_)
+            | Stores::Stream(_) => true,
             Stores::Batch(commands) => {
                 commands.iter().any(|command| Demand::of(command).stores.adds_to_memory())
             }

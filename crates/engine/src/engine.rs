@@ -551,6 +551,7 @@ impl FrameWriter {
                 | Refusal::NotADecimal
                 | Refusal::NotFinite
                 | Refusal::ScoreNotANumber
+                | Refusal::Stream(_)
         );
         let after = if tells { self.after_all() } else { DependsOn::NOTHING };
         Outcome::reply(after, Reply::Refused(refusal))

@@ -478,6 +478,11 @@ impl FrameWriter {
 
     /// The records that may follow in the frame are not of the batch.
     pub(crate) fn end_batch(&mut self) {
+        let Claim { stored_bytes, settled_bytes, records, .. } = self.open.claimed;
+        let claimed = stored_bytes.saturating_add(settled_bytes);
+        // A command that is a frame of its own has not claimed it.
+        let is_within = self.open.records <= records && self.open.bytes <= claimed;
+        debug_assert!(records == 0 || is_within, "a batch comes to no more than it claims");
         self.open.is_whole = false;
         self.open.claimed = Claim::default();
     }

@@ -1,6 +1,9 @@
 //! How much one reply shows: the bytes read out of memory, or of the log, for one answer.
 
-use model::{Command, Element, Entries, Refusal, Reply, limits};
+use model::{
+    Command, ConsumerDescription, Element, Entries, GroupDescription, PendingEntry, Refusal, Reply,
+    StreamEntries, StreamReply, limits,
+};
 
 use crate::demand::Demand;
 use crate::keyspace::setting::shown_bytes;
@@ -60,12 +63,48 @@ fn bytes_of(reply: &Reply) -> usize {
         Reply::Values(values) => shown_bytes(&values.found),
         Reply::Entries(entries) => bytes_of_entries(entries),
         Reply::ScoredPopped(popped) => bytes_of_entries(&popped.entries),
+        Reply::Stream(reply) => bytes_of_stream(reply),
         Reply::Scores(scores) => scores.len() * limits::BESIDE_ELEMENT_BYTES,
         Reply::Numbers(numbers) => numbers.len() * limits::BESIDE_ELEMENT_BYTES,
         Reply::Places(places) => places.len() * limits::BESIDE_ELEMENT_BYTES,
         _ => 0,
     }
 }
+
+fn bytes_of_stream(reply: &StreamReply) -> usize {
+    let entries = |entries: &StreamEntries| {
+        let elements = 2 * entries.len() + entries.text_count();
+        entries.bytes() + elements * limits::BESIDE_ELEMENT_BYTES
+    };
+    let pending = |pending: &[PendingEntry]| {
+        pending.iter().map(|entry| entry.consumer.len() + DESCRIPTION_BYTES).sum::<usize>()
+    };
+    let consumers = |all: &[ConsumerDescription]| {
+        let bytes = |it: &ConsumerDescription| it.name.len() + pending(&it.pending);
+        all.iter().map(|it| bytes(it) + DESCRIPTION_BYTES).sum::<usize>()
+    };
+    let groups = |all: &[GroupDescription]| {
+        let bytes = |it: &GroupDescription| it.name.len() + pending(&it.pending);
+        all.iter().map(|it| bytes(it) + consumers(&it.consumers) + DESCRIPTION_BYTES).sum::<usize>()
+    };
+    match reply {
+        StreamReply::Id(_) => 0,
+        StreamReply::Entries(its) | StreamReply::Claimed { entries: its, .. } => entries(its),
+        StreamReply::Read(all) => all.iter().map(|(_, its)| entries(its)).sum(),
+        StreamReply::PendingCounts(counts) => {
+            counts.consumers.iter().map(|(name, _)| name.len() + DESCRIPTION_BYTES).sum()
+        }
+        StreamReply::Pending(all) => pending(all),
+        StreamReply::Stream(stream) => {
+            entries(&stream.entries) + groups(stream.groups.as_deref().unwrap_or_default())
+        }
+        StreamReply::Groups(all) => groups(all),
+        StreamReply::Consumers(all) => consumers(all),
+    }
+}
+
+/// Bytes for which a thing that is described counts beside its name.
+const DESCRIPTION_BYTES: usize = 8 * limits::BESIDE_ELEMENT_BYTES;
 
 fn bytes_of_entries(entries: &Entries) -> usize {
     entries.bytes() + entries.len() * limits::BESIDE_ELEMENT_BYTES

@@ -6,7 +6,7 @@
 
 use model::{
     AdminCommand, CollectionCommand, CombinationTarget, Command, ConsumerMode, KeyCommand, LinkId,
-    ListCommand, Matching, MessageId, Peek, QueueName, Right, SubscriptionName,
+    ListCommand, Matching, MessageId, Peek, QueueName, Right, StreamCommand, SubscriptionName,
 };
 
 /// One right that a command needs.
@@ -166,6 +166,7 @@ fn needs_of_key<'c, E>(
             each(Need::Name(Right::Manage, name))
         }
         KeyCommand::Collection(command) => needs_of_collection(command, each),
+        KeyCommand::Stream(command) => needs_of_stream(command, each),
         KeyCommand::Value { name, take: true } => each(Need::Name(Right::Receive, name)),
         KeyCommand::SetValue { name, want_old, .. } => {
             if *want_old {
@@ -237,6 +238,45 @@ fn needs_of_collection<'c, E>(
             each(Need::Name(Right::Look, from))?;
             each(Need::Name(Right::Send, to))
         }
+    }
+}
+
+fn needs_of_stream<'c, E>(
+    command: &'c StreamCommand,
+    each: &mut impl FnMut(Need<'c>) -> Result<(), E>,
+) -> Result<(), E> {
+    match command {
+        StreamCommand::Append { name, trim, .. } => {
+            if trim.is_some() {
+                each(Need::Name(Right::Receive, name))?;
+            }
+            each(Need::Name(Right::Send, name))
+        }
+        StreamCommand::Trim { name, .. } | StreamCommand::Remove { name, .. } => {
+            each(Need::Name(Right::Receive, name))
+        }
+        StreamCommand::SetLast { name, .. } => each(Need::Name(Right::Manage, name)),
+        StreamCommand::Length { name }
+        | StreamCommand::Range { name, .. }
+        | StreamCommand::Describe { name, .. }
+        | StreamCommand::DescribeGroups { name } => each(Need::Name(Right::Look, name)),
+        StreamCommand::CountPending { of }
+        | StreamCommand::ShowPending { of, .. }
+        | StreamCommand::DescribeConsumers { of } => each(Need::Name(Right::Look, &of.stream)),
+        StreamCommand::Read(read) => {
+            let right = if read.reader.is_some() { Right::Receive } else { Right::Look };
+            read.places.iter().try_for_each(|(name, _)| each(Need::Name(right, name)))
+        }
+        // A consumer makes its group, and takes over what others leave.
+        StreamCommand::CreateGroup { of, .. }
+        | StreamCommand::CreateConsumer { of, .. }
+        | StreamCommand::Acknowledge { of, .. } => each(Need::Name(Right::Receive, &of.stream)),
+        StreamCommand::Claim { claim, .. } | StreamCommand::ClaimNext { claim, .. } => {
+            each(Need::Name(Right::Receive, &claim.of.stream))
+        }
+        StreamCommand::SetGroup { of, .. }
+        | StreamCommand::RemoveGroup { of }
+        | StreamCommand::RemoveConsumer { of, .. } => each(Need::Name(Right::Manage, &of.stream)),
     }
 }
 

@@ -443,6 +443,7 @@ impl World {
                     CollectionKind::Hash => self.naive.hash(key).remove(&**field).is_some(),
                     CollectionKind::Set => self.naive.set(key).remove(&**field),
                     CollectionKind::SortedSet => self.naive.sorted(key).remove(&**field).is_some(),
+                    CollectionKind::Stream => unreachable!("streams have a test of their own"),
                 };
                 gone += u64::from(was_there);
             }
@@ -468,6 +469,7 @@ impl World {
                     self.naive.set(key).iter().map(|it| (it.clone(), Vec::new())).collect()
                 }
                 CollectionKind::SortedSet => scored(&self.naive.in_order(key)),
+                CollectionKind::Stream => unreachable!("streams have a test of their own"),
             }
         };
         let is_other = self.naive.is_other(key, kind);

@@ -1,5 +1,6 @@
 //! Collections: keys that stand for fields with values (a hash, which is a table), for members (a
-//! set), or for members with scores (a sorted set).
+//! set), or for members with scores (a sorted set). Streams have commands of their own:
+//! [`crate::StreamCommand`].
 //!
 //! A collection is there while it holds something. Fields and members are any bytes.
 
@@ -19,6 +20,9 @@ pub enum CollectionKind {
     Set,
     /// Members with scores, in the order of score and member.
     SortedSet,
+    /// Entries with ids, in the order of these, and groups of consumers. A command that is for all
+    /// kinds has nothing to do with them.
+    Stream,
 }
 
 /// The number by which a member of a sorted set has its place: any but NaN.
@@ -414,6 +418,7 @@ impl CollectionKind {
             Self::Hash => 1,
             Self::Set => 2,
             Self::SortedSet => 3,
+            Self::Stream => 4,
         }
     }
 
@@ -424,6 +429,7 @@ impl CollectionKind {
             1 => Some(Self::Hash),
             2 => Some(Self::Set),
             3 => Some(Self::SortedSet),
+            4 => Some(Self::Stream),
             _ => None,
         }
     }
@@ -435,6 +441,7 @@ impl From<CollectionKind> for KeyKind {
             CollectionKind::Hash => Self::Hash,
             CollectionKind::Set => Self::Set,
             CollectionKind::SortedSet => Self::SortedSet,
+            CollectionKind::Stream => Self::Stream,
         }
     }
 }

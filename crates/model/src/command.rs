@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 
 use crate::{
     AdminCommand, ClientName, CollectionCommand, Destination, KeyCommand, LinkId, ListCommand,
-    MessageId, Nanos, NewMessage, QueueName, Script, Settlement, Subscription, SubscriptionName,
-    TransactionId,
+    MessageId, Nanos, NewMessage, QueueName, Script, Settlement, StreamCommand, Subscription,
+    SubscriptionName, TransactionId,
 };
 
 /// A command of one session. Each is answered by exactly one [`crate::Reply`], at once, with these
@@ -341,6 +341,10 @@ impl Command {
                 CollectionCommand::PopScored { wait, .. } => wait,
                 _ => return false,
             },
+            Self::Key(KeyCommand::Stream(command)) => match &**command {
+                StreamCommand::Read(read) => &read.wait,
+                _ => return false,
+            },
             _ => return false,
         };
         *wait != Some(Nanos::ZERO)
@@ -353,6 +357,11 @@ impl Command {
             Self::Key(KeyCommand::Collection(command)) => {
                 if let CollectionCommand::PopScored { wait, .. } = &mut **command {
                     *wait = Some(Nanos::ZERO);
+                }
+            }
+            Self::Key(KeyCommand::Stream(command)) => {
+                if let StreamCommand::Read(read) = &mut **command {
+                    read.wait = Some(Nanos::ZERO);
                 }
             }
             _ => {}
@@ -369,6 +378,12 @@ impl Command {
             Self::Commit { transaction } | Self::Rollback { transaction } => Some(*transaction),
             _ => None,
         }
+    }
+}
+
+impl From<StreamCommand> for Command {
+    fn from(command: StreamCommand) -> Self {
+        Self::Key(KeyCommand::Stream(Box::new(command)))
     }
 }
 

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::{CollectionCommand, Nanos, QueueName, Refusal, ValueEdit};
+use crate::{CollectionCommand, Nanos, QueueName, Refusal, StreamCommand, ValueEdit};
 
 /// The kind of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub enum KeyKind {
     Set,
     /// Members with scores.
     SortedSet,
+    /// Entries with ids.
+    Stream,
 }
 
 /// When a key is to go.
@@ -189,6 +191,8 @@ pub enum KeyCommand {
     },
     /// A command on collections. → as there
     Collection(Box<CollectionCommand>),
+    /// → as there
+    Stream(Box<StreamCommand>),
     /// A run: show these as so many [`KeyCommand::Value`] would, one behind the other. → `Values`
     ValueEach {
         /// Their names, at least one.
@@ -229,6 +233,7 @@ impl KeyCommand {
             | Self::Value { .. }
             | Self::ValuesAtOnce { .. }
             | Self::Collection(_)
+            | Self::Stream(_)
             | Self::ValueEach { .. } => None,
         }
     }
@@ -241,6 +246,7 @@ impl KeyCommand {
             Self::SetValues { values, .. } => values.iter().map(|(_, value)| value.len()).sum(),
             Self::EditValue { edit, .. } => edit.body_bytes(),
             Self::Collection(command) => command.body_bytes(),
+            Self::Stream(command) => command.body_bytes(),
             _ => 0,
         }
     }

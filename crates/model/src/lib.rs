@@ -40,6 +40,7 @@ mod script;
 mod secrets;
 mod settlement;
 mod statistics;
+mod stream;
 mod subscription;
 mod time;
 mod wall_clock;
@@ -87,7 +88,7 @@ pub use output::{Delivery, Output, Reply};
 pub use policy::{DeadLetters, QueueBounds, QueuePolicy, ReleaseOrder, WhenFull};
 pub use quotas::{Quota, QuotaError, QuotaReached, Quotas};
 pub use redelivery::{Redelivery, Thousandths};
-pub use refusal::{Bound, NotPermitted, QueueFull, Refusal};
+pub use refusal::{Bound, NotPermitted, QueueFull, Refusal, StreamRefusal};
 pub use rfc3339::Rfc3339;
 pub use rights::{Principal, Right, RightSet, Rights, Rule, RuleError, UserRights, rights_limits};
 pub use rules::{OwnPolicies, OwnPolicy, PolicyChange, QueueRule, RuleKey, StatedPolicy};
@@ -97,8 +98,14 @@ pub use settlement::{DeadLetter, DeadReason, Settlement};
 pub use statistics::{
     BrokerStatistics, DeadLetterStatistics, MessageState, MessageStatistics, QueueStatistics,
 };
+pub use stream::{
+    ClaimTime, ClaimedAs, ConsumerDescription, GroupDescription, GroupName, GroupStart,
+    NewStreamId, PendingCounts, PendingEntry, ReadPlace, StreamClaim, StreamCommand,
+    StreamDescription, StreamEntries, StreamId, StreamKept, StreamRange, StreamRead, StreamReader,
+    StreamReply, StreamTrim,
+};
 pub use subscription::{
     ClientName, Expiry, Matching, Subscription, SubscriptionName, SubscriptionOwner,
 };
 pub use time::Nanos;
-pub use wall_clock::WallClock;
+pub use wall_clock::{ClockLead, WallClock};

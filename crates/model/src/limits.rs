@@ -127,6 +127,12 @@ pub const COMMAND_ENTRIES_MAX: usize = 50_000;
 /// Bytes of a field of a hash, or of a member of a set.
 pub const FIELD_BYTES_MAX: usize = 24 * 1024;
 
+/// Bytes of the name of a stream's group, or of a consumer.
+pub const STREAM_NAME_BYTES_MAX: usize = 1_024;
+
+/// Groups of one stream.
+pub const STREAM_GROUPS_MAX: usize = 1_000;
+
 /// Keys that one session may observe.
 pub const SESSION_OBSERVED_MAX: usize = 1_024;
 

@@ -9,8 +9,8 @@ use crate::{
     Body, BrokerStatistics, DeadLetter, DependsOn, Destination, Durability, Element, Entries,
     Format, KeyKind, Lifetime, LinkId, ListCommand, MessageId, MessageStatistics, Nanos, OneOrMany,
     OwnPolicies, Page, PageEnd, Payload, QueueFull, QueueName, QueueStatistics, Refusal, Score,
-    ScoredPopped, ScoredRange, ScriptValue, SessionId, Shows, StatedPolicy, Subscription,
-    SubscriptionStatistics, Values, WallClock,
+    ScoredPopped, ScoredRange, ScriptValue, SessionId, Shows, StatedPolicy, StreamReply,
+    Subscription, SubscriptionStatistics, Values, WallClock,
 };
 
 /// A reply on its way to a session, and the position that must be durable before the session's peer
@@ -158,6 +158,8 @@ pub enum Reply {
     },
     /// Members that were taken out of one of several sorted sets.
     ScoredPopped(Box<ScoredPopped>),
+    /// See [`StreamReply`].
+    Stream(Box<StreamReply>),
     /// A value was set, or was to be set only under a condition.
     Replaced {
         /// True if it is set now.
@@ -205,6 +207,7 @@ impl Reply {
             Self::Delivered(_)
                 | Self::Page(_)
                 | Self::Lifetime(_)
+                | Self::Stream(_)
                 | Self::Batch(_)
                 | Self::Late { .. }
         );
@@ -219,6 +222,7 @@ impl Reply {
             Self::Page(page) => {
                 page.messages.iter_mut().for_each(|shown| shown.delivery.tell_by(clock));
             }
+            Self::Stream(reply) => reply.tell_by(clock),
             Self::Lifetime(lifetime) => lifetime.at = lifetime.at.map(|at| clock.wall_time(at)),
             Self::Batch(replies) => replies.iter_mut().for_each(|reply| reply.tell_by(clock)),
             Self::Late { reply, .. } => reply.tell_by(clock),

@@ -115,6 +115,8 @@ pub enum Refusal {
     NotPermitted(Box<NotPermitted>),
     /// The user takes as much as it may.
     QuotaReached(Box<QuotaReached>),
+    /// A stream or a group of one is not as the command needs it.
+    Stream(StreamRefusal),
 }
 
 /// The right that a user lacks.
@@ -146,6 +148,56 @@ pub enum Bound {
     Bytes(u64),
     /// The number of messages that are taken out of it in this time.
     Age(Nanos),
+}
+
+/// Why the engine refuses a command on a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamRefusal {
+    /// The id of a new entry is not greater than all that the stream has had.
+    IdTooSmall,
+    /// The stream has had the greatest id.
+    IdsExhausted,
+    /// The stream has to be there.
+    NoSuchStream,
+    /// This stream has no such group, or is not there.
+    NoSuchGroup(QueueName),
+    /// The stream has such a group.
+    GroupExists,
+    /// The stream has [`limits::STREAM_GROUPS_MAX`] groups.
+    TooManyGroups,
+    /// The name of a group or consumer has more than [`limits::STREAM_NAME_BYTES_MAX`] bytes.
+    NameTooLong,
+    /// An entry has a greater id.
+    BeforeLastEntry,
+    /// An entry with a greater id was taken out.
+    BeforeRemoved,
+    /// There are more entries than were added.
+    FewerThanThere,
+}
+
+impl From<StreamRefusal> for Refusal {
+    fn from(refusal: StreamRefusal) -> Self {
+        Self::Stream(refusal)
+    }
+}
+
+impl StreamRefusal {
+    const fn state(&self) -> &'static str {
+        match self {
+            Self::IdTooSmall => "the stream has had an entry with that id or a greater one",
+            Self::IdsExhausted => "the stream has had the greatest id: no entry follows it",
+            Self::NoSuchStream => "there is no such stream: add an entry, or let the group make it",
+            Self::NoSuchGroup(_) => "the stream has no such group: create it",
+            Self::GroupExists => "the stream has such a group",
+            Self::TooManyGroups => {
+                "the stream has 1000 groups, as many as it may: remove some, or use another stream"
+            }
+            Self::NameTooLong => "the name of a group or consumer has more than 1 KiB",
+            Self::BeforeLastEntry => "an entry of the stream has a greater id",
+            Self::BeforeRemoved => "an entry with a greater id was taken out of the stream",
+            Self::FewerThanThere => "the stream has more entries than that",
+        }
+    }
 }
 
 impl fmt::Display for Refusal {
@@ -282,6 +334,7 @@ impl Refusal {
     /// The obstacle, if that is no limit.
     const fn state(&self) -> &'static str {
         match self {
+            Self::Stream(refusal) => refusal.state(),
             Self::NoSuchDestination | Self::NoSuchLink => "the destination is gone",
             Self::OfAnotherSession => "the temporary destination is another connection's",
             Self::ClientInUse => "the container id is in use",

@@ -29,6 +29,12 @@ impl Nanos {
         Self(millis.saturating_mul(1_000_000))
     }
 
+    /// Whole milliseconds, rounded down.
+    #[must_use]
+    pub const fn as_millis(self) -> u64 {
+        self.0 / 1_000_000
+    }
+
     /// Whole seconds, rounded down.
     #[must_use]
     pub const fn as_secs(self) -> u64 {

@@ -39,9 +39,27 @@ impl WallClock {
         moved(time, self.ahead())
     }
 
+    /// The same as a number, as of now.
+    #[must_use]
+    pub fn lead(&self) -> ClockLead {
+        ClockLead(self.ahead())
+    }
+
     /// Nanoseconds by which the machine's clock is ahead of the engine's.
     fn ahead(&self) -> i64 {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Nanoseconds by which the machine's clock is ahead of the engine's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClockLead(i64);
+
+impl ClockLead {
+    /// This time of the engine's by the machine's clock.
+    #[must_use]
+    pub fn wall_time(self, time: Nanos) -> Nanos {
+        moved(time, self.0)
     }
 }
 

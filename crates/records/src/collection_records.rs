@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! Collection  14 · flags · name bytes · number varint (at least 1) · at u64 when flagged
-//!             flags  bit 0  it goes at that moment    bits 1-2  1 hash, 2 set, 3 sorted set
+//!             flags  bit 0  it goes at that moment
+//!                    bits 1-3  1 hash, 2 set, 3 sorted set, 4 stream
 //! FieldsSet   15 · number varint · count varint (at least 1) · of each: field bytes · value bytes
 //! FieldsGone  16 · number varint · count varint (at least 1) · of each: field bytes
 //! Collections 17 · next number varint
@@ -87,6 +88,12 @@ impl FieldsDraft {
     #[must_use]
     pub const fn new(number: u64) -> Self {
         Self { number, count: 0, bytes: Vec::new() }
+    }
+
+    /// The number of the collection.
+    #[must_use]
+    pub const fn number(&self) -> u64 {
+        self.number
     }
 
     /// How many there are.
@@ -185,6 +192,7 @@ const fn kind_word(kind: CollectionKind) -> &'static str {
         CollectionKind::Hash => "hash",
         CollectionKind::Set => "set",
         CollectionKind::SortedSet => "sorted_set",
+        CollectionKind::Stream => "stream",
     }
 }
 

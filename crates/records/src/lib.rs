@@ -31,4 +31,4 @@ pub use record::{
 };
 pub use registration::SubscriptionView;
 pub use send_id_record::SendIdView;
-pub use wire::VARINT_BYTES_MAX;
+pub use wire::{VARINT_BYTES_MAX, put_bytes, texts};

@@ -16,9 +16,15 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Appends a length and that many bytes.
-pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
+}
+
+/// The strings that [`put_bytes`] has put one behind the other, up to one that is not whole.
+pub fn texts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut reader = Reader::new(bytes);
+    core::iter::from_fn(move || reader.bytes().ok())
 }
 
 /// Reads from the front of some bytes.

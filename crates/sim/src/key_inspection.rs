@@ -108,6 +108,7 @@ fn shape_of(kind: CollectionKind, entries: &Entries) -> Shape {
         CollectionKind::SortedSet => {
             Shape::SortedSet(fields.zip(entries.scores.iter().copied()).collect())
         }
+        CollectionKind::Stream => panic!("no client makes a stream"),
     }
 }
 
@@ -142,6 +143,7 @@ fn one_by_one<F: Clone>(
         CollectionKind::Hash => Shape::Hash(values),
         CollectionKind::Set => Shape::Set(values.into_iter().map(|(field, _)| field).collect()),
         CollectionKind::SortedSet => Shape::SortedSet(in_order(scores)),
+        CollectionKind::Stream => panic!("no client makes a stream"),
     }
 }
 

@@ -2,7 +2,8 @@
 //! may have to wait for the disk while others go on.
 
 use model::{
-    CollectionCommand, Command, Durability, NewMessage, Persistence, TransactionId, limits,
+    CollectionCommand, Command, Durability, NewMessage, Persistence, StreamCommand, TransactionId,
+    limits,
 };
 use records::FieldsDraft;
 
@@ -55,6 +56,7 @@ impl FrameWriter {
             }
             Stores::Edited { edit, .. } => Some(edit.bytes_max() + AROUND_BYTES_MAX),
             Stores::Entries(command) => Some(entries_bytes(command)),
+            Stores::Stream(command) => Some(stream_bytes(command)),
             // A part of a transaction is stored with that. A batch holds no commit and no batch.
             Stores::Message { part_of: Some(_), .. }
             | Stores::Nothing
@@ -98,6 +100,16 @@ fn entries_bytes(command: &CollectionCommand) -> usize {
         _ => 1,
     };
     command.body_bytes() + count * FieldsDraft::ENTRY_BYTES_MAX + AROUND_BYTES_MAX
+}
+
+/// The same of a command on a stream: what it stores, and the stream's past.
+fn stream_bytes(command: &StreamCommand) -> usize {
+    let texts = match command {
+        StreamCommand::Append { fields, .. } => 2 * fields.len(),
+        _ => 1,
+    };
+    let names = 2 * limits::STREAM_NAME_BYTES_MAX;
+    command.body_bytes() + names + texts * FieldsDraft::ENTRY_BYTES_MAX + AROUND_BYTES_MAX
 }
 
 /// Bytes around a body, with the name of its queue and its deduplication id.

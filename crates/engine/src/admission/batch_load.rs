@@ -154,6 +154,7 @@ impl Keyspace {
         store.add_looked_at(looks, load);
         self.add_changed(changes, load, directory, store)?;
         self.add_entries_load((stores, changes, looks), load, store);
+        self.add_stream_load((stores, changes, looks), load);
         if let Stores::Edited { name, edit } = stores {
             let before = self.most_bytes_of(name, load);
             load.set(name, 0, edit.bytes_after(before).min(limits::EDITED_BYTES_MAX));
@@ -198,7 +199,7 @@ impl Keyspace {
     ) -> Result<(), Refusal> {
         match changes {
             // Taken entries are counted with all of their commands.
-            Changes::Nothing | Changes::Taken(_) => {}
+            Changes::Nothing | Changes::Taken(_) | Changes::TakenOfStream(_) => {}
             Changes::Popped { queues, max } => directory.add_popped(queues, max, load, store),
             Changes::Moved { from, to, .. } => {
                 store.named(from, load);
@@ -327,6 +328,7 @@ impl Directory {
             // Counted beside the values that are there.
             | Stores::Edited { .. }
             | Stores::Entries(_)
+            | Stores::Stream(_)
             | Stores::Nothing => {}
         }
     }
@@ -421,7 +423,7 @@ impl MessageStore {
                 load.scan(wanted.end - wanted.start);
             }
             Looks::AtNames(count) => load.scan(count),
-            Looks::AtNothing | Looks::AtEntries(_) | Looks::ForMatch(_) => {}
+            Looks::AtNothing | Looks::AtEntries(_) | Looks::AtStream(_) | Looks::ForMatch(_) => {}
         }
     }
 

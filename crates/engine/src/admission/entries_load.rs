@@ -20,7 +20,15 @@ pub(crate) struct EntriesMax {
 }
 
 impl EntriesMax {
-    const fn and(self, other: Self) -> Self {
+    pub(super) const fn of(count: u64, bytes: u64) -> Self {
+        Self { count, bytes }
+    }
+
+    pub(super) const fn count(self) -> u64 {
+        self.count
+    }
+
+    pub(super) const fn and(self, other: Self) -> Self {
         let count = self.count.saturating_add(other.count);
         Self { count, bytes: self.bytes.saturating_add(other.bytes) }
     }
@@ -92,7 +100,7 @@ impl Keyspace {
     }
 
     /// How much a collection may have by now.
-    fn most_entries(&self, name: &QueueName, load: &Load<'_>) -> EntriesMax {
+    pub(super) fn most_entries(&self, name: &QueueName, load: &Load<'_>) -> EntriesMax {
         load.collections.get(name).copied().unwrap_or_else(|| self.entries_of(name))
     }
 
@@ -102,7 +110,7 @@ impl Keyspace {
     }
 
     /// More entries may be in a collection, each of which is stated.
-    fn add_new<'c>(&self, name: &'c QueueName, more: EntriesMax, load: &mut Load<'c>) {
+    pub(super) fn add_new<'c>(&self, name: &'c QueueName, more: EntriesMax, load: &mut Load<'c>) {
         let most = self.most_entries(name, load).and(more);
         load.collections.insert(name, most);
         load.store(name, 0);

@@ -121,6 +121,7 @@ impl Places<'_> {
             | Stores::Values(_)
             | Stores::Edited { .. }
             | Stores::Entries(_)
+            | Stores::Stream(_)
             | Stores::Nothing => {}
         }
         if let Changes::Moved { from, from_end, to, .. } = changes

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use model::{
     CollectionCommand, DeadlineRule, KeyCommand, Nanos, QueueName, Refusal, Reply, SetRule,
-    ValueDeadline, limits,
+    StreamCommand, ValueDeadline, limits,
 };
 use records::CHANGED_BYTES_MAX;
 
@@ -14,7 +14,7 @@ use crate::Effects;
 use crate::delivery::move_messages::RELOCATION_BYTES_MAX;
 use crate::engine::Engine;
 use crate::ids::{QueueSlot, SessionSlot};
-use crate::keyspace::collections::{Done, Pop, Work};
+use crate::keyspace::collections::{Awaited, Done, Pop, Work};
 use crate::keyspace::deleting::Deletion;
 use crate::keyspace::lists::runs::STEPS;
 use crate::keyspace::setting::{DEADLINE_BYTES_MAX, KEY_RECORDS_MAX, Wish, ready_max};
@@ -74,6 +74,7 @@ impl Engine {
                 self.keyspace.edit_value(&name, &edit, most, &mut self.store, log, effects)
             }
             KeyCommand::Collection(command) => self.collection(by, &command, effects),
+            KeyCommand::Stream(command) => self.stream(by, &command, effects),
             KeyCommand::ValuesAtOnce { names } => {
                 let show = self.replies.left();
                 let refusal = self.replies.refusal();
@@ -223,8 +224,33 @@ impl Engine {
                 CollectionCommand::PopScored { names, highest, max, wait },
             ) if *wait != Some(Nanos::ZERO) => {
                 self.stop_waiting(by, effects);
-                let pop = Pop { highest: *highest, max: *max };
-                self.keyspace.wait_for_member(by, names, pop, *wait, &mut self.store)
+                let what = Awaited::Members(Pop { highest: *highest, max: *max });
+                self.keyspace.wait_for(by, names.clone(), what, *wait, &mut self.store)
+            }
+            (Ok(reply), _) => Outcome::reply(self.log.after_all(), reply),
+            (Err(refusal), _) => self.log.refuse(refusal),
+        }
+    }
+
+    /// Does a command on streams.
+    fn stream(
+        &mut self,
+        by: SessionSlot,
+        command: &StreamCommand,
+        effects: &mut Effects,
+    ) -> Outcome {
+        let memory_max = self.bodies.beside_messages_max();
+        let work = Work::taking(&mut self.store, &mut self.log, effects, &self.replies);
+        let mut work = Work { memory_max, ..work };
+        match (self.keyspace.do_stream(command, &mut work), command) {
+            (Ok(Reply::TimedOut { .. }), StreamCommand::Read(read))
+                if read.wait != Some(Nanos::ZERO) =>
+            {
+                let read = self.keyspace.waiting_read(read, &mut work);
+                self.stop_waiting(by, effects);
+                let names = read.places.iter().map(|(name, _)| name.clone()).collect();
+                let (what, wait) = (Awaited::Entries(read.clone()), read.wait);
+                self.keyspace.wait_for(by, names, what, wait, &mut self.store)
             }
             (Ok(reply), _) => Outcome::reply(self.log.after_all(), reply),
             (Err(refusal), _) => self.log.refuse(refusal),

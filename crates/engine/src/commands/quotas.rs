@@ -185,6 +185,7 @@ fn stored(stores: Stores<'_>) -> Amount {
         | Stores::Values(_)
         | Stores::Edited { .. }
         | Stores::Entries(_)
+        | Stores::Stream(_)
         | Stores::Transaction(_) => Amount::default(),
         Stores::Message { message, .. } => Amount::one(message.body.len()),
         Stores::Elements { elements, rule, .. } => {

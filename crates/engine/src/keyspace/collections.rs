@@ -1,9 +1,11 @@
-//! Collections: fields with values (a hash), members (a set), members with scores (a sorted set).
+//! Collections: fields with values (a hash), members (a set), members with scores (a sorted set),
+//! entries with ids (a stream).
 //!
 //! A name stands for a number, and the entries of all collections lie in one packed tree, by number
 //! and field. A sorted set has a second entry for each member in another tree, by number, score and
-//! member. So a collection is gone at once with its name, however many entries it has: these are
-//! dropped later, in steps, and no number is used again.
+//! member; and so has a group of a stream for what is pending. So a collection is gone at once with
+//! its name, however many entries it has: these are dropped later, in steps, and no number is used
+//! again.
 //!
 //! The log has each changed entry as it is now. It does not have the second tree and the counts,
 //! which recovery makes anew.
@@ -16,6 +18,7 @@ mod picking;
 mod ranges;
 mod recovery;
 mod scores;
+mod streams;
 mod waiting;
 
 use alloc::collections::VecDeque;
@@ -38,14 +41,15 @@ use combining::Members;
 pub(crate) use combining::combination_steps;
 use picking::Picks;
 pub(crate) use recovery::EntryCursor;
-pub(crate) use waiting::{Pop, Waits};
+pub(crate) use streams::{delivered_bytes, delivered_max, most_claimed, read_bytes};
+pub(crate) use waiting::{Awaited, Pop, Waits};
 
 /// All entries of collections.
 #[derive(Debug, Default)]
 pub(crate) struct Collections {
     entries: PackedTree,
-    /// Members of sorted sets by their scores.
-    scores: PackedTree,
+    /// Members of sorted sets by their scores, and pending entries of groups by their consumers.
+    places: PackedTree,
     /// The last number that was given.
     last: u64,
     /// Bytes of fields and values.
@@ -115,6 +119,15 @@ impl Collection {
     pub(crate) const fn new(kind: CollectionKind, number: u64) -> Self {
         Self { kind, number, count: 0, bytes: 0 }
     }
+
+    fn is_scored(&self) -> bool {
+        self.kind == CollectionKind::SortedSet
+    }
+
+    /// True if this may be the field of something pending: with a group's number it is.
+    fn may_pend(&self, field: &[u8]) -> bool {
+        self.kind == CollectionKind::Stream && streams::is_pending(field)
+    }
 }
 
 impl Collections {
@@ -127,7 +140,12 @@ impl Collections {
     /// Bytes of memory that they take.
     pub(crate) const fn memory_bytes(&self) -> u64 {
         let empty = PackedTree::EMPTY_BYTES;
-        (self.entries.bytes() + self.scores.bytes() - 2 * empty) as u64
+        (self.entries.bytes() + self.places.bytes() - 2 * empty) as u64
+    }
+
+    /// How many entries all collections have.
+    pub(crate) const fn entry_count(&self) -> u64 {
+        self.entries.len() as u64
     }
 
     /// The most bytes that they take in a snapshot.
@@ -157,9 +175,9 @@ impl Collections {
 
     /// The same of the members of a sorted set, in the order of their scores.
     fn scored(&self, number: u64, from: u64) -> impl Iterator<Item = ScoredEntry<'_>> {
-        let first = self.scores.rank(&number.to_be_bytes()) as u64 + from;
+        let first = self.places.rank(&number.to_be_bytes()) as u64 + from;
         let number = number.to_be_bytes();
-        self.scores.iter_at(first as usize).map_while(move |(key, cell)| {
+        self.places.iter_at(first as usize).map_while(move |(key, cell)| {
             let (_, key) = key.split().filter(|(its, _)| *its == number)?;
             let (order, member) = key.split()?;
             let score = Score::of_order(order)?;
@@ -170,8 +188,8 @@ impl Collections {
 
     /// How many members of a sorted set stand before this place in the order of scores.
     fn scored_rank(&self, number: u64, place: &[u8]) -> u64 {
-        let first = self.scores.rank(&number.to_be_bytes());
-        (self.scores.rank(&entry_key(number, place)) - first) as u64
+        let first = self.places.rank(&number.to_be_bytes());
+        (self.places.rank(&entry_key(number, place)) - first) as u64
     }
 
     /// How many entries of a collection stand before this field.
@@ -183,14 +201,19 @@ impl Collections {
     /// Sets an entry. The bytes of the value that it had before.
     fn set(&mut self, collection: &Collection, field: &[u8], value: Cell<'_>) -> Option<usize> {
         let (number, mut before) = (collection.number, None);
-        let is_scored = collection.kind == CollectionKind::SortedSet;
-        let mut old = None;
+        let (is_scored, may_pend) = (collection.is_scored(), collection.may_pend(field));
+        let (mut old, mut old_place) = (None, None);
         self.entries.insert(&entry_key(number, field), value, |seen| {
             before = seen.map(|cell| value_of(&cell).len());
             old = seen.filter(|_| is_scored).map(score_of);
+            let pending = seen.filter(|_| may_pend);
+            old_place = pending.and_then(|cell| streams::place_of(number, field, value_of(&cell)));
         });
         if is_scored {
             self.index_score(number, field, old, score_of(value));
+        }
+        if may_pend {
+            self.index_pending(old_place, streams::place_of(number, field, value_of(&value)));
         }
         let now = value_of(&value).len() as u64;
         self.bytes += match before {
@@ -203,35 +226,56 @@ impl Collections {
 
     fn index_score(&mut self, number: u64, member: &[u8], old: Option<Score>, score: Score) {
         if let Some(old) = old.filter(|old| *old != score) {
-            let was_there = self.scores.remove(&score_key(number, old, member), |_| ());
+            let was_there = self.places.remove(&score_key(number, old, member), |_| ());
             assert!(was_there, "a member has a place by its score");
         }
         if old != Some(score) {
             let inline = sign_of(score);
             let cell = Cell { inline, body: None };
-            self.scores.insert(&score_key(number, score, member), cell, |_| ());
+            self.places.insert(&score_key(number, score, member), cell, |_| ());
+        }
+    }
+
+    fn index_pending(&mut self, old: Option<Vec<u8>>, place: Option<Vec<u8>>) {
+        if old == place {
+            return;
+        }
+        if let Some(old) = old {
+            let was_there = self.places.remove(&old, |_| ());
+            assert!(was_there, "what is pending has a place by its consumer");
+        }
+        if let Some(place) = place {
+            self.places.insert(&place, Cell::inline(&[]), |_| ());
         }
     }
 
     /// Removes an entry. The bytes of its value.
     fn remove(&mut self, collection: &Collection, field: &[u8]) -> Option<usize> {
-        let (number, mut removed) = (collection.number, None);
-        let is_scored = collection.kind == CollectionKind::SortedSet;
+        let (number, mut removed, mut place) = (collection.number, None, None);
+        let (is_scored, may_pend) = (collection.is_scored(), collection.may_pend(field));
         self.entries.remove(&entry_key(number, field), |cell| {
             removed = Some((value_of(&cell).len(), is_scored.then(|| score_of(cell))));
+            if may_pend {
+                place = streams::place_of(number, field, value_of(&cell));
+            }
         });
         let (bytes, score) = removed?;
+        self.index_pending(place, None);
         if let Some(score) = score {
-            let was_there = self.scores.remove(&score_key(number, score, field), |_| ());
+            let was_there = self.places.remove(&score_key(number, score, field), |_| ());
             assert!(was_there, "a member has a place by its score");
         }
         self.bytes -= (field.len() + bytes) as u64;
         Some(bytes)
     }
 
-    /// The entries of this number are to be dropped.
-    pub(crate) fn drop_later(&mut self, number: u64, store: &mut MessageStore) {
-        self.dead.push_back(number);
+    /// The entries of a collection are to be dropped, and those of its groups.
+    pub(crate) fn drop_later(&mut self, collection: Collection, store: &mut MessageStore) {
+        if collection.kind == CollectionKind::Stream {
+            let groups: Vec<_> = self.group_numbers(&collection).collect();
+            self.dead.extend(groups);
+        }
+        self.dead.push_back(collection.number);
         self.set_timer(store);
     }
 
@@ -263,8 +307,8 @@ impl Collections {
             let key = first.map(|(key, _)| key.to_vec());
             key.filter(|key| key.starts_with(&number.to_be_bytes()))
         };
-        if let Some(key) = of_number(&self.scores) {
-            return self.scores.remove(&key, |_| ());
+        if let Some(key) = of_number(&self.places) {
+            return self.places.remove(&key, |_| ());
         }
         let Some(key) = of_number(&self.entries) else { return false };
         let mut bytes = key.len() - NUMBER_BYTES;
@@ -281,7 +325,7 @@ impl Collections {
     /// Verifies that the entries of each collection are as many and as long as its name says.
     fn check(&self, all: impl Iterator<Item = (QueueName, Collection)>) {
         self.entries.check();
-        self.scores.check();
+        self.places.check();
         let mut counted = 0;
         for (name, collection) in all {
             let Collection { kind, number, count, bytes } = collection;
@@ -294,13 +338,16 @@ impl Collections {
                 its_bytes += (field.len() + value_of(&cell).len()) as u64;
                 if kind == CollectionKind::SortedSet {
                     let key = score_key(number, score_of(cell), &field);
-                    scored += u64::from(self.scores.get(&key).is_some());
+                    scored += u64::from(self.places.get(&key).is_some());
                 }
             }
             assert_eq!((found, its_bytes), (count, bytes), "entries of {name}");
             let expected = if kind == CollectionKind::SortedSet { count } else { 0 };
             assert_eq!(scored, expected, "members of {name} by their scores");
             counted += count;
+            if kind == CollectionKind::Stream {
+                counted += self.check_stream(&collection);
+            }
         }
         let is_whole = !self.dead.is_empty() || counted == self.entries.len() as u64;
         assert!(is_whole, "entries have a collection");

@@ -381,9 +381,9 @@ impl Keyspace {
             assert!(self.lists > 0, "a list was counted before it was hidden");
             self.lists -= 1;
         }
-        let number = |collection: Collection| collection.number;
-        let old = before.and_then(|before| before.collection).map(number);
-        if let Some(old) = old.filter(|old| value.collection().map(number) != Some(*old)) {
+        let now = value.collection().map(|collection| collection.number);
+        let old = before.and_then(|before| before.collection);
+        if let Some(old) = old.filter(|old| now != Some(old.number)) {
             self.collections.drop_later(old, store);
         }
         self.touched(name, store);
@@ -397,7 +397,7 @@ impl Keyspace {
     ) -> Option<Value> {
         let removed = self.remove_name(name, store)?;
         if let Some(collection) = removed.collection() {
-            self.collections.drop_later(collection.number, store);
+            self.collections.drop_later(collection, store);
         }
         Some(removed)
     }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use engine::{Effects, Engine, EngineOptions};
 use model::{
     Capacity, CollectionCommand, Command, KeyCommand, Nanos, Output, Reply, SessionId, StorePolicy,
+    StreamCommand,
 };
 use testkit::Rng;
 
@@ -137,8 +138,10 @@ impl<M: Clone> Crashing<M> {
 
 /// The replies by which a command says that it has changed something.
 fn change_of(command: &Command) -> fn(&Reply) -> bool {
-    let Command::Key(KeyCommand::Collection(command)) = command else {
-        return |reply| matches!(reply, Reply::Replaced { set: true, .. });
+    let command = match command {
+        Command::Key(KeyCommand::Collection(command)) => command,
+        Command::Key(KeyCommand::Stream(command)) => return change_of_stream(command),
+        _ => return |reply| matches!(reply, Reply::Replaced { set: true, .. }),
     };
     match **command {
         CollectionCommand::SetFields { .. }
@@ -146,6 +149,23 @@ fn change_of(command: &Command) -> fn(&Reply) -> bool {
         | CollectionCommand::RemoveFields { .. }
         | CollectionCommand::MoveMember { .. } => |reply| matches!(reply, Reply::Count(1..)),
         CollectionCommand::PopScored { .. } => |reply| matches!(reply, Reply::ScoredPopped(_)),
+        _ => |_| false,
+    }
+}
+
+fn change_of_stream(command: &StreamCommand) -> fn(&Reply) -> bool {
+    match command {
+        StreamCommand::Append { .. } => |reply| matches!(reply, Reply::Stream(_)),
+        StreamCommand::Read(read) if read.reader.is_some() => {
+            |reply| matches!(reply, Reply::Stream(_))
+        }
+        StreamCommand::Trim { .. }
+        | StreamCommand::Remove { .. }
+        | StreamCommand::Acknowledge { .. }
+        | StreamCommand::RemoveGroup { .. } => |reply| matches!(reply, Reply::Count(1..)),
+        StreamCommand::CreateGroup { .. } | StreamCommand::SetLast { .. } => {
+            |reply| *reply == Reply::Done
+        }
         _ => |_| false,
     }
 }

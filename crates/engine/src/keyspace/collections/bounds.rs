@@ -36,7 +36,7 @@ impl Shown {
     /// One more, with its value or score.
     pub(super) fn add(&mut self, field: KeyParts<'_>, cell: &Cell<'_>) -> Result<(), Refusal> {
         match self.kind {
-            CollectionKind::Hash => {
+            CollectionKind::Hash | CollectionKind::Stream => {
                 let value = value_of(cell);
                 self.entries.values.push(value);
                 self.add_field(field, value.len())

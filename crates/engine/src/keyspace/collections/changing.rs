@@ -246,7 +246,7 @@ const NAME_BYTES_BESIDE: usize = 96;
 /// An entry is searched for and written, of a sorted set in two orders.
 const fn steps_of(kind: CollectionKind) -> usize {
     match kind {
-        CollectionKind::Hash | CollectionKind::Set => 16,
+        CollectionKind::Hash | CollectionKind::Set | CollectionKind::Stream => 16,
         CollectionKind::SortedSet => 40,
     }
 }

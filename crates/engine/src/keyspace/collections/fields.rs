@@ -110,8 +110,10 @@ impl Keyspace {
             .iter()
             .map(|field| there.and_then(|there| self.collections.get(there.number, field)));
         let reply = match (kind, fields) {
-            (CollectionKind::Hash, [_]) => Reply::Value(all.flatten().next().map(shared)),
-            (CollectionKind::Hash, _) => {
+            (CollectionKind::Hash | CollectionKind::Stream, [_]) => {
+                Reply::Value(all.flatten().next().map(shared))
+            }
+            (CollectionKind::Hash | CollectionKind::Stream, _) => {
                 let bytes = all.clone().flatten().map(|value| value_of(&value).len());
                 let beside = fields.len() * limits::BESIDE_ELEMENT_BYTES;
                 if bytes.sum::<usize>() + beside > work.shown_max {

@@ -2,10 +2,10 @@
 //!
 //! A snapshot shows names and entries as they are when their turn comes, and frames from after its
 //! begin say again what has changed. So recovery may meet entries of numbers without a name, and
-//! names whose entries come later. Counts, and the places of members by their scores, are made when
+//! names whose entries come later. Counts, and the places of the second tree, are made when
 //! all is read; entries without a name are dropped then.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -14,8 +14,9 @@ use records::{
     CollectionView, FieldsDraft, FieldsView, RecordError, RecordView, encode, queue_name,
 };
 
+use super::streams::{Recovered, recovered};
 use super::{Collection, Collections, NUMBER_BYTES, cell_of, score_key, score_of, value_of};
-use crate::collections::packed_tree::Cell;
+use crate::collections::packed_tree::{Cell, KeyParts};
 use crate::keyspace::{Keyspace, Value};
 use crate::store::MessageStore;
 
@@ -153,34 +154,61 @@ impl Collections {
         named: &mut BTreeMap<u64, (QueueName, Collection)>,
         store: &mut MessageStore,
     ) -> Result<(), RecordError> {
-        let mut scores = Vec::new();
+        let (mut places, mut groups) = (Vec::new(), BTreeSet::new());
         self.dead.clear();
         for (key, cell) in self.entries.iter_after(None) {
             let (number, field) = key.split().expect("invariant: a key begins with a number");
             let number = u64::from_be_bytes(number);
-            let Some((_, collection)) = named.get_mut(&number) else {
+            // The fields of a stream name its groups, which have greater numbers.
+            let collection = named.get_mut(&number).map(|(_, collection)| collection);
+            if collection.is_none() && !groups.contains(&number) {
                 if self.dead.back() != Some(&number) {
                     self.dead.push_back(number);
                 }
                 continue;
-            };
-            let [prefix, suffix] = field.parts();
-            collection.count += 1;
-            collection.bytes += (prefix.len() + suffix.len() + value_of(&cell).len()) as u64;
-            if collection.kind == CollectionKind::SortedSet {
-                let is_score = cell.inline.len() == 8 && cell.body.is_none();
-                let number = cell.inline.first_chunk().map(|bits| f64::from_be_bytes(*bits));
-                if !is_score || number.is_none_or(f64::is_nan) {
-                    return Err(RecordError::Invalid("score"));
-                }
-                let score = score_of(cell);
-                scores.push((score_key(collection.number, score, &field.to_vec()), score));
+            }
+            let kind = collection.as_ref().map_or(CollectionKind::Stream, |it| it.kind);
+            let is_group = collection.is_none();
+            if let Some(collection) = collection {
+                let [prefix, suffix] = field.parts();
+                collection.count += 1;
+                collection.bytes += (prefix.len() + suffix.len() + value_of(&cell).len()) as u64;
+            }
+            match kind {
+                CollectionKind::Hash | CollectionKind::Set => {}
+                CollectionKind::SortedSet => places.push(place_by_score(number, field, cell)?),
+                CollectionKind::Stream => match recovered(number, field, &cell, is_group)? {
+                    Recovered::Group(group) => {
+                        if named.contains_key(&group) || !groups.insert(group) {
+                            return Err(RecordError::Invalid("number"));
+                        }
+                    }
+                    Recovered::Pending(place) => places.push((place, &[])),
+                    Recovered::Nothing => {}
+                },
             }
         }
-        for (key, score) in scores {
-            self.scores.insert(&key, Cell::inline(super::sign_of(score)), |_| ());
+        // A group may have been made, and nothing of it.
+        self.last = groups.last().map_or(self.last, |last| self.last.max(*last));
+        for (key, inline) in places {
+            self.places.insert(&key, Cell::inline(inline), |_| ());
         }
         self.set_timer(store);
         Ok(())
     }
+}
+
+/// Where a member of a sorted set stands by its score, and what is there.
+fn place_by_score(
+    number: u64,
+    member: KeyParts<'_>,
+    cell: Cell<'_>,
+) -> Result<(Vec<u8>, &'static [u8]), RecordError> {
+    let is_score = cell.inline.len() == 8 && cell.body.is_none();
+    let bits = cell.inline.first_chunk().map(|bits| f64::from_be_bytes(*bits));
+    if !is_score || bits.is_none_or(f64::is_nan) {
+        return Err(RecordError::Invalid("score"));
+    }
+    let score = score_of(cell);
+    Ok((score_key(number, score, &member.to_vec()), super::sign_of(score)))
 }

@@ -104,7 +104,7 @@ impl Keyspace {
         pop: Pop,
         work: &mut Work<'_>,
     ) -> Result<Option<ScoredPopped>, Refusal> {
-        Self::may_wait_for(names)?;
+        Self::may_wait_for(names.len())?;
         work.store.took_steps(names.len());
         for name in names {
             let Some(there) = self.collection(name, KIND, work.store)? else { continue };

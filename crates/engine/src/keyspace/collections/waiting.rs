@@ -1,17 +1,18 @@
-//! Commands that wait for a member of a sorted set.
+//! Commands that wait for a member of a sorted set, or for an entry of a stream.
 //!
-//! A session waits with one command at a time, for several names. When one of these gets members,
-//! the sessions that wait for it are served in the order in which they began, after the command
-//! that brought the members has ended.
+//! A session waits with one command at a time, for several names. When one of these gets members or
+//! entries, the sessions that wait for it are served in the order in which they began, after the
+//! command that brought them has ended. An entry is for all that read it; one that is given to a
+//! group is for one consumer of it.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use model::{CollectionKind, Nanos, QueueName, Refusal, Reply, limits};
+use model::{CollectionKind, Nanos, QueueName, Refusal, Reply, StreamRead, limits};
 use records::FieldsDraft;
 
-use super::{Collection, Work};
+use super::Work;
 use crate::admission::batch_load::RECORD_BYTES_MAX;
 use crate::ids::SessionSlot;
 use crate::keyspace::Keyspace;
@@ -26,8 +27,8 @@ pub(crate) struct Waits {
     by_session: BTreeMap<SessionSlot, Wait>,
     /// The sessions that wait for a name, the longest waiting first.
     by_name: BTreeMap<QueueName, BTreeSet<(u64, SessionSlot)>>,
-    /// Names of `by_name` that may have members.
-    ready: BTreeSet<QueueName>,
+    /// Names of `by_name` that may have something, and how far their line was served.
+    ready: BTreeMap<QueueName, u64>,
     /// The moment of the timer that serves those for which a call had no room.
     resumes: Option<Nanos>,
     /// The last ticket that was given.
@@ -40,9 +41,16 @@ struct Wait {
     /// Its place among all that wait.
     ticket: u64,
     names: Vec<QueueName>,
-    pop: Pop,
+    what: Awaited,
     /// When it has waited long enough.
     until: Option<Nanos>,
+}
+
+/// The thing that a command waits for.
+#[derive(Clone, Debug)]
+pub(crate) enum Awaited {
+    Members(Pop),
+    Entries(StreamRead),
 }
 
 /// The members that are taken: so many from one end.
@@ -56,7 +64,7 @@ impl Waits {
     /// The key of this name has changed.
     pub(crate) fn notice(&mut self, name: &QueueName) {
         if !self.by_name.is_empty() && self.by_name.contains_key(name) {
-            self.ready.insert(name.clone());
+            self.ready.insert(name.clone(), 0);
         }
     }
 
@@ -81,12 +89,12 @@ impl Waits {
 }
 
 impl Keyspace {
-    /// A command of a session waits until one of these has a member.
-    pub(crate) fn wait_for_member(
+    /// A command of a session waits until one of these names has what it is for.
+    pub(crate) fn wait_for(
         &mut self,
         by: SessionSlot,
-        names: &[QueueName],
-        pop: Pop,
+        names: Vec<QueueName>,
+        what: Awaited,
         wait: Option<Nanos>,
         store: &mut MessageStore,
     ) -> Outcome {
@@ -94,12 +102,12 @@ impl Keyspace {
         let waits = &mut self.waits;
         waits.last += 1;
         let ticket = waits.last;
-        for name in names {
+        for name in &names {
             waits.by_name.entry(name.clone()).or_default().insert((ticket, by));
         }
         store.took_steps(names.len());
         store.timers.change(Timer::WaitForMember(by), None, until);
-        let wait = Wait { ticket, names: names.to_vec(), pop, until };
+        let wait = Wait { ticket, names, what, until };
         let before = waits.by_session.insert(by, wait);
         assert!(before.is_none(), "a session waits with one command");
         Outcome::NOTHING
@@ -121,37 +129,72 @@ impl Keyspace {
 
     fn serve_ready(&mut self, sessions: &Sessions, work: &mut Work<'_>) {
         let last_step = work.store.steps() + limits::STEPS_PER_TURN_MAX as u64;
-        while let Some(name) = self.waits.ready.first().cloned() {
-            let there = self.collection(&name, CollectionKind::SortedSet, work.store);
-            let there = there.ok().flatten();
-            let has_members = there.is_some();
-            let next = self.waits.by_name.get(&name).and_then(|waiting| waiting.first());
-            let Some((_, by)) = next.copied().filter(|_| has_members) else {
+        while let Some((name, served)) = self.waits.ready.first_key_value() {
+            let (name, from) = (name.clone(), (*served, SessionSlot(0)));
+            let line = self.waits.by_name.get(&name);
+            let Some((ticket, by)) = line.and_then(|line| line.range(from..).next()).copied()
+            else {
                 self.waits.ready.remove(&name);
                 continue;
             };
             // The rest is served in the next call.
-            let bytes = there.map_or(0, |there| self.most_popped_bytes(by, &there));
-            let is_late = work.store.steps() >= last_step;
-            if is_late || !work.log.makes_way(1, bytes, work.effects) {
+            if work.store.steps() >= last_step {
                 return;
             }
-            let wait = self.waits.end(by, work.store);
-            let wait = wait.expect("invariant: it stands in the line");
-            let reply = match self.pop_scored(&[name], wait.pop, work) {
-                Ok(Some(popped)) => Reply::ScoredPopped(Box::new(popped)),
-                Ok(None) => unreachable!("invariant: it was just seen that there is a member"),
-                Err(refusal) => Reply::Refused(refusal),
-            };
+            let what = self.waits.by_session.get(&by).map(|wait| wait.what.clone());
+            let what = what.expect("invariant: it stands in the line");
             work.store.took_steps(limits::COMMAND_STEPS);
+            if !self.has_awaited(&name, &what, work.store.latest) {
+                self.waits.ready.insert(name, ticket + 1);
+                continue;
+            }
+            if !work.log.makes_way(1, self.awaited_bytes(&name, &what, work), work.effects) {
+                return;
+            }
+            self.waits.end(by, work.store);
+            let reply = self.awaited(name, what, work);
             let after = work.log.after_all();
             work.effects.reply(sessions.at(by).id(), after, reply);
         }
     }
 
-    /// Bytes of the record of what a session that waits takes out of this sorted set.
-    fn most_popped_bytes(&self, by: SessionSlot, there: &Collection) -> usize {
-        let max = self.waits.by_session.get(&by).map_or(0, |wait| wait.pop.max);
+    /// True if a name has what a command waits for.
+    fn has_awaited(&self, name: &QueueName, what: &Awaited, now: Nanos) -> bool {
+        match what {
+            Awaited::Members(_) => {
+                let there = self.values.get(name, now).and_then(|it| it.collection());
+                there.is_some_and(|there| there.kind == CollectionKind::SortedSet)
+            }
+            Awaited::Entries(read) => self.has_news(name, read, now),
+        }
+    }
+
+    /// Does a command for which there is something now.
+    fn awaited(&mut self, name: QueueName, what: Awaited, work: &mut Work<'_>) -> Reply {
+        let done = match &what {
+            Awaited::Members(pop) => self
+                .pop_scored(&[name], *pop, work)
+                .map(|popped| popped.map(|popped| Reply::ScoredPopped(Box::new(popped)))),
+            Awaited::Entries(read) => {
+                let found = self.read(read, work);
+                found.map(|found| found.map(|found| Reply::Stream(Box::new(found))))
+            }
+        };
+        match done {
+            Ok(Some(reply)) => reply,
+            Ok(None) => unreachable!("invariant: it was just seen that there is something"),
+            Err(refusal) => Reply::Refused(refusal),
+        }
+    }
+
+    /// Bytes of the records of what a command that waits takes or reads.
+    fn awaited_bytes(&self, name: &QueueName, what: &Awaited, work: &Work<'_>) -> usize {
+        let Pop { max, .. } = match what {
+            Awaited::Members(pop) => *pop,
+            Awaited::Entries(read) => return self.most_read_bytes(read, work.store.latest),
+        };
+        let there = self.values.get(name, work.store.latest).and_then(|it| it.collection());
+        let Some(there) = there else { return 0 };
         let count = max.min(there.count);
         let beside = FieldsDraft::ENTRY_BYTES_MAX;
         let longest = count.saturating_mul((limits::FIELD_BYTES_MAX + beside) as u64);
@@ -161,8 +204,8 @@ impl Keyspace {
     }
 
     /// Checks that a command may wait for so many names.
-    pub(crate) fn may_wait_for(names: &[QueueName]) -> Result<(), Refusal> {
-        let are_few = names.len() <= limits::CONSUMER_QUEUES_MAX;
+    pub(crate) fn may_wait_for(names: usize) -> Result<(), Refusal> {
+        let are_few = names <= limits::CONSUMER_QUEUES_MAX;
         if are_few { Ok(()) } else { Err(Refusal::TooManyWatched) }
     }
 
@@ -178,10 +221,11 @@ impl Keyspace {
         let known = by_name.iter().flat_map(|(name, all)| all.iter().map(move |it| (name, *it)));
         assert!(known.eq(pairs), "a name knows the sessions that wait for it");
         assert_eq!(ready.is_empty(), resumes.is_none(), "sessions are served soon");
-        for name in by_name.keys().filter(|name| !ready.contains(*name)) {
-            let there = self.values.get(name, store.latest).and_then(|it| it.collection());
-            let kind = there.map(|there| there.kind);
-            assert_ne!(kind, Some(CollectionKind::SortedSet), "{name} has a member");
+        for (name, line) in by_name.iter().filter(|(name, _)| !ready.contains_key(*name)) {
+            for wait in line.iter().filter_map(|(_, by)| by_session.get(by)) {
+                let is_served = self.has_awaited(name, &wait.what, store.latest);
+                assert!(!is_served, "{name} has what a session waits for");
+            }
         }
         let timers = by_session
             .iter()

@@ -1,0 +1,241 @@
+//! The changes of a command on a stream and its groups: said, then made as one frame.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use model::{Durability, QueueName, Refusal, limits};
+use records::{CollectionView, FieldsDraft, RecordView};
+
+use super::{KIND, cell};
+use crate::admission::batch_load::RECORD_BYTES_MAX;
+use crate::keyspace::collections::{Collection, Work};
+use crate::keyspace::{Keyspace, Value};
+
+/// Changes in the order in which they are made.
+#[derive(Debug)]
+pub(super) struct StreamChange {
+    stream: Collection,
+    is_new: bool,
+    changes: Vec<FieldChange>,
+    /// The numbers of groups that go with all they have.
+    dropped: Vec<u64>,
+    /// The last number that was given.
+    last_number: u64,
+    room: Room,
+}
+
+/// The room that a change has to find. One that frees some finds what is kept for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// That which is kept.
+    Kept,
+    /// Free room of the device. Memory may have little: what is pending is to be acknowledged.
+    OnDevice,
+    /// Free room of the device, and of memory.
+    InMemory,
+}
+
+/// A field that is set, or goes.
+#[derive(Debug)]
+struct FieldChange {
+    number: u64,
+    field: Vec<u8>,
+    value: Option<Arc<[u8]>>,
+}
+
+/// The fields of one record.
+struct Part {
+    draft: FieldsDraft,
+    sets: bool,
+}
+
+impl StreamChange {
+    /// Of a stream that is there.
+    pub(super) fn of(stream: Collection, last_number: u64) -> Self {
+        let (changes, dropped) = (Vec::new(), Vec::new());
+        Self { stream, is_new: false, changes, dropped, last_number, room: Room::Kept }
+    }
+
+    /// Of a stream that is there, or of a new one.
+    pub(super) fn of_any(there: Option<Collection>, last_number: u64) -> Self {
+        match there {
+            Some(stream) => Self::of(stream, last_number),
+            None => {
+                let stream = Collection::new(KIND, last_number + 1);
+                Self { is_new: true, ..Self::of(stream, last_number + 1) }
+            }
+        }
+    }
+
+    /// The stream.
+    pub(super) const fn stream(&self) -> Collection {
+        self.stream
+    }
+
+    /// The number of a new group.
+    pub(super) const fn new_number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    /// It is refused where there is no such room.
+    pub(super) const fn needs(&mut self, room: Room) {
+        self.room = room;
+    }
+
+    /// A field of the stream, or of one of its groups, is to have this value.
+    pub(super) fn set(&mut self, number: u64, field: Vec<u8>, value: Arc<[u8]>) {
+        self.changes.push(FieldChange { number, field, value: Some(value) });
+    }
+
+    /// A field that is there is to go.
+    pub(super) fn remove(&mut self, number: u64, field: Vec<u8>) {
+        self.changes.push(FieldChange { number, field, value: None });
+    }
+
+    /// A group goes; its field is removed beside.
+    pub(super) fn drop_group(&mut self, number: u64) {
+        self.dropped.push(number);
+    }
+
+    /// Neighbours of one number are one record.
+    fn parts(&self) -> Vec<Part> {
+        let mut parts: Vec<Part> = Vec::new();
+        for FieldChange { number, field, value } in &self.changes {
+            let sets = value.is_some();
+            let fits = |part: &&mut Part| part.sets == sets && part.draft.number() == *number;
+            if parts.last_mut().filter(fits).is_none() {
+                parts.push(Part { draft: FieldsDraft::new(*number), sets });
+            }
+            let Some(part) = parts.last_mut() else { continue };
+            match value {
+                Some(value) => part.draft.push_with([field, &[]], value),
+                None => part.draft.push([field, &[]]),
+            }
+        }
+        parts
+    }
+
+    /// Bytes of memory that it adds at most.
+    fn cost(&self) -> usize {
+        let cost = |field: &FieldChange| {
+            let value = field.value.as_ref()?;
+            Some(field.field.len() + value.len() + limits::BESIDE_ELEMENT_BYTES)
+        };
+        self.changes.iter().filter_map(cost).sum()
+    }
+}
+
+impl Keyspace {
+    pub(super) fn begin_change(&self, stream: Collection) -> StreamChange {
+        StreamChange::of(stream, self.collections.last)
+    }
+
+    /// Makes the changes, all or none.
+    ///
+    /// # Errors
+    /// There is no room for them. Nothing has changed.
+    pub(super) fn make(
+        &mut self,
+        name: &QueueName,
+        change: StreamChange,
+        work: &mut Work<'_>,
+    ) -> Result<(), Refusal> {
+        if change.changes.is_empty() {
+            return Ok(());
+        }
+        let memory = self.memory_bytes() + change.cost() as u64;
+        if change.room == Room::InMemory && memory > work.memory_max {
+            return Err(Refusal::TooManyValues);
+        }
+        log_change(name, &change, work)?;
+        work.store.took_steps(STEPS_PER_CHANGE * change.changes.len());
+        let mut stream = change.stream;
+        for FieldChange { number, field, value } in &change.changes {
+            self.change_field(&mut stream, *number, field, value.as_ref());
+        }
+        self.collections.last = self.collections.last.max(change.last_number);
+        for number in change.dropped {
+            self.collections.drop_later(Collection::new(KIND, number), work.store);
+        }
+        if change.is_new {
+            self.insert_value(name, Value::of_collection(stream, None), work.store);
+        } else {
+            if stream != change.stream {
+                self.values.recount(name, stream);
+            }
+            self.touched(name, work.store);
+        }
+        Ok(())
+    }
+
+    fn change_field(
+        &mut self,
+        stream: &mut Collection,
+        number: u64,
+        field: &[u8],
+        value: Option<&Arc<[u8]>>,
+    ) {
+        let of_stream = number == stream.number;
+        match value {
+            Some(value) if of_stream => {
+                self.collections.set_counted(stream, field, cell(value));
+            }
+            Some(value) => {
+                self.collections.set(&Collection::new(KIND, number), field, cell(value));
+            }
+            None => {
+                let bytes = self.collections.remove(&Collection::new(KIND, number), field);
+                let bytes = bytes.expect("invariant: a field that goes is there");
+                if of_stream {
+                    stream.count -= 1;
+                    stream.bytes -= (field.len() + bytes) as u64;
+                }
+            }
+        }
+    }
+}
+
+/// The records of a change, if there is room for all of them.
+fn log_change(name: &QueueName, change: &StreamChange, work: &mut Work<'_>) -> Result<(), Refusal> {
+    let level = work.log.key_level();
+    if level == Durability::None {
+        return Ok(());
+    }
+    let parts = change.parts();
+    let named = if change.is_new { RECORD_BYTES_MAX + name.as_str().len() } else { 0 };
+    let bytes = parts.iter().map(|part| part.draft.record_bytes_max()).sum::<usize>() + named;
+    if work.log.is_whole() {
+        if !work.log.holds(bytes) {
+            return Err(Refusal::BatchTooLarge);
+        }
+    } else {
+        if bytes > work.log.frame_bytes_max() || parts.len() >= limits::FRAME_RECORDS_MAX {
+            return Err(Refusal::BatchTooLarge);
+        }
+        let has_room = match change.room {
+            Room::Kept => work.log.surely_takes(bytes),
+            Room::OnDevice | Room::InMemory => bytes as u64 <= work.log.room_left(),
+        };
+        if !has_room || !work.log.makes_way(parts.len() + 1, bytes, work.effects) {
+            return Err(Refusal::StoreFull);
+        }
+    }
+    if change.is_new {
+        let Collection { kind, number, .. } = change.stream;
+        let view = CollectionView { name: name.as_str(), kind, number, at: None };
+        work.log.append(&RecordView::Collection(view), level, work.effects);
+    }
+    for Part { draft, sets } in &parts {
+        let record = if *sets {
+            RecordView::FieldsSet(draft.set())
+        } else {
+            RecordView::FieldsGone(draft.gone())
+        };
+        work.log.append(&record, level, work.effects);
+    }
+    Ok(())
+}
+
+/// A field is searched for and written, and the counts behind the name.
+const STEPS_PER_CHANGE: usize = 20;
