@@ -152,6 +152,23 @@ impl<'a> Answer<'a> {
         }
     }
 
+    /// Begins a map of so many pairs; in the older form it is an array of [such pairs].
+    ///
+    /// [such pairs]: Self::paired
+    pub(crate) fn map_or_array(&mut self, pairs: usize) {
+        match self.version {
+            Version::Resp2 => self.array(pairs),
+            Version::Resp3 => self.map(pairs),
+        }
+    }
+
+    /// Begins a pair of it.
+    pub(crate) fn paired(&mut self) {
+        if self.version == Version::Resp2 {
+            self.array(2);
+        }
+    }
+
     pub(crate) fn set(&mut self, length: usize) {
         self.kind(b'~', length);
     }

@@ -162,7 +162,7 @@ pub(crate) fn category_names() -> impl Iterator<Item = &'static str> {
     CATEGORIES.into_iter()
 }
 
-const CATEGORIES: [&str; 17] = [
+const CATEGORIES: [&str; 18] = [
     "keyspace",
     "read",
     "write",
@@ -172,6 +172,7 @@ const CATEGORIES: [&str; 17] = [
     "hash",
     "string",
     "bitmap",
+    "stream",
     "pubsub",
     "admin",
     "fast",
@@ -213,6 +214,7 @@ impl Group {
             Self::Server => "server",
             Self::Set => "set",
             Self::SortedSet => "sorted-set",
+            Self::Stream => "stream",
             Self::String => "string",
             Self::Transactions => "transactions",
         }
@@ -230,6 +232,7 @@ impl Group {
             Self::Server => None,
             Self::Set => Some("@set"),
             Self::SortedSet => Some("@sortedset"),
+            Self::Stream => Some("@stream"),
             Self::String => Some("@string"),
             Self::Transactions => Some("@transaction"),
         }

@@ -3,7 +3,9 @@
 use alloc::borrow::Cow;
 use alloc::format;
 
-use model::{Quota, Refusal};
+use model::{Quota, Refusal, StreamRefusal};
+
+use crate::arguments::Arguments;
 
 /// The refusal of a command: its code and the sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +50,13 @@ impl Fault {
         Self::about("ERR wrong number of arguments for '", name.as_bytes(), "' command")
     }
 
+    /// The words of a subcommand are too many, too few, or wrong.
+    pub(crate) fn subcommand(arguments: Arguments<'_>, of: &str) -> Self {
+        let before = "ERR unknown subcommand or wrong number of arguments for '";
+        let behind = format!("'. Try {of} HELP.");
+        Self::about(before, printed(arguments.word(1), 128), &behind)
+    }
+
     pub(crate) fn expire_time(name: &str) -> Self {
         Self::about("ERR invalid expire time in '", name.as_bytes(), "' command")
     }
@@ -85,6 +94,7 @@ impl Fault {
             Refusal::NotADecimal => Self::NOT_FLOAT,
             Refusal::ScoreNotANumber => Self::of("ERR resulting score is not a number (NaN)"),
             Refusal::NotFinite => Self::of("ERR increment would produce NaN or Infinity"),
+            Refusal::Stream(refusal) => stream_refused(refusal),
             Refusal::NoSuchDestination | Refusal::OfAnotherSession => Self::of(
                 "ERR names that begin with temporary/ belong to connections of another protocol",
             ),
@@ -100,6 +110,34 @@ impl Fault {
             _ => Self::INTERNAL,
         }
     }
+}
+
+fn stream_refused(refusal: &StreamRefusal) -> Fault {
+    Fault::of(match refusal {
+        StreamRefusal::IdTooSmall => {
+            "ERR The ID specified in XADD is equal or smaller than the target stream top item"
+        }
+        StreamRefusal::IdsExhausted => {
+            "ERR The stream has exhausted the last possible ID, unable to add more items"
+        }
+        StreamRefusal::NoSuchStream => {
+            "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may \
+             want to use the MKSTREAM option to create an empty stream automatically."
+        }
+        StreamRefusal::GroupExists => "BUSYGROUP Consumer Group name already exists",
+        StreamRefusal::BeforeLastEntry => {
+            "ERR The ID specified in XSETID is smaller than the target stream top item"
+        }
+        StreamRefusal::BeforeRemoved => {
+            "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id"
+        }
+        StreamRefusal::FewerThanThere => {
+            "ERR The entries_added specified in XSETID is smaller than the target stream length"
+        }
+        StreamRefusal::NoSuchGroup(_)
+        | StreamRefusal::TooManyGroups
+        | StreamRefusal::NameTooLong => return Fault::said("ERR", &refusal.clone().into()),
+    })
 }
 
 /// 128 bytes of a word, up to a NUL, as C prints it.

@@ -210,6 +210,7 @@ fn kind_named(arguments: Arguments<'_>, at: usize) -> Option<KeyKind> {
         () if arguments.is(at, "hash") => Some(KeyKind::Hash),
         () if arguments.is(at, "set") => Some(KeyKind::Set),
         () if arguments.is(at, "zset") => Some(KeyKind::SortedSet),
+        () if arguments.is(at, "stream") => Some(KeyKind::Stream),
         () => None,
     }
 }

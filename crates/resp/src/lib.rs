@@ -9,10 +9,10 @@
 //! 1. [`Session::new`] when the connection opens.
 //! 2. [`InputBuffer::append`] for all bytes that arrive.
 //! 3. While [`Session::poll_command`] gives a command: step the engine with it and hand each reply
-//!    to [`Session::handle_reply`]. Only the reply to a `PopFirst`, `PopScored`, or `Move` that
-//!    waits may come later, and `Credit` has none. Both calls append bytes for the peer to `out`,
-//!    in order. Bytes of a reply wait until its position is durable. A reply that appends nothing
-//!    may be a part of the next answer, so later bytes wait for it as well.
+//!    to [`Session::handle_reply`]. Only the reply to a `PopFirst`, `PopScored`, `Read`, or `Move`
+//!    that waits may come later, and `Credit` has none. Both calls append bytes for the peer to
+//!    `out`, in order. Bytes of a reply wait until its position is durable. A reply that appends
+//!    nothing may be a part of the next answer, so later bytes wait for it as well.
 //!    If the client has to log in ([`Session::set_offer`]): hand each step of
 //!    [`Session::poll_login`] to the server's users, and their answer to
 //!    [`Session::handle_login`].
@@ -68,6 +68,10 @@ mod session;
 mod sets;
 mod shared;
 mod sorted_sets;
+mod stream_format;
+mod stream_groups;
+mod stream_specs;
+mod streams;
 mod strings;
 mod subscriptions;
 mod table;

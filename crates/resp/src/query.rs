@@ -1,6 +1,6 @@
 //! The plan of a command that needs the engine: the question, and the wording of the reply.
 
-use model::{CollectionCommand, Command, KeyCommand, ListCommand};
+use model::{CollectionCommand, Command, KeyCommand, ListCommand, StreamCommand};
 
 use crate::reply_format::ReplyFormat;
 
@@ -26,6 +26,10 @@ impl Query {
 
     pub(crate) fn key(command: KeyCommand, format: ReplyFormat) -> Self {
         Self { command: Command::Key(command), format }
+    }
+
+    pub(crate) fn stream(command: StreamCommand, format: impl Into<ReplyFormat>) -> Self {
+        Self { command: command.into(), format: format.into() }
     }
 
     pub(crate) fn collection(command: CollectionCommand, format: impl Into<ReplyFormat>) -> Self {

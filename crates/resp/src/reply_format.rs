@@ -21,6 +21,7 @@ use crate::pipelined::Pipelined;
 use crate::query::Query;
 use crate::room;
 use crate::script_values::say_value;
+use crate::stream_format::StreamFormat;
 use crate::strings::{Part, Told};
 use crate::topics;
 
@@ -73,6 +74,8 @@ pub(crate) enum ReplyFormat {
     WhetherSet,
     /// Something about a hash, a set or a sorted set.
     Collection(CollectionFormat),
+    /// Something about a stream.
+    Stream(StreamFormat),
     Information(Sections),
     /// The reply of PUBSUB CHANNELS: the channels that match.
     Channels(Box<[u8]>),
@@ -158,6 +161,9 @@ impl ReplyFormat {
             (Self::Collection(format), Reply::Refused(refusal)) => {
                 return Err(format.fault(&refusal));
             }
+            (Self::Stream(format), Reply::Refused(refusal)) => {
+                return Err(format.fault(&refusal));
+            }
             (_, Reply::Refused(refusal)) => return Err(Fault::refused(&refusal)),
             (_, Reply::TimedOut { .. }) if context.client().unblock_by_error() => {
                 return Err(Fault::of("UNBLOCKED client unblocked via CLIENT UNBLOCK"));
@@ -179,6 +185,7 @@ impl ReplyFormat {
             Self::AllDeleted => all_deleted(&reply, context),
             Self::Encoding(name) => encoding(name, &reply, context),
             Self::Collection(format) => format.word(reply, context),
+            Self::Stream(format) => format.word(reply, context),
             Self::Information(sections) => {
                 information::word(sections, &reply, context).map(|()| Next::Said)
             }
@@ -309,6 +316,7 @@ const fn kind_name(kind: Option<KeyKind>) -> &'static str {
         Some(KeyKind::Hash) => "hash",
         Some(KeyKind::Set) => "set",
         Some(KeyKind::SortedSet) => "zset",
+        Some(KeyKind::Stream) => "stream",
     }
 }
 
@@ -320,6 +328,7 @@ fn encoding(name: QueueName, reply: &Reply, context: &mut Context<'_>) -> Result
         Some(KeyKind::List) => answer.bulk(b"quicklist"),
         Some(KeyKind::Hash | KeyKind::Set) => answer.bulk(b"hashtable"),
         Some(KeyKind::SortedSet) => answer.bulk(b"skiplist"),
+        Some(KeyKind::Stream) => answer.bulk(b"stream"),
         None => answer.null(),
     }
     Ok(Next::Said)

@@ -1,7 +1,7 @@
 //! The room that an answer of many parts takes, so that it is made at once. A large one that grows
 //! by and by takes up to twice its bytes, for which the client that holds the most is closed.
 
-use model::{Element, Entries, Reply};
+use model::{Element, Entries, Reply, StreamEntries, StreamReply};
 
 use crate::answer::{bulk_bytes, header_bytes};
 
@@ -16,6 +16,7 @@ pub(crate) fn of_reply(reply: &Reply) -> usize {
         Reply::ScoredPopped(popped) => {
             header_bytes(2) + bulk_bytes(popped.name.as_str().len()) + of_entries(&popped.entries)
         }
+        Reply::Stream(reply) => of_stream(reply),
         Reply::Scores(scores) => header_bytes(scores.len()) + scores.len() * SCORE_BYTES_MAX,
         Reply::Places(places) => {
             let each = places.iter().map(|place| header_bytes(*place as usize));
@@ -55,6 +56,32 @@ fn of_entries(entries: &Entries) -> usize {
     let texts = texts.map(|text| bulk_bytes(text.len())).sum::<usize>();
     header_bytes(entries.len() * 2) + pairs + texts + entries.scores.len() * SCORE_BYTES_MAX
 }
+
+/// Entries of streams; all else that is told of them is short.
+fn of_stream(reply: &StreamReply) -> usize {
+    match reply {
+        StreamReply::Entries(entries) | StreamReply::Claimed { entries, .. } => {
+            of_stream_entries(entries)
+        }
+        StreamReply::Read(streams) => {
+            let each = streams.iter().map(|(name, entries)| {
+                header_bytes(2) + bulk_bytes(name.as_str().len()) + of_stream_entries(entries)
+            });
+            header_bytes(streams.len()) + each.sum::<usize>()
+        }
+        _ => 0,
+    }
+}
+
+fn of_stream_entries(entries: &StreamEntries) -> usize {
+    let each = header_bytes(2) + bulk_bytes(ID_BYTES_MAX) + header_bytes(usize::MAX);
+    let texts = entries.text_count() * bulk_bytes(0) + entries.bytes();
+    // The length of a text has a digit more for each power of ten.
+    header_bytes(entries.len()) + entries.len() * each + texts + entries.bytes() / 8
+}
+
+/// Bytes of the longest id.
+const ID_BYTES_MAX: usize = 41;
 
 /// Bytes of the longest score: `-1.7976931348623157e+308`.
 const SCORE_BYTES_MAX: usize = bulk_bytes(24);

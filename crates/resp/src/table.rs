@@ -15,6 +15,7 @@ use crate::query::Query;
 use crate::script_specs;
 use crate::server_commands as server;
 use crate::shared::Side;
+use crate::stream_specs;
 use crate::strings;
 use crate::topics;
 use crate::users;
@@ -80,6 +81,7 @@ pub(crate) enum Group {
     Server,
     Set,
     SortedSet,
+    Stream,
     String,
     Transactions,
 }
@@ -165,7 +167,8 @@ pub(crate) fn lookup(name: &str) -> Option<&'static Spec> {
 }
 
 /// Each is in the order of its names, and no name is in two.
-static TABLES: [&[Spec]; 3] = [&SPECS, &collection_specs::SPECS, &script_specs::SPECS];
+static TABLES: [&[Spec]; 4] =
+    [&SPECS, &collection_specs::SPECS, &stream_specs::SPECS, &script_specs::SPECS];
 
 /// The command of this name, in letters of any size.
 fn lookup_word(word: &[u8]) -> Option<&'static Spec> {

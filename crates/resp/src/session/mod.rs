@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 use input::{InputBuffer, is_method, is_target, names_host};
 use model::{
     CollectionCommand, Command, KeyCommand, LinkId, ListCommand, Nanos, QueueName, Reply,
-    SessionId, limits,
+    SessionId, StreamCommand, limits,
 };
 
 use crate::arguments::Arguments;
@@ -745,13 +745,17 @@ fn waited_for_bytes(command: &Command) -> usize {
             CollectionCommand::PopScored { names, .. } => waited_bytes(names),
             _ => 0,
         },
+        Command::Key(KeyCommand::Stream(command)) => match &**command {
+            StreamCommand::Read(read) => waited_bytes(read.places.iter().map(|(name, _)| name)),
+            _ => 0,
+        },
         _ => 0,
     }
 }
 
 /// Bytes of names that are watched, or that a pop waits for.
-fn waited_bytes(names: &[QueueName]) -> usize {
-    names.iter().map(|name| WAITED_NAME_BYTES + name.as_str().len()).sum()
+fn waited_bytes<'n>(names: impl IntoIterator<Item = &'n QueueName>) -> usize {
+    names.into_iter().map(|name| WAITED_NAME_BYTES + name.as_str().len()).sum()
 }
 
 const fn beyond_usual(bytes: usize) -> usize {

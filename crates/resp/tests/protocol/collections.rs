@@ -82,7 +82,7 @@ fn transaction(
 }
 
 /// A command on keys of any kind. PERSIST tells of a deadline without a clock.
-fn key_command(random: &mut Rng) -> String {
+pub(crate) fn key_command(random: &mut Rng) -> String {
     let (key, other) = (random.pick(&KEYS), random.pick(&KEYS));
     match random.index(16) {
         0 => format!("TYPE {key}"),

@@ -31,6 +31,10 @@ pub(crate) enum Order {
     Scanned,
     /// The same of pairs.
     ScannedPairs,
+    /// Pending entries of a stream, which are not held against each other by their time.
+    Pending,
+    /// A map, but for the nodes of a tree.
+    Described,
 }
 
 impl Pair {
@@ -158,6 +162,8 @@ fn ordered(answer: Vec<u8>, order: Order) -> Vec<u8> {
     let in_pairs = matches!(order, Order::Pairs | Order::ScannedPairs);
     match order {
         Order::Exact => answer,
+        Order::Pending => without_idle(answer),
+        Order::Described => without_nodes(answer),
         Order::Sorted | Order::Pairs => sorted(answer, in_pairs),
         Order::Scanned | Order::ScannedPairs => {
             let Some((head, parts)) = parts(&answer) else { return answer };
@@ -165,6 +171,23 @@ fn ordered(answer: Vec<u8>, order: Order) -> Vec<u8> {
             [head, cursor, sorted(found, in_pairs)].concat()
         }
     }
+}
+
+fn without_idle(answer: Vec<u8>) -> Vec<u8> {
+    let Some((head, entries)) = parts(&answer) else { return answer };
+    let masked = entries.iter().map(|entry| {
+        let (line, mut its) = parts(entry).expect("an entry is an array");
+        its[2] = b":0\r\n".to_vec();
+        [line, its.concat()].concat()
+    });
+    [head, masked.collect::<Vec<_>>().concat()].concat()
+}
+
+fn without_nodes(answer: Vec<u8>) -> Vec<u8> {
+    let Some((head, pairs)) = parts(&answer) else { return answer };
+    let is_node = |name: &[u8]| name.windows(6).any(|part| part == b"radix-");
+    let kept = pairs.chunks(2).filter(|pair| !is_node(&pair[0])).map(<[_]>::concat);
+    [head, kept.collect::<Vec<_>>().concat()].concat()
 }
 
 fn sorted(answer: Vec<u8>, in_pairs: bool) -> Vec<u8> {

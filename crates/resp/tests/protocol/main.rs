@@ -14,5 +14,6 @@ mod protection;
 mod real;
 mod runs;
 mod scripts;
+mod streams;
 mod strings;
 mod unblocking;
