@@ -36,6 +36,7 @@ mod selecting;
 mod send_ids;
 mod shown;
 mod stale_deadlines;
+mod stream_limits;
 mod streams;
 mod support;
 mod transaction_limits;

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    AdminCommand, Capacity, CollectionCommand, CollectionKind, Combination, CombinationTarget,
-    Command, Destination, End, KeyCommand, LinkId, ListCommand, Matching, Nanos, NewMessage,
-    OneOrMany, Persistence, Principal, QueueName, Refusal, Reply, Right, Rights, Rule, Score,
-    ScoreRule, ScoreSum, ScoredPart, ScoredRange, SessionId, SetOperation, Settlement, StorePolicy,
+    AdminCommand, Capacity, ClaimedAs, ClockLead, CollectionCommand, CollectionKind, Combination,
+    CombinationTarget, Command, Destination, End, GroupName, GroupStart, KeyCommand, LinkId,
+    ListCommand, Matching, Nanos, NewMessage, NewStreamId, OneOrMany, Persistence, Principal,
+    QueueName, ReadPlace, Refusal, Reply, Right, Rights, Rule, Score, ScoreRule, ScoreSum,
+    ScoredPart, ScoredRange, SessionId, SetOperation, Settlement, StorePolicy, StreamClaim,
+    StreamCommand, StreamId, StreamKept, StreamRange, StreamRead, StreamReader, StreamTrim,
     Subscription, SubscriptionName, TransactionId, UserRights, ValueEdit, limits,
 };
 
@@ -55,6 +57,18 @@ impl Harness {
         self.effects.clear();
         self.engine.check();
         replies
+    }
+
+    /// Each of these is denied to one who has all rights on `v` but this one.
+    fn assert_each_needs(&mut self, right: Right, commands: Vec<impl Into<Command>>) {
+        let others = Right::ALL.into_iter().filter(|it| *it != right && *it != Right::Operate);
+        let others: Vec<_> = others.map(Right::word).collect();
+        let rules = [format!("{} v", others.join(",")), "send,receive,look,manage w".into()];
+        self.grant(ANN, "ann", &rules.each_ref().map(String::as_str), &[]);
+        for command in commands {
+            let reply = self.ask(ANN, command.into());
+            assert_denied(&reply, right, "v");
+        }
     }
 
     fn admin(&mut self, session: SessionId, command: AdminCommand) -> Reply {
@@ -579,14 +593,7 @@ fn collections_need_the_rights_of_their_effects() {
         ),
     ];
     for (right, commands) in by_right {
-        let others = Right::ALL.into_iter().filter(|it| *it != right && *it != Right::Operate);
-        let others: Vec<_> = others.map(Right::word).collect();
-        let rules = [format!("{} v", others.join(",")), "send,receive,look,manage w".into()];
-        engine.grant(ANN, "ann", &rules.each_ref().map(String::as_str), &[]);
-        for command in commands {
-            let reply = engine.ask(ANN, command.into());
-            assert_denied(&reply, right, "v");
-        }
+        engine.assert_each_needs(right, commands);
     }
     engine.grant(ANN, "ann", &["send,receive,look,manage v"], &[]);
     let targets = [move_member(), store_range(), combine(CombinationTarget::Stored(name("w")))];
@@ -594,4 +601,73 @@ fn collections_need_the_rights_of_their_effects() {
         let reply = engine.ask(ANN, command.into());
         assert_denied(&reply, Right::Send, "w");
     }
+}
+
+#[test]
+fn streams_need_the_rights_of_their_effects() {
+    let mut engine = Harness::new();
+    let v = || name("v");
+    let of = || GroupName { stream: v(), group: (*b"g").into() };
+    let consumer = || -> Arc<[u8]> { (*b"c").into() };
+    let (ids, start) = (|| vec![StreamId::ZERO], GroupStart { last: None, read: None });
+    let range = StreamRange { first: StreamId::ZERO, last: StreamId::MAX, max: None };
+    let trim = StreamTrim { keep: StreamKept::Last(0), max: None };
+    let append = |trim| StreamCommand::Append {
+        name: v(),
+        id: NewStreamId::Next,
+        fields: vec![(consumer(), consumer())],
+        trim,
+        only_existing: false,
+        lead: ClockLead::default(),
+    };
+    let read = |in_group: bool| {
+        let (group, consumer, acknowledges) = (consumer(), consumer(), true);
+        let reader = in_group.then_some(StreamReader { group, consumer, acknowledges });
+        let places = vec![(name("w"), ReadPlace::New), (v(), ReadPlace::New)];
+        StreamCommand::Read(StreamRead { reader, places, max: None, wait: Some(Nanos::ZERO) })
+    };
+    let claim = || {
+        let (min_idle, only_ids) = (Nanos::ZERO, false);
+        StreamClaim { of: of(), consumer: consumer(), min_idle, only_ids }
+    };
+    let claimed = ClaimedAs::default();
+    let (from, max, min_idle) = (StreamId::ZERO, 1, Nanos::ZERO);
+    engine.assert_each_needs(Right::Send, vec![append(None), append(Some(trim))]);
+    engine.assert_each_needs(
+        Right::Receive,
+        vec![
+            append(Some(trim)),
+            StreamCommand::Trim { name: v(), trim },
+            StreamCommand::Remove { name: v(), ids: ids() },
+            read(true),
+            StreamCommand::CreateGroup { of: of(), start, makes_stream: true },
+            StreamCommand::CreateConsumer { of: of(), consumer: consumer() },
+            StreamCommand::Acknowledge { of: of(), ids: ids() },
+            StreamCommand::Claim { claim: claim(), ids: ids(), claimed },
+            StreamCommand::ClaimNext { claim: claim(), from, max },
+        ],
+    );
+    engine.assert_each_needs(
+        Right::Look,
+        vec![
+            read(false),
+            StreamCommand::Length { name: v() },
+            StreamCommand::Range { name: v(), range, reverse: false },
+            StreamCommand::CountPending { of: of() },
+            StreamCommand::ShowPending { of: of(), range, consumer: None, min_idle },
+            StreamCommand::Describe { name: v(), whole: None },
+            StreamCommand::DescribeGroups { name: v() },
+            StreamCommand::DescribeConsumers { of: of() },
+        ],
+    );
+    let (last, added, removed) = (StreamId::ZERO, None, None);
+    engine.assert_each_needs(
+        Right::Manage,
+        vec![
+            StreamCommand::SetLast { name: v(), last, added, removed },
+            StreamCommand::SetGroup { of: of(), start },
+            StreamCommand::RemoveGroup { of: of() },
+            StreamCommand::RemoveConsumer { of: of(), consumer: consumer() },
+        ],
+    );
 }

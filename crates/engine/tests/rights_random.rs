@@ -11,12 +11,14 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    AdminCommand, BitAction, BitField, BitOperation, BitOverflow, Capacity, ClientName,
-    CollectionCommand, CollectionKind, Combination, CombinationTarget, Command, ConsumerMode,
-    Deadline, DeadlineRule, Destination, End, KeyCommand, LinkId, ListCommand, Matching, MessageId,
-    Nanos, NewMessage, OneOrMany, OwnPolicy, Peek, Persistence, PolicyChange, Principal, QueueName,
-    QueueRule, Reply, Right, Rights, Rule, Score, ScoreRule, ScoreSum, ScoredPart, ScoredRange,
-    SessionId, SetOperation, SetRule, Settlement, StorePolicy, Subscription, SubscriptionName,
+    AdminCommand, BitAction, BitField, BitOperation, BitOverflow, Capacity, ClaimedAs, ClientName,
+    ClockLead, CollectionCommand, CollectionKind, Combination, CombinationTarget, Command,
+    ConsumerMode, Deadline, DeadlineRule, Destination, End, GroupName, GroupStart, KeyCommand,
+    LinkId, ListCommand, Matching, MessageId, Nanos, NewMessage, NewStreamId, OneOrMany, OwnPolicy,
+    Peek, Persistence, PolicyChange, Principal, QueueName, QueueRule, ReadPlace, Reply, Right,
+    Rights, Rule, Score, ScoreRule, ScoreSum, ScoredPart, ScoredRange, SessionId, SetOperation,
+    SetRule, Settlement, StorePolicy, StreamClaim, StreamCommand, StreamId, StreamKept,
+    StreamRange, StreamRead, StreamReader, StreamTrim, Subscription, SubscriptionName,
     TransactionId, UserRights, ValueDeadline, ValueEdit,
 };
 use testkit::{Rng, seeds};
@@ -108,6 +110,8 @@ impl World {
         let show = |kind| CollectionCommand::ShowFields { name: queue.clone(), kind };
         let kinds = [CollectionKind::Hash, CollectionKind::Set, CollectionKind::SortedSet];
         let mut commands: Vec<_> = kinds.map(|kind| Command::from(show(kind))).into();
+        let describe = StreamCommand::Describe { name: queue.clone(), whole: Some(0) };
+        commands.push(describe.into());
         commands.extend([
             Command::Admin(Box::new(browse)),
             Command::Key(KeyCommand::Value { name: queue.clone(), take: false }),
@@ -186,6 +190,7 @@ fn of_operator(rng: &mut Rng) -> Command {
             only_existing: false,
             persistence: Persistence::Persistent,
         }),
+        13..17 if rng.one_in(4) => entry(queue, text).into(),
         13..17 => filled(rng, queue, text).into(),
         8 => key(KeyCommand::SetValue {
             name: queue,
@@ -204,6 +209,65 @@ fn of_operator(rng: &mut Rng) -> Command {
             selector: None,
             after: None,
         })),
+    }
+}
+
+/// An entry of a stream with its own name in it.
+fn entry(name: QueueName, text: &str) -> StreamCommand {
+    let fields = vec![(b"f"[..].into(), text.as_bytes().into())];
+    let (id, lead) = (NewStreamId::Next, ClockLead::default());
+    StreamCommand::Append { name, id, fields, trim: None, only_existing: false, lead }
+}
+
+fn stream(rng: &mut Rng, name: QueueName, other: QueueName, text: Arc<[u8]>) -> StreamCommand {
+    let (group, consumer) = (Arc::clone(&text), text);
+    let of = GroupName { stream: name.clone(), group: Arc::clone(&group) };
+    let ids = vec![StreamId::new(rng.below(400_000), 0)];
+    let trim = StreamTrim { keep: StreamKept::Last(rng.below(2)), max: None };
+    let start = GroupStart { last: rng.coin().then_some(StreamId::ZERO), read: None };
+    let range = StreamRange { first: StreamId::ZERO, last: StreamId::MAX, max: None };
+    let (only_ids, min_idle, from) = (rng.coin(), Nanos::ZERO, StreamId::ZERO);
+    let claim = StreamClaim { of: of.clone(), consumer: consumer.clone(), min_idle, only_ids };
+    match rng.below(20) {
+        0 => StreamCommand::Append {
+            name,
+            id: NewStreamId::Next,
+            fields: vec![(Arc::clone(&group), group)],
+            trim: rng.coin().then_some(trim),
+            only_existing: rng.coin(),
+            lead: ClockLead::default(),
+        },
+        1 => StreamCommand::Trim { name, trim },
+        2 => StreamCommand::Remove { name, ids },
+        3 => StreamCommand::Length { name },
+        4 => StreamCommand::Range { name, range, reverse: rng.coin() },
+        5..8 => {
+            let reader = StreamReader { group, consumer, acknowledges: rng.coin() };
+            let place = rng.pick(&[ReadPlace::New, ReadPlace::Behind(StreamId::ZERO)]);
+            StreamCommand::Read(StreamRead {
+                reader: rng.coin().then_some(reader),
+                places: vec![(name, place), (other, ReadPlace::New)],
+                max: None,
+                wait: rng.pick(&[None, Some(Nanos::ZERO), Some(Nanos::SECOND)]),
+            })
+        }
+        8 => {
+            let (last, added, removed) = (StreamId::new(500_000, 0), None, None);
+            StreamCommand::SetLast { name, last, added, removed }
+        }
+        9 | 10 => StreamCommand::CreateGroup { of, start, makes_stream: rng.coin() },
+        11 => StreamCommand::SetGroup { of, start },
+        12 if rng.coin() => StreamCommand::RemoveGroup { of },
+        12 => StreamCommand::CreateConsumer { of, consumer },
+        13 => StreamCommand::RemoveConsumer { of, consumer },
+        14 => StreamCommand::Acknowledge { of, ids },
+        15 => StreamCommand::CountPending { of },
+        16 => StreamCommand::ShowPending { of, range, consumer: None, min_idle },
+        17 if rng.coin() => StreamCommand::ClaimNext { claim, from, max: 2 },
+        17 => StreamCommand::Claim { claim, ids, claimed: ClaimedAs::default() },
+        18 => StreamCommand::DescribeConsumers { of },
+        _ if rng.coin() => StreamCommand::DescribeGroups { name },
+        _ => StreamCommand::Describe { name, whole: Some(0) },
     }
 }
 
@@ -426,9 +490,10 @@ fn of_user(rng: &mut Rng, last: MessageId, is_part: bool) -> Command {
             },
         }),
         58..69 => Command::Key(match kind {
-            58..67 if rng.below(4) > 0 => {
-                KeyCommand::Collection(Box::new(collection(rng, queue, other, element)))
-            }
+            58..67 if rng.below(4) > 0 => match rng.coin() {
+                true => KeyCommand::Collection(Box::new(collection(rng, queue, other, element))),
+                false => KeyCommand::Stream(Box::new(stream(rng, queue, other, element))),
+            },
             58 => KeyCommand::Kind { name: queue },
             59 => KeyCommand::CountOf { names },
             60 => KeyCommand::Delete { names },
