@@ -55,6 +55,9 @@ const REDIS: Protocol = Protocol {
         GO_MODULES,
         NODE_MODULES,
         ("java", &["mvn", "-B", "-ntp", "test-compile"]),
+        ("jobs", VENV.1),
+        ("jobs", REQUIREMENTS.1),
+        ("jobs-node", NODE_MODULES.1),
     ],
     suites: &REDIS_SUITES,
 };
@@ -86,7 +89,7 @@ const BEANSTALKD_SUITES: [Suite; 5] = [
     ),
 ];
 
-const REDIS_SUITES: [Suite; 5] = [
+const REDIS_SUITES: [Suite; 7] = [
     python("redis-py", &[".venv/bin/python", "-m", "unittest", "-v", "test_redis", "test_secured"]),
     python("redis-tools", &[".venv/bin/python", "-m", "unittest", "-v", "test_tools"]),
     Suite {
@@ -106,6 +109,18 @@ const REDIS_SUITES: [Suite; 5] = [
             "secured.test.js",
         ],
     ),
+    Suite {
+        name: "jobs in Python",
+        folder: "jobs",
+        command: &[".venv/bin/python", "-m", "unittest", "-v", "test_jobs"],
+        runner: Runner::Unittest,
+    },
+    Suite {
+        name: "jobs in Node",
+        folder: "jobs-node",
+        command: &["node", "--no-deprecation", "--test", "--test-reporter=tap", "jobs.test.js"],
+        runner: Runner::Node,
+    },
     Suite {
         name: "jedis",
         folder: "java",

@@ -211,9 +211,9 @@ impl Client {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "id={} addr={} laddr={} name={name} age={} idle={} flags={} db=0 sub={channels} \
-             psub={patterns} ssub=0 multi={multi} cmd={} user={} redir=-1 resp={} lib-name={} \
-             lib-ver={}",
+            "id={} addr={} laddr={} fd=-1 name={name} age={} idle={} flags={} db=0 \
+             sub={channels} psub={patterns} ssub=0 multi={multi} {NOT_COUNTED} events=r cmd={} \
+             user={} redir=-1 resp={} lib-name={} lib-ver={}",
             self.id,
             ends.peer,
             ends.local,
@@ -248,3 +248,7 @@ const UNKNOWN_ENDS: Ends = Ends { peer: NO_ADDRESS, local: NO_ADDRESS };
 
 const NO_ADDRESS: SocketAddr =
     SocketAddr::V4(core::net::SocketAddrV4::new(core::net::Ipv4Addr::UNSPECIFIED, 0));
+
+/// Figures of buffers, which belong to the server: libraries read them as numbers.
+const NOT_COUNTED: &str = "qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 \
+                           omem=0 tot-mem=0";
