@@ -124,7 +124,7 @@ fn sound(heard: &[u8]) {
     assert_eq!(client::resp::whole(heard), Ok(heard.len()), "{}", heard.escape_ascii());
 }
 
-const NAMES: [&str; 183] = [
+const NAMES: [&str; 201] = [
     "auth",
     "blmove",
     "blmpop",
@@ -308,9 +308,27 @@ const NAMES: [&str; 183] = [
     "evalsha",
     "eval_ro",
     "script",
+    "xack",
+    "xadd",
+    "xadd",
+    "xautoclaim",
+    "xclaim",
+    "xdel",
+    "xgroup",
+    "xgroup",
+    "xinfo",
+    "xlen",
+    "xpending",
+    "xrange",
+    "xread",
+    "xreadgroup",
+    "xreadgroup",
+    "xrevrange",
+    "xsetid",
+    "xtrim",
 ];
 
-const WORDS: [&str; 116] = [
+const WORDS: [&str; 146] = [
     "a",
     "b",
     "c",
@@ -427,6 +445,36 @@ const WORDS: [&str; 116] = [
     "0x1p4",
     "1.5",
     "load",
+    "create",
+    "destroy",
+    "setid",
+    "createconsumer",
+    "delconsumer",
+    "stream",
+    "groups",
+    "consumers",
+    "full",
+    "mkstream",
+    "nomkstream",
+    "minid",
+    "~",
+    "=",
+    "$",
+    ">",
+    "block",
+    "streams",
+    "group",
+    "noack",
+    "idle",
+    "force",
+    "justid",
+    "1-1",
+    "5-*",
+    "0-0",
+    "18446744073709551615-18446744073709551615",
+    "entriesread",
+    "lastid",
+    "retrycount",
 ];
 
 #[test]
