@@ -3,13 +3,14 @@
 use std::rc::Rc;
 
 use model::{
-    CollectionCommand, CollectionKind, Command, Entries, KeyCommand, KeyKind, Lifetime, Nanos,
-    OneOrMany, QueueName, Refusal, Reply, Score,
+    CollectionCommand, CollectionKind, Command, Entries, GroupDescription, GroupName, KeyCommand,
+    KeyKind, Lifetime, Nanos, OneOrMany, PendingEntry, QueueName, Refusal, Reply, Score,
+    StreamCommand, StreamId, StreamRange, StreamReply,
 };
 
 use crate::history::DEAD_LETTERS;
 use crate::inspection::{ask, dead_elements, page};
-use crate::keyspace::{Ages, Pair, in_order};
+use crate::keyspace::{Ages, GroupShape, Pair, StreamShape, in_order};
 use crate::redis_workload::{LISTS, fields, is_list};
 use crate::registration::name;
 use crate::{KeySnapshot, Paged, Picture, Shape};
@@ -52,6 +53,7 @@ fn shown<F: Clone>(broker: &mut Paged<F>, now: Nanos, name: &QueueName) -> KeySn
         Reply::Kind(Some(KeyKind::SortedSet)) => {
             collection(broker, now, name, CollectionKind::SortedSet)
         }
+        Reply::Kind(Some(KeyKind::Stream)) => Shape::Stream(stream(broker, now, name)),
         other => panic!("{name} is a key and {other:?}"),
     };
     match ask(broker, now, key(KeyCommand::Lifetime { name: name.clone() })) {
@@ -71,6 +73,56 @@ fn value<F: Clone>(broker: &mut Paged<F>, now: Nanos, name: &QueueName) -> Rc<[u
     match ask(broker, now, key(KeyCommand::Value { name: name.clone(), take: false })) {
         Reply::Value(Some(value)) => Rc::from(&*value),
         other => panic!("{name} is a value and {other:?}"),
+    }
+}
+
+/// By one entry and one pending entry at a time: an answer may have no room for more.
+fn stream<F: Clone>(broker: &mut Paged<F>, now: Nanos, name: &QueueName) -> StreamShape {
+    let of_id = |id: StreamId| (id.millis, id.sequence);
+    let describe = StreamCommand::Describe { name: name.clone(), whole: None };
+    let StreamReply::Stream(described) = told(broker, now, describe) else {
+        panic!("{name} is a stream");
+    };
+    let mut shape = StreamShape { last: of_id(described.last), ..StreamShape::default() };
+    let mut first = Some(StreamId::ZERO);
+    while let Some(from) = first {
+        let range = StreamRange { first: from, last: StreamId::MAX, max: Some(1) };
+        let show = StreamCommand::Range { name: name.clone(), range, reverse: false };
+        let StreamReply::Entries(entries) = told(broker, now, show) else { panic!("a range") };
+        for (id, texts) in entries.iter() {
+            shape.entries.insert(of_id(id), texts.into_iter().flatten().map(Rc::from).collect());
+        }
+        first = entries.ids().last().and_then(StreamId::next);
+    }
+    assert_eq!(described.length, shape.entries.len() as u64, "entries of {name}");
+    let groups = StreamCommand::DescribeGroups { name: name.clone() };
+    let StreamReply::Groups(groups) = told(broker, now, groups) else { panic!("groups") };
+    for GroupDescription { name: group, last, pending_count, .. } in groups {
+        let of = GroupName { stream: name.clone(), group: group.clone() };
+        let mut its = GroupShape { last: of_id(last), ..GroupShape::default() };
+        let consumers = StreamCommand::DescribeConsumers { of: of.clone() };
+        let StreamReply::Consumers(all) = told(broker, now, consumers) else { panic!("consumers") };
+        its.consumers.extend(all.into_iter().map(|consumer| Rc::from(&*consumer.name)));
+        let mut first = Some(StreamId::ZERO);
+        while let Some(from) = first {
+            let range = StreamRange { first: from, last: StreamId::MAX, max: Some(1) };
+            let (of, min_idle) = (of.clone(), Nanos::ZERO);
+            let show = StreamCommand::ShowPending { of, range, consumer: None, min_idle };
+            let StreamReply::Pending(pending) = told(broker, now, show) else { panic!("pending") };
+            first = pending.last().and_then(|entry| entry.id.next());
+            let pair = |entry: PendingEntry| (Rc::from(&*entry.consumer), entry.count);
+            its.pending.extend(pending.into_iter().map(|entry| (of_id(entry.id), pair(entry))));
+        }
+        assert_eq!(pending_count, its.pending.len() as u64, "pending entries of {name}");
+        shape.groups.insert(Rc::from(&*group), its);
+    }
+    shape
+}
+
+fn told<F: Clone>(broker: &mut Paged<F>, now: Nanos, command: StreamCommand) -> StreamReply {
+    match ask(broker, now, command.into()) {
+        Reply::Stream(reply) => *reply,
+        other => panic!("a stream is told as {other:?}"),
     }
 }
 
@@ -108,7 +160,7 @@ fn shape_of(kind: CollectionKind, entries: &Entries) -> Shape {
         CollectionKind::SortedSet => {
             Shape::SortedSet(fields.zip(entries.scores.iter().copied()).collect())
         }
-        CollectionKind::Stream => panic!("no client makes a stream"),
+        CollectionKind::Stream => panic!("streams are shown by commands of their own"),
     }
 }
 
@@ -143,7 +195,7 @@ fn one_by_one<F: Clone>(
         CollectionKind::Hash => Shape::Hash(values),
         CollectionKind::Set => Shape::Set(values.into_iter().map(|(field, _)| field).collect()),
         CollectionKind::SortedSet => Shape::SortedSet(in_order(scores)),
-        CollectionKind::Stream => panic!("no client makes a stream"),
+        CollectionKind::Stream => panic!("streams are shown by commands of their own"),
     }
 }
 

@@ -376,9 +376,12 @@ fn named(words: &Words) -> Vec<Rc<[u8]>> {
     let (name, arguments) = words.split_first().expect("invariant: a command has a name");
     let count = match &**name {
         b"PING" | b"KEYS" | b"DBSIZE" => 0,
-        b"DEL" | b"EXISTS" => arguments.len(),
+        b"DEL" | b"EXISTS" | b"MGET" => arguments.len(),
+        b"MSET" | b"MSETNX" => return arguments.iter().step_by(2).cloned().collect(),
         b"BLPOP" | b"BRPOP" | b"BZPOPMIN" => arguments.len() - 1,
         b"LMOVE" | b"BLMOVE" | b"RENAME" | b"SMOVE" | b"ZRANGESTORE" => 2,
+        b"XGROUP" => return arguments.iter().skip(1).take(1).cloned().collect(),
+        b"XREADGROUP" => return arguments.iter().skip(6).take(1).cloned().collect(),
         b"ZUNIONSTORE" => {
             return arguments.iter().take(1).chain(arguments.iter().skip(2)).cloned().collect();
         }
@@ -394,7 +397,7 @@ fn may_change(words: &Words) -> bool {
 }
 
 /// Commands that change nothing.
-const READING: [&str; 23] = [
+const READING: [&str; 26] = [
     "PING",
     "LLEN",
     "LRANGE",
@@ -418,6 +421,9 @@ const READING: [&str; 23] = [
     "ZRANGE",
     "ZRANGEBYSCORE",
     "PEXPIRETIME",
+    "XLEN",
+    "XRANGE",
+    "XPENDING",
 ];
 
 /// Elements for which the shortest frame of any life has room, at 385 bytes each.

@@ -12,6 +12,7 @@ mod hashes;
 mod lists;
 mod scored_sets;
 mod sets;
+mod streams;
 mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,7 @@ use answering::Answer;
 pub(crate) use answering::too_large;
 pub(crate) use collections::in_order;
 use lists::Side;
+pub use streams::{EntryId, GroupShape, StreamShape};
 
 /// Everything that is found by a name.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +56,7 @@ enum Content {
     Hash(BTreeMap<Rc<[u8]>, Rc<[u8]>>),
     Set(BTreeSet<Rc<[u8]>>),
     SortedSet(BTreeMap<Rc<[u8]>, Score>),
+    Stream(StreamShape),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +107,8 @@ pub enum Shape {
     Set(Vec<Rc<[u8]>>),
     /// Members with scores, in the order of score and member.
     SortedSet(Vec<(Rc<[u8]>, Score)>),
+    /// Entries and groups.
+    Stream(StreamShape),
 }
 
 /// The client that gives a command, and when.
@@ -179,7 +184,10 @@ impl Keyspace {
             ("DBSIZE", []) => Value::count(self.keys.len()),
             ("KEYS", [b"*"]) => self.names(),
             ("PING", []) => Value::Simple("PONG".into()),
-            _ => self.execute_on_collection(name, arguments)?,
+            _ => match self.execute_on_stream(name, arguments) {
+                Some(value) => value,
+                None => self.execute_on_collection(name, arguments)?,
+            },
         };
         self.answer.add(name, arguments, &value);
         Some(value)
@@ -287,6 +295,7 @@ impl Keyspace {
                 Shape::Hash(fields) => Content::Hash(fields.iter().cloned().collect()),
                 Shape::Set(members) => Content::Set(members.iter().cloned().collect()),
                 Shape::SortedSet(all) => Content::SortedSet(all.iter().cloned().collect()),
+                Shape::Stream(stream) => Content::Stream(stream.clone()),
             };
             keyspace.keys.insert(name.clone(), Key { content, deadline: *deadline });
         }

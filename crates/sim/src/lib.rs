@@ -51,7 +51,7 @@ pub use http_client::{HttpClient, HttpWish, Post, Received};
 pub use image::{Extent, Image, SECTOR_BYTES};
 pub use inspection::{Inspection, inspect};
 pub use key_oracle::KeyOracle;
-pub use keyspace::{KeySnapshot, Pair, Picture, Shape};
+pub use keyspace::{EntryId, GroupShape, KeySnapshot, Pair, Picture, Shape, StreamShape};
 pub use lying_disk::{Defect, LyingDisk};
 pub use oracle::Oracle;
 pub use paged::{Paged, Reader};

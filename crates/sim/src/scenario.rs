@@ -193,7 +193,7 @@ impl Scenario {
                 scenario.cramp(&mut rng);
             }
             if !scenario.is_bounded() && scenario.memory_limit == u64::MAX && rng.coin() {
-                scenario.reply_bytes_max = rng.pick(&[60, 400, 3_000, 14_000]);
+                scenario.reply_bytes_max = rng.pick(&[300, 400, 3_000, 14_000]);
             }
         } else if rng.chance(1, 4) {
             scenario.narrow(&mut rng);

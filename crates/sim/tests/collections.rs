@@ -1,4 +1,4 @@
-//! A story of clients of Redis with hashes, sets and sorted sets: batches, members that move, a
+//! Stories of clients of Redis with hashes, sets, sorted sets and streams: batches, members that move, a
 //! client that waits for a member. The process or the power falls at every call to the disk.
 //!
 //! The oracle judges each answer and each recovery, as it does with lists. The hash is more than
@@ -39,5 +39,34 @@ fn collections_are_whole_after_any_crash() {
         let mut scenario = scenario(policy);
         scenario.journal.segment_bytes = 64 * 1024;
         fall_at_every_call(story, &scenario);
+    }
+}
+
+/// The same of a stream with a group: entries that are read, acknowledged, claimed, and leave.
+fn stream_story(world: &mut World<FaultyDisk>) -> Option<()> {
+    world.start();
+    let [one, two] = [(); 2].map(|()| world.connect_redis());
+    let mut it = Story(world);
+    it.ask(one, &["XGROUP CREATE x1 g 0 MKSTREAM"])?;
+    for number in 1..12 {
+        it.ask(one, &[&format!("XADD x1 {number}-* f BIG")])?;
+    }
+    it.ask(two, &["XREADGROUP GROUP g c COUNT 3 STREAMS x1 >", "XACK x1 g 1-0 9-0 1-0"])?;
+    it.ask(two, &["MULTI", "XADD x2 MAXLEN 5 7-* f 1", "XACK x1 g 2-0", "HSET h1 a 1", "EXEC"])?;
+    it.ask(one, &["XREADGROUP GROUP g d COUNT 3 STREAMS x1 >", "XPENDING x1 g", "XLEN x1"])?;
+    it.ask(one, &["XTRIM x1 MAXLEN 2", "XAUTOCLAIM x1 g d 0 0 COUNT 1 JUSTID"])?;
+    it.ask(two, &["XREADGROUP GROUP g c COUNT 3 STREAMS x1 0", "RENAME x1 x2", "XPENDING x2 g"])?;
+    it.ask(two, &["XGROUP DESTROY x2 g", "XADD x2 20-* f BIG", "XRANGE x2 - +", "DEL x2"])?;
+    it.ask(one, &["XADD x2 1-* f again", "XGROUP CREATE x2 g 0 MKSTREAM"])?;
+    it.ask(two, &["XREADGROUP GROUP g c COUNT 1 STREAMS x2 >", "XACK x2 g 1-0"])?;
+    Some(())
+}
+
+#[test]
+fn streams_are_whole_after_any_crash() {
+    for policy in POLICIES {
+        let mut scenario = scenario(policy);
+        scenario.journal.segment_bytes = 64 * 1024;
+        fall_at_every_call(stream_story, &scenario);
     }
 }

@@ -2,6 +2,7 @@
 
 use model::limits::{BESIDE_ELEMENT_BYTES, REPLY_BYTES_MAX};
 
+use super::streams::shown_bytes as shown_stream;
 use crate::redis_client::Value;
 
 /// The bytes that an answer has shown so far.
@@ -56,6 +57,7 @@ impl Answer {
         self.bytes += match (name, value) {
             ("GET" | "GETDEL" | "GETEX" | "SET" | "HGET", Value::Bulk(bytes)) => bytes.len(),
             (_, Value::Error(_)) => 0,
+            (name, value) if name.starts_with('X') => shown_stream(name, value),
             ("ZADD", _) if !arguments.contains(&b"INCR".as_slice()) => 0,
             ("ZADD" | "ZINCRBY" | "ZSCORE", _) => BESIDE_ELEMENT_BYTES,
             ("ZRANGE" | "ZRANGEBYSCORE" | "ZPOPMIN", Value::Array(all)) => {
@@ -73,7 +75,7 @@ impl Answer {
         };
     }
 
-    const fn left(&self) -> usize {
+    pub(super) const fn left(&self) -> usize {
         self.bytes_max.saturating_sub(self.bytes)
     }
 }
@@ -105,7 +107,7 @@ pub(crate) fn too_large() -> Value {
 }
 
 /// Commands that show data that other clients have sent.
-const SHOWING: [&str; 27] = [
+const SHOWING: [&str; 31] = [
     "LPOP",
     "RPOP",
     "BLPOP",
@@ -133,4 +135,8 @@ const SHOWING: [&str; 27] = [
     "ZRANGEBYSCORE",
     "ZPOPMIN",
     "BZPOPMIN",
+    "XRANGE",
+    "XREADGROUP",
+    "XAUTOCLAIM",
+    "XPENDING",
 ];

@@ -109,6 +109,7 @@ impl Content {
             Self::Hash(fields) => Shape::Hash(fields.into_iter().collect()),
             Self::Set(members) => Shape::Set(members.into_iter().collect()),
             Self::SortedSet(members) => Shape::SortedSet(in_order(members)),
+            Self::Stream(stream) => Shape::Stream(stream),
         }
     }
 }
@@ -120,6 +121,7 @@ impl Shape {
         match self {
             Self::Value(value) => brief(value),
             Self::List(all) => listed(all.iter().map(|element| brief(element)).collect()),
+            Self::Stream(stream) => format!("{stream:?}"),
             Self::Set(all) => format!("set {}", listed(all.iter().map(|it| brief(it)).collect())),
             Self::Hash(all) => {
                 let pair = |(field, value): &(Rc<[u8]>, Rc<[u8]>)| {

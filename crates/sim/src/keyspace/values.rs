@@ -167,6 +167,7 @@ impl Keyspace {
             Some(Content::Hash(_)) => "hash",
             Some(Content::Set(_)) => "set",
             Some(Content::SortedSet(_)) => "zset",
+            Some(Content::Stream(_)) => "stream",
         };
         Value::Simple(kind.into())
     }

@@ -16,7 +16,9 @@ const SETS: [&str; 2] = ["s1", "s2"];
 const SORTED_SETS: [&str; 2] = ["z1", "z2"];
 
 /// All names that mostly stand for collections.
-pub(super) const COLLECTIONS: [&str; 6] = ["h1", "h2", "s1", "s2", "z1", "z2"];
+pub(super) const COLLECTIONS: [&str; 8] = ["h1", "h2", "s1", "s2", "z1", "z2", "x1", "x2"];
+
+const STREAMS: [&str; 2] = ["x1", "x2"];
 
 /// All fields and members that there are: the last few are long.
 pub(crate) fn fields() -> impl Iterator<Item = Rc<[u8]>> {
@@ -25,7 +27,8 @@ pub(crate) fn fields() -> impl Iterator<Item = Rc<[u8]>> {
 
 /// One command on one of them.
 pub(super) fn command(rng: &mut Rng, bytes_max: usize) -> Words {
-    match rng.below(14) {
+    match rng.below(20) {
+        14..=19 => stream(rng),
         0..=2 => change_hash(rng, bytes_max),
         3 => read_hash(rng),
         4 | 5 => change_set(rng),
@@ -141,6 +144,52 @@ fn read_scores(rng: &mut Rng) -> Words {
         _ => words,
     }
 }
+
+/// Entries have small numbers, so that they meet each other; a group has two consumers.
+fn stream(rng: &mut Rng) -> Words {
+    let key = any(rng, &STREAMS);
+    let group: Rc<[u8]> = b"g"[..].into();
+    let consumer = name(rng, &["c", "d"]);
+    let all = |list: &[&str]| words(list);
+    let id = |rng: &mut Rng| -> Rc<[u8]> {
+        format!("{}-{}", rng.below(MILLIS), rng.below(2)).into_bytes().into()
+    };
+    match rng.below(14) {
+        0..=4 => {
+            let millis: Rc<[u8]> = format!("{}-*", rng.below(MILLIS)).into_bytes().into();
+            let mut words = with(all(&["XADD"]), &[key]);
+            if rng.chance(1, 4) {
+                words = with(words, &all(&["MAXLEN", "5"]));
+            }
+            with(words, &[millis, b"f"[..].into(), digits(rng.pick(&[1, 20, 300]))])
+        }
+        5 => with(with(all(&["XTRIM"]), &[key]), &all(&["MAXLEN", rng.pick(&["0", "2", "4"])])),
+        6 | 7 if rng.chance(1, 6) => with(all(&["XGROUP", "DESTROY"]), &[key, group]),
+        6 | 7 => with(with(all(&["XGROUP", "CREATE"]), &[key, group]), &all(&["0", "MKSTREAM"])),
+        8..=10 => {
+            let place = rng.pick(&[">", ">", ">", "0"]);
+            let words = with(all(&["XREADGROUP", "GROUP"]), &[group, consumer]);
+            let words = with(words, &all(&["COUNT", rng.pick(&["1", "3"]), "STREAMS"]));
+            with(with(words, &[key]), &all(&[place]))
+        }
+        11 => {
+            let ids = [id(rng), id(rng), id(rng)];
+            with(with(all(&["XACK"]), &[key, group]), &ids)
+        }
+        12 => match rng.below(3) {
+            0 => with(all(&["XLEN"]), &[key]),
+            1 => with(all(&["XPENDING"]), &[key, group]),
+            _ => with(with(all(&["XRANGE"]), &[key]), &all(&["-", "+"])),
+        },
+        _ => {
+            let words = with(all(&["XAUTOCLAIM"]), &[key, group, consumer]);
+            with(words, &all(&["0", "0", "COUNT", "1", "JUSTID"]))
+        }
+    }
+}
+
+/// The milliseconds of ids are below that.
+const MILLIS: u64 = 30;
 
 /// One to three fields or members.
 fn some(rng: &mut Rng) -> Vec<Rc<[u8]>> {

@@ -1,6 +1,8 @@
 //! Bytes that commands of Redis bring and that memory is to keep.
 
-use model::{CollectionCommand, CombinationTarget, Command, KeyCommand, ListCommand};
+use model::{
+    CollectionCommand, CombinationTarget, Command, KeyCommand, ListCommand, StreamCommand,
+};
 
 use crate::oracle::memory::{BODY_BYTES_BESIDE, WAITING_BYTES};
 
@@ -20,6 +22,9 @@ pub(super) fn bytes_brought(command: &Command) -> Option<u64> {
             values.iter().map(|(_, value)| charge(value.len())).sum()
         }
         Command::Key(KeyCommand::EditValue { edit, .. }) => charge(edit.body_bytes()),
+        Command::Key(KeyCommand::Stream(command)) if stores_in_stream(command) => {
+            charge(command.body_bytes())
+        }
         Command::Key(KeyCommand::Collection(command)) if adds_to_memory(command) => {
             charge(command.body_bytes())
         }
@@ -33,6 +38,16 @@ pub(super) fn bytes_brought(command: &Command) -> Option<u64> {
 }
 
 /// True if memory is to keep something of what it brings or makes.
+/// The same of a stream.
+const fn stores_in_stream(command: &StreamCommand) -> bool {
+    matches!(
+        command,
+        StreamCommand::Append { .. }
+            | StreamCommand::CreateGroup { .. }
+            | StreamCommand::CreateConsumer { .. }
+    )
+}
+
 const fn adds_to_memory(command: &CollectionCommand) -> bool {
     match command {
         CollectionCommand::SetFields { .. }

@@ -183,8 +183,11 @@ impl Keyspace {
         work: &mut Work<'_>,
     ) -> Result<StreamEntries, Refusal> {
         let now = work.store.latest;
-        self.see_consumer(name, Found { stream, group }, reader, work)?;
-        let Some(from) = behind.next() else { return Ok(StreamEntries::default()) };
+        let is_known = self.collections.consumer(&group, &reader.consumer).is_some();
+        let Some(from) = behind.next().filter(|_| is_known) else {
+            self.see_consumer(name, Found { stream, group }, reader, work)?;
+            return Ok(StreamEntries::default());
+        };
         let mut shown = ShownEntries::new(left.bytes);
         let mut change = self.begin_change(stream);
         change.needs(Room::OnDevice);
@@ -212,6 +215,7 @@ impl Keyspace {
         work.store.took_steps(2 * shown.len());
         (left.bytes, left.delivered) = (shown.left(), left.delivered - shown.len());
         self.make(name, change, work)?;
+        self.see_consumer(name, Found { stream, group }, reader, work)?;
         Ok(shown.into_entries())
     }
 
