@@ -1,5 +1,6 @@
-//! Stories of clients of Redis with hashes, sets, sorted sets and streams: batches, members that move, a
-//! client that waits for a member. The process or the power falls at every call to the disk.
+//! Stories of clients of Redis with hashes, sets, sorted sets and streams: batches, members that
+//! move, a client that waits for a member. The process or the power falls at every call to the
+//! disk.
 //!
 //! The oracle judges each answer and each recovery, as it does with lists. The hash is more than
 //! one segment and more than one part of a snapshot.
