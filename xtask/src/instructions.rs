@@ -67,6 +67,8 @@ const SUBJECTS: [Subject; 6] = [
             Row { what: "LPUSH", of: "push", less: None },
             Row { what: "RPOP", of: "pop", less: Some("push") },
             Row { what: "SET of one key", of: "set", less: None },
+            Row { what: "HSET of one field", of: "hset", less: None },
+            Row { what: "XADD", of: "xadd", less: None },
             Row { what: "one of 100 in a MULTI, of 8 bytes", of: "multi", less: None },
             Row { what: "a user with 100 rules adds to LPUSH", of: "user", less: Some("push") },
             Row {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Capacity, ClockLead, Command, GroupName, GroupStart, LinkId, Nanos, NewStreamId, QueueName,
-    ReadPlace, Refusal, Reply, SessionId, StorePolicy, StreamClaim, StreamCommand, StreamEntries,
-    StreamId, StreamKept, StreamRange, StreamRead, StreamReader, StreamRefusal, StreamReply,
-    StreamTrim, limits,
+    Capacity, ClockLead, Command, Deadline, DeadlineRule, GroupName, GroupStart, KeyCommand,
+    LinkId, Nanos, NewStreamId, QueueName, ReadPlace, Refusal, Reply, SessionId, StorePolicy,
+    StreamClaim, StreamCommand, StreamEntries, StreamId, StreamKept, StreamRange, StreamRead,
+    StreamReader, StreamRefusal, StreamReply, StreamTrim, limits,
 };
 
 const ADA: SessionId = SessionId(1);
@@ -324,4 +324,117 @@ fn reader_of_too_many_streams_is_refused() {
     let places = places.collect();
     let read = StreamRead { reader: None, places, max: None, wait: None };
     assert_eq!(all.refusal(StreamCommand::Read(read)), Refusal::TooManyWatched);
+}
+
+#[test]
+fn refused_read_makes_no_consumer() {
+    let mut all = Harness::new(EngineOptions { reply_bytes_max: 10_000, ..always() });
+    all.with_group();
+    all.ask(append(1, 20_000));
+    let start = GroupStart { last: None, read: None };
+    let other = GroupName { stream: name("a"), group: b"g"[..].into() };
+    let create = StreamCommand::CreateGroup { of: other.clone(), start, makes_stream: true };
+    assert_eq!(all.ask(create), Reply::Done);
+    let before = all.engine.last_lsn();
+    let StreamCommand::Read(mut both) = read("c", None, Some(Nanos::ZERO)) else {
+        unreachable!("it reads");
+    };
+    both.places.insert(0, (name("a"), ReadPlace::New));
+    let refusal = all.refusal(StreamCommand::Read(both));
+    assert_eq!(refusal, Refusal::TooManyBytes { max: 10_000 });
+    assert_eq!(all.engine.last_lsn(), before, "nothing was logged");
+    for of in [other, of()] {
+        let reply = all.ask(StreamCommand::DescribeConsumers { of });
+        assert_eq!(reply, told(StreamReply::Consumers(Vec::new())));
+    }
+}
+
+#[test]
+fn one_read_gives_so_many_entries() {
+    let mut all = Harness::new(always());
+    all.fill(12_000, 1);
+    all.with_group();
+    let alone = entries(all.ask(read_alone(StreamId::ZERO, Some(Nanos::ZERO))));
+    assert_eq!(alone.len(), 10_000);
+    let StreamCommand::Read(mut read) = read("c", None, Some(Nanos::ZERO)) else {
+        unreachable!("it reads");
+    };
+    if let Some(reader) = &mut read.reader {
+        reader.acknowledges = false;
+    }
+    assert_eq!(entries(all.ask(StreamCommand::Read(read))).len(), 10_000);
+}
+
+#[test]
+fn claim_takes_those_that_are_gone_in_turns() {
+    let mut all = Harness::new(always());
+    all.fill(24_000, 1);
+    all.with_group();
+    (0..3).for_each(|_| drop(all.ask(read("c", None, Some(Nanos::ZERO)))));
+    let ids = (1..=24_000).step_by(2).map(|millis| StreamId::new(millis, 0)).collect();
+    assert_eq!(all.ask(StreamCommand::Remove { name: name("s"), ids }), Reply::Count(12_000));
+    let next = StreamCommand::ClaimNext { claim: claim("d"), from: StreamId::ZERO, max: 50_000 };
+    let Reply::Stream(reply) = all.ask(next) else { panic!("it claims") };
+    let StreamReply::Claimed { entries, next, removed } = *reply else { panic!("{reply:?}") };
+    assert_eq!((entries.len(), removed.len()), (5_000, 5_000), "one command takes so many");
+    assert_eq!(next, Some(StreamId::new(10_001, 0)));
+}
+
+#[test]
+fn only_news_are_held_against_those_who_wait() {
+    let mut all = Harness::new(always());
+    all.fill(3, 1);
+    all.with_group();
+    all.ask(read("c", None, Some(Nanos::ZERO)));
+    for (number, session) in (100..600).map(|number| (number, SessionId(number))) {
+        all.engine.open_session(session);
+        assert_eq!(all.give(session, read(&format!("c{number}"), None, None).into()), []);
+    }
+    let steps = |all: &mut Harness, command: StreamCommand| {
+        let before = all.engine.steps();
+        all.ask(command);
+        all.engine.steps() - before
+    };
+    let ids = vec![StreamId::new(1, 0)];
+    let acknowledged = steps(&mut all, StreamCommand::Acknowledge { of: of(), ids: ids.clone() });
+    let removed = steps(&mut all, StreamCommand::Remove { name: name("s"), ids });
+    assert!(acknowledged < 200 && removed < 200, "{acknowledged}, {removed}");
+    let heard = all.give(ADA, append(4, 1).into());
+    assert_eq!(heard.len(), 2, "one of the group has it");
+}
+
+#[test]
+fn expired_stream_ends_the_wait_of_its_readers() {
+    let mut all = Harness::new(always());
+    all.with_group();
+    assert_eq!(all.give(READERS[0], read("a", None, None).into()), []);
+    let (deadline, rule) = (Deadline::After(Nanos(10)), DeadlineRule::Always);
+    let expire = KeyCommand::SetDeadline { name: name("s"), deadline, rule };
+    all.give(ADA, Command::Key(expire));
+    all.now = Nanos(50);
+    // Nobody has noticed yet that it is over.
+    all.give(ADA, Command::Key(KeyCommand::CountAll));
+    all.effects.clear();
+    all.engine.handle_timeout(all.now, Capacity::UNBOUNDED, &mut all.effects);
+    all.engine.check();
+    let heard: Vec<_> = all.effects.outputs.drain(..).map(|it| (it.session, it.reply)).collect();
+    let gone = Refusal::Stream(StreamRefusal::NoSuchGroup(name("s")));
+    assert_eq!(heard, [(READERS[0], Reply::Refused(gone))]);
+}
+
+#[test]
+fn batch_counts_the_consumers_that_it_looks_at() {
+    let mut all = Harness::new(always());
+    all.with_group();
+    for number in 0..3_000 {
+        let consumer = format!("{number}").into_bytes().into();
+        let command = StreamCommand::CreateConsumer { of: of(), consumer }.into();
+        all.engine.handle(all.now, ADA, command, all.capacity, &mut all.effects);
+        all.effects.clear();
+    }
+    let describe = || StreamCommand::DescribeConsumers { of: of() }.into();
+    let batch = Command::Batch { commands: (0..100).map(|_| describe()).collect() };
+    assert_eq!(all.give(ADA, batch).remove(0).1, Reply::Refused(Refusal::BatchTooLarge));
+    let batch = Command::Batch { commands: vec![describe()] };
+    assert!(matches!(all.give(ADA, batch).remove(0).1, Reply::Batch(_)));
 }

@@ -83,7 +83,7 @@ impl Options {
             }
             options.at += 1;
         }
-        options.trim = trim_of(keep, limit, is_rough)?;
+        options.trim = trim_of(keep, limit, is_rough, adds)?;
         Ok(options)
     }
 
@@ -111,6 +111,7 @@ fn trim_of(
     keep: Option<StreamKept>,
     limit: Option<u64>,
     is_rough: bool,
+    adds: bool,
 ) -> Result<Option<StreamTrim>, Fault> {
     let Some(keep) = keep else {
         return if limit.is_some_and(|limit| limit > 0) {
@@ -127,7 +128,9 @@ fn trim_of(
                 "ERR syntax error, LIMIT cannot be used without the special ~ option",
             ));
         }
-        Some(limit) => Some(limit).filter(|limit| *limit > 0),
+        // XTRIM goes on until all is done; an entry is added though more might leave.
+        Some(0) => adds.then_some(u64::MAX),
+        Some(limit) => Some(limit),
         None => is_rough.then_some(ROUGH_TRIM_MAX),
     };
     Ok(Some(StreamTrim { keep, max }))

@@ -35,15 +35,18 @@ impl Keyspace {
             }
             StreamCommand::Read(read) => {
                 let max = read.max.unwrap_or(u64::MAX);
-                read.places.iter().map(|(name, _)| most(name).min(max)).fold(0, u64::saturating_add)
+                let all = read.places.iter().map(|(name, _)| most(name).min(max));
+                let entries = all.fold(0, u64::saturating_add).min(delivered_max(read) as u64);
+                entries.saturating_add(read.places.len() as u64)
             }
             StreamCommand::Describe { whole: Some(_), name } => {
                 most(name).saturating_add(limits::LIST_SCAN_MAX as u64)
             }
             StreamCommand::ShowPending { of, .. } => self.most_pending(of, load),
-            StreamCommand::CountPending { .. }
-            | StreamCommand::DescribeGroups { .. }
-            | StreamCommand::DescribeConsumers { .. } => limits::STREAM_GROUPS_MAX as u64,
+            StreamCommand::CountPending { of } | StreamCommand::DescribeConsumers { of } => {
+                self.most_consumers(of, load).saturating_mul(STEPS_PER_CONSUMER)
+            }
+            StreamCommand::DescribeGroups { .. } => STEPS_PER_CONSUMER * GROUPS_MAX,
             _ => 1,
         }
     }
@@ -63,6 +66,18 @@ impl Keyspace {
         }
         let pending = there.map_or(0, |there| self.collections().pending_of(&there, &of.group));
         pending.saturating_add(more)
+    }
+
+    /// The same of the consumers of a group.
+    fn most_consumers(&self, of: &GroupName, load: &Load<'_>) -> u64 {
+        let there = self.values().stored(&of.stream).and_then(|value| value.collection());
+        let more = self.most_entries(&of.stream, load).count();
+        let more = more.saturating_sub(there.map_or(0, |there| there.count));
+        if load.renamed.contains(&of.stream) {
+            return self.collections().entry_count().saturating_add(more);
+        }
+        let now = there.map_or(0, |there| self.collections().consumers_of_group(&there, &of.group));
+        now.saturating_add(more)
     }
 
     fn add_stored_in_stream<'c>(&self, command: &'c StreamCommand, load: &mut Load<'c>) {
@@ -165,9 +180,8 @@ impl Keyspace {
         load.scan(most);
         load.store(name, claim.of.group.len() + claim.consumer.len() + STATE_BYTES as usize);
         load.store(name, bytes_of(most, each));
-        // Those that are taken and those that are gone may stand in turns, a record each.
-        load.records = load.records.saturating_add(usize::try_from(most).unwrap_or(usize::MAX));
-        load.stored_bytes = load.stored_bytes.saturating_add(bytes_of(most, RECORD_BYTES_MAX));
+        // Those that are gone.
+        load.store(name, 0);
         self.add_pending(name, most, load);
     }
 
@@ -187,6 +201,11 @@ const ID_BYTES_MAX: usize = 1 + size_of::<StreamId>() + FieldsDraft::ENTRY_BYTES
 
 /// Bytes of the past of a stream, or of a group's or a consumer's values, with two records.
 const STATE_BYTES: u64 = 2 * RECORD_BYTES_MAX as u64;
+
+/// A consumer or a group is looked at by some searches.
+const STEPS_PER_CONSUMER: u64 = 16;
+
+const GROUPS_MAX: u64 = limits::STREAM_GROUPS_MAX as u64;
 
 /// No step takes more out, or it is refused.
 const TRIMMED_MAX: u64 = 20_000;

@@ -14,7 +14,7 @@ use crate::Effects;
 use crate::delivery::move_messages::RELOCATION_BYTES_MAX;
 use crate::engine::Engine;
 use crate::ids::{QueueSlot, SessionSlot};
-use crate::keyspace::collections::{Awaited, Done, Pop, Work};
+use crate::keyspace::collections::{Awaited, AwaitedEntries, Done, Pop, Work};
 use crate::keyspace::deleting::Deletion;
 use crate::keyspace::lists::runs::STEPS;
 use crate::keyspace::setting::{DEADLINE_BYTES_MAX, KEY_RECORDS_MAX, Wish, ready_max};
@@ -249,7 +249,8 @@ impl Engine {
                 let read = self.keyspace.waiting_read(read, &mut work);
                 self.stop_waiting(by, effects);
                 let names = read.places.iter().map(|(name, _)| name.clone()).collect();
-                let (what, wait) = (Awaited::Entries(read.clone()), read.wait);
+                let (wait, what) =
+                    (read.wait, Awaited::Entries(Arc::new(AwaitedEntries::of(read))));
                 self.keyspace.wait_for(by, names, what, wait, &mut self.store)
             }
             (Ok(reply), _) => Outcome::reply(self.log.after_all(), reply),

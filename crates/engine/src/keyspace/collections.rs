@@ -42,7 +42,7 @@ pub(crate) use combining::combination_steps;
 use picking::Picks;
 pub(crate) use recovery::EntryCursor;
 pub(crate) use streams::{delivered_bytes, delivered_max, most_claimed, read_bytes};
-pub(crate) use waiting::{Awaited, Pop, Waits};
+pub(crate) use waiting::{Awaited, AwaitedEntries, Pop, Waits};
 
 /// All entries of collections.
 #[derive(Debug, Default)]

@@ -63,6 +63,11 @@ impl Keyspace {
     /// The key of this name has changed.
     pub(crate) fn touched(&mut self, name: &QueueName, store: &mut MessageStore) {
         self.waits.notice(name);
+        self.tell_observers(name, store);
+    }
+
+    /// The same where it is nothing that a command waits for.
+    pub(crate) fn tell_observers(&mut self, name: &QueueName, store: &mut MessageStore) {
         if !self.observers.by_key.is_empty() {
             store.took_steps(self.observers.touched(name));
         }

@@ -6,7 +6,7 @@
 //!
 //! * `push`: a client sends `LPUSH`, in bursts, with an element each, and is answered
 //! * `pop`: the same; then it takes them with `RPOP`
-//! * `set`: a client sends `SET`, of one key
+//! * `set`: a client sends `SET`, of one key; `hset`: `HSET`, of one field; `xadd`: `XADD`
 //! * `user`: as `push`, by a user with a hundred rules; `names`: each to another list of a hundred
 //! * `anyone`: as `names`, without users
 //! * `multi`: a client sends `MULTI`, 89 `LPUSH` and 11 `RPOP`, a pop after eight pushes each, and
@@ -58,6 +58,8 @@ fn main() {
         "push" => push(harness, count),
         "pop" => pop(harness, count),
         "set" => repeat(harness, &[b"SET", b"session:1042", &ELEMENT], count),
+        "hset" => repeat(harness, &[b"HSET", b"accounts", b"1042", &ELEMENT], count),
+        "xadd" => repeat(harness, &[b"XADD", b"events", b"*", b"body", &ELEMENT], count),
         "multi" => multi(harness, count),
         "user" => {
             harness.limit(RULES);

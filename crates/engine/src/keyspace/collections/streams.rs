@@ -254,6 +254,11 @@ impl Collections {
         self.group(stream, group).map_or(0, |group| self.pending_count(&group))
     }
 
+    /// How many consumers a group of a stream has.
+    pub(crate) fn consumers_of_group(&self, stream: &Collection, group: &[u8]) -> u64 {
+        self.group(stream, group).map_or(0, |group| self.consumer_count(&group))
+    }
+
     /// How many entries would leave.
     pub(crate) fn leaving(&self, stream: &Collection, trim: &StreamTrim) -> u64 {
         entries::leaving(self, stream, trim, self.length(stream))

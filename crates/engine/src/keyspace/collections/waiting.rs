@@ -7,9 +7,12 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{CollectionKind, Nanos, QueueName, Refusal, Reply, StreamRead, limits};
+use model::{
+    CollectionKind, Nanos, QueueName, ReadPlace, Refusal, Reply, StreamId, StreamRead, limits,
+};
 use records::FieldsDraft;
 
 use super::Work;
@@ -50,7 +53,29 @@ struct Wait {
 #[derive(Clone, Debug)]
 pub(crate) enum Awaited {
     Members(Pop),
-    Entries(StreamRead),
+    /// Many sessions may name many streams.
+    Entries(Arc<AwaitedEntries>),
+}
+
+/// Entries that a command waits for.
+#[derive(Debug)]
+pub(crate) struct AwaitedEntries {
+    pub(crate) read: StreamRead,
+    /// Without a group: the entry of each stream behind which it reads.
+    pub(crate) behind: BTreeMap<QueueName, StreamId>,
+}
+
+impl AwaitedEntries {
+    pub(crate) fn of(read: StreamRead) -> Self {
+        let mut behind = BTreeMap::new();
+        for (name, place) in read.places.iter().filter(|_| read.reader.is_none()) {
+            if let ReadPlace::Behind(id) = place {
+                let least = behind.entry(name.clone()).or_insert(*id);
+                *least = (*least).min(*id);
+            }
+        }
+        Self { read, behind }
+    }
 }
 
 /// The members that are taken: so many from one end.
@@ -141,8 +166,8 @@ impl Keyspace {
             if work.store.steps() >= last_step {
                 return;
             }
-            let what = self.waits.by_session.get(&by).map(|wait| wait.what.clone());
-            let what = what.expect("invariant: it stands in the line");
+            let wait = self.waits.by_session.get(&by).expect("invariant: it stands in the line");
+            let what = wait.what.clone();
             work.store.took_steps(limits::COMMAND_STEPS);
             if !self.has_awaited(&name, &what, work.store.latest) {
                 self.waits.ready.insert(name, ticket + 1);
@@ -165,7 +190,7 @@ impl Keyspace {
                 let there = self.values.get(name, now).and_then(|it| it.collection());
                 there.is_some_and(|there| there.kind == CollectionKind::SortedSet)
             }
-            Awaited::Entries(read) => self.has_news(name, read, now),
+            Awaited::Entries(entries) => self.has_news(name, entries, now),
         }
     }
 
@@ -175,8 +200,8 @@ impl Keyspace {
             Awaited::Members(pop) => self
                 .pop_scored(&[name], *pop, work)
                 .map(|popped| popped.map(|popped| Reply::ScoredPopped(Box::new(popped)))),
-            Awaited::Entries(read) => {
-                let found = self.read(read, work);
+            Awaited::Entries(entries) => {
+                let found = self.read(&entries.read, work);
                 found.map(|found| found.map(|found| Reply::Stream(Box::new(found))))
             }
         };
@@ -191,7 +216,9 @@ impl Keyspace {
     fn awaited_bytes(&self, name: &QueueName, what: &Awaited, work: &Work<'_>) -> usize {
         let Pop { max, .. } = match what {
             Awaited::Members(pop) => *pop,
-            Awaited::Entries(read) => return self.most_read_bytes(read, work.store.latest),
+            Awaited::Entries(entries) => {
+                return self.most_read_bytes(&entries.read, work.store.latest);
+            }
         };
         let there = self.values.get(name, work.store.latest).and_then(|it| it.collection());
         let Some(there) = there else { return 0 };
@@ -221,7 +248,13 @@ impl Keyspace {
         let known = by_name.iter().flat_map(|(name, all)| all.iter().map(move |it| (name, *it)));
         assert!(known.eq(pairs), "a name knows the sessions that wait for it");
         assert_eq!(ready.is_empty(), resumes.is_none(), "sessions are served soon");
-        for (name, line) in by_name.iter().filter(|(name, _)| !ready.contains_key(*name)) {
+        // Nobody has noticed yet that a key is over.
+        let is_over = |name: &QueueName| {
+            let stored = self.values.stored(name);
+            stored.is_some_and(|it| it.at.is_some_and(|at| at <= store.latest))
+        };
+        let quiet = by_name.iter().filter(|(name, _)| !ready.contains_key(*name) && !is_over(name));
+        for (name, line) in quiet {
             for wait in line.iter().filter_map(|(_, by)| by_session.get(by)) {
                 let is_served = self.has_awaited(name, &wait.what, store.latest);
                 assert!(!is_served, "{name} has what a session waits for");

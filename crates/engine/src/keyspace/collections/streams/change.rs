@@ -22,6 +22,8 @@ pub(super) struct StreamChange {
     /// The last number that was given.
     last_number: u64,
     room: Room,
+    /// Commands that wait may be answered by it.
+    is_news: bool,
 }
 
 /// The room that a change has to find. One that frees some finds what is kept for that.
@@ -53,7 +55,15 @@ impl StreamChange {
     /// Of a stream that is there.
     pub(super) fn of(stream: Collection, last_number: u64) -> Self {
         let (changes, dropped) = (Vec::new(), Vec::new());
-        Self { stream, is_new: false, changes, dropped, last_number, room: Room::Kept }
+        Self {
+            stream,
+            is_new: false,
+            changes,
+            dropped,
+            last_number,
+            room: Room::Kept,
+            is_news: false,
+        }
     }
 
     /// Of a stream that is there, or of a new one.
@@ -81,6 +91,11 @@ impl StreamChange {
     /// It is refused where there is no such room.
     pub(super) const fn needs(&mut self, room: Room) {
         self.room = room;
+    }
+
+    /// It answers commands that wait: an entry has come, or a group has moved or gone.
+    pub(super) const fn is_news(&mut self) {
+        self.is_news = true;
     }
 
     /// A field of the stream, or of one of its groups, is to have this value.
@@ -164,7 +179,11 @@ impl Keyspace {
             if stream != change.stream {
                 self.values.recount(name, stream);
             }
-            self.touched(name, work.store);
+            if change.is_news {
+                self.touched(name, work.store);
+            } else {
+                self.tell_observers(name, work.store);
+            }
         }
         Ok(())
     }

@@ -22,6 +22,8 @@ struct Claiming<'c> {
     found: Found,
     change: StreamChange,
     shown: ShownEntries,
+    /// Pending entries that are no more in the stream.
+    removed: Vec<StreamId>,
     now: Nanos,
 }
 
@@ -48,7 +50,7 @@ impl Keyspace {
         let mut change = self.begin_change(found.stream);
         change.needs(Room::OnDevice);
         let (shown, now) = (ShownEntries::new(work.shown_max), work.store.latest);
-        Ok(Claiming { claim, found, change, shown, now })
+        Ok(Claiming { claim, found, change, shown, removed: Vec::new(), now })
     }
 
     pub(super) fn claim(
@@ -96,7 +98,7 @@ impl Keyspace {
         let group = claiming.found.group;
         let mut left = max.min(most_claimed(claim));
         let mut looks = left.saturating_mul(LOOKS_PER_ENTRY);
-        let (mut next, mut removed, mut looked) = (None, Vec::new(), 0);
+        let (mut next, mut looked) = (None, 0);
         let pending = self.collections.pending_from(&group, from);
         for (id, pending) in pending {
             if left == 0 || looks == 0 {
@@ -107,10 +109,7 @@ impl Keyspace {
             let as_usual = ClaimedAs::default();
             match self.claim_one(&mut claiming, id, Some(pending), &as_usual) {
                 Claimed::Taken(_) => left -= 1,
-                Claimed::Removed => {
-                    left -= 1;
-                    removed.push(id);
-                }
+                Claimed::Removed => left -= 1,
                 Claimed::Left => {}
                 Claimed::TooLarge if claiming.shown.len() == 0 => {
                     return Err(work.too_much.clone());
@@ -122,6 +121,7 @@ impl Keyspace {
             }
         }
         work.store.took_steps(looked);
+        let removed = claiming.removed.clone();
         let entries = self.end_claim(claiming, work)?.into_entries();
         Ok(told(StreamReply::Claimed { entries, next, removed }))
     }
@@ -133,12 +133,13 @@ impl Keyspace {
         pending: Option<Pending<'_>>,
         claimed: &ClaimedAs,
     ) -> Claimed<'c> {
-        let Claiming { claim, found: Found { stream, group }, change, shown, now } = claiming;
+        let Claiming { claim, found: Found { stream, group }, change, shown, removed, now } =
+            claiming;
         let Some(entry) = self.collections.get(stream.number, &entry_field(id)) else {
             if pending.is_none() {
                 return Claimed::Left;
             }
-            change.remove(group.number, pending_field(id));
+            removed.push(id);
             return Claimed::Removed;
         };
         let is_early = pending.is_some_and(|it| now.since(it.delivered) < claim.min_idle);
@@ -155,7 +156,7 @@ impl Keyspace {
         let more = u64::from(!claim.only_ids);
         let count = claimed.count.unwrap_or_else(|| before.saturating_add(more));
         let delivered = match claimed.delivered {
-            Some(ClaimTime::Ago(span)) => Nanos(now.0.saturating_sub(span.0)),
+            Some(ClaimTime::Ago(span)) => now.0.checked_sub(span.0).map_or(*now, Nanos),
             Some(ClaimTime::At(at)) => at.min(*now),
             None => *now,
         };
@@ -170,7 +171,10 @@ impl Keyspace {
         claiming: Claiming<'_>,
         work: &mut Work<'_>,
     ) -> Result<ShownEntries, Refusal> {
-        let Claiming { claim, found: Found { group, .. }, mut change, shown, now } = claiming;
+        let Claiming { claim, found: Found { group, .. }, mut change, shown, removed, now } =
+            claiming;
+        // Behind the others, so that they are one record.
+        removed.iter().for_each(|id| change.remove(group.number, pending_field(*id)));
         let there = self.collections.consumer(&group, &claim.consumer);
         let active = if shown.len() > 0 { Some(now) } else { there.and_then(|it| it.active) };
         if there.is_none() || shown.len() > 0 {

@@ -211,6 +211,7 @@ impl Keyspace {
         let collections = &self.collections;
         let (mut described, now) = (Vec::new(), work.store.latest);
         look_at(collections.consumer_count(group), work)?;
+        work.store.took_steps(STEPS_PER_CONSUMER * collections.consumer_count(group) as usize);
         for (name, Consumer { seen, active }) in collections.consumers(group) {
             room.take(name.len())?;
             let ids = collections.pending_with(group, &name, StreamId::ZERO);
@@ -235,6 +236,9 @@ impl Keyspace {
         Ok(described)
     }
 }
+
+/// Pending entries of each are counted.
+const STEPS_PER_CONSUMER: usize = 8;
 
 fn usize_of(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)

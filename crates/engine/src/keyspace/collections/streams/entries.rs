@@ -84,6 +84,7 @@ impl Keyspace {
         (state.last, state.added) = (id, state.added.saturating_add(1));
         let number = change.stream().number;
         change.needs(Room::InMemory);
+        change.is_news();
         change.set(number, [STATE].into(), state.to_value());
         change.set(number, entry_field(id), entry_value(fields));
         if let Some(trim) = trim {

@@ -28,6 +28,7 @@ impl Keyspace {
                 let Found { stream, group } = self.group(of, work)?;
                 let last = start.last.unwrap_or_else(|| self.collections.state(&stream).last);
                 let mut change = self.begin_change(stream);
+                change.is_news();
                 let group = Group { last, read: start.read, ..group };
                 change.set(stream.number, group_field(&of.group), group.to_value());
                 self.make(&of.stream, change, work)?;
@@ -41,6 +42,7 @@ impl Keyspace {
                 let mut change = self.begin_change(stream);
                 change.remove(stream.number, group_field(&of.group));
                 change.drop_group(group.number);
+                change.is_news();
                 self.make(&of.stream, change, work)?;
                 Ok(Reply::Count(1))
             }

@@ -42,23 +42,20 @@ impl Keyspace {
     ) -> Result<Reply, Refusal> {
         let Found { group, .. } = self.group(of, work)?;
         let collections = &self.collections;
-        look_at(collections.consumer_count(&group), work)?;
         let count = collections.pending_count(&group);
         let first = collections.pending_from(&group, StreamId::ZERO).next();
         let last = collections.last_pending(&group);
         let ends = first.map(|(id, _)| id).zip(last);
         let mut counts = PendingCounts { count, ends, consumers: Vec::new() };
         let mut bytes = 0;
-        for (name, _) in collections.consumers(&group) {
-            let pending = collections.pending_count_with(&group, &name);
-            if pending > 0 {
-                bytes += name.len() + 2 * limits::BESIDE_ELEMENT_BYTES;
-                counts.consumers.push((name.into(), pending));
-            }
+        for (name, pending) in collections.pending_consumers(&group) {
+            bytes += name.len() + 2 * limits::BESIDE_ELEMENT_BYTES;
+            counts.consumers.push((name.into(), pending));
             if bytes > work.shown_max {
                 return Err(work.too_much.clone());
             }
         }
+        look_at(STEPS_PER_CONSUMER * counts.consumers.len() as u64, work)?;
         Ok(told(StreamReply::PendingCounts(counts)))
     }
 
@@ -104,6 +101,27 @@ impl Keyspace {
 }
 
 impl super::Collections {
+    /// The consumers with something pending, by name, and how much: by one step from each to the
+    /// next.
+    fn pending_consumers(&self, group: &super::Group) -> impl Iterator<Item = (Vec<u8>, u64)> {
+        let number = group.number.to_be_bytes();
+        let mut place = self.places.rank(&number);
+        let mut next = move || {
+            let (key, _) = self.places.iter_at(place).next()?;
+            let (its, key) = key.split()?;
+            let (bytes, rest) = key.split().filter(|_| its == number)?;
+            let mut name = rest.to_vec();
+            name.truncate(u16::from_be_bytes(bytes).into());
+            let count = self.pending_count_with(group, &name);
+            place += count as usize;
+            Some((name, count))
+        };
+        let mut all: Vec<_> = core::iter::from_fn(&mut next).collect();
+        // Names of one length stand together there.
+        all.sort_unstable();
+        all.into_iter()
+    }
+
     fn last_pending(&self, group: &super::Group) -> Option<StreamId> {
         let place = self.rank(group.number, &[super::PENDING + 1]).checked_sub(1)?;
         let (field, _) = self.entries(group.number, place).next()?;
@@ -116,3 +134,6 @@ pub(super) fn shown_pending(id: StreamId, pending: &Pending<'_>, now: Nanos) -> 
     let Pending { delivered, count, consumer } = *pending;
     PendingEntry { id, consumer: consumer.into(), delivered, idle: now.since(delivered), count }
 }
+
+/// A consumer with something pending is found by three searches.
+const STEPS_PER_CONSUMER: u64 = 16;

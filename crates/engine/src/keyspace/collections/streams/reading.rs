@@ -17,7 +17,7 @@ use super::layout::{
 };
 use super::{Found, Group, KIND, check_name};
 use crate::keyspace::Keyspace;
-use crate::keyspace::collections::{Collection, Work, value_of};
+use crate::keyspace::collections::{AwaitedEntries, Collection, Work, value_of};
 
 /// How much a read may give yet.
 struct Left {
@@ -25,8 +25,8 @@ struct Left {
     max: usize,
     /// Bytes of the reply.
     bytes: usize,
-    /// Entries that become pending.
-    delivered: usize,
+    /// Entries of all streams: some 10 ms, and one frame if they become pending.
+    entries: usize,
 }
 
 impl Keyspace {
@@ -38,8 +38,7 @@ impl Keyspace {
     ) -> Result<Option<StreamReply>, Refusal> {
         Self::may_wait_for(read.places.len())?;
         let max = read.max.map_or(usize::MAX, |max| usize::try_from(max).unwrap_or(usize::MAX));
-        let delivered = delivered_max(read);
-        let mut left = Left { max, bytes: work.shown_max, delivered };
+        let mut left = Left { max, bytes: work.shown_max, entries: delivered_max(read) };
         self.check_places(read, work)?;
         let mut found = Vec::new();
         for (name, place) in &read.places {
@@ -54,7 +53,47 @@ impl Keyspace {
                 Err(refusal) => return Err(refusal),
             }
         }
+        if let Some(reader) = &read.reader {
+            self.see_consumers(read, reader, !found.is_empty(), work)?;
+        }
         Ok((!found.is_empty()).then_some(StreamReply::Read(found)))
+    }
+
+    /// A consumer has tried to read; it is made where it is not there. The log has when it got
+    /// something, but not each time that it tried.
+    ///
+    /// # Errors
+    /// There is no room to make it, and the command has changed nothing before: else it is made when
+    /// it reads again.
+    fn see_consumers(
+        &mut self,
+        read: &StreamRead,
+        reader: &StreamReader,
+        mut has_changed: bool,
+        work: &mut Work<'_>,
+    ) -> Result<(), Refusal> {
+        let (seen, field) = (work.store.latest, consumer_field(&reader.consumer));
+        for (name, _) in &read.places {
+            let Ok(Found { stream, group }) = self.group_of(name, &reader.group, work) else {
+                continue;
+            };
+            let Some(there) = self.collections.consumer(&group, &reader.consumer) else {
+                let mut change = self.begin_change(stream);
+                change.needs(Room::OnDevice);
+                let new = Consumer { seen, active: None };
+                change.set(group.number, field.clone(), new.to_value());
+                match self.make(name, change, work) {
+                    Ok(()) => has_changed = true,
+                    Err(refusal) if !has_changed => return Err(refusal),
+                    Err(_) => {}
+                }
+                continue;
+            };
+            let value = Consumer { seen, ..there }.to_value();
+            let of_group = Collection::new(KIND, group.number);
+            self.collections.set(&of_group, &field, super::cell(&value));
+        }
+        Ok(())
     }
 
     /// All are looked up before any is read: an error is the whole answer.
@@ -82,7 +121,7 @@ impl Keyspace {
         let there = self.collection(name, KIND, work.store)?;
         let ReadPlace::Behind(behind) = place else { return Ok(None) };
         let (Some(stream), Some(from)) = (there, behind.next()) else { return Ok(None) };
-        let shown = self.shown_from(&stream, from, left.max, left, work)?;
+        let shown = self.shown_from(&stream, from, left, work)?;
         Ok(Some(shown).filter(|shown| !shown.is_empty()))
     }
 
@@ -111,18 +150,18 @@ impl Keyspace {
         &self,
         stream: &Collection,
         from: StreamId,
-        max: usize,
         left: &mut Left,
         work: &mut Work<'_>,
     ) -> Result<StreamEntries, Refusal> {
         let mut shown = ShownEntries::new(left.bytes);
+        let max = left.max.min(left.entries);
         let mut entries = self.collections.stream_entries(stream, from).take(max);
         let all_fit = entries.all(|(id, value)| shown.takes(id, value));
         work.store.took_steps(shown.len());
         if !all_fit && shown.len() == 0 {
             return Err(work.too_much.clone());
         }
-        left.bytes = shown.left();
+        (left.bytes, left.entries) = (shown.left(), left.entries - shown.len());
         Ok(shown.into_entries())
     }
 
@@ -135,14 +174,12 @@ impl Keyspace {
         left: &mut Left,
         work: &mut Work<'_>,
     ) -> Result<StreamEntries, Refusal> {
-        let max = if reader.acknowledges { left.max.min(left.delivered) } else { left.max };
         let entries = match group.last.next() {
-            Some(from) => self.shown_from(&stream, from, max, left, work)?,
+            Some(from) => self.shown_from(&stream, from, left, work)?,
             None => StreamEntries::default(),
         };
         let now = work.store.latest;
         if entries.is_empty() {
-            self.see_consumer(name, Found { stream, group }, reader, work)?;
             return Ok(entries);
         }
         let past = Past::of(&self.collections, &stream);
@@ -165,7 +202,6 @@ impl Keyspace {
             entries.ids().for_each(|id| {
                 change.set(group.number, pending_field(id), alloc::sync::Arc::clone(&value));
             });
-            left.delivered -= entries.len();
         }
         self.make(name, change, work)?;
         Ok(entries)
@@ -183,17 +219,13 @@ impl Keyspace {
         work: &mut Work<'_>,
     ) -> Result<StreamEntries, Refusal> {
         let now = work.store.latest;
-        let is_known = self.collections.consumer(&group, &reader.consumer).is_some();
-        let Some(from) = behind.next().filter(|_| is_known) else {
-            self.see_consumer(name, Found { stream, group }, reader, work)?;
-            return Ok(StreamEntries::default());
-        };
+        let Some(from) = behind.next() else { return Ok(StreamEntries::default()) };
         let mut shown = ShownEntries::new(left.bytes);
         let mut change = self.begin_change(stream);
         change.needs(Room::OnDevice);
         let ids = self.collections.pending_with(&group, &reader.consumer, from);
         let mut all_fit = true;
-        for id in ids.take(left.max.min(left.delivered)) {
+        for id in ids.take(left.max.min(left.entries)) {
             let entry = self.collections.get(stream.number, &entry_field(id));
             all_fit = match &entry {
                 Some(entry) => shown.takes(id, value_of(entry)),
@@ -213,33 +245,9 @@ impl Keyspace {
             return Err(work.too_much.clone());
         }
         work.store.took_steps(2 * shown.len());
-        (left.bytes, left.delivered) = (shown.left(), left.delivered - shown.len());
+        (left.bytes, left.entries) = (shown.left(), left.entries - shown.len());
         self.make(name, change, work)?;
-        self.see_consumer(name, Found { stream, group }, reader, work)?;
         Ok(shown.into_entries())
-    }
-
-    /// A consumer has tried to read; it is made if it is not there. The log has when it got
-    /// something, but not each time that it tried.
-    fn see_consumer(
-        &mut self,
-        name: &QueueName,
-        Found { stream, group }: Found,
-        reader: &StreamReader,
-        work: &mut Work<'_>,
-    ) -> Result<(), Refusal> {
-        let seen = work.store.latest;
-        let field = consumer_field(&reader.consumer);
-        let Some(there) = self.collections.consumer(&group, &reader.consumer) else {
-            let mut change = self.begin_change(stream);
-            change.needs(Room::OnDevice);
-            change.set(group.number, field, Consumer { seen, active: None }.to_value());
-            return self.make(name, change, work);
-        };
-        let value = Consumer { seen, ..there }.to_value();
-        let of_group = Collection::new(KIND, group.number);
-        self.collections.set(&of_group, &field, super::cell(&value));
-        Ok(())
     }
 
     /// The same command with places that stay what they are while it waits.
@@ -256,14 +264,12 @@ impl Keyspace {
     }
 
     /// True if a command that waits is answered by what a stream of it is now.
-    pub(crate) fn has_news(&self, name: &QueueName, read: &StreamRead, now: Nanos) -> bool {
+    pub(crate) fn has_news(&self, name: &QueueName, what: &AwaitedEntries, now: Nanos) -> bool {
         let there = self.values.get(name, now).and_then(|value| value.collection());
         let there = there.filter(|there| there.kind == KIND);
         let last = there.and_then(|stream| self.collections.last_entry(&stream));
-        match &read.reader {
-            None => read.places.iter().filter(|(its, _)| its == name).any(|(_, place)| {
-                matches!(place, ReadPlace::Behind(behind) if last.is_some_and(|it| it > *behind))
-            }),
+        match &what.read.reader {
+            None => what.behind.get(name).is_some_and(|behind| last.is_some_and(|it| it > *behind)),
             Some(reader) => {
                 let group = there.and_then(|it| self.collections.group(&it, &reader.group));
                 // Without a group the refusal is the answer.
@@ -297,10 +303,10 @@ impl super::Collections {
     }
 }
 
-/// How many entries one command gives to a consumer that acknowledges them: the log takes them in
-/// one frame.
+/// How many entries one command reads: if they become pending, the log takes them in one frame.
 pub(crate) fn delivered_max(read: &StreamRead) -> usize {
-    read.reader.as_ref().map_or(0, delivered_at_once)
+    let reader = read.reader.as_ref().filter(|reader| reader.acknowledges);
+    reader.map_or(DELIVERED_AT_ONCE, delivered_at_once)
 }
 
 /// The same of any command that makes entries pending with a consumer.

@@ -2,10 +2,11 @@
 
 use alloc::vec::Vec;
 
+use model::limits;
 use records::RecordError;
 
 use super::layout::{CONSUMER, ENTRY, GROUP, PENDING, STATE};
-use super::{Consumer, Group, KIND, State, id_of, place_of, untagged};
+use super::{Consumer, Group, KIND, Pending, State, id_of, place_of, untagged};
 use crate::collections::packed_tree::{Cell, KeyParts};
 use crate::keyspace::collections::{Collection, Collections, value_of};
 
@@ -37,13 +38,19 @@ pub(crate) fn recovered(
             return group.map(|group| Recovered::Group(group.number)).ok_or(invalid);
         }
         (CONSUMER, true) => Consumer::of(value).is_some(),
-        (PENDING, true) if id_of(rest).is_some() => {
+        (PENDING, true) if id_of(rest).is_some() && has_short_name(value) => {
             let place = place_of(number, &field.to_vec(), value);
             return place.map(Recovered::Pending).ok_or(invalid);
         }
         _ => false,
     };
     if is_right { Ok(Recovered::Nothing) } else { Err(invalid) }
+}
+
+/// True if something pending names a consumer that there may be.
+fn has_short_name(value: &[u8]) -> bool {
+    let pending = Pending::of(value);
+    pending.is_some_and(|it| it.consumer.len() <= limits::STREAM_NAME_BYTES_MAX)
 }
 
 impl Collections {
