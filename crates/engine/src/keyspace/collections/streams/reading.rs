@@ -63,8 +63,8 @@ impl Keyspace {
     /// something, but not each time that it tried.
     ///
     /// # Errors
-    /// There is no room to make it, and the command has changed nothing before: else it is made when
-    /// it reads again.
+    /// There is no room to make it, and the command has changed nothing before: else it is made
+    /// when it reads again.
     fn see_consumers(
         &mut self,
         read: &StreamRead,
