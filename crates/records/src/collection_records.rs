@@ -86,8 +86,8 @@ impl FieldsDraft {
 
     /// No field yet of the collection of this number.
     #[must_use]
-    pub const fn new(number: u64) -> Self {
-        Self { number, count: 0, bytes: Vec::new() }
+    pub fn new(number: u64) -> Self {
+        Self { number, count: 0, bytes: Vec::with_capacity(USUAL_BYTES) }
     }
 
     /// The number of the collection.
@@ -197,3 +197,6 @@ const fn kind_word(kind: CollectionKind) -> &'static str {
 }
 
 const KIND_SHIFT: u8 = 1;
+
+/// Most records of fields are no longer.
+const USUAL_BYTES: usize = 192;

@@ -196,7 +196,25 @@ impl Told {
 }
 
 fn say_id(id: StreamId, answer: &mut Answer<'_>) {
-    answer.bulk(format!("{}-{}", id.millis, id.sequence).as_bytes());
+    // The longest has two numbers of 20 digits.
+    let (mut text, mut at) = ([0; 41], 41);
+    let mut put = |byte: u8| {
+        at -= 1;
+        if let Some(place) = text.get_mut(at) {
+            *place = byte;
+        }
+    };
+    let digits = |mut number: u64, put: &mut dyn FnMut(u8)| loop {
+        put(b'0' + (number % 10) as u8);
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    };
+    digits(id.sequence, &mut put);
+    put(b'-');
+    digits(id.millis, &mut put);
+    answer.bulk(text.get(at..).unwrap_or_default());
 }
 
 fn say_ids(entries: &StreamEntries, answer: &mut Answer<'_>) {

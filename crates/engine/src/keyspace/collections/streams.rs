@@ -24,7 +24,7 @@ use model::{
 };
 
 use super::{Collection, Collections, Work, value_of};
-use crate::collections::packed_tree::{Cell, KeyParts};
+use crate::collections::packed_tree::KeyParts;
 use crate::keyspace::Keyspace;
 
 pub(crate) use claiming::most_claimed;
@@ -290,9 +290,4 @@ fn told(reply: StreamReply) -> Reply {
 fn check_name(name: &Arc<[u8]>) -> Result<(), Refusal> {
     let is_short = name.len() <= limits::STREAM_NAME_BYTES_MAX;
     if is_short { Ok(()) } else { Err(StreamRefusal::NameTooLong.into()) }
-}
-
-/// The value as the tree takes it.
-fn cell(value: &Arc<[u8]>) -> Cell<'_> {
-    super::cell_of(value)
 }

@@ -6,9 +6,10 @@ use alloc::vec::Vec;
 use model::{Durability, QueueName, Refusal, limits};
 use records::{CollectionView, FieldsDraft, RecordView};
 
-use super::{KIND, cell};
+use super::KIND;
 use crate::admission::batch_load::RECORD_BYTES_MAX;
-use crate::keyspace::collections::{Collection, Work};
+use crate::collections::packed_tree::{Cell, INLINE_BYTES_MAX};
+use crate::keyspace::collections::{Collection, Work, cell_of};
 use crate::keyspace::{Keyspace, Value};
 
 /// Changes in the order in which they are made.
@@ -42,7 +43,7 @@ pub(super) enum Room {
 struct FieldChange {
     number: u64,
     field: Vec<u8>,
-    value: Option<Arc<[u8]>>,
+    value: Option<Vec<u8>>,
 }
 
 /// The fields of one record.
@@ -54,7 +55,7 @@ struct Part {
 impl StreamChange {
     /// Of a stream that is there.
     pub(super) fn of(stream: Collection, last_number: u64) -> Self {
-        let (changes, dropped) = (Vec::new(), Vec::new());
+        let (changes, dropped) = (Vec::with_capacity(USUAL_CHANGES), Vec::new());
         Self {
             stream,
             is_new: false,
@@ -99,7 +100,7 @@ impl StreamChange {
     }
 
     /// A field of the stream, or of one of its groups, is to have this value.
-    pub(super) fn set(&mut self, number: u64, field: Vec<u8>, value: Arc<[u8]>) {
+    pub(super) fn set(&mut self, number: u64, field: Vec<u8>, value: Vec<u8>) {
         self.changes.push(FieldChange { number, field, value: Some(value) });
     }
 
@@ -167,7 +168,7 @@ impl Keyspace {
         work.store.took_steps(STEPS_PER_CHANGE * change.changes.len());
         let mut stream = change.stream;
         for FieldChange { number, field, value } in &change.changes {
-            self.change_field(&mut stream, *number, field, value.as_ref());
+            self.change_field(&mut stream, *number, field, value.as_deref());
         }
         self.collections.last = self.collections.last.max(change.last_number);
         for number in change.dropped {
@@ -193,15 +194,19 @@ impl Keyspace {
         stream: &mut Collection,
         number: u64,
         field: &[u8],
-        value: Option<&Arc<[u8]>>,
+        value: Option<&[u8]>,
     ) {
         let of_stream = number == stream.number;
         match value {
-            Some(value) if of_stream => {
-                self.collections.set_counted(stream, field, cell(value));
-            }
             Some(value) => {
-                self.collections.set(&Collection::new(KIND, number), field, cell(value));
+                // A long one is a body.
+                let body = (value.len() > INLINE_BYTES_MAX).then(|| Arc::from(value));
+                let cell = body.as_ref().map_or(Cell::inline(value), cell_of);
+                if of_stream {
+                    self.collections.set_counted(stream, field, cell);
+                } else {
+                    self.collections.set(&Collection::new(KIND, number), field, cell);
+                }
             }
             None => {
                 let bytes = self.collections.remove(&Collection::new(KIND, number), field);
@@ -258,3 +263,6 @@ fn log_change(name: &QueueName, change: &StreamChange, work: &mut Work<'_>) -> R
 
 /// A field is searched for and written, and the counts behind the name.
 const STEPS_PER_CHANGE: usize = 20;
+
+/// Most commands change no more fields.
+const USUAL_CHANGES: usize = 4;

@@ -10,7 +10,6 @@
 //! A group has a number of its own, as a collection has, so that it is gone at once. Ids are 16
 //! bytes in their order. A second tree has the pending entries of a group by consumer and id.
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use model::{FieldAndValue, Nanos, StreamId};
@@ -61,9 +60,9 @@ pub(super) struct Pending<'p> {
 }
 
 impl State {
-    pub(super) fn to_value(self) -> Arc<[u8]> {
+    pub(super) fn to_value(self) -> Vec<u8> {
         let Self { last, removed, added } = self;
-        [&last.to_bytes()[..], &removed.to_bytes(), &added.to_be_bytes()].concat().into()
+        [&last.to_bytes()[..], &removed.to_bytes(), &added.to_be_bytes()].concat()
     }
 
     pub(super) fn of(value: &[u8]) -> Option<Self> {
@@ -73,10 +72,10 @@ impl State {
 }
 
 impl Group {
-    pub(super) fn to_value(self) -> Arc<[u8]> {
+    pub(super) fn to_value(self) -> Vec<u8> {
         let Self { number, last, read } = self;
         let read = read.unwrap_or(NONE);
-        [&number.to_be_bytes()[..], &last.to_bytes(), &read.to_be_bytes()].concat().into()
+        [&number.to_be_bytes()[..], &last.to_bytes(), &read.to_be_bytes()].concat()
     }
 
     pub(super) fn of(value: &[u8]) -> Option<Self> {
@@ -87,9 +86,9 @@ impl Group {
 }
 
 impl Consumer {
-    pub(super) fn to_value(self) -> Arc<[u8]> {
+    pub(super) fn to_value(self) -> Vec<u8> {
         let active = self.active.map_or(NONE, |at| at.0);
-        [self.seen.0.to_be_bytes(), active.to_be_bytes()].concat().into()
+        [self.seen.0.to_be_bytes(), active.to_be_bytes()].concat()
     }
 
     pub(super) fn of(value: &[u8]) -> Option<Self> {
@@ -100,9 +99,9 @@ impl Consumer {
 }
 
 impl<'p> Pending<'p> {
-    pub(super) fn to_value(self) -> Arc<[u8]> {
+    pub(super) fn to_value(self) -> Vec<u8> {
         let Self { delivered, count, consumer } = self;
-        [&delivered.0.to_be_bytes()[..], &count.to_be_bytes(), consumer].concat().into()
+        [&delivered.0.to_be_bytes()[..], &count.to_be_bytes(), consumer].concat()
     }
 
     pub(super) fn of(value: &'p [u8]) -> Option<Self> {
@@ -113,14 +112,14 @@ impl<'p> Pending<'p> {
 }
 
 /// The value of an entry.
-pub(super) fn entry_value(fields: &[FieldAndValue]) -> Arc<[u8]> {
+pub(super) fn entry_value(fields: &[FieldAndValue]) -> Vec<u8> {
     let bytes = fields.iter().map(|(field, value)| field.len() + value.len() + 2 * 5).sum();
     let mut out = Vec::with_capacity(bytes);
     for (field, value) in fields {
         put_bytes(&mut out, field);
         put_bytes(&mut out, value);
     }
-    out.into()
+    out
 }
 
 /// The fields and values of an entry in turns.

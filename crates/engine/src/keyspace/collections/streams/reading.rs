@@ -16,6 +16,7 @@ use super::layout::{
     pending_field,
 };
 use super::{Found, Group, KIND, check_name};
+use crate::collections::packed_tree::Cell;
 use crate::keyspace::Keyspace;
 use crate::keyspace::collections::{AwaitedEntries, Collection, Work, value_of};
 
@@ -91,7 +92,7 @@ impl Keyspace {
             };
             let value = Consumer { seen, ..there }.to_value();
             let of_group = Collection::new(KIND, group.number);
-            self.collections.set(&of_group, &field, super::cell(&value));
+            self.collections.set(&of_group, &field, Cell::inline(&value));
         }
         Ok(())
     }
@@ -200,7 +201,7 @@ impl Keyspace {
             let pending = Pending { delivered: now, count: 1, consumer: &reader.consumer };
             let value = pending.to_value();
             entries.ids().for_each(|id| {
-                change.set(group.number, pending_field(id), alloc::sync::Arc::clone(&value));
+                change.set(group.number, pending_field(id), value.clone());
             });
         }
         self.make(name, change, work)?;
