@@ -341,7 +341,19 @@ impl Engine {
         self.keyspace.delete_value(to, &mut self.store, &mut self.log, effects);
         self.delete_list(to_slot, effects);
         let at = self.store.queues.at(from_slot).lifetime().at;
-        self.move_list(from_slot, to_slot, effects);
+        while let Some((_, order)) = self
+            .store
+            .queues
+            .get(from_slot)
+            .and_then(|queue| queue.delivery.dispatch.ready().first())
+        {
+            let id = self.store.message_of(order);
+            self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
+            let order = self.store.last_place();
+            self.relocate(id, to_slot, order, effects);
+        }
+        debug_assert!(self.store.has_no_ready(from_slot), "the list has its new name alone");
+        self.store.end_drains_later(from_slot);
         self.store.queues.at_mut(to_slot).let_go();
         if at.is_some() {
             let over = self.store.queues.at(to_slot).lifetime().over;
@@ -350,19 +362,6 @@ impl Engine {
             self.keyspace.state_lifetime(to, &mut self.store, &mut self.log, effects);
         }
         Ok(to_slot)
-    }
-
-    fn move_list(&mut self, from: QueueSlot, to: QueueSlot, effects: &mut Effects) {
-        while let Some((_, order)) =
-            self.store.queues.get(from).and_then(|queue| queue.delivery.dispatch.ready().first())
-        {
-            let id = self.store.message_of(order);
-            self.keyspace.unindex(id, &mut self.sessions, &mut self.store);
-            let order = self.store.last_place();
-            self.relocate(id, to, order, effects);
-        }
-        debug_assert!(self.store.has_no_ready(from), "the list has its new name alone");
-        self.store.end_drains_later(from);
     }
 }
 
