@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Capacity, ClockLead, Command, Deadline, DeadlineRule, GroupName, GroupStart, KeyCommand,
-    LinkId, Nanos, NewStreamId, QueueName, ReadPlace, Refusal, Reply, SessionId, StorePolicy,
-    StreamClaim, StreamCommand, StreamEntries, StreamId, StreamKept, StreamRange, StreamRead,
-    StreamReader, StreamRefusal, StreamReply, StreamTrim, limits,
+    Capacity, ClockLead, CollectionCommand, Command, Deadline, DeadlineRule, GroupName, GroupStart,
+    KeyCommand, LinkId, Nanos, NewStreamId, QueueName, ReadPlace, Refusal, Reply, SessionId,
+    StorePolicy, StreamClaim, StreamCommand, StreamEntries, StreamId, StreamKept, StreamRange,
+    StreamRead, StreamReader, StreamRefusal, StreamReply, StreamTrim, limits,
 };
 
 const ADA: SessionId = SessionId(1);
@@ -437,4 +437,48 @@ fn batch_counts_the_consumers_that_it_looks_at() {
     assert_eq!(all.give(ADA, batch).remove(0).1, Reply::Refused(Refusal::BatchTooLarge));
     let batch = Command::Batch { commands: vec![describe()] };
     assert!(matches!(all.give(ADA, batch).remove(0).1, Reply::Batch(_)));
+}
+
+#[test]
+fn full_memory_takes_what_lets_as_much_leave() {
+    let mut all = Harness::new(EngineOptions { memory_limit: 8 << 20, ..always() });
+    let mut last = 0;
+    while matches!(all.ask(append(last + 1, 10_000)), Reply::Stream(_)) {
+        last += 1;
+    }
+    let length = all.length();
+    for millis in last + 1..last + 10 {
+        assert_eq!(all.refusal(append(millis, 10_000)), Refusal::TooManyValues);
+        let reply = all.ask(append_with(millis, 10_000, Some(keep(length))));
+        assert_eq!(reply, told(StreamReply::Id(StreamId::new(millis, 0))));
+    }
+    assert_eq!(all.length(), length);
+}
+
+#[test]
+fn refusal_is_not_hidden_by_an_empty_history() {
+    let mut all = Harness::new(EngineOptions { reply_bytes_max: 10_000, ..always() });
+    all.with_group();
+    all.ask(append(1, 20_000));
+    let StreamCommand::Read(mut both) = read("c", None, Some(Nanos::ZERO)) else {
+        unreachable!("it reads");
+    };
+    both.places.insert(0, (name("s"), ReadPlace::Behind(StreamId::ZERO)));
+    let refusal = all.refusal(StreamCommand::Read(both));
+    assert_eq!(refusal, Refusal::TooManyBytes { max: 10_000 });
+}
+
+#[test]
+fn key_of_another_kind_looks_at_nobody_who_waits_for_members() {
+    let mut all = Harness::new(always());
+    for session in (100..600).map(SessionId) {
+        all.engine.open_session(session);
+        let (names, wait) = (vec![name("s")], None);
+        let pop = CollectionCommand::PopScored { names, highest: false, max: 1, wait };
+        assert_eq!(all.give(session, pop.into()), []);
+    }
+    all.with_group();
+    let before = all.engine.steps();
+    assert!(matches!(all.ask(append(1, 1)), Reply::Stream(_)));
+    assert!(all.engine.steps() - before < 200);
 }

@@ -87,7 +87,7 @@ pub struct StreamRead {
     pub reader: Option<StreamReader>,
     /// The streams, at least one.
     pub places: Vec<(QueueName, ReadPlace)>,
-    /// How many entries of each at most.
+    /// How many entries of each at most, at least one.
     pub max: Option<u64>,
     /// How long to wait while there are none; zero: not at all, `None`: for ever.
     pub wait: Option<Nanos>,

@@ -46,7 +46,9 @@ impl Keyspace {
             StreamCommand::CountPending { of } | StreamCommand::DescribeConsumers { of } => {
                 self.most_consumers(of, load).saturating_mul(STEPS_PER_CONSUMER)
             }
-            StreamCommand::DescribeGroups { .. } => STEPS_PER_CONSUMER * GROUPS_MAX,
+            StreamCommand::DescribeGroups { name } => {
+                STEPS_PER_CONSUMER * self.most_groups(name, load)
+            }
             _ => 1,
         }
     }
@@ -78,6 +80,18 @@ impl Keyspace {
         }
         let now = there.map_or(0, |there| self.collections().consumers_of_group(&there, &of.group));
         now.saturating_add(more)
+    }
+
+    /// The same of the groups of a stream.
+    fn most_groups(&self, name: &QueueName, load: &Load<'_>) -> u64 {
+        let there = self.values().stored(name).and_then(|value| value.collection());
+        let more = self.most_entries(name, load).count();
+        let more = more.saturating_sub(there.map_or(0, |there| there.count));
+        let is_other = load.renamed.contains(name);
+        let there = there.filter(|_| !is_other);
+        let now = there.map_or(0, |there| self.collections().group_count(&there));
+        let most = if is_other { GROUPS_MAX } else { now.saturating_add(more) };
+        most.min(GROUPS_MAX)
     }
 
     fn add_stored_in_stream<'c>(&self, command: &'c StreamCommand, load: &mut Load<'c>) {

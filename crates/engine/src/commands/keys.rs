@@ -249,8 +249,7 @@ impl Engine {
                 let read = self.keyspace.waiting_read(read, &mut work);
                 self.stop_waiting(by, effects);
                 let names = read.places.iter().map(|(name, _)| name.clone()).collect();
-                let (wait, what) =
-                    (read.wait, Awaited::Entries(Arc::new(AwaitedEntries::of(read))));
+                let (wait, what) = (read.wait, Awaited::Entries(AwaitedEntries::of(read)));
                 self.keyspace.wait_for(by, names, what, wait, &mut self.store)
             }
             (Ok(reply), _) => Outcome::reply(self.log.after_all(), reply),

@@ -105,17 +105,21 @@ impl Keyspace {
         memory_max: u64,
     ) -> Result<(), Refusal> {
         let of_name = if there.is_none() { name.as_str().len() + NAME_BYTES_BESIDE } else { 0 };
-        let more = of_name + pairs.iter().map(|(field, value)| cost(field, value)).sum::<usize>();
+        let more = of_name
+            + pairs.iter().map(|(field, value)| cost(field, value_of(value).len())).sum::<usize>();
         let memory = self.memory_bytes() + more as u64;
         if memory <= memory_max {
             return Ok(());
         }
         // Only now: finding those that go takes time. Of a field that comes twice the last stays.
         let last: BTreeMap<&[u8], Cell<'_>> = pairs.iter().copied().collect();
-        let more = of_name + last.iter().map(|(field, value)| cost(field, value)).sum::<usize>();
+        let more = of_name
+            + last.iter().map(|(field, value)| cost(field, value_of(value).len())).sum::<usize>();
         let number = there.map_or(0, |there| there.number);
         let old = |field: &[u8]| {
-            self.collections.get(number, field).map_or(0, |value| cost(field, &value))
+            self.collections
+                .get(number, field)
+                .map_or(0, |value| cost(field, value_of(&value).len()))
         };
         let less = last.keys().map(|field| old(field)).sum::<usize>();
         let memory = self.memory_bytes() + more as u64;
@@ -232,8 +236,8 @@ pub(super) fn begin_together(
 }
 
 /// The bytes that an entry counts for.
-fn cost(field: &[u8], value: &Cell<'_>) -> usize {
-    field.len() + value_of(value).len() + ENTRY_BYTES_BESIDE
+pub(super) fn cost(field: &[u8], value_bytes: usize) -> usize {
+    field.len() + value_bytes + ENTRY_BYTES_BESIDE
 }
 
 /// Bytes of memory that a new entry usually takes beside its own: lengths, offsets, spare room. A
@@ -241,7 +245,7 @@ fn cost(field: &[u8], value: &Cell<'_>) -> usize {
 const ENTRY_BYTES_BESIDE: usize = 48;
 
 /// The same of a new name.
-const NAME_BYTES_BESIDE: usize = 96;
+pub(super) const NAME_BYTES_BESIDE: usize = 96;
 
 /// An entry is searched for and written, of a sorted set in two orders.
 const fn steps_of(kind: CollectionKind) -> usize {

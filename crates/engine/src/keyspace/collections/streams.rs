@@ -185,7 +185,7 @@ impl Collections {
         self.groups(stream).map(|(_, group)| group.number)
     }
 
-    fn group_count(&self, stream: &Collection) -> u64 {
+    pub(crate) fn group_count(&self, stream: &Collection) -> u64 {
         stream.count - self.rank(stream.number, &[GROUP])
     }
 

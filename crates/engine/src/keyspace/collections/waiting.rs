@@ -7,7 +7,6 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use model::{
@@ -24,18 +23,27 @@ use crate::sessions::Sessions;
 use crate::store::MessageStore;
 use crate::store::timers::Timer;
 
-/// All commands that wait for members.
+/// All commands that wait for members or entries.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     by_session: BTreeMap<SessionSlot, Wait>,
-    /// The sessions that wait for a name, the longest waiting first.
-    by_name: BTreeMap<QueueName, BTreeSet<(u64, SessionSlot)>>,
-    /// Names of `by_name` that may have something, and how far their line was served.
-    ready: BTreeMap<QueueName, u64>,
+    /// Those that wait for members of sorted sets.
+    members: Lines,
+    /// Those that wait for entries of streams.
+    entries: Lines,
     /// The moment of the timer that serves those for which a call had no room.
     resumes: Option<Nanos>,
     /// The last ticket that was given.
     last: u64,
+}
+
+/// The sessions that wait for names.
+#[derive(Debug, Default)]
+struct Lines {
+    /// The longest waiting first.
+    by_name: BTreeMap<QueueName, BTreeSet<(u64, SessionSlot)>>,
+    /// Names of `by_name` that may have something, and how far their line was served.
+    ready: BTreeMap<QueueName, u64>,
 }
 
 /// A command that waits.
@@ -50,11 +58,10 @@ struct Wait {
 }
 
 /// The thing that a command waits for.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Awaited {
     Members(Pop),
-    /// Many sessions may name many streams.
-    Entries(Arc<AwaitedEntries>),
+    Entries(AwaitedEntries),
 }
 
 /// Entries that a command waits for.
@@ -85,30 +92,60 @@ pub(crate) struct Pop {
     pub(crate) max: u64,
 }
 
-impl Waits {
-    /// The key of this name has changed.
-    pub(crate) fn notice(&mut self, name: &QueueName) {
+impl Lines {
+    fn notice(&mut self, name: &QueueName) {
         if !self.by_name.is_empty() && self.by_name.contains_key(name) {
             self.ready.insert(name.clone(), 0);
         }
     }
 
+    /// A name that may have something, and who is next in its line; nobody where it was served.
+    fn next(&self) -> Option<(QueueName, Option<(u64, SessionSlot)>)> {
+        let (name, served) = self.ready.first_key_value()?;
+        let from = (*served, SessionSlot(0));
+        let line = self.by_name.get(name);
+        Some((name.clone(), line.and_then(|line| line.range(from..).next()).copied()))
+    }
+
+    fn leave(&mut self, name: &QueueName, place: (u64, SessionSlot)) {
+        let Some(waiting) = self.by_name.get_mut(name) else { return };
+        waiting.remove(&place);
+        if waiting.is_empty() {
+            self.by_name.remove(name);
+            self.ready.remove(name);
+        }
+    }
+}
+
+impl Waits {
+    /// The key of this name has changed.
+    pub(crate) fn notice(&mut self, name: &QueueName) {
+        self.members.notice(name);
+        self.entries.notice(name);
+    }
+
     /// True if some may be served.
     pub(crate) fn may_serve(&self) -> bool {
-        !self.ready.is_empty()
+        !self.members.ready.is_empty() || !self.entries.ready.is_empty()
+    }
+
+    /// The thing that a session waits for.
+    fn what(&self, by: SessionSlot) -> &Awaited {
+        &self.by_session.get(&by).expect("invariant: it stands in a line").what
+    }
+
+    fn lines_of(&mut self, what: &Awaited) -> &mut Lines {
+        match what {
+            Awaited::Members(_) => &mut self.members,
+            Awaited::Entries(_) => &mut self.entries,
+        }
     }
 
     fn end(&mut self, by: SessionSlot, store: &mut MessageStore) -> Option<Wait> {
         let wait = self.by_session.remove(&by)?;
         store.timers.change(Timer::WaitForMember(by), wait.until, None);
-        for name in &wait.names {
-            let Some(waiting) = self.by_name.get_mut(name) else { continue };
-            waiting.remove(&(wait.ticket, by));
-            if waiting.is_empty() {
-                self.by_name.remove(name);
-                self.ready.remove(name);
-            }
-        }
+        let lines = self.lines_of(&wait.what);
+        wait.names.iter().for_each(|name| lines.leave(name, (wait.ticket, by)));
         Some(wait)
     }
 }
@@ -127,8 +164,9 @@ impl Keyspace {
         let waits = &mut self.waits;
         waits.last += 1;
         let ticket = waits.last;
+        let lines = waits.lines_of(&what);
         for name in &names {
-            waits.by_name.entry(name.clone()).or_default().insert((ticket, by));
+            lines.by_name.entry(name.clone()).or_default().insert((ticket, by));
         }
         store.took_steps(names.len());
         store.timers.change(Timer::WaitForMember(by), None, until);
@@ -147,49 +185,70 @@ impl Keyspace {
     pub(crate) fn serve_waits(&mut self, sessions: &Sessions, work: &mut Work<'_>) {
         self.serve_ready(sessions, work);
         let waits = &mut self.waits;
-        let resumes = (!waits.ready.is_empty()).then_some(work.store.latest);
+        let resumes = waits.may_serve().then_some(work.store.latest);
         work.store.timers.change(Timer::Members, waits.resumes, resumes);
         waits.resumes = resumes;
     }
 
     fn serve_ready(&mut self, sessions: &Sessions, work: &mut Work<'_>) {
         let last_step = work.store.steps() + limits::STEPS_PER_TURN_MAX as u64;
-        while let Some((name, served)) = self.waits.ready.first_key_value() {
-            let (name, from) = (name.clone(), (*served, SessionSlot(0)));
-            let line = self.waits.by_name.get(&name);
-            let Some((ticket, by)) = line.and_then(|line| line.range(from..).next()).copied()
-            else {
-                self.waits.ready.remove(&name);
+        while let Some((name, next)) = self.waits.members.next() {
+            let has_members = self.has_members(&name, work.store.latest);
+            let Some((_, by)) = next.filter(|_| has_members) else {
+                self.waits.members.ready.remove(&name);
                 continue;
             };
-            // The rest is served in the next call.
+            if work.store.steps() >= last_step || !self.serve(name, by, sessions, work) {
+                return;
+            }
+        }
+        while let Some((name, next)) = self.waits.entries.next() {
+            let Some((ticket, by)) = next else {
+                self.waits.entries.ready.remove(&name);
+                continue;
+            };
             if work.store.steps() >= last_step {
                 return;
             }
-            let wait = self.waits.by_session.get(&by).expect("invariant: it stands in the line");
-            let what = wait.what.clone();
-            work.store.took_steps(limits::COMMAND_STEPS);
-            if !self.has_awaited(&name, &what, work.store.latest) {
-                self.waits.ready.insert(name, ticket + 1);
-                continue;
-            }
-            if !work.log.makes_way(1, self.awaited_bytes(&name, &what, work), work.effects) {
+            if !self.has_awaited(&name, self.waits.what(by), work.store.latest) {
+                // Another one of the line may be behind another entry, or of another group.
+                work.store.took_steps(limits::COMMAND_STEPS);
+                self.waits.entries.ready.insert(name, ticket + 1);
+            } else if !self.serve(name, by, sessions, work) {
                 return;
             }
-            self.waits.end(by, work.store);
-            let reply = self.awaited(name, what, work);
-            let after = work.log.after_all();
-            work.effects.reply(sessions.at(by).id(), after, reply);
         }
+    }
+
+    /// Serves a session for which a name has something; false if it is served in the next call.
+    fn serve(
+        &mut self,
+        name: QueueName,
+        by: SessionSlot,
+        sessions: &Sessions,
+        work: &mut Work<'_>,
+    ) -> bool {
+        let bytes = self.awaited_bytes(&name, self.waits.what(by), work);
+        if !work.log.makes_way(1, bytes, work.effects) {
+            return false;
+        }
+        let wait = self.waits.end(by, work.store).expect("invariant: it stands in the line");
+        work.store.took_steps(limits::COMMAND_STEPS);
+        let reply = self.awaited(name, wait.what, work);
+        let after = work.log.after_all();
+        work.effects.reply(sessions.at(by).id(), after, reply);
+        true
+    }
+
+    fn has_members(&self, name: &QueueName, now: Nanos) -> bool {
+        let there = self.values.get(name, now).and_then(|it| it.collection());
+        there.is_some_and(|there| there.kind == CollectionKind::SortedSet)
     }
 
     /// True if a name has what a command waits for.
     fn has_awaited(&self, name: &QueueName, what: &Awaited, now: Nanos) -> bool {
         match what {
-            Awaited::Members(_) => {
-                let there = self.values.get(name, now).and_then(|it| it.collection());
-                there.is_some_and(|there| there.kind == CollectionKind::SortedSet)
-            }
+            Awaited::Members(_) => self.has_members(name, now),
             Awaited::Entries(entries) => self.has_news(name, entries, now),
         }
     }
@@ -238,31 +297,45 @@ impl Keyspace {
 
     /// Verifies the commands that wait. Gives the number of their timers.
     pub(crate) fn check_waits(&self, sessions: &Sessions, store: &MessageStore) -> usize {
-        let Waits { by_session, by_name, ready, resumes, last } = &self.waits;
-        let mut pairs = BTreeSet::new();
-        for (by, wait) in by_session {
-            assert!(sessions.at(*by).closing().is_none(), "a closing session waits for nothing");
+        let Waits { by_session, members, entries, resumes, last } = &self.waits;
+        for wait in by_session.values() {
             assert!(wait.ticket <= *last, "tickets are given in order");
-            pairs.extend(wait.names.iter().map(|name| (name, (wait.ticket, *by))));
         }
-        let known = by_name.iter().flat_map(|(name, all)| all.iter().map(move |it| (name, *it)));
-        assert!(known.eq(pairs), "a name knows the sessions that wait for it");
-        assert_eq!(ready.is_empty(), resumes.is_none(), "sessions are served soon");
-        // Nobody has noticed yet that a key is over.
-        let is_over = |name: &QueueName| {
-            let stored = self.values.stored(name);
-            stored.is_some_and(|it| it.at.is_some_and(|at| at <= store.latest))
-        };
-        let quiet = by_name.iter().filter(|(name, _)| !ready.contains_key(*name) && !is_over(name));
-        for (name, line) in quiet {
-            for wait in line.iter().filter_map(|(_, by)| by_session.get(by)) {
-                let is_served = self.has_awaited(name, &wait.what, store.latest);
-                assert!(!is_served, "{name} has what a session waits for");
+        assert_eq!(!self.waits.may_serve(), resumes.is_none(), "sessions are served soon");
+        for (lines, is_entries) in [(members, false), (entries, true)] {
+            let mut pairs = BTreeSet::new();
+            let is_its = |wait: &Wait| matches!(wait.what, Awaited::Entries(_)) == is_entries;
+            for (by, wait) in by_session.iter().filter(|(_, wait)| is_its(wait)) {
+                assert!(
+                    sessions.at(*by).closing().is_none(),
+                    "a closing session waits for nothing"
+                );
+                pairs.extend(wait.names.iter().map(|name| (name, (wait.ticket, *by))));
             }
+            let known = lines.by_name.iter();
+            let known = known.flat_map(|(name, all)| all.iter().map(move |it| (name, *it)));
+            assert!(known.eq(pairs), "a name knows the sessions that wait for it");
+            self.check_lines(lines, store);
         }
         let timers = by_session
             .iter()
             .filter(|(by, wait)| store.check_timer(Timer::WaitForMember(**by), wait.until) == 1);
         timers.count() + store.check_timer(Timer::Members, *resumes)
+    }
+
+    /// Verifies that nobody waits for what is there.
+    fn check_lines(&self, lines: &Lines, store: &MessageStore) {
+        let Lines { by_name, ready } = lines;
+        // Nobody has noticed yet that a key is over.
+        let is_over = |name: &QueueName| {
+            let stored = self.values.stored(name);
+            stored.is_some_and(|it| it.at.is_some_and(|at| at <= store.latest))
+        };
+        for (name, line) in by_name.iter().filter(|(name, _)| !ready.contains_key(*name)) {
+            for (_, by) in line.iter().filter(|_| !is_over(name)) {
+                let is_served = self.has_awaited(name, self.waits.what(*by), store.latest);
+                assert!(!is_served, "{name} has what a session waits for");
+            }
+        }
     }
 }

@@ -9,7 +9,8 @@ use records::{CollectionView, FieldsDraft, RecordView};
 use super::KIND;
 use crate::admission::batch_load::RECORD_BYTES_MAX;
 use crate::collections::packed_tree::{Cell, INLINE_BYTES_MAX};
-use crate::keyspace::collections::{Collection, Work, cell_of};
+use crate::keyspace::collections::changing::{NAME_BYTES_BESIDE, cost};
+use crate::keyspace::collections::{Collection, Work, cell_of, value_of};
 use crate::keyspace::{Keyspace, Value};
 
 /// Changes in the order in which they are made.
@@ -131,15 +132,6 @@ impl StreamChange {
         }
         parts
     }
-
-    /// Bytes of memory that it adds at most.
-    fn cost(&self) -> usize {
-        let cost = |field: &FieldChange| {
-            let value = field.value.as_ref()?;
-            Some(field.field.len() + value.len() + limits::BESIDE_ELEMENT_BYTES)
-        };
-        self.changes.iter().filter_map(cost).sum()
-    }
 }
 
 impl Keyspace {
@@ -160,9 +152,8 @@ impl Keyspace {
         if change.changes.is_empty() {
             return Ok(());
         }
-        let memory = self.memory_bytes() + change.cost() as u64;
-        if change.room == Room::InMemory && memory > work.memory_max {
-            return Err(Refusal::TooManyValues);
+        if change.room == Room::InMemory {
+            self.memory_takes(name, &change, work.memory_max)?;
         }
         log_change(name, &change, work)?;
         work.store.took_steps(STEPS_PER_CHANGE * change.changes.len());
@@ -187,6 +178,32 @@ impl Keyspace {
             }
         }
         Ok(())
+    }
+
+    /// Checks that memory takes the fields that are set, beside the others or instead of those that
+    /// go.
+    fn memory_takes(
+        &self,
+        name: &QueueName,
+        change: &StreamChange,
+        memory_max: u64,
+    ) -> Result<(), Refusal> {
+        let set = change.changes.iter().filter_map(|it| Some((&it.field, it.value.as_deref()?)));
+        let of_name = if change.is_new { name.as_str().len() + NAME_BYTES_BESIDE } else { 0 };
+        let more = of_name + set.map(|(field, value)| cost(field, value.len())).sum::<usize>();
+        let memory = self.memory_bytes() + more as u64;
+        if memory <= memory_max {
+            return Ok(());
+        }
+        // Only now: finding those that go takes time. Each field is changed once, but an entry that
+        // leaves as soon as it has come, which is not there.
+        let old = change.changes.iter().filter_map(|FieldChange { number, field, .. }| {
+            let cell = self.collections.get(*number, field)?;
+            Some(cost(field, value_of(&cell).len()))
+        });
+        let less = old.sum::<usize>();
+        let fits = less >= more || memory - less as u64 <= memory_max;
+        if fits { Ok(()) } else { Err(Refusal::TooManyValues) }
     }
 
     fn change_field(

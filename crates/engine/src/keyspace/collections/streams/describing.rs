@@ -75,15 +75,19 @@ impl Past {
 /// How much a description may show yet.
 struct Room {
     bytes: usize,
+    /// Groups, consumers and pending entries that it looks at.
+    looks: usize,
     too_much: Refusal,
 }
 
 impl Room {
     fn of(work: &Work<'_>) -> Self {
-        Self { bytes: work.shown_max, too_much: work.too_much.clone() }
+        let (bytes, looks) = (work.shown_max, limits::LIST_SCAN_MAX);
+        Self { bytes, looks, too_much: work.too_much.clone() }
     }
 
     fn take(&mut self, bytes: usize) -> Result<(), Refusal> {
+        self.looks = self.looks.checked_sub(1).ok_or(Refusal::ListTooLong)?;
         let bytes = bytes + 8 * limits::BESIDE_ELEMENT_BYTES;
         self.bytes = self.bytes.checked_sub(bytes).ok_or_else(|| self.too_much.clone())?;
         Ok(())

@@ -39,9 +39,11 @@ impl Keyspace {
     ) -> Result<Option<StreamReply>, Refusal> {
         Self::may_wait_for(read.places.len())?;
         let max = read.max.map_or(usize::MAX, |max| usize::try_from(max).unwrap_or(usize::MAX));
+        // Or else a command would wait for what it does not take.
+        let max = max.max(1);
         let mut left = Left { max, bytes: work.shown_max, entries: delivered_max(read) };
         self.check_places(read, work)?;
-        let mut found = Vec::new();
+        let mut found: Vec<(QueueName, StreamEntries)> = Vec::new();
         for (name, place) in &read.places {
             let entries = match &read.reader {
                 None => self.read_alone(name, *place, &mut left, work),
@@ -49,8 +51,8 @@ impl Keyspace {
             };
             match entries {
                 Ok(entries) => found.extend(entries.map(|entries| (name.clone(), entries))),
-                // The client reads on from there.
-                Err(_) if !found.is_empty() => break,
+                // The client reads on from there, and meets the refusal then.
+                Err(_) if found.iter().any(|(_, shown)| !shown.is_empty()) => break,
                 Err(refusal) => return Err(refusal),
             }
         }
@@ -90,6 +92,10 @@ impl Keyspace {
                 }
                 continue;
             };
+            // One that got something was seen then.
+            if there.seen == seen {
+                continue;
+            }
             let value = Consumer { seen, ..there }.to_value();
             let of_group = Collection::new(KIND, group.number);
             self.collections.set(&of_group, &field, Cell::inline(&value));
