@@ -150,7 +150,7 @@ pub enum Bound {
     Age(Nanos),
 }
 
-/// Why the engine refuses a command on a stream.
+/// The reason for which the engine refuses a command on a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamRefusal {
     /// The id of a new entry is not greater than all that the stream has had.

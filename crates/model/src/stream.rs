@@ -76,14 +76,14 @@ pub struct StreamReader {
     pub group: Arc<[u8]>,
     /// The consumer, which is made if it is not there.
     pub consumer: Arc<[u8]>,
-    /// What it reads is pending until it is acknowledged.
+    /// Entries that it reads are pending until it acknowledges them.
     pub acknowledges: bool,
 }
 
 /// Reading from streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamRead {
-    /// Who reads; `None`: no group.
+    /// The consumer that reads; `None`: no group.
     pub reader: Option<StreamReader>,
     /// The streams, at least one.
     pub places: Vec<(QueueName, ReadPlace)>,
@@ -211,7 +211,7 @@ pub enum StreamCommand {
     CreateGroup {
         /// Which.
         of: GroupName,
-        /// Where it begins.
+        /// Its begin.
         start: GroupStart,
         /// Make the stream as well if it is not there.
         makes_stream: bool,
@@ -273,7 +273,7 @@ pub enum StreamCommand {
         claim: StreamClaim,
         /// Which, at least one.
         ids: Vec<StreamId>,
-        /// What is said of them.
+        /// The facts that are set.
         claimed: ClaimedAs,
     },
     /// Take over pending entries from an id on. → `Claimed`

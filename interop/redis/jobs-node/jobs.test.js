@@ -11,6 +11,18 @@ const connection = { host, port: Number(port), maxRetriesPerRequest: null };
 const fresh = (name) => `${name}-${randomUUID().slice(0, 8)}`;
 const PATIENCE = 20_000;
 
+// A worker that adds two numbers, or first fails twice, and its tries of each job.
+function worker() {
+  const tries = new Map();
+  const work = async (job) => {
+    const count = (tries.get(job.id) ?? 0) + 1;
+    tries.set(job.id, count);
+    if (job.data.fails && count < 3) throw new Error('it fails');
+    return job.data.one + job.data.other;
+  };
+  return { tries, work };
+}
+
 test('BullMQ', { timeout: 60_000 }, async () => {
   const name = fresh('bullmq');
   const queue = new Queue(name, { connection });
@@ -58,13 +70,8 @@ test('BullMQ', { timeout: 60_000 }, async () => {
 
 test('Bull', { timeout: 60_000 }, async () => {
   const queue = new Bull(fresh('bull'), { redis: { host, port: Number(port) } });
-  const tries = new Map();
-  queue.process(async (job) => {
-    const count = (tries.get(job.id) ?? 0) + 1;
-    tries.set(job.id, count);
-    if (job.data.fails && count < 3) throw new Error('it fails');
-    return job.data.one + job.data.other;
-  });
+  const { tries, work } = worker();
+  queue.process(work);
   const first = await queue.add({ one: 2, other: 3 });
   const late = await queue.add({ one: 1, other: 1 }, { delay: 500 });
   const third = await queue.add({ one: 0, other: 0, fails: true }, { attempts: 3, backoff: 50 });
@@ -76,13 +83,8 @@ test('Bull', { timeout: 60_000 }, async () => {
 test('bee-queue', { timeout: 60_000 }, async () => {
   const redis = { host, port: Number(port) };
   const queue = new BeeQueue(fresh('bee'), { redis, activateDelayedJobs: true });
-  const tries = new Map();
-  queue.process(async (job) => {
-    const count = (tries.get(job.id) ?? 0) + 1;
-    tries.set(job.id, count);
-    if (job.data.fails && count < 3) throw new Error('it fails');
-    return job.data.one + job.data.other;
-  });
+  const { tries, work } = worker();
+  queue.process(work);
   const done = (job) => new Promise((resolve) => job.on('succeeded', resolve));
   const first = queue.createJob({ one: 2, other: 3 });
   const late = queue.createJob({ one: 1, other: 1 }).delayUntil(Date.now() + 500);

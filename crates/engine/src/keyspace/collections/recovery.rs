@@ -198,7 +198,7 @@ impl Collections {
     }
 }
 
-/// Where a member of a sorted set stands by its score, and what is there.
+/// The key of a member of a sorted set in the second tree, and its value there.
 fn place_by_score(
     number: u64,
     member: KeyParts<'_>,

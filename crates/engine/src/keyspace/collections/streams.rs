@@ -270,7 +270,7 @@ pub(super) fn is_pending(field: &[u8]) -> bool {
     field.first() == Some(&PENDING)
 }
 
-/// Where the second tree has a pending entry: by its consumer.
+/// The key of a pending entry in the second tree: by its consumer.
 pub(super) fn place_of(number: u64, field: &[u8], value: &[u8]) -> Option<Vec<u8>> {
     let id = field.strip_prefix(&[PENDING])?;
     let consumer = Pending::of(value)?.consumer;

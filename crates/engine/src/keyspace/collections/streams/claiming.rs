@@ -27,7 +27,7 @@ struct Claiming<'c> {
     now: Nanos,
 }
 
-/// What became of an entry.
+/// The outcome of a claim for one entry.
 enum Claimed<'c> {
     /// The consumer has it, so.
     Taken(Pending<'c>),

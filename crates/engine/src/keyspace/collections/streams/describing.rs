@@ -1,4 +1,4 @@
-//! What a stream, its groups and their consumers are, for a client that asks.
+//! Descriptions of a stream, of its groups and of their consumers.
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;

@@ -107,7 +107,7 @@ impl Keyspace {
         let length = there.map_or(0, |there| self.collections.length(&there));
         let count = there
             .map_or(0, |there| leaving(&self.collections, &there, trim, length + 1).min(length));
-        // Where the client names a most, fewer are as good.
+        // If the client names a most, fewer are as good.
         let count = if trim.max.is_some() { count.min(TRIMMED_AT_ONCE) } else { count };
         if count > TRIMMED_AT_ONCE {
             return Err(Refusal::BatchTooLarge);
@@ -226,7 +226,7 @@ impl Keyspace {
 }
 
 impl Collections {
-    /// Where the entries of a range stand among the fields of the stream.
+    /// The places of a range's entries among the fields of the stream.
     fn places_of(
         &self,
         stream: &Collection,

@@ -159,7 +159,7 @@ pub(super) fn id_of(rest: KeyParts<'_>) -> Option<StreamId> {
     rest.parts().iter().all(|part| part.is_empty()).then_some(StreamId::of_bytes(id))
 }
 
-/// In the second tree: where the pending entries of a consumer begin.
+/// The key at which the pending entries of a consumer begin in the second tree.
 pub(super) fn consumer_place(group: u64, consumer: &[u8]) -> Vec<u8> {
     let bytes = u16::try_from(consumer.len()).expect("invariant: a name is short");
     [&group.to_be_bytes(), &bytes.to_be_bytes()[..], consumer].concat()

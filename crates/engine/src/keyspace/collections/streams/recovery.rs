@@ -10,7 +10,7 @@ use super::{Consumer, Group, KIND, Pending, State, id_of, place_of, untagged};
 use crate::collections::packed_tree::{Cell, KeyParts};
 use crate::keyspace::collections::{Collection, Collections, value_of};
 
-/// What a field of a stream or of a group means for recovery.
+/// The meaning of a stream's or a group's field for recovery.
 pub(crate) enum Recovered {
     /// A group with this number: its fields come behind those of the stream.
     Group(u64),
