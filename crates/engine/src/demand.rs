@@ -223,7 +223,6 @@ impl<'c> Demand<'c> {
             Command::Script(_) => Self { shows: true, ..Self::BATCHABLE },
             Command::OpenConsumer { link, .. }
             | Command::Subscribe { link, .. }
-            | Command::SubscribePattern { link, .. }
             | Command::CloseConsumer { link }
             | Command::Watch { link, .. }
             | Command::Unwatch { link, .. }

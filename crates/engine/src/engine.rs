@@ -3,13 +3,12 @@
 //! The commands are in `commands`, by family. The code that moves a message between states and
 //! tells the parts is in `consequences`.
 
-use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 
 use model::{
     BrokerStatistics, Capacity, Command, DeadLetterStatistics, DependsOn, Lsn, MessageId, Nanos,
-    Refusal, Reply, SessionId, Settlement, Subscription, limits,
+    Refusal, Reply, SessionId, Settlement, limits,
 };
 
 use crate::admission::Admission;
@@ -430,9 +429,6 @@ impl Engine {
             Command::Observe { names } => keyspace.observe(by, names, store),
             Command::Unobserve => keyspace.unobserve(by, store),
             Command::Publish { topic, message } => self.publish_to(by, &topic, &message, effects),
-            Command::SubscribePattern { link, pattern } => {
-                self.subscribe(by, link, Box::new(Subscription::of_glob(pattern)), effects)
-            }
         }
     }
 

@@ -59,7 +59,6 @@ pub(crate) fn needs<'c, E>(
             Matching::Name => each(Need::Name(Right::Receive, &subscription.topic)),
             Matching::Words | Matching::Glob => each(Need::ReceiveSome),
         },
-        Command::SubscribePattern { .. } => each(Need::ReceiveSome),
         Command::Unsubscribe { name } | Command::FindSubscription { name } => {
             each(Need::Subscription(name))
         }

@@ -4,7 +4,7 @@ use engine::{Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy, RecordV
 use model::{
     Capacity, Command, ConsumerMode, Deadline, DeadlineRule, Destination, End, KeyCommand, LinkId,
     ListCommand, MessageId, Nanos, NewMessage, Persistence, QueueName, Refusal, Reply, SessionId,
-    Settlement, StorePolicy, TransactionId, limits,
+    Settlement, StorePolicy, Subscription, TransactionId, limits,
 };
 
 const BY: SessionId = SessionId(1);
@@ -122,7 +122,10 @@ fn pattern_subscription_copies_count() {
     let mut sessions = Sessions::new();
     for number in 0..1_000 {
         let pattern = name("n?ws");
-        sessions.run(Command::SubscribePattern { link: LinkId(number), pattern });
+        sessions.run(Command::Subscribe {
+            link: LinkId(number),
+            subscription: Subscription::of_glob(pattern).into(),
+        });
     }
     let publish = |count| {
         let message = NewMessage::new(b"x"[..].into());

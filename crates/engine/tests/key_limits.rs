@@ -316,8 +316,8 @@ fn keys_on_full_device_only_delete() {
 #[test]
 fn publish_on_full_device_refused_whole() {
     let mut session = Session::new(StorePolicy::Always);
-    let pattern = name("*");
-    let reply = session.run(Command::SubscribePattern { link: LinkId(1), pattern });
+    let subscription = Subscription::of_glob(name("*")).into();
+    let reply = session.run(Command::Subscribe { link: LinkId(1), subscription });
     assert_eq!(reply, Reply::Done);
     let subscription = Subscription {
         name: Some(model::SubscriptionName {
@@ -345,9 +345,9 @@ fn publish_on_full_device_refused_whole() {
 #[test]
 fn pattern_subscriptions_have_a_limit() {
     let mut session = Session::new(StorePolicy::Memory);
-    let subscribe = |number: usize| Command::SubscribePattern {
+    let subscribe = |number: usize| Command::Subscribe {
         link: LinkId(number as u32),
-        pattern: name("a*b*c*d"),
+        subscription: Subscription::of_glob(name("a*b*c*d")).into(),
     };
     for number in 0..limits::PATTERN_SUBSCRIPTIONS_MAX {
         assert_eq!(session.run(subscribe(number)), Reply::Done);

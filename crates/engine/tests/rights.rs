@@ -307,7 +307,10 @@ fn pattern_takes_what_its_user_may_receive() {
         topic: name(topic),
         message: NewMessage::new((*b"x").into()),
     };
-    let pattern = Command::SubscribePattern { link: LinkId(7), pattern: name("*") };
+    let pattern = Command::Subscribe {
+        link: LinkId(7),
+        subscription: Subscription::of_glob(name("*")).into(),
+    };
     assert_eq!(engine.ask(ANN, pattern.clone()), Reply::Done);
     assert_eq!(engine.ask(ANN, subscribe(durable("#", Matching::Words))), Reply::Done);
     for (topic, takers) in [("a.b", 2), ("a.secret", 0), ("b", 0)] {

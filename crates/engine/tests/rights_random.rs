@@ -407,7 +407,7 @@ fn of_user(rng: &mut Rng, last: MessageId, is_part: bool) -> Command {
             let asked = Subscription { name, matching, ..Subscription::new(topic) };
             Command::Subscribe { link, subscription: Box::new(asked) }
         }
-        10 => Command::SubscribePattern { link, pattern: name("*") },
+        10 => Command::Subscribe { link, subscription: Subscription::of_glob(name("*")).into() },
         11 => Command::CloseConsumer { link },
         12 | 13 => Command::Credit { link, limit: 1_000, bytes: 1 << 20, drain: rng.one_in(5) },
         14 => Command::Unsubscribe { name: subscription_name },

@@ -294,15 +294,6 @@ pub enum Command {
         /// The message.
         message: NewMessage,
     },
-    /// Open a consumer that gets all messages published to every topic with a name that matches a
-    /// pattern, from now on; deliveries say which it was. As `Subscribe` of a private, non-durable
-    /// subscription otherwise. → `Done`, `Refused`
-    SubscribePattern {
-        /// A consumer that is not open.
-        link: LinkId,
-        /// Glob: `*`, `?`, `[a-z]`, `[^a]`, `\\` before any of these.
-        pattern: QueueName,
-    },
 }
 
 impl Command {

@@ -48,11 +48,10 @@ struct ActiveSubscription {
 impl Target {
     /// The engine's command to subscribe to it.
     pub(crate) fn subscribe(&self, link: LinkId) -> Command {
-        if self.pattern {
-            return Command::SubscribePattern { link, pattern: self.name.clone() };
-        }
-        let subscription = Box::new(Subscription::new(self.name.clone()));
-        Command::Subscribe { link, subscription }
+        let name = self.name.clone();
+        let subscription =
+            if self.pattern { Subscription::of_glob(name) } else { Subscription::new(name) };
+        Command::Subscribe { link, subscription: Box::new(subscription) }
     }
 
     /// Confirms a subscription or its end to the client, with the number that is left.

@@ -170,7 +170,6 @@ fn opens_link(session: &Session, command: &Command) -> bool {
         Command::OpenProducer { link, .. } => !session.producers().contains_key(link),
         Command::OpenConsumer { link, .. }
         | Command::Subscribe { link, .. }
-        | Command::SubscribePattern { link, .. }
         | Command::Watch { link, .. } => !session.has_consumer(*link),
         _ => false,
     }

@@ -2,7 +2,7 @@
 
 use model::{
     Command, Deadline, DeadlineRule, KeyCommand, KeyKind, Lifetime, QueueName, Reply, SetRule,
-    ValueDeadline,
+    Subscription, ValueDeadline,
 };
 
 use super::script::{Words, destination, link, name, shown_time, time};
@@ -51,7 +51,10 @@ pub(crate) fn command(all: &Words<'_>, words: &[&str]) -> Option<Command> {
         ["get", key] => KeyCommand::Value { name: name(key), take: named("take") == Some("yes") },
         ["psubscribe", consumer, pattern] => {
             let link = link(consumer);
-            return Some(Command::SubscribePattern { link, pattern: name(pattern) });
+            return Some(Command::Subscribe {
+                link,
+                subscription: Subscription::of_glob(name(pattern)).into(),
+            });
         }
         ["publish", topic, body] => {
             let topic = destination(topic).name().clone();
