@@ -132,6 +132,9 @@ pub(crate) struct Tally {
     /// The messages that it publishes, by topic.
     topics: BTreeMap<TopicSlot, Puts>,
     settled_bytes: usize,
+    /// Of the changes of tables.
+    written_bytes: usize,
+    written_bytes_max: usize,
 }
 
 /// Messages of a transaction.

@@ -231,6 +231,8 @@ impl<'c> Demand<'c> {
             Command::Credit { link, .. } => {
                 Self { is_from_client: false, ..Self::about(About::Consumer(*link)) }
             }
+            // Its commit stores it.
+            Command::Table { .. } => Self::NONE,
             Command::Settle { .. } | Command::CancelSends | Command::CancelSend { .. } => {
                 Self { is_from_client: false, ..Self::NONE }
             }

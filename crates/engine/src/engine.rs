@@ -365,7 +365,7 @@ impl Engine {
     }
 
     fn execute(&mut self, by: SessionSlot, command: Command, effects: &mut Effects) -> Outcome {
-        let Self { directory, sessions, store, log, keyspace, .. } = self;
+        let Self { directory, sessions, store, log, keyspace, transactions, bodies, .. } = self;
         match command {
             Command::OpenProducer { link, to } => {
                 directory.open_producer(by, link, to, sessions, store)
@@ -386,6 +386,9 @@ impl Engine {
             Command::Unsubscribe { name } => self.unsubscribe(&name, effects),
             Command::FindSubscription { name } => directory.find_subscription(&name, log),
             Command::Begin { transaction } => sessions.begin(by, transaction),
+            Command::Table { step, transaction: of } => {
+                transactions.add_step(by, of, *step, bodies, sessions)
+            }
             Command::Commit { transaction } => self.commit(by, transaction, effects),
             Command::Rollback { transaction } => self.rollback(by, transaction, effects),
             Command::OpenConsumer { link, queue, selector, mode } => {

@@ -7,6 +7,7 @@
 use model::{
     AdminCommand, CollectionCommand, CombinationTarget, Command, ConsumerMode, KeyCommand, LinkId,
     ListCommand, Matching, MessageId, Peek, QueueName, Right, StreamCommand, SubscriptionName,
+    TableAction, TableStep,
 };
 
 /// One right that a command needs.
@@ -79,6 +80,7 @@ pub(crate) fn needs<'c, E>(
         Command::Key(command) => needs_of_key(command, each),
         Command::Admin(command) => needs_of_operator(command, each),
         Command::Batch { commands } => commands.iter().try_for_each(|command| needs(command, each)),
+        Command::Table { step, .. } => needs_of_step(step, each),
         Command::Observe { names } => all_of(names, Right::Look, each),
         // They are about the session itself, or about a thing that it got by another command.
         Command::Identify { .. }
@@ -237,6 +239,20 @@ fn needs_of_collection<'c, E>(
             each(Need::Name(Right::Look, from))?;
             each(Need::Name(Right::Send, to))
         }
+    }
+}
+
+fn needs_of_step<'c, E>(
+    step: &'c TableStep,
+    each: &mut impl FnMut(Need<'c>) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut needs = |right| each(Need::Name(right, &step.table));
+    match step.action {
+        TableAction::Expect(_) => needs(Right::Look),
+        TableAction::Put(_) => needs(Right::Send),
+        // The answer tells the sum.
+        TableAction::Add(_) => needs(Right::Look).and_then(|()| needs(Right::Send)),
+        TableAction::Delete => needs(Right::Receive),
     }
 }
 

@@ -12,11 +12,12 @@ mod parts;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-use model::{MessageId, NewMessage, Refusal, Settlement, TransactionId, limits};
+use model::{MessageId, NewMessage, Refusal, Settlement, TableStep, TransactionId, limits};
 
 use crate::admission::{Put, Tally};
 use crate::directory::Target;
 use crate::ids::SessionSlot;
+use crate::keyspace::collections::{step_bytes_max, step_records_max};
 
 /// The state that open transactions share; their parts are in their sessions.
 #[derive(Debug, Default)]
@@ -38,6 +39,9 @@ pub(crate) struct SessionTransactions {
 pub(crate) struct Transaction {
     puts: Vec<(Target, NewMessage)>,
     settled: Vec<(MessageId, Settlement)>,
+    tables: Vec<TableStep>,
+    /// Records that the steps on tables come to, at most.
+    table_records: usize,
     /// How many of the messages have a name of their sender's.
     named: usize,
     /// The bytes that its parts count for.
@@ -70,6 +74,12 @@ impl Part {
 
     pub(crate) const fn of_settlement(bytes: usize) -> Self {
         Self { bytes, records: 1 }
+    }
+
+    /// A step on a table, which is kept with all that it brings.
+    pub(crate) fn of_table_step(step: &TableStep) -> Self {
+        let bytes = size_of::<TableStep>() + step.table.as_str().len() + step.body_bytes();
+        Self { bytes: bytes.max(step_bytes_max(step)), records: step_records_max(step).max(1) }
     }
 }
 
@@ -169,11 +179,19 @@ impl Transaction {
         self.settled.push((id, settlement));
     }
 
+    /// It has one more step on a table.
+    pub(crate) fn add_table_step(&mut self, step: TableStep) {
+        self.tally.add_written(step_bytes_max(&step));
+        self.table_records += step_records_max(&step).max(1);
+        self.tables.push(step);
+        assert!(self.table_records >= self.tables.len(), "each step is counted");
+    }
+
     /// One more part of so many bytes, with a record or two; an error when it is one too many.
     fn grow(&mut self, part: Part) -> Result<(), Refusal> {
         let Part { bytes, records } = part;
-        let parts = self.puts.len() + self.settled.len() + self.named + records;
-        if parts > limits::TRANSACTION_RECORDS_MAX
+        let parts = self.puts.len() + self.settled.len() + self.named + self.table_records;
+        if parts + records > limits::TRANSACTION_RECORDS_MAX
             || self.bytes + bytes > limits::TRANSACTION_BYTES_MAX
         {
             return Err(Refusal::TransactionTooLarge);
@@ -195,6 +213,11 @@ impl Transaction {
     /// The settlements that it would perform.
     pub(crate) fn settlements(&self) -> impl ExactSizeIterator<Item = &(MessageId, Settlement)> {
         self.settled.iter()
+    }
+
+    /// Its steps on tables.
+    pub(crate) fn table_steps(&self) -> &[TableStep] {
+        &self.tables
     }
 
     /// The same, of a transaction that has ended.

@@ -1,25 +1,25 @@
-//! Random transactions over queues and a topic, most of them larger than a frame. Any frames that a
-//! crash leaves bring back the state between two commands, so of each commit all or nothing. Then
-//! the test goes on from there, behind the frames that were cut off. Snapshots are taken all the
-//! while.
+//! Random transactions over queues, a topic and tables, most of them larger than a frame. Any
+//! frames that a crash leaves bring back the state between two commands, so of each commit all or
+//! nothing. Then the test goes on from there, behind the frames that were cut off. Snapshots are
+//! taken all the while.
 
 use std::collections::BTreeMap;
 
 use engine::{Effects, Engine, EngineOptions, QueuePolicies, RecordView, describe};
 use model::{
-    Capacity, Command, DeadReason, Destination, Format, LinkId, Lsn, MessageId, Nanos, NewMessage,
-    Persistence, QueueName, Reply, SessionId, Settlement, StorePolicy, Subscription,
-    SubscriptionName, TransactionId,
+    Capacity, CollectionCommand, CollectionKind, Command, DeadReason, Destination, Format, LinkId,
+    Lsn, MessageId, Nanos, NewMessage, Persistence, QueueName, Reply, SessionId, Settlement,
+    StorePolicy, Subscription, SubscriptionName, TableAction, TableStep, TransactionId,
 };
 use testkit::{Rng, Seen, seeds};
 
 use crate::support::log::{Durable, Log, Snapshot, durable};
 
 const SESSION: SessionId = SessionId(1);
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 90;
 const STEPS: usize = 50;
 
-type Picture = BTreeMap<MessageId, Durable>;
+type Picture = (BTreeMap<MessageId, Durable>, Vec<Reply>);
 
 struct World {
     rng: Rng,
@@ -45,7 +45,7 @@ fn commit_chain_is_all_or_nothing() {
         world.check_prefixes();
         seen.merge(world.seen);
     }
-    seen.expect(&["chain", "refused", "cut", "fuzzy", "restated"], 20);
+    seen.expect(&["chain", "refused", "cut", "fuzzy", "restated", "table"], 20);
 }
 
 impl World {
@@ -59,7 +59,7 @@ impl World {
             log: Log::default(),
             snapshot: None,
             whole: None,
-            pictures: BTreeMap::from([(0, Picture::new())]),
+            pictures: BTreeMap::from([(0, (BTreeMap::new(), tables(&mut Engine::new(options()))))]),
             transactions: 0,
             held: Vec::new(),
             seen: Seen::default(),
@@ -120,7 +120,7 @@ impl World {
         }
         self.effects.clear();
         if !self.pictures.contains_key(&self.log.frames.len()) {
-            self.pictures.insert(self.log.frames.len(), picture(&self.engine));
+            self.pictures.insert(self.log.frames.len(), picture(&mut self.engine));
         }
     }
 
@@ -154,6 +154,8 @@ impl World {
                     Settlement::Release,
                 ]);
                 Command::Settle { message, settlement, transaction: Some(transaction) }
+            } else if self.rng.one_in(3) {
+                self.table_step(transaction)
             } else {
                 self.put(Some(transaction))
             };
@@ -165,6 +167,18 @@ impl World {
             assert_eq!(self.log.frames.len(), frames, "nothing happens before there is room");
             self.end_wait(frames);
         }
+    }
+
+    fn table_step(&mut self, transaction: TransactionId) -> Command {
+        let table = name(self.rng.pick(&["t", "u"]));
+        let key = self.rng.pick(&[&b"a"[..], b"b", b"c"]).into();
+        let action = match self.rng.below(4) {
+            0..2 => TableAction::Put(vec![b'7'; 1 + self.rng.below(900) as usize].into()),
+            2 => TableAction::Put((*b"1").into()),
+            _ => TableAction::Delete,
+        };
+        self.seen.saw("table");
+        Command::Table { step: Box::new(TableStep { table, key, action }), transaction }
     }
 
     fn end_wait(&mut self, frames: usize) {
@@ -239,12 +253,12 @@ impl World {
         for frames in all.saturating_sub(8)..=all {
             let log = self.log.cut(frames);
             let expected = self.snapshot_at(frames);
-            let recovered = log.recover(options(), None);
-            assert!(&picture(&recovered) == expected, "{frames} frames");
+            let mut recovered = log.recover(options(), None);
+            assert!(&picture(&mut recovered) == expected, "{frames} frames");
             if frames >= self.earliest() {
-                let recovered = log.recover(options(), self.whole.as_ref());
+                let mut recovered = log.recover(options(), self.whole.as_ref());
                 recovered.check();
-                assert!(&picture(&recovered) == expected, "{frames} frames and a snapshot");
+                assert!(&picture(&mut recovered) == expected, "{frames} frames and a snapshot");
             }
         }
     }
@@ -310,13 +324,30 @@ fn options() -> EngineOptions {
 
 /// The state that a crash leaves: all that is journalled, but for the count of deliveries. The
 /// place of a message may change from frame to frame when it is stated anew.
-fn picture(engine: &Engine) -> Picture {
+fn picture(engine: &mut Engine) -> Picture {
     let mut messages = durable(engine, |_| Vec::new());
     for message in messages.values_mut() {
         message.standing.counters.delivered = 0;
         (message.location, message.record_bytes) = (Lsn::ZERO, 0);
     }
-    messages
+    (messages, tables(engine))
+}
+
+/// All keys of both tables with their values.
+fn tables(engine: &mut Engine) -> Vec<Reply> {
+    let reader = SessionId(2);
+    engine.open_session(reader);
+    let shown = ["t", "u"].map(|table| {
+        let kind = CollectionKind::Hash;
+        let show = CollectionCommand::ShowFields { name: name(table), kind };
+        let mut effects = Effects::default();
+        engine.handle(Nanos::ZERO, reader, show.into(), Capacity::UNBOUNDED, &mut effects);
+        let reply = effects.outputs.remove(0).reply;
+        assert!(matches!(&reply, Reply::Entries(_)), "{reply:?}");
+        reply
+    });
+    engine.close_session(Nanos::ZERO, reader, Capacity::UNBOUNDED, &mut Effects::default());
+    shown.into()
 }
 
 fn name(word: &str) -> QueueName {

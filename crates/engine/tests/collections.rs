@@ -11,7 +11,8 @@ use model::{
     CollectionCommand, CollectionKind, Combination, CombinationTarget, Command, Deadline,
     DeadlineRule, End, Entries, KeyCommand, KeyKind, ListCommand, MemberBound, Nanos, OneOrMany,
     Persistence, Presence, QueueName, Refusal, Reply, Score, ScoreRule, ScoreSum, ScoredPart,
-    ScoredRange, SetOperation, SetRule, StorePolicy, ValueDeadline, ValueEdit,
+    ScoredRange, SetOperation, SetRule, StorePolicy, TableAction, TableStep, TransactionId,
+    ValueDeadline, ValueEdit, parse_integer,
 };
 use testkit::{Rng, Seen, seeds};
 
@@ -59,13 +60,16 @@ fn collections_match_sorted_maps() {
 }
 
 /// Events that must have happened often enough for the test to mean something.
-const EXPECTED: [&str; 8] = [
+const EXPECTED: [&str; 11] = [
     "a collection went with its last field",
     "a collection was over",
     "a collection took the place of another key",
     "a name of another kind was refused",
     "a renamed collection",
     "a batch",
+    "a transaction",
+    "a conflict",
+    "a refused transaction",
     "crash",
     "fuzzy snapshot",
 ];
@@ -128,6 +132,55 @@ impl Naive {
         self.things.len() < before
     }
 
+    /// The state behind a transaction of these steps, and the sums of what it adds.
+    fn after_steps(
+        mut self,
+        steps: &[(&'static str, TableStep)],
+    ) -> Result<(Self, Vec<i64>), Refusal> {
+        for (number, (table, step)) in steps.iter().enumerate() {
+            let TableAction::Expect(expected) = &step.action else { continue };
+            if self.is_other(table, CollectionKind::Hash) {
+                return Err(Refusal::WrongKind);
+            }
+            let value = match self.things.get(table) {
+                Some((Thing::Hash(hash), _)) => hash.get(&*step.key).map(|value| &value[..]),
+                _ => None,
+            };
+            let holds = match expected {
+                model::Expected::Absent => value.is_none(),
+                model::Expected::Present => value.is_some(),
+                model::Expected::Value(expected) => value == Some(&expected[..]),
+            };
+            if !holds {
+                return Err(Refusal::TableConflict { step: number as u32 });
+            }
+        }
+        let mut sums = Vec::new();
+        for (table, step) in steps {
+            if matches!(step.action, TableAction::Expect(_)) {
+                continue;
+            }
+            if self.is_other(table, CollectionKind::Hash) {
+                return Err(Refusal::WrongKind);
+            }
+            let hash = self.hash(table);
+            match &step.action {
+                TableAction::Put(value) => drop(hash.insert(step.key.to_vec(), value.to_vec())),
+                TableAction::Add(more) => {
+                    let before = hash.get(&*step.key).map_or(Some(0), |text| parse_integer(text));
+                    let before = before.ok_or(Refusal::NotAnInteger)?;
+                    let sum = before.checked_add(*more).ok_or(Refusal::Overflow)?;
+                    hash.insert(step.key.to_vec(), sum.to_string().into_bytes());
+                    sums.push(sum);
+                }
+                TableAction::Delete | TableAction::Expect(_) => drop(hash.remove(&*step.key)),
+            }
+        }
+        // The deadline stays with a table that is not empty at the end, or goes with it.
+        self.tidy();
+        Ok((self, sums))
+    }
+
     /// The members of a sorted set in their order.
     fn in_order(&mut self, name: &'static str) -> Vec<(Vec<u8>, f64)> {
         let mut all: Vec<_> = self.sorted(name).clone().into_iter().collect();
@@ -178,6 +231,7 @@ impl World {
             9..12 => self.be_something_else(),
             14 => self.compare_all(),
             15..17 => self.batch(),
+            17..20 => self.transact(),
             _ => self.ask_collection(),
         }
         self.naive.tidy();
@@ -216,6 +270,54 @@ impl World {
         if self.rng.coin() {
             while self.engine.do_due(self.naive.now) {}
         }
+    }
+
+    /// Steps of a transaction on tables. Expectations are of what is there before it.
+    fn transact(&mut self) {
+        let transaction = TransactionId(1);
+        assert_eq!(self.ask(Command::Begin { transaction }), Reply::Done);
+        let steps: Vec<_> = (0..1 + self.rng.below(6)).map(|_| self.table_step()).collect();
+        for (table, step) in &steps {
+            assert_eq!(step.table, name(table));
+            let step = Box::new(step.clone());
+            assert_eq!(self.ask(Command::Table { step, transaction }), Reply::Done);
+        }
+        let after = self.naive.clone().after_steps(&steps);
+        let reply = self.ask(Command::Commit { transaction });
+        match after {
+            Ok((naive, sums)) => {
+                let done = if sums.is_empty() { Reply::Done } else { Reply::Committed { sums } };
+                assert_eq!(reply, done, "{steps:?}");
+                self.naive = naive;
+                self.seen.saw("a transaction");
+            }
+            Err(refusal) => {
+                let is_conflict = matches!(refusal, Refusal::TableConflict { .. });
+                assert_eq!(reply, Reply::Refused(refusal), "{steps:?}");
+                self.seen.saw(if is_conflict { "a conflict" } else { "a refused transaction" });
+            }
+        }
+    }
+
+    fn table_step(&mut self) -> (&'static str, TableStep) {
+        let table = self.key_of(CollectionKind::Hash);
+        let key = self.field();
+        let there = match self.naive.things.get(table) {
+            Some((Thing::Hash(hash), _)) => hash.get(&*key).cloned(),
+            _ => None,
+        };
+        let action = match self.rng.below(12) {
+            0 => TableAction::Expect(model::Expected::Absent),
+            1 => TableAction::Expect(model::Expected::Present),
+            2 => TableAction::Expect(model::Expected::Value(self.value())),
+            3 | 4 => TableAction::Expect(
+                there.map_or(model::Expected::Absent, |value| model::Expected::Value(value.into())),
+            ),
+            5..8 => TableAction::Put(self.value()),
+            8..10 => TableAction::Add(self.rng.pick(&[1, -1, 40, i64::MAX])),
+            _ => TableAction::Delete,
+        };
+        (table, TableStep { table: name(table), key, action })
     }
 
     /// A name becomes a text or a list, is renamed or deleted, or gets a deadline.
@@ -382,7 +484,7 @@ impl World {
                     let old = hash.get(&*field).map_or(Some(0), |text| {
                         String::from_utf8(text.clone()).unwrap().parse::<i64>().ok()
                     });
-                    sum = old.map(|old| old + 5);
+                    sum = old.and_then(|old: i64| old.checked_add(5));
                     sum.map(|sum| hash.insert(field.to_vec(), sum.to_string().into_bytes()));
                 }
                 let command = CollectionCommand::EditField { name: text, field, edit };

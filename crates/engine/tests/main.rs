@@ -39,6 +39,7 @@ mod stale_deadlines;
 mod stream_limits;
 mod streams;
 mod support;
+mod table_transactions;
 mod transaction_limits;
 mod waiting_for_members;
 mod waiting_for_memory;

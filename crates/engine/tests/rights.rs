@@ -5,12 +5,13 @@ use std::sync::Arc;
 use engine::{Effects, Engine, EngineOptions};
 use model::{
     AdminCommand, Capacity, ClaimedAs, ClockLead, CollectionCommand, CollectionKind, Combination,
-    CombinationTarget, Command, Destination, End, GroupName, GroupStart, KeyCommand, LinkId,
-    ListCommand, Matching, Nanos, NewMessage, NewStreamId, OneOrMany, Persistence, Principal,
-    QueueName, ReadPlace, Refusal, Reply, Right, Rights, Rule, Score, ScoreRule, ScoreSum,
-    ScoredPart, ScoredRange, SessionId, SetOperation, Settlement, StorePolicy, StreamClaim,
-    StreamCommand, StreamId, StreamKept, StreamRange, StreamRead, StreamReader, StreamTrim,
-    Subscription, SubscriptionName, TransactionId, UserRights, ValueEdit, limits,
+    CombinationTarget, Command, Destination, End, Expected, GroupName, GroupStart, KeyCommand,
+    LinkId, ListCommand, Matching, Nanos, NewMessage, NewStreamId, OneOrMany, Persistence,
+    Principal, QueueName, ReadPlace, Refusal, Reply, Right, Rights, Rule, Score, ScoreRule,
+    ScoreSum, ScoredPart, ScoredRange, SessionId, SetOperation, Settlement, StorePolicy,
+    StreamClaim, StreamCommand, StreamId, StreamKept, StreamRange, StreamRead, StreamReader,
+    StreamTrim, Subscription, SubscriptionName, TableAction, TableStep, TransactionId, UserRights,
+    ValueEdit, limits,
 };
 
 const ROOT: SessionId = SessionId(1);
@@ -603,6 +604,25 @@ fn collections_need_the_rights_of_their_effects() {
     for command in targets {
         let reply = engine.ask(ANN, command.into());
         assert_denied(&reply, Right::Send, "w");
+    }
+}
+
+#[test]
+fn table_steps_need_the_rights_of_their_effects() {
+    let mut engine = Harness::new();
+    let transaction = TransactionId(1);
+    for (right, action) in [
+        (Right::Look, TableAction::Expect(Expected::Absent)),
+        (Right::Send, TableAction::Put((*b"1").into())),
+        (Right::Look, TableAction::Add(1)),
+        (Right::Send, TableAction::Add(1)),
+        (Right::Receive, TableAction::Delete),
+    ] {
+        assert_eq!(engine.ask(ANN, Command::Begin { transaction }), Reply::Done);
+        let step = Box::new(TableStep { table: name("v"), key: (*b"f").into(), action });
+        engine.assert_each_needs(right, vec![Command::Table { step, transaction }]);
+        let end = engine.ask(ANN, Command::Commit { transaction });
+        assert_eq!(end, Reply::Refused(Refusal::TransactionFailed));
     }
 }
 

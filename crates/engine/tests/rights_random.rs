@@ -13,13 +13,13 @@ use engine::{Effects, Engine, EngineOptions};
 use model::{
     AdminCommand, BitAction, BitField, BitOperation, BitOverflow, Capacity, ClaimedAs, ClientName,
     ClockLead, CollectionCommand, CollectionKind, Combination, CombinationTarget, Command,
-    ConsumerMode, Deadline, DeadlineRule, Destination, End, GroupName, GroupStart, KeyCommand,
-    LinkId, ListCommand, Matching, MessageId, Nanos, NewMessage, NewStreamId, OneOrMany, OwnPolicy,
-    Peek, Persistence, PolicyChange, Principal, QueueName, QueueRule, ReadPlace, Reply, Right,
-    Rights, Rule, Score, ScoreRule, ScoreSum, ScoredPart, ScoredRange, SessionId, SetOperation,
-    SetRule, Settlement, StorePolicy, StreamClaim, StreamCommand, StreamId, StreamKept,
-    StreamRange, StreamRead, StreamReader, StreamTrim, Subscription, SubscriptionName,
-    TransactionId, UserRights, ValueDeadline, ValueEdit,
+    ConsumerMode, Deadline, DeadlineRule, Destination, End, Expected, GroupName, GroupStart,
+    KeyCommand, LinkId, ListCommand, Matching, MessageId, Nanos, NewMessage, NewStreamId,
+    OneOrMany, OwnPolicy, Peek, Persistence, PolicyChange, Principal, QueueName, QueueRule,
+    ReadPlace, Reply, Right, Rights, Rule, Score, ScoreRule, ScoreSum, ScoredPart, ScoredRange,
+    SessionId, SetOperation, SetRule, Settlement, StorePolicy, StreamClaim, StreamCommand,
+    StreamId, StreamKept, StreamRange, StreamRead, StreamReader, StreamTrim, Subscription,
+    SubscriptionName, TableAction, TableStep, TransactionId, UserRights, ValueDeadline, ValueEdit,
 };
 use testkit::{Rng, seeds};
 
@@ -418,6 +418,16 @@ fn of_user(rng: &mut Rng, last: MessageId, is_part: bool) -> Command {
         }
         17 => Command::Begin { transaction: TransactionId(rng.below(2)) },
         18 => Command::Commit { transaction: TransactionId(rng.below(2)) },
+        19 if rng.coin() => {
+            let action = rng.pick(&[
+                TableAction::Expect(Expected::Present),
+                TableAction::Put((*b"1").into()),
+                TableAction::Add(1),
+                TableAction::Delete,
+            ]);
+            let step = Box::new(TableStep { table: queue, key: (*b"f").into(), action });
+            Command::Table { step, transaction: TransactionId(rng.below(2)) }
+        }
         19 => Command::Rollback { transaction: TransactionId(rng.below(2)) },
         20 | 21 => Command::Watch { link, queue },
         22 => Command::Unwatch { link, queue },

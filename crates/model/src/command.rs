@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use crate::{
     AdminCommand, ClientName, CollectionCommand, Destination, KeyCommand, LinkId, ListCommand,
     MessageId, Nanos, NewMessage, QueueName, Script, Settlement, StreamCommand, Subscription,
-    SubscriptionName, TransactionId,
+    SubscriptionName, TableStep, TransactionId,
 };
 
 /// A command of one session. Each is answered by exactly one [`crate::Reply`], at once, with these
@@ -132,13 +132,21 @@ pub enum Command {
         /// The transaction it is part of.
         transaction: Option<TransactionId>,
     },
+    /// Add a step on a table to a transaction; it is done when that commits. → `Done`; `Refused`,
+    /// which makes the transaction rollback-only
+    Table {
+        /// The step.
+        step: Box<TableStep>,
+        /// The transaction it is part of.
+        transaction: TransactionId,
+    },
     /// Begin a transaction. → `Done`, `Refused`
     Begin {
         /// A number that this session has not used.
         transaction: TransactionId,
     },
-    /// Do all that was said in a transaction, at once or not at all. → `Done`; `Refused`, and it is
-    /// rolled back
+    /// Do all that was said in a transaction, at once or not at all. → `Done`; `Committed` if it
+    /// adds to keys of tables; `Refused`, and it is rolled back
     Commit {
         /// Which.
         transaction: TransactionId,
@@ -306,6 +314,7 @@ impl Command {
             | Self::Publish { message, .. } => message.body.len(),
             Self::List(command) => command.body_bytes(),
             Self::Key(command) => command.value_bytes(),
+            Self::Table { step, .. } => step.body_bytes(),
             Self::Batch { commands } => commands.iter().map(Self::body_bytes).sum(),
             _ => 0,
         }
@@ -366,7 +375,9 @@ impl Command {
             Self::Put { transaction, .. }
             | Self::PutTo { transaction, .. }
             | Self::Settle { transaction, .. } => *transaction,
-            Self::Commit { transaction } | Self::Rollback { transaction } => Some(*transaction),
+            Self::Table { transaction, .. }
+            | Self::Commit { transaction }
+            | Self::Rollback { transaction } => Some(*transaction),
             _ => None,
         }
     }

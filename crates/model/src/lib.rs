@@ -42,6 +42,7 @@ mod settlement;
 mod statistics;
 mod stream;
 mod subscription;
+mod table;
 mod time;
 mod wall_clock;
 pub mod words;
@@ -107,5 +108,6 @@ pub use stream::{
 pub use subscription::{
     ClientName, Expiry, Matching, Subscription, SubscriptionName, SubscriptionOwner,
 };
+pub use table::{Expected, TableAction, TableStep};
 pub use time::Nanos;
 pub use wall_clock::{ClockLead, WallClock};

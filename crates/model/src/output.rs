@@ -30,6 +30,11 @@ pub struct Output {
 pub enum Reply {
     /// It is as asked.
     Done,
+    /// A transaction was committed that adds to keys of tables.
+    Committed {
+        /// The value of each behind its addition, in their order.
+        sums: Vec<i64>,
+    },
     /// A message was stored.
     Stored {
         /// Its new identity.

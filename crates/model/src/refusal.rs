@@ -63,6 +63,12 @@ pub enum Refusal {
     TransactionTooLarge,
     /// A part of the transaction was refused before, so that it can only be rolled back.
     TransactionFailed,
+    /// The tables are not as the transaction expects them. It is rolled back, and no delivery
+    /// counts as failed.
+    TableConflict {
+        /// Which of the transaction's steps on tables, from 0.
+        step: u32,
+    },
     /// The name is a value's although a list is meant, or the other way round.
     WrongKind,
     /// The list has no such place.
@@ -342,6 +348,9 @@ impl Refusal {
             Self::NoSuchTransaction => "no such transaction",
             Self::TransactionFailed => {
                 "a part of the transaction was refused, so that it can only be rolled back"
+            }
+            Self::TableConflict { .. } => {
+                "a key of a table is not as the transaction expects it: read it again, and retry"
             }
             Self::NotAnInteger => "the value is no integer of 64 bits: set another one",
             Self::Overflow => "the sum would be no integer of 64 bits: add less",

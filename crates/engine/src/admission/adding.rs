@@ -38,8 +38,10 @@ impl Sessions {
         id: TransactionId,
         log: &FrameWriter,
     ) -> Option<usize> {
-        let puts = self.at(by).transactions().open().get(&id)?.puts();
-        puts.filter_map(|(_, message)| log.bytes_of_message(message)).reduce(|a, b| a + b)
+        let transaction = self.at(by).transactions().open().get(&id)?;
+        let written = Some(transaction.tally().written_bytes()).filter(|bytes| *bytes > 0);
+        let puts = transaction.puts().filter_map(|(_, message)| log.bytes_of_message(message));
+        puts.chain(written).reduce(|a, b| a + b)
     }
 }
 

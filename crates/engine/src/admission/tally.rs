@@ -81,6 +81,16 @@ impl Tally {
         self.settled_bytes += bytes;
     }
 
+    /// Adds a change of a table: its records take so many bytes together.
+    pub(crate) fn add_written(&mut self, bytes: usize) {
+        self.written_bytes += bytes;
+        self.written_bytes_max = self.written_bytes_max.max(bytes);
+    }
+
+    pub(crate) const fn written_bytes(&self) -> usize {
+        self.written_bytes
+    }
+
     pub(crate) fn settled_bytes(&self) -> usize {
         self.settled_bytes
     }
@@ -153,6 +163,13 @@ impl Directory {
             snapshot_bytes: tally.settled_bytes as u64,
             messages: 0,
         };
+        let written = Records {
+            bytes: tally.written_bytes,
+            largest_bytes: tally.written_bytes_max,
+            snapshot_bytes: tally.written_bytes as u64,
+            messages: 0,
+        };
+        let settled = settled.and(written);
         let published = tally.topics.iter().map(|(slot, puts)| {
             let topic = self.topics().at(*slot);
             let words = self.matching_words(topic.name()).subscriptions;

@@ -66,6 +66,7 @@ impl Engine {
         let refusal = Refusal::NotPermitted(Box::new(NotPermitted { user, right, name }));
         let part_of = match command {
             Command::Put { transaction, .. } | Command::PutTo { transaction, .. } => *transaction,
+            Command::Table { transaction, .. } => Some(*transaction),
             _ => None,
         };
         Some(self.sessions.refuse_part(by, part_of, refusal, &self.log))

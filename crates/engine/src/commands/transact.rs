@@ -16,6 +16,7 @@ use crate::delivery::woken::Woken;
 use crate::directory::Target;
 use crate::engine::Engine;
 use crate::ids::SessionSlot;
+use crate::keyspace::collections::TableChanges;
 use crate::log::NoRoom;
 use crate::outcome::Outcome;
 use crate::store::drafting::Drafted;
@@ -62,14 +63,23 @@ impl Engine {
         effects: &mut Effects,
     ) -> Outcome {
         let transaction = self.sessions.take_transaction(by, id, &mut self.store);
-        let Drafts { drafted, sent, repeated } =
-            match self.draft_all(by, &transaction, span, effects) {
-                Ok(drafts) => drafts,
-                Err((refusal, after)) => {
-                    let woken = self.undo_all(by, &transaction, effects);
-                    return Outcome::reply(after, Reply::Refused(refusal)).waking_just(woken);
-                }
-            };
+        let (memory_max, steps) = (self.bodies.beside_messages_max(), transaction.table_steps());
+        let tables = self.keyspace.table_changes(steps, memory_max, &mut self.store);
+        let tables = tables.map_err(|refusal| (refusal, self.log.after_all()));
+        let drafts = tables.and_then(|tables| {
+            let drafts = self.draft_all(by, &transaction, &tables, span, effects)?;
+            Ok((tables, drafts))
+        });
+        let (tables, Drafts { drafted, sent, repeated }) = match drafts {
+            Ok(drafts) => drafts,
+            Err((refusal, after)) => {
+                let counts = !matches!(refusal, Refusal::TableConflict { .. });
+                let woken = self.undo_all(by, &transaction, counts, effects);
+                return Outcome::reply(after, Reply::Refused(refusal)).waking_just(woken);
+            }
+        };
+        self.keyspace.apply_table_changes(&tables, &mut self.store);
+        let (sums, has_steps) = (tables.into_sums(), !transaction.table_steps().is_empty());
         let mut woken = Woken::NONE;
         let mut ids = Vec::with_capacity(drafted.len());
         for (id, message) in drafted {
@@ -95,7 +105,10 @@ impl Engine {
         };
         self.store.bind(&ids, whole);
         self.dedup.remember_all(sent, whole, &mut self.store);
-        Outcome::reply(after.and(repeated), Reply::Done).waking_just(woken)
+        // What it has found in tables may be as young as the last frame.
+        let found = if has_steps { self.log.after_all() } else { DependsOn::NOTHING };
+        let reply = if sums.is_empty() { Reply::Done } else { Reply::Committed { sums } };
+        Outcome::reply(after.and(repeated).and(found), reply).waking_just(woken)
     }
 
     /// Nothing of it happens.
@@ -108,7 +121,7 @@ impl Engine {
     ) -> Outcome {
         self.give_up_parts(by, id, effects);
         let transaction = self.sessions.take_transaction(by, id, &mut self.store);
-        let woken = self.undo_all(by, &transaction, effects);
+        let woken = self.undo_all(by, &transaction, true, effects);
         Outcome::refused(refusal).waking_just(woken)
     }
 
@@ -123,7 +136,7 @@ impl Engine {
         }
         self.give_up_parts(by, id, effects);
         let transaction = self.sessions.take_transaction(by, id, &mut self.store);
-        let woken = self.undo_all(by, &transaction, effects);
+        let woken = self.undo_all(by, &transaction, true, effects);
         Outcome::reply(DependsOn::NOTHING, Reply::Done).waking_just(woken)
     }
 
@@ -194,6 +207,7 @@ impl Engine {
         &mut self,
         by: SessionSlot,
         transaction: &Transaction,
+        tables: &TableChanges<'_>,
         span: Span,
         effects: &mut Effects,
     ) -> Result<Drafts, (Refusal, DependsOn)> {
@@ -209,6 +223,10 @@ impl Engine {
                 self.log.begin_chain(effects)
             }
         };
+        if let Err(no_room) = self.keyspace.log_table_changes(tables, &mut self.log, effects) {
+            self.log.take_back(&draft, effects);
+            return Err((refusal_of(no_room), DependsOn::NOTHING));
+        }
         let next = self.store.next_message();
         let mut drafts = Drafts::new(transaction);
         let mut names = BTreeMap::new();
@@ -258,24 +276,26 @@ impl Engine {
         }
         match self.draft(by, target, new, &mut drafts.drafted, effects) {
             Ok(sent) => drafts.sent.extend(sent),
-            Err(NoRoom::InLog) => return Err((Refusal::StoreFull, DependsOn::NOTHING)),
-            Err(NoRoom::InFrame) => return Err((Refusal::TransactionTooLarge, DependsOn::NOTHING)),
+            Err(no_room) => return Err((refusal_of(no_room), DependsOn::NOTHING)),
         }
         Ok(())
     }
 
-    /// Nothing of it happens. The deliveries that it settled are as after a delivery that failed.
-    /// Their records need not be one frame.
+    /// Nothing of it happens. The deliveries that it settled are as after a delivery that failed,
+    /// or, where that does not count, as if they had been released. Their records need not be one
+    /// frame.
     fn undo_all(
         &mut self,
         by: SessionSlot,
         transaction: &Transaction,
+        counts: bool,
         effects: &mut Effects,
     ) -> Woken {
         self.end_transaction(by, transaction);
         let mut woken = Woken::NONE;
         // On a full device nothing is counted rather than no room found: a release is no record.
-        let counts = self.log.surely_takes(transaction.settlements().len() * CHANGED_BYTES_MAX);
+        let counts =
+            counts && self.log.surely_takes(transaction.settlements().len() * CHANGED_BYTES_MAX);
         let settlement = if counts { Settlement::Fail } else { Settlement::Release };
         for id in transaction.settled() {
             self.log.make_way(CHANGED_BYTES_MAX, effects);
@@ -362,6 +382,13 @@ impl Drafts {
         let drafted = Vec::with_capacity(transaction.puts().len());
         let sent = Vec::with_capacity(transaction.named());
         Self { drafted, sent, repeated: DependsOn::NOTHING }
+    }
+}
+
+fn refusal_of(no_room: NoRoom) -> Refusal {
+    match no_room {
+        NoRoom::InLog => Refusal::StoreFull,
+        NoRoom::InFrame => Refusal::TransactionTooLarge,
     }
 }
 

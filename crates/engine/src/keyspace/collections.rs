@@ -19,6 +19,7 @@ mod ranges;
 mod recovery;
 mod scores;
 mod streams;
+mod tables;
 mod waiting;
 
 use alloc::collections::VecDeque;
@@ -42,6 +43,7 @@ pub(crate) use combining::combination_steps;
 use picking::Picks;
 pub(crate) use recovery::EntryCursor;
 pub(crate) use streams::{delivered_bytes, delivered_max, most_claimed, read_bytes};
+pub(crate) use tables::{TableChanges, check_step, step_bytes_max, step_records_max};
 pub(crate) use waiting::{Awaited, AwaitedEntries, Pop, Waits};
 
 /// All entries of collections.

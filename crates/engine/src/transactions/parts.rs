@@ -2,13 +2,14 @@
 
 use alloc::collections::BTreeSet;
 
-use model::{Command, DependsOn, MessageId, Refusal, Reply, TransactionId, limits};
+use model::{Command, DependsOn, MessageId, Refusal, Reply, TableStep, TransactionId, limits};
 
 use crate::admission::Records;
 use crate::bodies::Bodies;
 use crate::directory::{Directory, Target};
 use crate::ids::{QueueSlot, SessionSlot};
 use crate::keyspace::Keyspace;
+use crate::keyspace::collections::check_step;
 use crate::log::FrameWriter;
 use crate::outcome::Outcome;
 use crate::sessions::Sessions;
@@ -130,7 +131,8 @@ impl Sessions {
     ) -> Transaction {
         let transaction = self.at_mut(by).transactions_mut().open.remove(&id);
         let transaction = transaction.expect("invariant: it was just found");
-        store.took_steps(transaction.puts.len() + transaction.settled.len());
+        let tables = transaction.tables.len();
+        store.took_steps(transaction.puts.len() + transaction.settled.len() + tables);
         transaction
     }
 }
@@ -157,6 +159,26 @@ impl MessageStore {
 }
 
 impl Transactions {
+    /// One more step on a table. A refused one makes its transaction rollback-only.
+    pub(crate) fn add_step(
+        &mut self,
+        by: SessionSlot,
+        id: TransactionId,
+        step: TableStep,
+        bodies: &Bodies,
+        sessions: &mut Sessions,
+    ) -> Outcome {
+        if let Err(refusal) = check_step(&step) {
+            sessions.set_rollback_only(by, Some(id));
+            return Outcome::refused(refusal);
+        }
+        if let Err(refusal) = self.grow(by, id, Part::of_table_step(&step), bodies, sessions) {
+            return Outcome::refused(refusal);
+        }
+        sessions.at_mut(by).transactions_mut().growing(id).add_table_step(step);
+        Outcome::reply(DependsOn::NOTHING, Reply::Done)
+    }
+
     pub(crate) fn grow(
         &mut self,
         by: SessionSlot,

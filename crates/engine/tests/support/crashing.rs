@@ -141,6 +141,7 @@ fn change_of(command: &Command) -> fn(&Reply) -> bool {
     let command = match command {
         Command::Key(KeyCommand::Collection(command)) => command,
         Command::Key(KeyCommand::Stream(command)) => return change_of_stream(command),
+        Command::Commit { .. } => return |reply| matches!(reply, Reply::Committed { .. }),
         _ => return |reply| matches!(reply, Reply::Replaced { set: true, .. }),
     };
     match **command {
