@@ -586,16 +586,24 @@ impl World {
                 (command, expected(Expected::Entries(all)))
             }
             2 => {
-                let after = self.rng.coin().then(|| self.field());
+                let from = match self.rng.below(4) {
+                    0 => Bound::Included(self.field()),
+                    1 => Bound::Excluded(self.field()),
+                    _ => Bound::Unbounded,
+                };
                 let command = CollectionCommand::ScanFields {
                     name: text,
                     kind,
-                    after: after.clone(),
+                    from: from.clone(),
                     max: 100,
                 };
                 let mut all = all;
                 all.sort();
-                all.retain(|(field, _)| after.as_ref().is_none_or(|after| field[..] > after[..]));
+                all.retain(|(field, _)| match &from {
+                    Bound::Included(first) => field[..] >= first[..],
+                    Bound::Excluded(last) => field[..] > last[..],
+                    Bound::Unbounded => true,
+                });
                 (command, expected(Expected::Entries(all)))
             }
             _ => {

@@ -1,5 +1,6 @@
 //! Rights, one by one: what belongs to a user, and what lists, subscriptions and dead letters tell.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions};
@@ -562,7 +563,7 @@ fn collections_need_the_rights_of_their_effects() {
                 CollectionCommand::FindFields { name: v(), kind, fields: one() },
                 CollectionCommand::CountFields { name: v(), kind },
                 CollectionCommand::ShowFields { name: v(), kind },
-                CollectionCommand::ScanFields { name: v(), kind, after: None, max: 1 },
+                CollectionCommand::ScanFields { name: v(), kind, from: Bound::Unbounded, max: 1 },
                 pick(false),
                 combine(CombinationTarget::Shown),
                 combine(CombinationTarget::Counted { max: 0 }),

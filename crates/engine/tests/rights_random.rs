@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions};
@@ -312,7 +313,7 @@ fn collection(
         5 => CollectionCommand::FindFields { name, kind, fields },
         6 => CollectionCommand::CountFields { name, kind },
         7 => CollectionCommand::ShowFields { name, kind },
-        8 => CollectionCommand::ScanFields { name, kind, after: None, max: 9 },
+        8 => CollectionCommand::ScanFields { name, kind, from: Bound::Unbounded, max: 9 },
         9 => {
             let (distinct, take, seed) = (true, rng.coin(), rng.draw());
             CollectionCommand::PickFields { name, kind, max: 1, distinct, take, seed }

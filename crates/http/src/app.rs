@@ -238,7 +238,7 @@ impl<G: Gateway> App<G> {
         if head.method == Method::OPTIONS && head.uri.path() == "*" {
             return Ok(allowed(ANY_METHODS));
         }
-        let resource = Resource::of(&segments?)?;
+        let resource = Resource::of_path(head.uri.path(), segments)?;
         resource.check(&head.method)?;
         if head.method == Method::OPTIONS {
             return Ok(allowed(resource.methods()));
@@ -287,6 +287,9 @@ impl<G: Gateway> App<G> {
             Resource::TopicEvents(topic) => self.events(topic, asked).await,
             Resource::Subscriptions => self.subscriptions(asked).await,
             Resource::Subscription(name) => self.unsubscribe(name, asked).await,
+            Resource::Tables => self.tables(asked).await,
+            Resource::Table(table) => self.table(table, asked).await,
+            Resource::TableKey(at) => self.table_key(method, at, asked).await,
             Resource::Transactions => self.transact(asked).await,
         }
     }

@@ -17,7 +17,7 @@ use std::sync::{Arc, Weak};
 use input::ProxyFault;
 use model::{
     BrokerStatistics, Command, Delivery, Destination, Introduction, LoginAnswer, LoginOffer,
-    LoginStep, MessageId, Nanos, NewMessage, Principal, QueueName, Refusal, Reply,
+    LoginStep, MessageId, Nanos, NewMessage, Principal, QueueName, Refusal, Reply, TableStep,
 };
 use tokio::sync::Notify;
 
@@ -187,8 +187,9 @@ pub trait Events: Send + 'static {
 pub struct Work {
     /// The steps, in this order.
     pub steps: Vec<Step>,
-    /// All of it in one frame or nothing: only puts and settlements by [`Settling::Accept`],
-    /// [`Settling::Release`] without delay and [`Settling::Fail`]. Answered without replies.
+    /// All of it in one frame or nothing: only puts, steps on tables and settlements by
+    /// [`Settling::Accept`], [`Settling::Release`] without delay and [`Settling::Fail`]. Answered
+    /// without replies, but for `Committed`.
     pub atomic: bool,
     /// The client that asks: if it leaves, this waits for no place, for no memory and not for the
     /// log.
@@ -226,6 +227,7 @@ impl Work {
     pub fn body_bytes(&self) -> u64 {
         let bytes = self.steps.iter().map(|step| match step {
             Step::Put { message, .. } => message.body.len(),
+            Step::Table(step) => step.body_bytes(),
             Step::Command(command) => command.body_bytes(),
             Step::Settle { .. } => 0,
         });
@@ -252,6 +254,8 @@ pub enum Step {
         /// How often.
         count: u64,
     },
+    /// A step of an atomic work on a table.
+    Table(TableStep),
     /// Settle a leased message. → `Done`
     Settle {
         /// The lease.

@@ -47,6 +47,8 @@ mod shown;
 mod socket;
 mod standards;
 mod status;
+mod table_steps;
+mod tables;
 mod token;
 mod topics;
 mod transactions;

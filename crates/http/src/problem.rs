@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::body::{Answer, Body};
 use crate::gateway::GatewayError;
 use crate::login::CHALLENGES;
+use crate::tables::TABLE_CONFLICT;
 
 /// Why a request was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +99,29 @@ impl Problem {
         Self::new(StatusCode::CONFLICT, "conflict", "Its state does not allow it", detail)
     }
 
+    /// A condition of the request does not hold.
+    pub(crate) fn unmet() -> Self {
+        Self::new(
+            StatusCode::PRECONDITION_FAILED,
+            "condition-failed",
+            "A condition does not hold",
+            "the key is not as If-Match or If-None-Match says, and nothing was done: GET it again, \
+             and decide anew",
+        )
+    }
+
+    fn table_conflict(step: u32) -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            TABLE_CONFLICT,
+            "A key is not as expected",
+            format!(
+                "expect[{step}] does not hold, and nothing was done: read the key again, and send \
+                 the transaction anew; its leases are over, and their messages come again"
+            ),
+        )
+    }
+
     pub(crate) fn busy() -> Self {
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -182,6 +206,11 @@ impl Problem {
         passes || self.status == StatusCode::SERVICE_UNAVAILABLE
     }
 
+    fn values_full(refusal: &Refusal) -> Self {
+        let (kind, title) = ("values-full", "There is no room for the value");
+        Self::new(StatusCode::INSUFFICIENT_STORAGE, kind, title, refusal.to_string())
+    }
+
     fn memory_full() -> Self {
         Self::new(
             StatusCode::INSUFFICIENT_STORAGE,
@@ -244,6 +273,9 @@ impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::StoreFull => Self::full(),
+            Refusal::TableConflict { step } => Self::table_conflict(step),
+            Refusal::WrongKind => Self::conflict("the name stands for a key of another kind"),
+            Refusal::TooManyValues => Self::values_full(&refusal),
             Refusal::QueueFull(full) => Self::queue_full(&full),
             Refusal::MemoryFull => Self::memory_full(),
             Refusal::Draining => GatewayError::Draining.into(),

@@ -13,7 +13,7 @@ pub(crate) fn segments(path: &str) -> Result<Vec<String>> {
     if path.is_empty() {
         return Ok(Vec::new());
     }
-    path.split('/').map(|segment| decode(segment, "the path")).collect()
+    path.split('/').map(|segment| decode_text(segment, "the path")).collect()
 }
 
 /// The parameters of a query. A reader takes its parameter out; the rest is unknown.
@@ -29,7 +29,8 @@ impl Query {
         for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (name, value) = (name.replace('+', " "), value.replace('+', " "));
-            let (name, value) = (decode(&name, "the query")?, decode(&value, "the query")?);
+            let (name, value) =
+                (decode_text(&name, "the query")?, decode_text(&value, "the query")?);
             if parameters.insert(name.clone(), value).is_some() {
                 return Err(Problem::bad_request(format!("parameter {name} is given twice")));
             }
@@ -120,9 +121,13 @@ pub(crate) fn duration(name: &str, text: &str, most: Nanos) -> Result<Nanos> {
     span.ok_or_else(|| wrong(name, text, &what))
 }
 
-/// Undoes percent-encoding.
-fn decode(text: &str, place: &str) -> Result<String> {
-    let wrong = || Problem::bad_request(format!("{place} is not percent-encoded UTF-8"));
+/// Undoes percent-encoding of a text.
+pub(crate) fn decode_text(text: &str, place: &str) -> Result<String> {
+    String::from_utf8(decode(text, place)?).map_err(|_| not_encoded(place))
+}
+
+/// Undoes percent-encoding of any bytes.
+pub(crate) fn decode(text: &str, place: &str) -> Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, more)) = rest.split_first() {
@@ -133,11 +138,16 @@ fn decode(text: &str, place: &str) -> Result<String> {
         }
         let digits = more.get(..2).and_then(|pair| std::str::from_utf8(pair).ok());
         let digits = digits.filter(|pair| pair.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        let byte = digits.and_then(|pair| u8::from_str_radix(pair, 16).ok()).ok_or_else(wrong)?;
+        let byte = digits.and_then(|pair| u8::from_str_radix(pair, 16).ok());
+        let byte = byte.ok_or_else(|| not_encoded(place))?;
         bytes.push(byte);
         rest = more.get(2..).unwrap_or_default();
     }
-    String::from_utf8(bytes).map_err(|_| wrong())
+    Ok(bytes)
+}
+
+fn not_encoded(place: &str) -> Problem {
+    Problem::bad_request(format!("{place} is not percent-encoded UTF-8"))
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use model::{MessageId, QueueName, words};
 
 use crate::gateway::Settling;
 use crate::problem::{Problem, Result};
+use crate::query::{decode, decode_text};
+use crate::tables::Octets;
 use crate::token::Token;
 
 /// The resource of a path.
@@ -31,7 +33,18 @@ pub(crate) enum Resource {
     TopicEvents(QueueName),
     Subscriptions,
     Subscription(QueueName),
+    Tables,
+    Table(QueueName),
+    TableKey(TableKey),
     Transactions,
+}
+
+/// A key of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TableKey {
+    pub(crate) table: QueueName,
+    /// Any bytes, also none.
+    pub(crate) key: Octets,
 }
 
 /// The actions on a lease, beside the one that accepts its message.
@@ -44,6 +57,19 @@ pub(crate) enum Action {
 }
 
 impl Resource {
+    /// The resource of a path, of which these are the parts if all of it is text. A key of a table
+    /// need not be.
+    pub(crate) fn of_path(path: &str, segments: Result<Vec<String>>) -> Result<Self> {
+        let mut parts = path.strip_prefix("/tables/").into_iter().flat_map(|rest| rest.split('/'));
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some(table), Some(key), None) => {
+                let (table, key) = (decode_text(table, "the path")?, decode(key, "the path")?);
+                Ok(Self::TableKey(TableKey { table: name(&table)?, key: key.into() }))
+            }
+            _ => Self::of(&segments?),
+        }
+    }
+
     /// The resource with the parts of a path.
     pub(crate) fn of(segments: &[String]) -> Result<Self> {
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
@@ -77,6 +103,8 @@ impl Resource {
             ["topics", topic, "events"] => Self::TopicEvents(topic_to_follow(topic)?),
             ["subscriptions"] => Self::Subscriptions,
             ["subscriptions", subscription] => Self::Subscription(name(subscription)?),
+            ["tables"] => Self::Tables,
+            ["tables", table] => Self::Table(name(table)?),
             ["transactions"] => Self::Transactions,
             _ => return Err(Problem::not_found("nothing is at this path; / lists what there is")),
         })
@@ -95,7 +123,10 @@ impl Resource {
             | Self::Policies
             | Self::Message(_)
             | Self::Topics
-            | Self::Subscriptions => "GET, HEAD, OPTIONS",
+            | Self::Subscriptions
+            | Self::Tables
+            | Self::Table(_) => "GET, HEAD, OPTIONS",
+            Self::TableKey(_) => "GET, HEAD, PUT, POST, DELETE, OPTIONS",
             Self::Queue(_) => "GET, HEAD, DELETE, OPTIONS",
             Self::Policy(_) => "GET, HEAD, PUT, PATCH, DELETE, OPTIONS",
             // A receive leases and a stream has no end: nothing to be asked for its head alone.

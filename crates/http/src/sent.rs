@@ -12,6 +12,52 @@ use crate::property::Properties;
 pub(crate) struct Transaction {
     pub(crate) send: Option<Vec<Object<Sent>>>,
     pub(crate) settle: Option<Vec<Object<Settled>>>,
+    pub(crate) expect: Option<Vec<Object<ExpectedKey>>>,
+    pub(crate) put: Option<Vec<Object<PutKey>>>,
+    pub(crate) add: Option<Vec<Object<AddedKey>>>,
+    pub(crate) delete: Option<Vec<Object<DeletedKey>>>,
+}
+
+/// A key of a table that has to be as it is said.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ExpectedKey {
+    pub(crate) table: String,
+    pub(crate) key: Option<String>,
+    pub(crate) key_base64: Option<String>,
+    pub(crate) value: Option<String>,
+    pub(crate) value_base64: Option<String>,
+    pub(crate) present: Option<bool>,
+}
+
+/// A key that gets a value.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PutKey {
+    pub(crate) table: String,
+    pub(crate) key: Option<String>,
+    pub(crate) key_base64: Option<String>,
+    pub(crate) value: Option<String>,
+    pub(crate) value_base64: Option<String>,
+}
+
+/// A key to which a number is added.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AddedKey {
+    pub(crate) table: String,
+    pub(crate) key: Option<String>,
+    pub(crate) key_base64: Option<String>,
+    pub(crate) by: i64,
+}
+
+/// A key that goes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DeletedKey {
+    pub(crate) table: String,
+    pub(crate) key: Option<String>,
+    pub(crate) key_base64: Option<String>,
 }
 
 /// A message to be sent.

@@ -182,7 +182,9 @@ Dunlin, a message broker.
   GET    /queues/NAME/messages?browse   look without receiving
   POST   /topics/NAME/messages          publish
   GET    /topics/NAME/events            follow (server-sent events)
-  POST   /transactions                  send and settle as one
+  GET    /tables/NAME/KEY               a value; also PUT, DELETE, POST ?add=5
+  GET    /tables  /tables/NAME          tables; the keys of one
+  POST   /transactions                  send, settle, change tables: as one
   GET    /queues  /queues/NAME  /topics  /subscriptions  /policies
   PUT    /queues/NAME/policy            rules of its own; also GET, PATCH, DELETE
   GET    /health  /ready  /metrics  /journal  /openapi.json

@@ -1,4 +1,4 @@
-//! Sending and settling as one: all of it in one frame of the log, or nothing.
+//! Sending, settling and changing tables as one: all of it in one frame of the log, or nothing.
 
 use std::collections::BTreeSet;
 
@@ -16,6 +16,8 @@ use crate::problem::{Problem, Result};
 use crate::route::{name, settling, topic_to_send};
 use crate::send::IN_PARTS;
 use crate::sent::{Sent, Settled, Transaction};
+use crate::table_steps::Said;
+use crate::tables::sums_of;
 use crate::token::Token;
 
 impl<G: Gateway> App<G> {
@@ -30,15 +32,20 @@ impl<G: Gateway> App<G> {
             return Err(model::Refusal::TransactionTooLarge.into());
         }
         self.budget.extend(&mut read.permit, BodyKind::Other, json_bytes).await?;
-        let Object(Transaction { send, settle }) =
+        let Object(Transaction { send, settle, expect, put, add, delete }) =
             serde_json::from_slice(&read.bytes).map_err(|error| unreadable(&read.bytes, &error))?;
         let (send, settle) = (send.unwrap_or_default(), settle.unwrap_or_default());
         let (sent, settled) = (send.len(), settle.len());
-        if sent + settled > limits::TRANSACTION_RECORDS_MAX || settled > SETTLED_MAX {
+        let tables = Said { expect, put, add, delete };
+        if sent + settled + tables.len() > limits::TRANSACTION_RECORDS_MAX || settled > SETTLED_MAX
+        {
             return Err(model::Refusal::TransactionTooLarge.into());
         }
-        let mut steps = Vec::with_capacity(sent + settled);
-        // Sends first: if one is refused nothing has been taken from its lease yet.
+        // Settlements last: if another step is refused nothing has been taken from its lease yet.
+        // A refusal names an expectation by its place, so that those come first.
+        let mut steps = tables.into_steps()?;
+        let brings = sent > 0 || !steps.is_empty();
+        steps.reserve(sent + settled);
         for Object(message) in send {
             steps.push(self.put(message)?);
         }
@@ -51,13 +58,20 @@ impl<G: Gateway> App<G> {
             steps.push(Step::Settle { token, settling });
         }
         // A send may wait long, and a transaction that only settles must not wait for that.
-        let sending = if sent > 0 { memory_bytes(&steps) } else { 0 };
+        let sending = if brings { memory_bytes(&steps) } else { 0 };
         let _room = self.budget.take(BodyKind::Send, sending)?;
         drop(read);
+        let mut replies = Vec::new();
         if !steps.is_empty() {
-            self.ask(Work::atomic(steps).by(&asker)).await?;
+            replies = self.ask(Work::atomic(steps).by(&asker)).await?;
         }
-        Ok(json(StatusCode::OK, &json!({ "sent": sent, "settled": settled })))
+        let sums = sums_of(replies);
+        let done = if sums.is_empty() {
+            json!({ "sent": sent, "settled": settled })
+        } else {
+            json!({ "sent": sent, "settled": settled, "added": sums })
+        };
+        Ok(json(StatusCode::OK, &done))
     }
 
     fn put(&self, message: Sent) -> Result<Step> {
@@ -79,6 +93,7 @@ impl<G: Gateway> App<G> {
 fn memory_bytes(steps: &[Step]) -> usize {
     let bodies = steps.iter().map(|step| match step {
         Step::Put { message, .. } => message.body.len(),
+        Step::Table(step) => step.body_bytes(),
         _ => 0,
     });
     size_of_val(steps) + bodies.sum::<usize>()

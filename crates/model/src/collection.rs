@@ -109,8 +109,8 @@ pub enum CollectionCommand {
         name: QueueName,
         /// Its kind.
         kind: CollectionKind,
-        /// Only those behind this one.
-        after: Option<Arc<[u8]>>,
+        /// Where they begin.
+        from: Bound<Arc<[u8]>>,
         /// How many are looked at.
         max: usize,
     },

@@ -320,6 +320,14 @@ impl Command {
         }
     }
 
+    /// It sets fields of a hash.
+    #[must_use]
+    pub fn sets_fields(&self) -> bool {
+        let Self::Key(KeyCommand::Collection(command)) = self else { return false };
+        let command = &**command;
+        matches!(command, CollectionCommand::SetFields { .. } | CollectionCommand::EditField { .. })
+    }
+
     /// How many commands of a client it is: more than one where alike ones are done in one step.
     #[must_use]
     pub fn count(&self) -> u64 {

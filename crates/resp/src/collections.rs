@@ -1,6 +1,7 @@
 //! Commands that hashes, sets and sorted sets have in common.
 
 use alloc::boxed::Box;
+use core::ops::Bound;
 
 use model::{CollectionCommand, CollectionKind};
 
@@ -47,7 +48,7 @@ pub(crate) fn show(
 
 /// HSCAN, SSCAN, ZSCAN
 pub(crate) fn scan(arguments: Arguments<'_>, kind: CollectionKind) -> QueryResult {
-    let after = arguments.field_cursor(2)?;
+    let from = arguments.field_cursor(2)?.map_or(Bound::Unbounded, Bound::Excluded);
     let (mut pattern, mut max): (Option<Box<[u8]>>, _) = (None, 10);
     for at in (3..arguments.len()).step_by(2) {
         match () {
@@ -58,7 +59,7 @@ pub(crate) fn scan(arguments: Arguments<'_>, kind: CollectionKind) -> QueryResul
         }
     }
     let max = max.min(keys::names_per_step(pattern.as_deref().unwrap_or_default()));
-    let command = CollectionCommand::ScanFields { name: arguments.key(1)?, kind, after, max };
+    let command = CollectionCommand::ScanFields { name: arguments.key(1)?, kind, from, max };
     Ok(Query::collection(command, CollectionFormat::Scan(pattern)))
 }
 

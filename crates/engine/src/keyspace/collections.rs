@@ -414,8 +414,9 @@ impl Keyspace {
             }
             CollectionCommand::CountFields { name, kind } => self.count_fields(name, *kind, work),
             CollectionCommand::ShowFields { name, kind } => self.show_fields(name, *kind, work),
-            CollectionCommand::ScanFields { name, kind, after, max } => {
-                self.scan_fields(name, *kind, after.as_deref(), *max, work)
+            CollectionCommand::ScanFields { name, kind, from, max } => {
+                let from = from.as_ref().map(|from| &**from);
+                self.scan_fields(name, *kind, from, *max, work)
             }
             CollectionCommand::PickFields { name, kind, max, distinct, take, seed } => {
                 let (max, distinct, take, seed) = (*max, *distinct, *take, *seed);

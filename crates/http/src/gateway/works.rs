@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use model::{
     Command, DependsOn, Destination, MessageId, NewMessage, Refusal, Reply, SessionId, Settlement,
-    TransactionId, limits,
+    TableAction, TableStep, TransactionId, limits,
 };
 
 use crate::gateway::answers::{Answer, Waits};
@@ -172,7 +172,8 @@ impl GatewayState {
         reply: WorkReply,
     ) {
         // A settlement is done even if its task is gone: it is the outcome of a message.
-        if reply.is_closed() && work.steps.iter().any(|step| matches!(step, Step::Put { .. })) {
+        let is_new = |step: &Step| matches!(step, Step::Put { .. } | Step::Table(_));
+        if reply.is_closed() && work.steps.iter().any(is_new) {
             return;
         }
         let Some(session) = self.session_for(turn, &work) else {
@@ -409,7 +410,7 @@ impl GatewayState {
                     let transaction = working.transaction;
                     !broker.takes(working.session, &Command::PutTo { to, message, transaction })
                 }
-                Step::Settle { .. } => false,
+                Step::Settle { .. } | Step::Table(_) => false,
                 Step::Command(command) => !broker.takes(working.session, command),
             }
     }
@@ -428,7 +429,11 @@ impl GatewayState {
                 }
                 return self.put(turn, working, to, message);
             }
+            Step::Table(step) => self.enlist(turn, working, step)?,
             Step::Settle { token, settling } => self.settle(turn, working, token, settling)?,
+            Step::Command(command) if self.draining.has_begun() && command.sets_fields() => {
+                return Err(GatewayError::Draining);
+            }
             Step::Command(command) => {
                 // The log may have to be read for the bodies that these show.
                 let shows = matches!(command, Command::Admin(_) | Command::Peek(_));
@@ -472,6 +477,26 @@ impl GatewayState {
                 }
                 Ok(Progress::GoOn)
             }
+        }
+    }
+
+    /// A step on a table becomes a part of the transaction.
+    fn enlist(
+        &mut self,
+        turn: &mut Turn<'_>,
+        working: &mut Working,
+        step: TableStep,
+    ) -> Result<(), GatewayError> {
+        let stores = matches!(step.action, TableAction::Put(_) | TableAction::Add(_));
+        if stores && self.draining.has_begun() {
+            return Err(GatewayError::Draining);
+        }
+        let transaction = working.transaction.expect("invariant: tables have atomic works");
+        let command = Command::Table { step: Box::new(step), transaction };
+        turn.broker.act_for(working.session, &working.actor);
+        match self.call_as(turn, working.session, command) {
+            Some((_, Reply::Refused(refusal))) => Err(GatewayError::Refused(refusal)),
+            _ => Ok(()),
         }
     }
 
@@ -529,6 +554,7 @@ impl GatewayState {
         working.waits.add(after);
         let result = match reply {
             Reply::Refused(refusal) => Err(GatewayError::Refused(refusal)),
+            Reply::Committed { .. } => Ok(vec![reply]),
             _ => Ok(Vec::new()),
         };
         self.end_work(working, result);
@@ -560,6 +586,7 @@ fn stored_bytes(steps: &VecDeque<Step>) -> usize {
             let count = usize::try_from(*count).unwrap_or(usize::MAX);
             message.body.len().saturating_mul(count)
         }
+        Step::Table(step) => step.body_bytes(),
         _ => 0,
     });
     bytes.fold(0, usize::saturating_add)

@@ -10,8 +10,9 @@ use http_api::{
     SegmentFigures, Settling, Step, Token, Wanted, Work,
 };
 use model::{
-    AdminCommand, Capacity, Command, Delivery, Introduction, LoginAnswer, LoginOffer, LoginStep,
-    MessageId, Nanos, QueueName, Reply, SessionId, Settlement, StorePolicy, limits,
+    AdminCommand, Capacity, CollectionCommand, CollectionKind, Command, Delivery, Introduction,
+    LoginAnswer, LoginOffer, LoginStep, MessageId, Nanos, OneOrMany, QueueName, Reply, SessionId,
+    Settlement, StorePolicy, TableAction, TableStep, ValueEdit, limits,
 };
 
 /// Its clones are one.
@@ -78,6 +79,9 @@ impl Ours {
 
     fn step(&self, step: Step) -> Result<Reply, GatewayError> {
         let command = match step {
+            // Each by itself: what it changes a transaction would change, and there is none to
+            // expect anything of.
+            Step::Table(step) => table_command(step),
             Step::Put { to, message, count } => {
                 assert!((1..=limits::TRANSACTION_RECORDS_MAX as u64).contains(&count));
                 assert!(message.expires.is_none_or(|at| at > Nanos::ZERO));
@@ -106,6 +110,28 @@ fn bounded(command: Command) -> Command {
         assert!(max <= limits::PAGE_MESSAGES_MAX + 1, "a page, and one to know of more");
     }
     command
+}
+
+fn table_command(step: TableStep) -> Command {
+    let (name, field) = (step.table, step.key);
+    match step.action {
+        TableAction::Put(value) => {
+            let fields = vec![(field, value)];
+            CollectionCommand::SetFields { name, fields, only_new: false }
+        }
+        TableAction::Add(more) => {
+            CollectionCommand::EditField { name, field, edit: ValueEdit::Add(more) }
+        }
+        TableAction::Delete => {
+            let (kind, fields) = (CollectionKind::Hash, OneOrMany::One(field));
+            CollectionCommand::RemoveFields { name, kind, fields }
+        }
+        TableAction::Expect(_) => {
+            let (kind, fields) = (CollectionKind::Hash, OneOrMany::One(field));
+            CollectionCommand::FindFields { name, kind, fields }
+        }
+    }
+    .into()
 }
 
 fn settle(message: MessageId, settling: Settling) -> Command {
@@ -163,7 +189,7 @@ impl Gateway for Ours {
         }
         if work.atomic {
             let fits = work.steps.iter().all(|step| match step {
-                Step::Put { .. } => true,
+                Step::Put { .. } | Step::Table(_) => true,
                 Step::Settle { settling, .. } => match settling {
                     Settling::Accept | Settling::Fail => true,
                     Settling::Release { delay, priority } => delay.is_none() && priority.is_none(),

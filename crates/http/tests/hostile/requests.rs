@@ -173,7 +173,7 @@ const EVERY_WAY: LoginOffer = LoginOffer {
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// All that can be asked.
-const ROUTES: [(&str, &str); 38] = [
+const ROUTES: [(&str, &str); 45] = [
     ("GET", "/"),
     ("GET", "/health"),
     ("GET", "/ready"),
@@ -212,4 +212,11 @@ const ROUTES: [(&str, &str); 38] = [
     ("DELETE", "/queues/{}/policy"),
     ("GET", "/queues/{}/policy"),
     ("GET", "/policies"),
+    ("GET", "/tables"),
+    ("GET", "/tables/{}"),
+    ("GET", "/tables/t/{}"),
+    ("PUT", "/tables/t/{}"),
+    ("PUT", "/tables/{}/k"),
+    ("POST", "/tables/t/k?add={}"),
+    ("DELETE", "/tables/t/{}"),
 ];

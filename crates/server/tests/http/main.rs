@@ -14,5 +14,6 @@ mod leases;
 mod limits;
 mod messages;
 mod policies;
+mod tables;
 mod topics;
 mod transactions;

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Bound;
 
 use model::{CollectionKind, FieldAndValue, QueueName, Refusal, Reply, ValueEdit, Values, limits};
 
@@ -168,17 +169,21 @@ impl Keyspace {
         &mut self,
         name: &QueueName,
         kind: CollectionKind,
-        after: Option<&[u8]>,
+        from: Bound<&[u8]>,
         max: usize,
         work: &mut Work<'_>,
     ) -> Result<Reply, Refusal> {
         let Some(there) = self.collection(name, kind, work.store)? else {
             return Ok(Reply::Entries(Box::default()));
         };
-        let from = after.map_or(0, |after| {
-            let is_there = self.collections.get(there.number, after).is_some();
-            self.collections.rank(there.number, after) + u64::from(is_there)
-        });
+        let from = match from {
+            Bound::Unbounded => 0,
+            Bound::Included(first) => self.collections.rank(there.number, first),
+            Bound::Excluded(last) => {
+                let is_there = self.collections.get(there.number, last).is_some();
+                self.collections.rank(there.number, last) + u64::from(is_there)
+            }
+        };
         let max = max.clamp(1, limits::BATCH_COMMANDS_MAX);
         let mut shown = Shown::of(&there, max as u64, work)?;
         let mut more = false;
