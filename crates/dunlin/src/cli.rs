@@ -9,6 +9,7 @@ use model::{QueueName, QueueRule, RuleKey};
 use server::{AllowedHost, Side};
 
 use crate::bench::cli::Bench;
+use crate::client::tables_cli::{TABLE_HELP, Table};
 use crate::listen::{self, ListenItem};
 use crate::parse::{self, QueueSetting, Store, Sync};
 use crate::user::cli::{USER_HELP, UserCommand};
@@ -94,6 +95,12 @@ pub(crate) enum Client {
     Dead {
         #[command(subcommand)]
         dead: Dead,
+    },
+    /// Read and change tables: keys with values
+    #[command(after_help = TABLE_HELP)]
+    Table {
+        #[command(subcommand)]
+        table: Table,
     },
     /// Check that the broker serves, for containers and monitors
     #[command(after_help = HEALTH_HELP)]

@@ -433,8 +433,9 @@ fn client_ignores_proxies_of_environment() {
 #[test]
 fn commands_document_their_exit_status() {
     let directory = Directory::new("client-help");
-    let commands =
-        ["send", "receive", "queues", "browse", "move", "purge", "policy", "dead", "health"];
+    let commands = [
+        "send", "receive", "queues", "browse", "move", "purge", "policy", "dead", "table", "health",
+    ];
     for command in commands.iter().chain(&["serve", "journal"]) {
         let mut help = dunlin(&directory);
         help.args([command, "--help"]);
@@ -479,6 +480,72 @@ fn wrong_arguments_have_their_exit_status() {
         assert_eq!(found, status, "{words:?}: {err}");
         assert!(err.contains(part), "{words:?}: {err}");
     }
+}
+
+#[test]
+fn tables_are_read_and_changed() {
+    let directory = Directory::new("client-tables");
+    let broker = Broker::start(&directory, &[]);
+    fn table<'w>(words: &[&'w str]) -> Vec<&'w str> {
+        [&["table"], words].concat()
+    }
+    let says = |words: &[&str]| broker.says(&directory, &table(words));
+    assert_eq!(says(&["put", "accounts", "17", "100"]), "");
+    assert_eq!(says(&["get", "accounts", "17"]), "100");
+    assert_eq!(says(&["add", "accounts", "17", "-5"]), "95\n");
+    assert_eq!(says(&["add", "accounts", "18", "7", "--json"]), "{\"value\":7}\n");
+    assert_eq!(broker.fed(&directory, &table(&["put", "accounts", "a/b c"]), "x\ny"), "");
+    assert_eq!(says(&["get", "accounts", "a/b c"]), "x\ny");
+    let scanned = says(&["scan", "accounts", "--prefix", "1", "--json"]);
+    assert_eq!(scanned, "{\"key\":\"17\",\"value\":\"95\"}\n{\"key\":\"18\",\"value\":\"7\"}\n");
+    let scanned = says(&["scan", "accounts", "--from", "18", "--to", "2"]);
+    assert!(scanned.contains("18") && !scanned.contains("17"), "{scanned}");
+    assert!(says(&["ls"]).contains("accounts"));
+    assert_eq!(says(&["ls", "--json"]), "{\"keys\":3,\"table\":\"accounts\"}\n");
+    assert_eq!(says(&["del", "accounts", "18", "a/b c"]), "2\n");
+    for (words, status, part) in [
+        (&["get", "accounts", "none"][..], 3, "no such key"),
+        (&["del", "accounts", "none"], 3, "no key none"),
+        (&["put", "accounts", "17", "1", "--new"], 3, "has key 17 already"),
+        (&["add", "accounts", "17", "x"], 2, "invalid value"),
+        (&["get", "", "17"], 2, "name"),
+    ] {
+        let (found, _, err) = broker.run(&directory, &table(words));
+        assert_eq!(found, status, "{words:?}: {err}");
+        assert!(err.contains(part), "{words:?}: {err}");
+    }
+    assert_eq!(says(&["get", "accounts", "17"]), "95");
+}
+
+#[test]
+fn exported_table_is_imported() {
+    let directory = Directory::new("client-export");
+    let broker = Broker::start(&directory, &[]);
+    let lines: Vec<String> =
+        (0..2_500).map(|n| format!("{{\"key\":\"{n:04}\",\"value\":\"v{n}\"}}\n")).collect();
+    // The last of a key stays.
+    let binary = "{\"key_base64\":\"/w==\",\"value_base64\":\"AP8=\"}\n";
+    let again = "{\"key\":\"0000\",\"value\":\"first\"}\n\n";
+    let input = [again, &lines.concat(), binary].concat();
+    let import =
+        |table: &str, input: &str| broker.fed(&directory, &["table", "import", table], input);
+    assert_eq!(import("t", &input), "2502\n");
+    let exported = broker.says(&directory, &["table", "export", "t"]);
+    assert_eq!(exported, [&lines.concat(), binary].concat());
+    assert_eq!(import("copy", &exported), "2501\n");
+    assert_eq!(broker.says(&directory, &["table", "export", "copy"]), exported);
+    for (input, part) in [
+        ("{\"key\":\"a\",\"value\":\"1\"}\nx\n", "at line 2; 0 keys were put before"),
+        ("{\"key\":\"a\",\"values\":\"1\"}\n", "member values is not known"),
+        ("{\"key\":\"a\"}\n", "one of value and value_base64"),
+    ] {
+        let mut command = broker.command(&directory, &["table", "import", "bad"]);
+        command.stdin(File::open(directory.file("lines", input)).unwrap());
+        let (status, _, err) = run(command);
+        assert_eq!(status, Some(2), "{err}");
+        assert!(err.contains(part), "{err}");
+    }
+    assert_eq!(broker.says(&directory, &["table", "ls", "--json"]).lines().count(), 2);
 }
 
 /// Every message confirmed before a kill is there after it, once.

@@ -9,6 +9,8 @@ mod policy;
 mod receive;
 mod send;
 pub(crate) mod table;
+mod tables;
+pub(crate) mod tables_cli;
 pub(crate) mod web;
 
 use crate::cli::{Client, Dead, QueuePolicy};
@@ -36,6 +38,7 @@ pub(crate) fn run(client: Client) -> Result<(), Error> {
         Client::Dead { dead: Dead::Ls { queue, server } } => dead::list(&queue, &server),
         Client::Dead { dead: Dead::Show { id, server } } => dead::show(id, &server),
         Client::Dead { dead: Dead::Replay(replay) } => dead::replay(&replay),
+        Client::Table { table } => tables::run(&table),
         Client::Health(health) => health::run(&health),
     }
 }

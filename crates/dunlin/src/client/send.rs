@@ -198,14 +198,14 @@ fn ascii(properties: &Map<String, Json>) -> String {
     text
 }
 
-fn read_all() -> Result<Vec<u8>, Error> {
+pub(crate) fn read_all() -> Result<Vec<u8>, Error> {
     let mut body = Vec::new();
     let stdin = std::io::stdin().lock();
     stdin.take(READ_BYTES_MAX).read_to_end(&mut body).map_err(unreadable)?;
     Ok(body)
 }
 
-fn unreadable(error: std::io::Error) -> Error {
+pub(crate) fn unreadable(error: std::io::Error) -> Error {
     Error::Other(format!("cannot read standard input: {error}"))
 }
 

@@ -91,11 +91,30 @@ impl Web {
         headers: &[(String, String)],
         body: &[u8],
     ) -> Result<Answer, Error> {
-        let mut request = self.request("POST", path, headers, body)?;
+        self.give("POST", path, headers, body)
+    }
+
+    fn give(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(String, String)],
+        body: &[u8],
+    ) -> Result<Answer, Error> {
+        let mut request = self.request(method, path, headers, body)?;
         if body.len() > UNASKED_BYTES_MAX {
             request.headers_mut().insert(EXPECT, HeaderValue::from_static("100-continue"));
         }
         self.answer(self.agent.run(request), CHANGE)
+    }
+
+    pub(crate) fn put(
+        &self,
+        path: &str,
+        headers: &[(String, String)],
+        body: &[u8],
+    ) -> Result<Answer, Error> {
+        self.give("PUT", path, headers, body)
     }
 
     pub(crate) fn patch(&self, path: &str, body: &Json) -> Result<Answer, Error> {
@@ -191,6 +210,15 @@ impl Answer {
         let problem = || serde_json::from_slice::<Map<String, Json>>(&self.body).ok();
         self.status == FULL
             && problem().is_some_and(|problem| text(&problem, "type").ends_with(":queue-full"))
+    }
+
+    /// The bytes of the answer, or the refusal as an error.
+    pub(crate) fn bytes(self) -> Result<Vec<u8>, Error> {
+        if (200..=299).contains(&self.status) {
+            Ok(self.body)
+        } else {
+            self.object().map(|_| Vec::new())
+        }
     }
 
     /// The JSON object of the answer, or the refusal as an error.
