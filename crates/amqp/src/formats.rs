@@ -234,13 +234,18 @@ const OF_PROPERTY: u64 = 2;
 
 /// Bytes of a body's content, which are its last ones.
 fn content_length(message: &Message<'_>) -> Option<usize> {
+    content_of(message).map(<[u8]>::len)
+}
+
+/// The content of a body that is one data section, or one string or binary.
+pub(crate) fn content_of<'m>(message: &Message<'m>) -> Option<&'m [u8]> {
     match message.body_kind() {
         BodyKind::Data => {
             let mut sections = message.data();
             let first = sections.next()?;
-            sections.next().is_none().then_some(first.len())
+            sections.next().is_none().then_some(first)
         }
-        BodyKind::Value => message.text_or_binary().map(<[u8]>::len),
+        BodyKind::Value => message.text_or_binary(),
         BodyKind::Empty | BodyKind::Sequence => None,
     }
 }

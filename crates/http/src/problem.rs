@@ -274,7 +274,6 @@ impl From<Refusal> for Problem {
         match refusal {
             Refusal::StoreFull => Self::full(),
             Refusal::TableConflict { step } => Self::table_conflict(step),
-            Refusal::WrongKind => Self::conflict("the name stands for a key of another kind"),
             Refusal::TooManyValues => Self::values_full(&refusal),
             Refusal::QueueFull(full) => Self::queue_full(&full),
             Refusal::MemoryFull => Self::memory_full(),

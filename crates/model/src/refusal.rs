@@ -357,7 +357,7 @@ impl Refusal {
             Self::NotADecimal => "the value, or what is to be added, is no decimal number",
             Self::ScoreNotANumber => "the sum of both scores is no number",
             Self::NotFinite => "the sum would be no number, or without end",
-            Self::WrongKind => "the name stands for a value, not for a queue",
+            Self::WrongKind => "the name stands for a key of another kind",
             Self::NoSuchPlace => "the list has no such place",
             Self::QueueInUse => {
                 "the queue has consumers, somebody holds messages of it, or it is temporary: end \

@@ -18,7 +18,7 @@ use crate::connection::limits::LINK_NAME_BYTES_MAX;
 use crate::connection::link::{Consumer, Kind, Link, Producer, Recipient, Standing};
 use crate::connection::refusal;
 use crate::connection::session::{Session, SessionKey};
-use crate::connection::{Fault, actual, address, elsewhere, not_allowed};
+use crate::connection::{Fault, actual, address, elsewhere, not_allowed, tables};
 use crate::error::{Error, condition};
 use crate::performative::{
     Attach, Begin, Detach, Performative, ReceiverSettleMode, Role, SenderSettleMode, Unsettled,
@@ -182,7 +182,13 @@ impl Connection {
 
     fn draft(&mut self, attach: &Attach, answer: &mut Attach) -> Result<LinkDraft, Error> {
         match attach.role {
-            Role::Sender => draft_producer(attach, answer),
+            Role::Sender => {
+                let draft = draft_producer(attach, answer)?;
+                if let Kind::Producer(Producer { to: Recipient::Table(table), .. }) = &draft.kind {
+                    self.check_sender(&Destination::Queue(table.clone()))?;
+                }
+                Ok(draft)
+            }
             Role::Receiver => self.draft_consumer(attach),
         }
     }
@@ -200,6 +206,8 @@ impl Connection {
         ));
         let opening = if source.dynamic {
             Opening::Temporary { topic: address::is_topic(&source.capabilities) }
+        } else if source.address.as_deref().is_some_and(|it| tables::named(it).is_some()) {
+            return Err(tables::unreadable());
         } else {
             Opening::Destination(node(source.address.as_deref(), &source.capabilities)?)
         };
@@ -278,13 +286,7 @@ impl Connection {
             if let Some(AttachTarget::Node(target)) = &mut attach.target {
                 actual::target(target, Some(&destination));
             }
-            // A producer of AMQP only sends, and its client is to hear at once if it may not.
-            let rights = self.login.as_ref().and_then(|login| login.rights());
-            if let Some(rights) = rights
-                && !may_send(rights, &destination, client)
-            {
-                return Err(refusal::not_permitted(Some(rights.user()), Right::Send));
-            }
+            self.check_sender(&destination)?;
             return Ok(Command::OpenProducer { link: id, to: destination });
         };
         let source = attach.source.as_mut().ok_or_else(gone)?;
@@ -303,6 +305,17 @@ impl Connection {
                 actual::subscription(source, &subscription);
                 Ok(Command::Subscribe { link: id, subscription: Box::new(subscription) })
             }
+        }
+    }
+
+    /// A producer of AMQP only sends, and its client is to hear at once if it may not.
+    fn check_sender(&self, destination: &Destination) -> Result<(), Error> {
+        let rights = self.login.as_ref().and_then(|login| login.rights());
+        match rights {
+            Some(rights) if !may_send(rights, destination, self.peer.client.as_ref()) => {
+                Err(refusal::not_permitted(Some(rights.user()), Right::Send))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -387,6 +400,14 @@ fn draft_producer(attach: &Attach, answer: &mut Attach) -> Result<LinkDraft, Err
                 actual::target(target, None);
             }
             return Ok(LinkDraft { kind: kind(Recipient::Relay), opening: Opening::Nothing });
+        }
+        Target { address: Some(address), .. } if tables::named(address).is_some() => {
+            let table = tables::named(address).unwrap_or_else(|| address::name(address))?;
+            if let Some(AttachTarget::Node(target)) = &mut answer.target {
+                actual::target(target, Some(&Destination::Queue(table.clone())));
+            }
+            let kind = kind(Recipient::Table(table));
+            return Ok(LinkDraft { kind, opening: Opening::Nothing });
         }
         Target { address, capabilities, .. } => {
             Opening::Destination(node(address.as_deref(), capabilities)?)

@@ -98,7 +98,7 @@ impl Connection {
                     Recipient::Node => {
                         self.ask(Command::CloseProducer { link: id }, Awaited::Ignored);
                     }
-                    Recipient::Relay => {}
+                    Recipient::Relay | Recipient::Table(_) => {}
                     Recipient::Coordinator(open) => self.roll_back_all(open),
                 }
             }

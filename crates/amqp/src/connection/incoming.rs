@@ -4,14 +4,14 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{Command, DependsOn, LinkId, Reply, TransactionId};
+use model::{Command, DependsOn, LinkId, QueueName, Reply, TransactionId};
 
 use crate::Connection;
 use crate::connection::arrival::Present;
 use crate::connection::event::{Answer, Awaited, Fact, Incoming, transaction};
 use crate::connection::link::{Enlisted, Partial, Recipient};
 use crate::connection::session::SessionKey;
-use crate::connection::{Fault, arrival, refusal};
+use crate::connection::{Fault, arrival, refusal, tables};
 use crate::error::{Error, condition};
 use crate::performative::{Performative, Role, Transfer};
 use crate::state::DeliveryState;
@@ -140,10 +140,15 @@ impl Connection {
                 let error = Error::new(condition::TRANSACTION_UNKNOWN_ID, "no such transaction");
                 self.reject(incoming, error);
             }
-            to => {
-                let is_relayed = matches!(to, Recipient::Relay);
-                self.put(incoming, body, head.format, is_relayed);
+            Recipient::Table(table) => {
+                let table = Ok(table.clone());
+                self.change_table(incoming, table, &body, head.format);
             }
+            Recipient::Relay => match tables::named_by(&body) {
+                Some(table) => self.change_table(incoming, table, &body, head.format),
+                None => self.put(incoming, body, head.format, true),
+            },
+            Recipient::Node => self.put(incoming, body, head.format, false),
         }
     }
 
@@ -168,6 +173,30 @@ impl Connection {
                 self.ask(command, Awaited::Put(incoming));
             }
         }
+    }
+
+    /// A message says a step on a table.
+    fn change_table(
+        &mut self,
+        incoming: Incoming,
+        table: Result<QueueName, Error>,
+        body: &[u8],
+        format: u32,
+    ) {
+        if self.options.draining.has_begun() {
+            return self.refuse(incoming, refusal::draining());
+        }
+        self.looked_at(body.len());
+        let steps = table.and_then(|table| tables::steps(&table, body, format));
+        let commands = steps.and_then(|steps| tables::commands(steps, incoming.transaction));
+        let (last, before) = match commands.map(|mut commands| (commands.pop(), commands)) {
+            Ok((Some(last), before)) => (last, before),
+            Ok((None, _)) => return,
+            Err(error) => return self.refuse(incoming, error),
+        };
+        // If one of these is refused so is the last, for the transaction can only roll back.
+        before.into_iter().for_each(|command| self.ask(command, Awaited::Ignored));
+        self.ask(last, Awaited::Put(incoming));
     }
 
     /// Rejects a message, and the transaction that it was to be part of.

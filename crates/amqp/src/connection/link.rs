@@ -12,7 +12,8 @@ use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use model::{
-    DependsOn, Destination, MessageId, Settlement, SubscriptionName, TransactionId, limits,
+    DependsOn, Destination, MessageId, QueueName, Settlement, SubscriptionName, TransactionId,
+    limits,
 };
 
 use crate::connection::limits::{
@@ -91,6 +92,8 @@ pub(crate) enum Recipient {
     Node,
     /// The address in each message.
     Relay,
+    /// The keys of a table.
+    Table(QueueName),
     /// The coordinator, with the transactions that were begun here and not ended.
     Coordinator(BTreeSet<TransactionId>),
 }

@@ -42,6 +42,7 @@ mod refusal;
 mod released_ranges;
 mod reply;
 mod session;
+mod tables;
 mod work;
 
 use alloc::boxed::Box;

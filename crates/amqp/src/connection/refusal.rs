@@ -27,13 +27,18 @@ pub(crate) fn error(refusal: &Refusal) -> Error {
         | Refusal::TooManySubscriptions
         | Refusal::TooManySelectors
         | Refusal::TooManyTransactions
+        | Refusal::TooManyValues
         | Refusal::TransactionTooLarge => condition::RESOURCE_LIMIT_EXCEEDED,
         // Links are opened before they are used: one that is not lost its destination.
         Refusal::NoSuchDestination | Refusal::NoSuchLink => condition::NOT_FOUND,
         // Qpid JMS checks this itself and says it in Java; every other client hears it from here.
         Refusal::OfAnotherSession => condition::NOT_ALLOWED,
         Refusal::ClientInUse | Refusal::SendIdTooLong => condition::INVALID_FIELD,
-        Refusal::SendIdReused => condition::PRECONDITION_FAILED,
+        Refusal::SendIdReused | Refusal::TableConflict { .. } => condition::PRECONDITION_FAILED,
+        Refusal::WrongKind => condition::NOT_ALLOWED,
+        Refusal::NotAnInteger | Refusal::Overflow | Refusal::FieldTooLong => {
+            condition::INVALID_FIELD
+        }
         Refusal::SubscriptionInUse => condition::RESOURCE_LOCKED,
         Refusal::InvalidSelector { position, reason } => return selector(*position, reason),
         Refusal::NoSuchTransaction => condition::TRANSACTION_UNKNOWN_ID,
