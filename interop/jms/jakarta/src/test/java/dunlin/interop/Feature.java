@@ -18,4 +18,6 @@ enum Feature {
     LIMITS,
     /** In a selector, {@code NOT a = b} is {@code NOT (a = b)}. */
     LOOSE_NOT,
+    /** A message to {@code table://NAME} changes a key of a table. */
+    TABLES,
 }
