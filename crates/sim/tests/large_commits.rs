@@ -1,4 +1,4 @@
-//! A commit that is more than one frame, and the power cut at every call of the disk that it makes,
+//! A commit that is more than one frame, of messages and of keys of a table, and the power cut at every call of the disk that it makes,
 //! or a failure of that call. The recovered state holds all of it or nothing, and all if it was
 //! confirmed. Then the log goes on behind the part that was cut off, with another such commit, and
 //! is recovered again.
@@ -7,8 +7,9 @@ use broker::{Broker, BrokerOptions, Write};
 use engine::EngineOptions;
 use journal::JournalOptions;
 use model::{
-    Command, Destination, LinkId, MessageId, Nanos, NewMessage, Output, QueueName, Refusal, Reply,
-    SessionId, Settlement, StorePolicy, TransactionId,
+    CollectionCommand, CollectionKind, Command, Destination, LinkId, MessageId, Nanos, NewMessage,
+    OneOrMany, Output, QueueName, Refusal, Reply, SessionId, Settlement, StorePolicy, TableAction,
+    TableStep, TransactionId,
 };
 use sim::{Fault, FaultyDisk, FaultyFile, Moment};
 
@@ -22,6 +23,8 @@ const BEFORE: u64 = 3;
 /// Messages of the commit: three frames, in two segments.
 const COMMITTED: u64 = 40;
 const BODY_BYTES: usize = 1_000;
+/// Keys that it puts, beside one to which it adds so often.
+const STEPS: u64 = COMMITTED / 8;
 
 struct Process {
     disk: FaultyDisk,
@@ -114,6 +117,11 @@ impl Process {
         self.run(Command::Begin { transaction: TRANSACTION });
         for number in 0..COMMITTED {
             self.put(number, Some(TRANSACTION));
+            if number % 8 == 0 {
+                let value = vec![number as u8; BODY_BYTES].into();
+                self.step(&format!("key {number}"), TableAction::Put(value));
+                self.step("count", TableAction::Add(1));
+            }
         }
         let (message, settlement) = (delivery.message, Settlement::Accept);
         self.run(Command::Settle { message, settlement, transaction: Some(TRANSACTION) });
@@ -122,13 +130,39 @@ impl Process {
         let confirmed = answer.is_some_and(|Output { after, reply, .. }| {
             // A device without room for new files refuses it.
             let is_refused = reply == Reply::Refused(Refusal::StoreFull);
-            assert!(reply == Reply::Done || (is_refused && self.disk.has_struck()), "{reply:?}");
+            assert!(
+                matches!(reply, Reply::Committed { .. }) || (is_refused && self.disk.has_struck()),
+                "{reply:?}"
+            );
             !is_refused && self.broker.durable().covers(after)
         });
         if confirmed {
             assert!(self.broker.counters().frames >= frames + 3, "it is a chain of three frames");
         }
         Run { calls: calls + 1..self.disk.calls() + 1, confirmed }
+    }
+
+    /// A step of the commit on a table.
+    fn step(&mut self, key: &str, action: TableAction) {
+        let (table, key) = (QueueName::new("table").unwrap(), key.as_bytes().into());
+        let step = Box::new(TableStep { table, key, action });
+        self.run(Command::Table { step, transaction: TRANSACTION });
+    }
+
+    /// How many steps have counted themselves, and how many keys they have put.
+    fn counted(&mut self) -> (u64, u64) {
+        let (name, kind) = (QueueName::new("table").unwrap(), CollectionKind::Hash);
+        let fields = OneOrMany::One((*b"count").into());
+        let find = CollectionCommand::FindFields { name: name.clone(), kind, fields };
+        let count = match self.run(find.into()).unwrap().reply {
+            Reply::Value(None) => 0,
+            Reply::Value(Some(text)) => str::from_utf8(&text).unwrap().parse().unwrap(),
+            other => panic!("{other:?}"),
+        };
+        match self.run(CollectionCommand::CountFields { name, kind }.into()).unwrap().reply {
+            Reply::Count(keys) => (count, keys.saturating_sub(1)),
+            other => panic!("{other:?}"),
+        }
     }
 
     fn ready(&self) -> u64 {
@@ -227,11 +261,14 @@ fn recover(disk: &FaultyDisk, seed: u64) -> Left {
     let first = Command::MessageStatistics { message: MessageId(1) };
     let is_there = matches!(process.run(first).unwrap().reply, Reply::MessageStatistics(_));
     assert_eq!(is_there, !all, "what was settled goes with the rest of it");
+    let steps = if all { STEPS } else { 0 };
+    assert_eq!(process.counted(), (steps, steps), "keys come with the rest of it");
     let again = process.commit();
     assert!(again.confirmed);
     disk.cut_power();
-    let process = Process::open(disk, false).unwrap();
+    let mut process = Process::open(disk, false).unwrap();
     assert_eq!(process.ready(), found - 1 + COMMITTED);
+    assert_eq!(process.counted(), (steps + STEPS, STEPS));
     Left { all, commits_cut }
 }
 
