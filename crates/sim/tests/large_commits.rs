@@ -1,7 +1,7 @@
-//! A commit that is more than one frame, of messages and of keys of a table, and the power cut at every call of the disk that it makes,
-//! or a failure of that call. The recovered state holds all of it or nothing, and all if it was
-//! confirmed. Then the log goes on behind the part that was cut off, with another such commit, and
-//! is recovered again.
+//! A commit that is more than one frame, of messages and of keys of a table, and the power cut at
+//! every call of the disk that it makes, or a failure of that call. The recovered state holds all
+//! of it or nothing, and all if it was confirmed. Then the log goes on behind the part that was cut
+//! off, with another such commit, and is recovered again.
 
 use broker::{Broker, BrokerOptions, Write};
 use engine::EngineOptions;
