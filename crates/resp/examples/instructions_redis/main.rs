@@ -7,6 +7,8 @@
 //! * `push`: a client sends `LPUSH`, in bursts, with an element each, and is answered
 //! * `pop`: the same; then it takes them with `RPOP`
 //! * `set`: a client sends `SET`, of one key; `hset`: `HSET`, of one field; `xadd`: `XADD`
+//! * `incr`, `hincrby`: a client counts, in one key and in one field
+//! * `fields`, `sadd`, `zadd`: a client sends `HSET`, `SADD`, `ZADD`, each of something new
 //! * `user`: as `push`, by a user with a hundred rules; `names`: each to another list of a hundred
 //! * `anyone`: as `names`, without users
 //! * `multi`: a client sends `MULTI`, 89 `LPUSH` and 11 `RPOP`, a pop after eight pushes each, and
@@ -34,6 +36,12 @@ const BURST: u64 = 16;
 /// Commands between a `MULTI` and its `EXEC`.
 const TRANSACTION: u64 = 100;
 
+/// Stands for a number that each command has another of.
+const NUMBER: &[u8] = b"number";
+
+/// Between a number and the next: it has no divisor in common with a million.
+const SPREAD: u64 = 618_033;
+
 /// Rules of a user.
 const RULES: usize = 100;
 
@@ -60,6 +68,11 @@ fn main() {
         "set" => repeat(harness, &[b"SET", b"session:1042", &ELEMENT], count),
         "hset" => repeat(harness, &[b"HSET", b"accounts", b"1042", &ELEMENT], count),
         "xadd" => repeat(harness, &[b"XADD", b"events", b"*", b"body", &ELEMENT], count),
+        "incr" => repeat(harness, &[b"INCR", b"visits"], count),
+        "hincrby" => repeat(harness, &[b"HINCRBY", b"visits", b"1042", b"1"], count),
+        "fields" => each(harness, &[b"HSET", b"accounts", NUMBER, &ELEMENT], count),
+        "sadd" => each(harness, &[b"SADD", b"members", NUMBER], count),
+        "zadd" => each(harness, &[b"ZADD", b"scores", NUMBER, NUMBER], count),
         "multi" => multi(harness, count),
         "user" => {
             harness.limit(RULES);
@@ -129,6 +142,35 @@ fn repeat(harness: &mut Harness, words: &[&[u8]], count: u64) {
         let sent = harness.send(&burst);
         assert!(sent > 0, "the broker answers");
     }
+}
+
+/// The same command so many times, each time with another number of six digits in the place of
+/// [`NUMBER`], in no order.
+fn each(harness: &mut Harness, words: &[&[u8]], count: u64) {
+    let mut burst = command(words).repeat(BURST as usize);
+    let places = burst.windows(NUMBER.len()).enumerate();
+    let is_number = |(_, window): &(usize, &[u8])| *window == NUMBER;
+    let places: Vec<_> = places.filter(is_number).map(|(at, _)| at).collect();
+    let per_command = places.len() / BURST as usize;
+    let mut number = 0;
+    for _ in 0..count / BURST {
+        for places in places.chunks(per_command) {
+            number = (number + SPREAD) % 1_000_000;
+            let digits = digits(number);
+            places.iter().for_each(|at| burst[*at..][..NUMBER.len()].copy_from_slice(&digits));
+        }
+        let sent = harness.send(&burst);
+        assert!(sent > 0, "the broker answers");
+    }
+}
+
+fn digits(mut number: u64) -> [u8; NUMBER.len()] {
+    let mut digits = [0; NUMBER.len()];
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    digits
 }
 
 /// `count` commands in transactions of [`TRANSACTION`] each.
