@@ -14,7 +14,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::mem::size_of;
 
-use leaf::{Entries, LEAF_BYTES, Leaf, body_bytes, common};
+use leaf::{Entries, EntryPlace, LEAF_BYTES, Leaf, body_bytes, common};
 
 /// Sorted entries.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub(crate) struct PackedTree {
     root: Arc<Node>,
     len: usize,
     bytes: usize,
+    /// How many changes it has seen: a place is good until the next.
+    changes: u64,
 }
 
 /// The value of an entry.
@@ -36,6 +38,62 @@ impl<'t> Cell<'t> {
     /// Without a body.
     pub(crate) const fn inline(inline: &'t [u8]) -> Self {
         Self { inline, body: None }
+    }
+}
+
+/// The value that an entry is to have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewCell<'t> {
+    /// In two parts, one behind the other; at most [`INLINE_BYTES_MAX`] together.
+    pub(crate) inline: [&'t [u8]; 2],
+    pub(crate) body: Option<&'t Arc<[u8]>>,
+}
+
+impl NewCell<'_> {
+    fn inline_bytes(&self) -> usize {
+        self.inline.iter().map(|part| part.len()).sum()
+    }
+}
+
+impl<'t> From<Cell<'t>> for NewCell<'t> {
+    fn from(Cell { inline, body }: Cell<'t>) -> Self {
+        Self { inline: [inline, &[]], body }
+    }
+}
+
+/// The place of a key in a tree, be it there or not. Once the tree has changed, the place is
+/// searched for anew where it is used.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    path: Path,
+    entry: EntryPlace,
+    /// Changes that the tree had seen.
+    changes: u64,
+}
+
+/// The numbers of the children on the way to a leaf.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    /// The root's in the lowest bits.
+    children: u64,
+    height: u32,
+}
+
+impl Path {
+    const ROOT: Self = Self { children: 0, height: 0 };
+
+    /// The way to a child of the node that this leads to.
+    fn to_child(self, at: usize) -> Self {
+        assert!(self.height < HEIGHT_MAX, "no memory holds so high a tree");
+        let children = self.children | (at as u64) << (self.height * CHILD_BITS);
+        Self { children, height: self.height + 1 }
+    }
+
+    /// The child of the root, and the rest of the way.
+    const fn step(self) -> (usize, Self) {
+        let at = self.children & ((1 << CHILD_BITS) - 1);
+        let rest = Self { children: self.children >> CHILD_BITS, height: self.height - 1 };
+        (at as usize, rest)
     }
 }
 
@@ -93,7 +151,7 @@ impl<'t> KeyParts<'t> {
 impl Default for PackedTree {
     fn default() -> Self {
         let root = Node::Leaf(Leaf::default());
-        Self { bytes: root.bytes(), root: Arc::new(root), len: 0 }
+        Self { bytes: root.bytes(), root: Arc::new(root), len: 0, changes: 0 }
     }
 }
 
@@ -111,13 +169,23 @@ impl PackedTree {
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Option<Cell<'_>> {
-        let mut node = &*self.root;
+        self.find(key).1
+    }
+
+    /// The place of a key, and the value that is there.
+    pub(crate) fn find(&self, key: &[u8]) -> (Place, Option<Cell<'_>>) {
+        let (mut node, mut path) = (&*self.root, Path::ROOT);
         loop {
             match node {
-                Node::Inner(inner) => node = inner.children.get(inner.child_of(key))?,
+                Node::Inner(inner) => {
+                    let at = inner.child_of(key);
+                    path = path.to_child(at);
+                    let child = inner.children.get(at);
+                    node = child.expect("invariant: a bound leads to a child");
+                }
                 Node::Leaf(leaf) => {
-                    let suffix = key.strip_prefix(leaf.prefix_bytes())?;
-                    return leaf.find(suffix).ok().map(|found| leaf.cell(&found));
+                    let (entry, cell) = leaf.find(key);
+                    return (Place { path, entry, changes: self.changes }, cell);
                 }
             }
         }
@@ -130,9 +198,17 @@ impl PackedTree {
         cell: Cell<'_>,
         seen: impl FnOnce(Option<Cell<'_>>),
     ) {
-        assert!(cell.inline.len() <= INLINE_BYTES_MAX, "large values are bodies");
+        let (place, before) = self.find(key);
+        seen(before);
+        self.insert_at(&place, key, cell.into());
+    }
+
+    /// The same for a key whose place was found.
+    pub(crate) fn insert_at(&mut self, place: &Place, key: &[u8], cell: NewCell<'_>) {
+        assert!(cell.inline_bytes() <= INLINE_BYTES_MAX, "large values are bodies");
+        let Place { path, entry, .. } = self.known(place, key);
         let mut change = Change { len: 0, bytes: 0 };
-        let split = insert(&mut self.root, key, cell, seen, &mut change);
+        let split = insert(&mut self.root, (path, entry), key, &cell, &mut change);
         if let Some((bound, right)) = split {
             let children = [Arc::clone(&self.root), right];
             let root = Node::Inner(Inner::of([bound].into(), children.into()));
@@ -142,10 +218,21 @@ impl PackedTree {
         self.take(change);
     }
 
+    /// The place of a key as it is now.
+    fn known(&self, place: &Place, key: &[u8]) -> Place {
+        if place.changes != self.changes {
+            return self.find(key).0;
+        }
+        debug_assert_eq!(place.entry, self.find(key).0.entry, "the place of another key");
+        *place
+    }
+
     /// Removes an entry, which is shown to `seen`; false if there is none.
     pub(crate) fn remove(&mut self, key: &[u8], seen: impl FnOnce(Cell<'_>)) -> bool {
+        let (Place { path, entry, .. }, Some(cell)) = self.find(key) else { return false };
+        seen(cell);
         let mut change = Change { len: 0, bytes: 0 };
-        let found = remove(&mut self.root, key, seen, &mut change);
+        remove(&mut self.root, path, entry, &mut change);
         while let Node::Inner(inner) = &*self.root
             && inner.children.len() <= 1
         {
@@ -158,7 +245,7 @@ impl PackedTree {
             });
         }
         self.take(change);
-        found
+        true
     }
 
     /// How many entries stand before this key.
@@ -172,7 +259,7 @@ impl PackedTree {
                     let child = inner.children.get(at);
                     node = child.expect("invariant: a bound leads to a child");
                 }
-                Node::Leaf(leaf) => return before + leaf.rank(key),
+                Node::Leaf(leaf) => return before + leaf.place_of(key).index,
             }
         }
     }
@@ -221,6 +308,7 @@ impl PackedTree {
     }
 
     fn take(&mut self, change: Change) {
+        self.changes += 1;
         self.len = self.len.checked_add_signed(change.len).expect("invariant: entries are counted");
         self.bytes =
             self.bytes.checked_add_signed(change.bytes).expect("invariant: bytes are counted");
@@ -247,12 +335,11 @@ impl Change {
     /// The node, which no clone of the tree shares any more. A copy may have less spare room.
     fn own<'n>(&mut self, node: &'n mut Arc<Node>) -> &'n mut Node {
         if Arc::strong_count(node) > 1 {
-            let before = node.bytes();
-            let copy = Arc::make_mut(node);
-            self.bytes += copy.bytes().cast_signed() - before.cast_signed();
-            return copy;
+            let copy = Node::clone(node);
+            self.bytes += copy.bytes().cast_signed() - node.bytes().cast_signed();
+            *node = Arc::new(copy);
         }
-        Arc::make_mut(node)
+        Arc::get_mut(node).expect("invariant: no clone shares it")
     }
 }
 
@@ -283,30 +370,30 @@ impl Node {
 
 fn insert(
     node: &mut Arc<Node>,
+    (path, entry): (Path, EntryPlace),
     key: &[u8],
-    cell: Cell<'_>,
-    seen: impl FnOnce(Option<Cell<'_>>),
+    cell: &NewCell<'_>,
     change: &mut Change,
 ) -> Split {
     let node = change.own(node);
     let (before, split) = match node {
         Node::Leaf(leaf) => {
-            let before = leaf.bytes();
-            if let Some(split) = leaf.part(key, cell) {
-                seen(None);
-                change.len += 1;
-                (before, Some(split))
-            } else {
-                change.len += isize::from(!leaf.insert(key, cell, seen));
-                (before, leaf.split_if_long(key))
+            if entry.is_there && leaf.overwrite(entry.index, cell) {
+                return None;
             }
+            let before = leaf.bytes();
+            change.len += isize::from(!entry.is_there);
+            let split = leaf.part(key, cell);
+            if split.is_none() {
+                leaf.insert(entry, key, cell);
+            }
+            (before, split.or_else(|| leaf.split_if_long(entry.index)))
         }
         Node::Inner(inner) => {
-            let at = inner.child_of(key);
-            let child = inner.children.get_mut(at).expect("invariant: a bound leads to a child");
-            let there = change.len;
-            let split = insert(child, key, cell, seen, change);
-            inner.add(at, change.len - there);
+            let (at, path) = path.step();
+            let child = inner.children.get_mut(at).expect("invariant: the path leads to a child");
+            let split = insert(child, (path, entry), key, cell, change);
+            inner.add(at, isize::from(!entry.is_there));
             let (bound, child) = split?;
             let before = inner.bytes();
             let count = child.count();
@@ -325,33 +412,26 @@ fn insert(
     split
 }
 
-fn remove(
-    node: &mut Arc<Node>,
-    key: &[u8],
-    seen: impl FnOnce(Cell<'_>),
-    change: &mut Change,
-) -> bool {
-    let node = change.own(node);
-    match node {
+/// Removes an entry that is there.
+fn remove(node: &mut Arc<Node>, path: Path, entry: EntryPlace, change: &mut Change) {
+    match change.own(node) {
         Node::Leaf(leaf) => {
             let before = leaf.bytes();
-            let found = leaf.remove(key, seen);
-            change.len -= isize::from(found);
+            leaf.remove(entry.index);
+            change.len -= 1;
             change.bytes += leaf.bytes().cast_signed() - before.cast_signed();
-            found
         }
         Node::Inner(inner) => {
-            let at = inner.child_of(key);
-            let child = inner.children.get_mut(at).expect("invariant: a bound leads to a child");
-            let found = remove(child, key, seen, change);
-            let is_small = found && child.is_small();
-            inner.add(at, -isize::from(found));
+            let (at, path) = path.step();
+            let child = inner.children.get_mut(at).expect("invariant: the path leads to a child");
+            remove(child, path, entry, change);
+            let is_small = child.is_small();
+            inner.add(at, -1);
             if is_small {
                 let before = inner.bytes();
                 inner.merge_around(at, change);
                 change.bytes += inner.bytes().cast_signed() - before.cast_signed();
             }
-            found
         }
     }
 }
@@ -582,6 +662,13 @@ fn check(node: &Node, low: Option<&[u8]>, high: Option<&[u8]>) -> (usize, usize)
 
 /// Children of an inner node.
 const CHILDREN_MAX: usize = 64;
+
+/// Bits of a child's number in a path.
+const CHILD_BITS: u32 = CHILDREN_MAX.ilog2();
+
+/// Inner nodes above a leaf: a node above a leaf has some ten children or more on the average, for
+/// small neighbours are joined.
+const HEIGHT_MAX: u32 = u64::BITS / CHILD_BITS;
 
 /// Inline bytes of a value; a longer one is a body.
 pub(crate) const INLINE_BYTES_MAX: usize = 1024;

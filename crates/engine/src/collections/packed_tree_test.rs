@@ -80,12 +80,19 @@ fn tree_behaves_as_a_sorted_map() {
             let puts = if (step < 2_000) == grows { 4 } else { 1 };
             if rng.below(5) < puts {
                 let (inline, body) = random_cell(&mut rng, kind);
-                let before = model.insert(key.clone(), (inline.clone(), body.clone()));
-                let cell = Cell { inline: &inline, body: body.as_ref() };
-                tree.insert(&key, cell, |seen| {
-                    let seen = seen.map(|cell| (cell.inline.to_vec(), cell.body.cloned()));
-                    assert_eq!(seen, before, "seed {seed}");
-                });
+                let (place, before) = tree.find(&key);
+                let before = before.map(|cell| (cell.inline.to_vec(), cell.body.cloned()));
+                assert_eq!(before.as_ref(), model.get(&key), "seed {seed}");
+                if rng.one_in(4) {
+                    // The place of the key may be another one by then.
+                    let other = self::key(&mut rng, kind);
+                    let was_there = tree.remove(&other, |_| ());
+                    assert_eq!(was_there, model.remove(&other).is_some(), "seed {seed}");
+                }
+                let (one, other) = inline.split_at(rng.below(inline.len() as u64 + 1) as usize);
+                let cell = NewCell { inline: [one, other], body: body.as_ref() };
+                tree.insert_at(&place, &key, cell);
+                model.insert(key, (inline, body));
             } else {
                 let before = model.remove(&key);
                 let found = tree.remove(&key, |cell| {

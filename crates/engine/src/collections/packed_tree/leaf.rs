@@ -5,8 +5,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::mem::size_of;
+use core::ops::Range;
 
-use super::{Cell, NODE_BYTES, Node, Split};
+use super::{Cell, NODE_BYTES, NewCell, Node, Split};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Leaf {
@@ -28,13 +29,18 @@ pub(super) struct Slot {
     pub(super) start: u16,
 }
 
+/// The number of an entry in its leaf, or the one that it would have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct EntryPlace {
+    pub(super) index: usize,
+    pub(super) is_there: bool,
+}
+
 /// An entry, and where it lies.
 pub(super) struct Found<'l> {
     pub(super) suffix: &'l [u8],
     inline: &'l [u8],
     pub(super) has_body: bool,
-    /// Its number among the entries of its leaf.
-    index: usize,
     start: usize,
     pub(super) end: usize,
 }
@@ -72,19 +78,42 @@ fn length(bytes: &[u8]) -> Option<(usize, &[u8], usize)> {
     }
 }
 
-fn put_length(length: usize, out: &mut Vec<u8>) {
-    assert!(length < 1 << 15, "keys and inline values are short");
-    if length < 0x80 {
-        out.push(length as u8);
-    } else {
-        out.extend([length as u8 | 0x80, (length >> 7) as u8]);
+/// The bytes before those of an entry: the lengths of its key and its inline bytes.
+struct Head {
+    bytes: [u8; 4],
+    len: usize,
+}
+
+impl Head {
+    fn new(suffix: usize, inline: usize, has_body: bool) -> Self {
+        let mut head = Self { bytes: [0; 4], len: 0 };
+        head.put(suffix);
+        head.put(inline << 1 | usize::from(has_body));
+        head
+    }
+
+    fn put(&mut self, length: usize) {
+        assert!(length < 1 << 15, "keys and inline values are short");
+        let (bytes, count) = if length < 0x80 {
+            ([length as u8, 0], 1)
+        } else {
+            ([length as u8 | 0x80, (length >> 7) as u8], 2)
+        };
+        let place = self.bytes.get_mut(self.len..self.len + 2);
+        place.expect("invariant: two lengths").copy_from_slice(&bytes);
+        self.len += count;
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
     }
 }
 
-fn put_entry(suffix: &[u8], inline: &[u8], has_body: bool, out: &mut Vec<u8>) {
-    put_length(suffix.len(), out);
-    put_length(inline.len() << 1 | usize::from(has_body), out);
-    out.extend_from_slice(suffix);
+fn put_entry(suffix: [&[u8]; 2], inline: &[u8], has_body: bool, out: &mut Vec<u8>) {
+    let [one, other] = suffix;
+    out.extend_from_slice(Head::new(one.len() + other.len(), inline.len(), has_body).as_bytes());
+    out.extend_from_slice(one);
+    out.extend_from_slice(other);
     out.extend_from_slice(inline);
 }
 
@@ -103,7 +132,7 @@ impl Leaf {
         for (key, inline, body) in all {
             let suffix = key.get(prefix..).unwrap_or_default();
             leaf.slots.push(Slot::of(suffix, leaf.data.len()));
-            put_entry(suffix, inline, body.is_some(), &mut leaf.data);
+            put_entry([suffix, &[]], inline, body.is_some(), &mut leaf.data);
         }
         leaf.bodies = all.iter().filter_map(|(.., body)| body.clone()).collect();
         leaf.body_bytes = leaf.bodies.iter().map(body_bytes).sum();
@@ -137,7 +166,7 @@ impl Leaf {
         let (suffix, rest) = rest.split_at_checked(key)?;
         let inline = rest.get(..value)?;
         let end = start + first + second + key + value;
-        Some(Found { suffix, inline, has_body, index, start, end })
+        Some(Found { suffix, inline, has_body, start, end })
     }
 
     pub(super) fn entries(&self) -> Entries<'_> {
@@ -152,14 +181,12 @@ impl Leaf {
     }
 
     fn key(&self, index: usize) -> Vec<u8> {
-        let suffix = self.entry(index).map_or(&[][..], |found| found.suffix);
-        [self.prefix_bytes(), suffix].concat()
+        [self.prefix_bytes(), self.suffix(index)].concat()
     }
 
-    pub(super) fn cell<'l>(&'l self, found: &Found<'l>) -> Cell<'l> {
-        let body =
-            if found.has_body { self.bodies.get(self.bodies_before(found.index)) } else { None };
-        Cell { inline: found.inline, body }
+    /// The part of the key of an entry that is its own.
+    fn suffix(&self, index: usize) -> &[u8] {
+        self.entry(index).map_or(&[][..], |found| found.suffix)
     }
 
     /// How many bodies the entries before this one have.
@@ -170,48 +197,44 @@ impl Leaf {
         (0..index).filter(|it| self.entry(*it).is_some_and(|found| found.has_body)).count()
     }
 
-    /// The entry of this key, without the common bytes, or the number that it would have.
-    pub(super) fn find(&self, suffix: &[u8]) -> Result<Found<'_>, usize> {
+    /// The place of a key, and the value that is there.
+    pub(super) fn find(&self, key: &[u8]) -> (EntryPlace, Option<Cell<'_>>) {
+        let entry = self.place_of(key);
+        let found = if entry.is_there { self.entry(entry.index) } else { None };
+        let cell = found.map(|found| {
+            let body = found.has_body.then(|| self.bodies_before(entry.index));
+            Cell { inline: found.inline, body: body.and_then(|at| self.bodies.get(at)) }
+        });
+        (entry, cell)
+    }
+
+    /// The place of a key.
+    pub(super) fn place_of(&self, key: &[u8]) -> EntryPlace {
+        let prefix = self.prefix_bytes();
+        let Some(suffix) = key.strip_prefix(prefix) else {
+            // All of its keys lie on one side.
+            return EntryPlace {
+                index: if prefix < key { self.count() } else { 0 },
+                is_there: false,
+            };
+        };
         let head = head(suffix);
         let (mut low, mut high) = (0, self.count());
         while low < high {
             let middle = low.midpoint(high);
             let slot = self.slots.get(middle).expect("invariant: it is in the middle");
-            let order = slot.head.cmp(&head);
-            if order.is_eq() {
-                let found = self.entry(middle).expect("invariant: a slot leads to an entry");
-                match found.suffix.cmp(suffix) {
-                    Ordering::Less => low = middle + 1,
-                    Ordering::Equal => return Ok(found),
-                    Ordering::Greater => high = middle,
-                }
-            } else if order.is_lt() {
-                low = middle + 1;
-            } else {
-                high = middle;
+            match slot.head.cmp(&head).then_with(|| self.suffix(middle).cmp(suffix)) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal => return EntryPlace { index: middle, is_there: true },
+                Ordering::Greater => high = middle,
             }
         }
-        Err(low)
+        EntryPlace { index: low, is_there: false }
     }
 
     pub(super) fn entries_after(&self, key: Option<&[u8]>) -> Entries<'_> {
-        let next = match key.map(|key| (key, key.strip_prefix(self.prefix_bytes()))) {
-            None => 0,
-            // All of its keys lie on one side.
-            Some((key, None)) if self.prefix_bytes() < key => self.count(),
-            Some((_, None)) => 0,
-            Some((_, Some(suffix))) => self.find(suffix).map_or_else(|at| at, |it| it.index + 1),
-        };
-        Entries { leaf: self, next, bodies: self.bodies_before(next) }
-    }
-
-    /// How many entries stand before this key.
-    pub(super) fn rank(&self, key: &[u8]) -> usize {
-        match key.strip_prefix(self.prefix_bytes()) {
-            Some(suffix) => self.find(suffix).map_or_else(|at| at, |found| found.index),
-            None if self.prefix_bytes() < key => self.count(),
-            None => 0,
-        }
+        let entry = key.map(|key| self.place_of(key));
+        self.entries_at(entry.map_or(0, |entry| entry.index + usize::from(entry.is_there)))
     }
 
     /// The entries from this number on.
@@ -234,80 +257,94 @@ impl Leaf {
 
     /// A leaf of its own for an entry without the prefix of all others, if they would have too many
     /// bytes without it. Such a key stands before or behind all of them.
-    pub(super) fn part(&mut self, key: &[u8], cell: Cell<'_>) -> Split {
-        let shorter = self.prefix - common(key, self.prefix_bytes());
-        if shorter == 0 || self.data.len() + shorter * self.count() <= LEAF_BYTES {
+    pub(super) fn part(&mut self, key: &[u8], cell: &NewCell<'_>) -> Split {
+        if key.starts_with(self.prefix_bytes()) {
             return None;
         }
-        let mut right = Self::of(&[(key.to_vec(), cell.inline.to_vec(), cell.body.cloned())]);
+        let shorter = self.prefix - common(key, self.prefix_bytes());
+        if self.data.len() + shorter * self.count() <= LEAF_BYTES {
+            return None;
+        }
+        let mut right = Self { data: key.to_vec(), prefix: key.len(), ..Self::default() };
+        right.insert(EntryPlace { index: 0, is_there: false }, key, cell);
         if key < self.prefix_bytes() {
             core::mem::swap(self, &mut right);
         }
-        let bound = bound(&self.key(self.count() - 1), &right.key(0));
+        let bound = bound([self.key(self.count() - 1).as_slice(), &right.key(0)]);
         Some((bound, Arc::new(Node::Leaf(right))))
     }
 
-    /// True if it was there.
-    pub(super) fn insert(
-        &mut self,
-        key: &[u8],
-        cell: Cell<'_>,
-        seen: impl FnOnce(Option<Cell<'_>>),
-    ) -> bool {
+    /// Gives an entry other inline bytes, if they are as many, and there is no body.
+    pub(super) fn overwrite(&mut self, index: usize, cell: &NewCell<'_>) -> bool {
+        let found = self.entry(index).expect("invariant: the entry is there");
+        let bytes = cell.inline_bytes();
+        if found.has_body || cell.body.is_some() || found.inline.len() != bytes {
+            return false;
+        }
+        let place = found.end - bytes..found.end;
+        let place = self.data.get_mut(place);
+        fill(place.expect("invariant: an entry is whole"), cell.inline);
+        true
+    }
+
+    pub(super) fn insert(&mut self, entry: EntryPlace, key: &[u8], cell: &NewCell<'_>) {
         if !key.starts_with(self.prefix_bytes()) {
             self.shorten_prefix(common(key, self.prefix_bytes()));
         }
         let suffix = key.get(self.prefix..).unwrap_or_default();
-        let (index, start, end, had_body, is_there) = match self.find(suffix) {
-            Ok(found) => {
-                seen(Some(self.cell(&found)));
-                let is_alike = found.inline.len() == cell.inline.len();
-                if is_alike && !found.has_body && cell.body.is_none() {
-                    let place = found.end - cell.inline.len()..found.end;
-                    let place = self.data.get_mut(place).expect("invariant: an entry is whole");
-                    place.copy_from_slice(cell.inline);
-                    return true;
-                }
-                (found.index, found.start, found.end, found.has_body, true)
-            }
-            Err(index) => {
-                seen(None);
-                let end = self.data.len();
-                let start = self.slots.get(index).map_or(end, |slot| usize::from(slot.start));
-                (index, start, start, false, false)
-            }
+        let EntryPlace { index, is_there } = entry;
+        let (start, end, had_body) = if is_there {
+            let found = self.entry(index).expect("invariant: the entry is there");
+            (found.start, found.end, found.has_body)
+        } else {
+            let start = self.start(index);
+            (start, start, false)
         };
-        let mut entry = Vec::with_capacity(suffix.len() + cell.inline.len() + 4);
-        put_entry(suffix, cell.inline, cell.body.is_some(), &mut entry);
-        let bodies = self.bodies_before(index);
+        if had_body || cell.body.is_some() {
+            self.put_body(self.bodies_before(index), had_body, cell.body.cloned());
+        }
         if !is_there {
             reserve(&mut self.slots, 1, SLOTS_STEP);
             self.slots.insert(index, Slot::of(suffix, start));
         }
-        reserve(&mut self.data, entry.len().saturating_sub(end - start), ROOM_STEP);
-        self.shift(index + 1, entry.len().cast_signed() - (end - start).cast_signed());
-        self.data.splice(start..end, entry);
-        self.put_body(bodies, had_body, cell.body.cloned());
+        let head = Head::new(suffix.len(), cell.inline_bytes(), cell.body.is_some());
+        let bytes = head.len + suffix.len() + cell.inline_bytes();
+        self.shift(index + 1, bytes.cast_signed() - (end - start).cast_signed());
+        let [one, other] = cell.inline;
+        fill(self.resize(start..end, bytes), [head.as_bytes(), suffix, one, other]);
         self.fit();
-        is_there
     }
 
-    pub(super) fn remove(&mut self, key: &[u8], seen: impl FnOnce(Cell<'_>)) -> bool {
-        let Some(suffix) = key.strip_prefix(self.prefix_bytes()) else { return false };
-        let Ok(found) = self.find(suffix) else { return false };
+    /// Where the entry of this number begins; behind the last one the end of all.
+    fn start(&self, index: usize) -> usize {
+        self.slots.get(index).map_or(self.data.len(), |slot| usize::from(slot.start))
+    }
+
+    /// Makes room for so many bytes in the place of those.
+    fn resize(&mut self, place: Range<usize>, bytes: usize) -> &mut [u8] {
+        let (len, end) = (self.data.len(), place.start + bytes);
+        reserve(&mut self.data, bytes.saturating_sub(place.len()), ROOM_STEP);
+        self.data.resize(len.max(len - place.len() + bytes), 0);
+        self.data.copy_within(place.end..len, end);
+        self.data.truncate(len - place.len() + bytes);
+        self.data.get_mut(place.start..end).expect("invariant: it was made")
+    }
+
+    /// Removes an entry that is there.
+    pub(super) fn remove(&mut self, index: usize) {
+        let found = self.entry(index).expect("invariant: the entry is there");
         debug_assert!(found.start < found.end, "an entry has bytes");
-        seen(self.cell(&found));
-        let (index, start, end, had_body) = (found.index, found.start, found.end, found.has_body);
-        let bodies = self.bodies_before(index);
+        let (start, end, had_body) = (found.start, found.end, found.has_body);
+        if had_body {
+            self.put_body(self.bodies_before(index), had_body, None);
+        }
         self.data.drain(start..end);
         self.slots.remove(index);
         self.shift(index, start.cast_signed() - end.cast_signed());
-        self.put_body(bodies, had_body, None);
         if self.count() == 0 {
             (self.data, self.slots, self.prefix) = (Vec::new(), Vec::new(), 0);
         }
         self.fit();
-        true
     }
 
     /// The entries from this one on lie so many bytes further behind.
@@ -330,35 +367,76 @@ impl Leaf {
     /// Only so many bytes are common to all keys.
     fn shorten_prefix(&mut self, prefix: usize) {
         assert!(prefix <= self.prefix, "a prefix becomes shorter");
-        let more = self.data.get(prefix..self.prefix).unwrap_or_default().to_vec();
-        let mut data = self.data.get(..prefix).unwrap_or_default().to_vec();
-        let mut slots = Vec::with_capacity(self.count());
+        let (left, more) = self.prefix_bytes().split_at(prefix);
+        // A suffix that becomes longer may need one byte more for its length.
+        let bytes = self.data.len() + (more.len() + 1) * self.count();
+        let mut data = Vec::with_capacity(bytes.next_multiple_of(ROOM_STEP));
+        let mut slots = Vec::with_capacity(self.count().next_multiple_of(SLOTS_STEP));
+        data.extend_from_slice(left);
         for (found, _) in self.entries() {
-            let suffix = [&more, found.suffix].concat();
-            slots.push(Slot::of(&suffix, data.len()));
-            put_entry(&suffix, found.inline, found.has_body, &mut data);
+            let start = data.len();
+            put_entry([more, found.suffix], found.inline, found.has_body, &mut data);
+            let head = head_of([more, found.suffix]);
+            slots.push(Slot::new(head, start));
         }
         (self.data, self.slots, self.prefix) = (data, slots, prefix);
     }
 
-    /// Gives a part of the entries to a new leaf if there are too many bytes. If the first or last
-    /// key came now, that is a leaf by itself: more are likely to follow.
-    pub(super) fn split_if_long(&mut self, key: &[u8]) -> Split {
+    /// Gives a part of the entries to a new leaf if there are too many bytes. If the entry that
+    /// came now is the first or the last, it is a leaf by itself: more are likely to follow.
+    pub(super) fn split_if_long(&mut self, new: usize) -> Split {
         let count = self.count();
         if self.data.len() <= LEAF_BYTES || count < 2 {
             return None;
         }
-        let at = match () {
-            () if self.key(count - 1) == key => count - 1,
-            () if self.key(0) == key => 1,
-            () => self.middle(),
+        let at = match new {
+            _ if new + 1 == count => count - 1,
+            0 => 1,
+            _ => self.middle(),
         };
-        let mut all: Vec<_> = self.owned().collect();
-        let right = Self::of(&all.split_off(at));
-        *self = Self::of(&all);
-        let bound = bound(&self.key(at - 1), &right.key(0));
+        let bound = [self.prefix_bytes(), &bound([self.suffix(at - 1), self.suffix(at)])].concat();
+        let right = self.copy(at..count);
+        if common(self.suffix(0), self.suffix(at - 1)) > 0 {
+            *self = self.copy(0..at);
+        } else {
+            self.truncate(at);
+        }
         debug_assert_eq!(self.count() + right.count(), count, "a split loses nothing");
-        Some((bound, Arc::new(Node::Leaf(right))))
+        Some((bound.into(), Arc::new(Node::Leaf(right))))
+    }
+
+    /// A leaf of some of the entries.
+    fn copy(&self, range: Range<usize>) -> Self {
+        let (first, last) = (self.suffix(range.start), self.suffix(range.end - 1));
+        let more = common(first, last);
+        let all = self.start(range.start)..self.start(range.end);
+        let bytes = self.prefix + more + all.len() - more * range.len();
+        let mut data = Vec::with_capacity(bytes.next_multiple_of(ROOM_STEP));
+        let mut slots = Vec::with_capacity(range.len().next_multiple_of(SLOTS_STEP));
+        data.extend_from_slice(self.prefix_bytes());
+        data.extend_from_slice(first.get(..more).unwrap_or_default());
+        for index in range.clone() {
+            let found = self.entry(index).expect("invariant: the entry is there");
+            let suffix = found.suffix.get(more..).unwrap_or_default();
+            slots.push(Slot::of(suffix, data.len()));
+            put_entry([suffix, &[]], found.inline, found.has_body, &mut data);
+        }
+        let bodies = self.bodies_before(range.start)..self.bodies_before(range.end);
+        let bodies = self.bodies.get(bodies).unwrap_or_default().to_vec();
+        let body_bytes = bodies.iter().map(body_bytes).sum();
+        Self { data, prefix: self.prefix + more, slots, bodies, body_bytes }
+    }
+
+    /// Drops the entries from this one on.
+    fn truncate(&mut self, at: usize) {
+        let (end, bodies) = (self.start(at), self.bodies_before(at));
+        self.data.truncate(end);
+        self.data.shrink_to(end.next_multiple_of(ROOM_STEP));
+        self.slots.truncate(at);
+        self.slots.shrink_to(at.next_multiple_of(SLOTS_STEP));
+        self.bodies.truncate(bodies);
+        self.bodies.shrink_to_fit();
+        self.body_bytes = self.bodies.iter().map(body_bytes).sum();
     }
 
     /// The number of entries in the first half of its bytes: one at least, and not all.
@@ -379,14 +457,18 @@ impl Leaf {
 }
 
 /// The shortest key that is behind the one and not behind the other.
-fn bound(one: &[u8], other: &[u8]) -> Box<[u8]> {
+fn bound([one, other]: [&[u8]; 2]) -> Box<[u8]> {
     other.get(..=common(one, other)).unwrap_or(other).into()
 }
 
 impl Slot {
     fn of(suffix: &[u8], start: usize) -> Self {
+        Self::new(head(suffix), start)
+    }
+
+    fn new(head: u16, start: usize) -> Self {
         let start = u16::try_from(start).expect("invariant: leaves are short");
-        Self { head: head(suffix), start }
+        Self { head, start }
     }
 }
 
@@ -397,6 +479,25 @@ fn head(suffix: &[u8]) -> u16 {
         [only] => u16::from(only) << 8,
         [first, second, ..] => u16::from_be_bytes([first, second]),
     }
+}
+
+/// The same of a suffix in two parts.
+fn head_of([one, other]: [&[u8]; 2]) -> u16 {
+    match *one {
+        [] => head(other),
+        [only] => head(&[only, other.first().copied().unwrap_or(0)]),
+        _ => head(one),
+    }
+}
+
+/// Writes parts back to back into a place that they fill.
+fn fill<const N: usize>(mut place: &mut [u8], parts: [&[u8]; N]) {
+    for part in parts {
+        let (first, rest) = place.split_at_mut(part.len());
+        first.copy_from_slice(part);
+        place = rest;
+    }
+    debug_assert!(place.is_empty(), "they fill it");
 }
 
 /// Makes room for so many more, in such steps.
