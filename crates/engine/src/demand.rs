@@ -398,7 +398,11 @@ impl<'c> Demand<'c> {
             CollectionCommand::FindFields { fields, .. } => {
                 looks(Looks::AtNames(fields.len() as u64))
             }
-            CollectionCommand::ScanFields { max, .. } => looks(Looks::AtNames(*max as u64)),
+            CollectionCommand::TakePicture { .. } | CollectionCommand::EndPicture { .. } => {
+                Self::BATCHABLE
+            }
+            CollectionCommand::ScanFields { max, .. }
+            | CollectionCommand::ShowPicture { max, .. } => looks(Looks::AtNames(*max as u64)),
             CollectionCommand::ShowFields { .. }
             | CollectionCommand::PickFields { .. }
             | CollectionCommand::ShowRange { .. } => looks(Looks::AtEntries(command)),

@@ -443,6 +443,7 @@ impl Engine {
                 return self.keyspace.end_next_value(&mut self.store, &mut self.log, effects);
             }
             Timer::Collections => return self.keyspace.drop_entries(&mut self.store),
+            Timer::Pictures => return self.keyspace.end_pictures(&mut self.store),
             Timer::Members => {
                 let Self { keyspace, sessions, store, log, replies, .. } = self;
                 let mut work = Work::taking(store, log, effects, replies);

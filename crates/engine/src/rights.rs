@@ -218,6 +218,9 @@ fn needs_of_collection<'c, E>(
         | CollectionCommand::CountFields { name, .. }
         | CollectionCommand::ShowFields { name, .. }
         | CollectionCommand::ScanFields { name, .. }
+        | CollectionCommand::TakePicture { name, .. }
+        | CollectionCommand::ShowPicture { name, .. }
+        | CollectionCommand::EndPicture { name, .. }
         | CollectionCommand::PickFields { name, .. }
         | CollectionCommand::ShowRange { name, .. }
         | CollectionCommand::CountRange { name, .. }

@@ -304,3 +304,88 @@ fn refusal_that_tells_of_a_value_waits_for_it() {
         assert_eq!(output.after.lsn, last);
     }
 }
+
+fn take_picture(key: &str) -> CollectionCommand {
+    CollectionCommand::TakePicture { name: name(key), kind: CollectionKind::Hash }
+}
+
+impl Harness {
+    /// How many fields a picture shows; nothing if it is over.
+    fn fields_of_picture(&mut self, key: &str, picture: u64) -> Option<usize> {
+        let (name, from, max) = (name(key), std::ops::Bound::Unbounded, 1_000);
+        match self.ask(CollectionCommand::ShowPicture { picture, name, from, max }) {
+            Reply::Entries(entries) => Some(entries.fields.iter().count()),
+            Reply::NotFound => None,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn picture_of(&mut self, key: &str) -> u64 {
+        match self.ask(take_picture(key)) {
+            Reply::Picture(number) => number,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn pictures_are_bounded_in_number_and_time() {
+    let mut all = Harness::new(1 << 20);
+    all.ask(hash("h", &[(b"f", 1)]));
+    let pictures: Vec<_> = (0..limits::PICTURES_MAX).map(|_| all.picture_of("h")).collect();
+    all.ask(hash("h", &[(b"g", 1)]));
+    assert_eq!(all.fields_of_picture("h", pictures[0]), Some(1));
+    assert_eq!(all.fields_of_picture("other", pictures[0]), None, "a name has its own");
+    let last = all.picture_of("h");
+    assert_eq!(all.fields_of_picture("h", pictures[1]), None, "it was asked for longest ago");
+    assert_eq!(all.fields_of_picture("h", pictures[0]), Some(1));
+    assert_eq!(all.fields_of_picture("h", last), Some(2));
+    let ends = Nanos(1) + limits::PICTURE_TIME_MAX;
+    assert_eq!(all.engine.poll_timeout(), Some(ends));
+    all.engine.handle_timeout(ends, Capacity::UNBOUNDED, &mut all.effects);
+    all.engine.check();
+    assert_eq!(all.engine.poll_timeout(), None);
+    assert_eq!(all.fields_of_picture("h", last), None);
+}
+
+#[test]
+fn pictures_end_where_too_much_is_copied() {
+    let mut all = Harness::with_memory(64 << 20);
+    let names: Vec<_> = (0..200).map(|it| format!("f{it}").into_bytes()).collect();
+    let fields: Vec<(&[u8], usize)> = names.iter().map(|it| (&**it, 10_000)).collect();
+    all.ask(hash("h", &fields));
+    let old = all.picture_of("h");
+    assert_eq!(all.ask(hash("h", &fields[..20])), Reply::Count(0));
+    assert_eq!(all.fields_of_picture("h", old), Some(7), "a page of 64 KiB");
+    let mut rounds = 0;
+    while all.fields_of_picture("h", old).is_some() {
+        assert_eq!(all.ask(hash("h", &fields)), Reply::Count(0));
+        // Each round is shared by a picture of its own, and copied in the next.
+        all.picture_of("h");
+        rounds += 1;
+        assert!(rounds < 100, "it ends");
+    }
+    assert!(rounds > 0);
+    let newest = all.picture_of("h");
+    assert_eq!(all.fields_of_picture("h", newest), Some(7), "the youngest stays");
+}
+
+/// A table that is deleted is dropped in steps, which copy what pictures share.
+#[test]
+fn deleted_table_is_shown_by_its_picture() {
+    let mut all = Harness::new(1 << 20);
+    let names: Vec<_> = (0..900).map(|it| format!("f{it}").into_bytes()).collect();
+    let fields: Vec<(&[u8], usize)> = names.iter().map(|it| (&**it, 1)).collect();
+    all.ask(hash("h", &fields));
+    let picture = all.picture_of("h");
+    let delete = KeyCommand::Delete { names: vec![name("h")] };
+    assert_eq!(all.ask(Command::Key(delete)), Reply::Count(1));
+    while all.engine.poll_timeout().is_some_and(|at| at <= Nanos(1)) {
+        all.engine.handle_timeout(Nanos(1), Capacity::UNBOUNDED, &mut all.effects);
+        all.engine.check();
+    }
+    assert_eq!(all.fields_of_picture("h", picture), Some(900));
+    let end = CollectionCommand::EndPicture { picture, name: name("h") };
+    assert_eq!(all.ask(end), Reply::Done);
+    assert_eq!(all.fields_of_picture("h", picture), None);
+}

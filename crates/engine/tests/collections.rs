@@ -40,10 +40,15 @@ struct Naive {
     things: BTreeMap<&'static str, (Thing, Option<u64>)>,
 }
 
+/// Fields with their values.
+type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+
 struct World {
     rng: Rng,
     engine: Crashing<Naive>,
     naive: Naive,
+    /// Pictures of hashes: the number, the name, and what it shows.
+    pictures: Vec<(u64, &'static str, Pairs)>,
     seen: Seen,
 }
 
@@ -60,7 +65,7 @@ fn collections_match_sorted_maps() {
 }
 
 /// Events that must have happened often enough for the test to mean something.
-const EXPECTED: [&str; 11] = [
+const EXPECTED: [&str; 13] = [
     "a collection went with its last field",
     "a collection was over",
     "a collection took the place of another key",
@@ -69,6 +74,8 @@ const EXPECTED: [&str; 11] = [
     "a batch",
     "a transaction",
     "a conflict",
+    "a picture of what has changed",
+    "a picture that is over",
     "a refused transaction",
     "crash",
     "fuzzy snapshot",
@@ -219,7 +226,8 @@ impl World {
     fn new(seed: u64, policy: StorePolicy) -> Self {
         let naive = Naive { now: 1_000, ..Naive::default() };
         let engine = Crashing::new(policy, &naive);
-        Self { rng: Rng::new(seed), engine, naive, seen: Seen::default() }
+        let pictures = Vec::new();
+        Self { rng: Rng::new(seed), engine, naive, pictures, seen: Seen::default() }
     }
 
     fn step(&mut self) {
@@ -232,6 +240,7 @@ impl World {
             14 => self.compare_all(),
             15..17 => self.batch(),
             17..20 => self.transact(),
+            20..22 => self.look_at_picture(),
             _ => self.ask_collection(),
         }
         self.naive.tidy();
@@ -318,6 +327,64 @@ impl World {
             _ => TableAction::Delete,
         };
         (table, TableStep { table: name(table), key, action })
+    }
+
+    /// Takes a picture of a hash, or compares a page of one with what was there.
+    fn look_at_picture(&mut self) {
+        let kind = CollectionKind::Hash;
+        if self.pictures.len() < 4 && self.rng.coin() {
+            let key = self.key_of(kind);
+            let take = CollectionCommand::TakePicture { name: name(key), kind };
+            let reply = self.ask(take.into());
+            if self.naive.is_other(key, kind) {
+                assert_eq!(reply, Reply::Refused(Refusal::WrongKind));
+                return;
+            }
+            let Reply::Picture(number) = reply else { panic!("{reply:?}") };
+            self.pictures.push((number, key, self.fields_of(key)));
+            return;
+        }
+        let Some(at) = (self.pictures.len() as u64).checked_sub(1) else { return };
+        let at = self.rng.below(at + 1) as usize;
+        let (picture, key, expected) = self.pictures[at].clone();
+        let from = match self.rng.below(3) {
+            0 => Bound::Included(self.field()),
+            1 => Bound::Excluded(self.field()),
+            _ => Bound::Unbounded,
+        };
+        let wanted = |(field, _): &&(Vec<u8>, Vec<u8>)| match &from {
+            Bound::Included(first) => field[..] >= first[..],
+            Bound::Excluded(last) => field[..] > last[..],
+            Bound::Unbounded => true,
+        };
+        let wanted: Vec<_> = expected.iter().filter(wanted).take(3).cloned().collect();
+        let show = CollectionCommand::ShowPicture { picture, name: name(key), from, max: 3 };
+        let Reply::Entries(entries) = self.ask(show.into()) else { panic!("it is kept") };
+        assert_eq!(shown(&entries), wanted);
+        if self.fields_of(key) != expected {
+            self.seen.saw("a picture of what has changed");
+        }
+        if self.rng.one_in(4) {
+            let end = CollectionCommand::EndPicture { picture, name: name(key) };
+            assert_eq!(self.ask(end.into()), Reply::Done);
+            self.assert_over(at);
+        }
+    }
+
+    fn fields_of(&self, key: &str) -> Pairs {
+        match self.naive.things.get(key) {
+            Some((Thing::Hash(hash), _)) => hash.clone().into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// A picture is gone.
+    fn assert_over(&mut self, at: usize) {
+        let (picture, key, _) = self.pictures.swap_remove(at);
+        let (name, from) = (name(key), Bound::Unbounded);
+        let show = CollectionCommand::ShowPicture { picture, name, from, max: 3 };
+        assert_eq!(self.ask(show.into()), Reply::NotFound);
+        self.seen.saw("a picture that is over");
     }
 
     /// A name becomes a text or a list, is renamed or deleted, or gets a deadline.
@@ -876,6 +943,9 @@ impl World {
         self.naive.advance(now);
         self.engine.begin_anew(&self.naive);
         self.seen.saw("crash");
+        while !self.pictures.is_empty() {
+            self.assert_over(0);
+        }
         self.compare_all();
     }
 

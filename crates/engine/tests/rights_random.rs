@@ -313,7 +313,18 @@ fn collection(
         5 => CollectionCommand::FindFields { name, kind, fields },
         6 => CollectionCommand::CountFields { name, kind },
         7 => CollectionCommand::ShowFields { name, kind },
-        8 => CollectionCommand::ScanFields { name, kind, from: Bound::Unbounded, max: 9 },
+        8 => match rng.below(4) {
+            0 => CollectionCommand::TakePicture { name, kind },
+            // As another client of the same moment may have it.
+            1 => CollectionCommand::ShowPicture {
+                picture: Nanos::SECOND.0 + rng.below(3),
+                name,
+                from: Bound::Unbounded,
+                max: 9,
+            },
+            2 => CollectionCommand::EndPicture { picture: Nanos::SECOND.0 + rng.below(3), name },
+            _ => CollectionCommand::ScanFields { name, kind, from: Bound::Unbounded, max: 9 },
+        },
         9 => {
             let (distinct, take, seed) = (true, rng.coin(), rng.draw());
             CollectionCommand::PickFields { name, kind, max: 1, distinct, take, seed }

@@ -110,6 +110,18 @@ impl Problem {
         )
     }
 
+    /// The pages before have shown a moment that is not kept any more.
+    pub(crate) fn page_over() -> Self {
+        Self::new(
+            StatusCode::GONE,
+            "page-over",
+            "The pages are over",
+            "what the pages before have shown is not kept any more: more than 60 s have passed, \
+             too much has changed, or too many others read; begin anew, or with the last key as \
+             from",
+        )
+    }
+
     fn table_conflict(step: u32) -> Self {
         Self::new(
             StatusCode::CONFLICT,

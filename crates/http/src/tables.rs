@@ -166,33 +166,51 @@ impl<G: Gateway> App<G> {
         Ok(answer)
     }
 
-    /// The keys of a table in the order of their bytes.
+    /// The keys of a table in the order of their bytes. What does not go into one answer is shown
+    /// as it was at one moment.
     pub(crate) async fn table(&self, table: QueueName, mut asked: Asked) -> Result<Answer> {
-        let span = Span::of(&mut asked.query)?;
+        let mut span = Span::of(&mut asked.query)?;
         let max = page_max(&mut asked.query)?;
         asked.query.finish()?;
-        let (mut entries, mut bytes, mut next) = (Vec::new(), 0, Some(span.from.clone()));
-        while let Some(from) = next.take() {
-            let left = max - entries.len();
-            if left == 0 || bytes > PAGE_BYTES {
-                next = Some(from);
-                break;
+        if span.picture.is_none() {
+            let page = self.scan(&table, &span, max).await?;
+            if span.is_last(&page) {
+                let (entries, _) = span.shown(&page);
+                return Ok(entries_answer(&table, entries, None));
             }
-            let page = self.scan(&table, from, left).await?;
-            for (key, value) in page.fields.iter().zip(page.values.iter()) {
-                if !span.holds(key) {
+            span.picture = Some(self.take_picture(&table).await?);
+        }
+        let (mut entries, mut bytes) = (Vec::new(), 0);
+        while entries.len() < max && bytes < PAGE_BYTES {
+            let page = self.scan(&table, &span, max - entries.len()).await?;
+            let (shown, its_bytes) = span.shown(&page);
+            entries.extend(shown);
+            bytes += its_bytes;
+            match &page.next {
+                Some(last) if !span.is_last(&page) => span.from = Bound::Excluded(last.clone()),
+                _ => {
+                    self.end_picture(&table, &span).await?;
                     return Ok(entries_answer(&table, entries, None));
                 }
-                bytes += key.len() + value.len();
-                entries.push(entry_json(key, value));
             }
-            next = page.next.map(Bound::Excluded);
         }
-        let next = match next {
-            Some(Bound::Excluded(last)) => Some(URL_SAFE_NO_PAD.encode(last)),
-            _ => None,
-        };
-        Ok(entries_answer(&table, entries, next))
+        Ok(entries_answer(&table, entries, span.next()))
+    }
+
+    async fn take_picture(&self, table: &QueueName) -> Result<u64> {
+        let (name, kind) = (table.clone(), CollectionKind::Hash);
+        match self.command(CollectionCommand::TakePicture { name, kind }.into()).await? {
+            Reply::Picture(number) => Ok(number),
+            _ => Err(unexpected()),
+        }
+    }
+
+    async fn end_picture(&self, table: &QueueName, span: &Span) -> Result<()> {
+        if let Some(picture) = span.picture {
+            let name = table.clone();
+            self.command(CollectionCommand::EndPicture { picture, name }.into()).await?;
+        }
+        Ok(())
     }
 
     /// The tables that the client may look at, with the number of their keys.
@@ -234,16 +252,16 @@ impl<G: Gateway> App<G> {
         }
     }
 
-    async fn scan(
-        &self,
-        table: &QueueName,
-        from: Bound<Octets>,
-        max: usize,
-    ) -> Result<Box<Entries>> {
-        let (name, kind) = (table.clone(), CollectionKind::Hash);
-        let scan = CollectionCommand::ScanFields { name, kind, from, max };
-        match self.command(scan.into()).await? {
+    /// The next entries of the span, of its picture if it has one.
+    async fn scan(&self, table: &QueueName, span: &Span, max: usize) -> Result<Box<Entries>> {
+        let (name, from, kind) = (table.clone(), span.from.clone(), CollectionKind::Hash);
+        let command = match span.picture {
+            None => CollectionCommand::ScanFields { name, kind, from, max },
+            Some(picture) => CollectionCommand::ShowPicture { picture, name, from, max },
+        };
+        match self.command(command.into()).await? {
             Reply::Entries(page) => Ok(page),
+            Reply::NotFound => Err(Problem::page_over()),
             _ => Err(unexpected()),
         }
     }
@@ -325,6 +343,8 @@ struct Span {
     from: Bound<Octets>,
     to: Option<String>,
     prefix: String,
+    /// The picture of the table that the pages before have shown.
+    picture: Option<u64>,
 }
 
 impl Span {
@@ -332,16 +352,14 @@ impl Span {
         let (from, to) = (query.text("from"), query.text("to"));
         let prefix = query.text("prefix").unwrap_or_default();
         let first = from.filter(|from| *from >= prefix).unwrap_or_else(|| prefix.clone());
-        let mut from = Bound::Included(first.as_bytes().into());
+        let (mut from, mut picture) = (Bound::Included(first.as_bytes().into()), None);
         if let Some(after) = query.text("after") {
-            let last = URL_SAFE_NO_PAD.decode(&after).map_err(|_| {
+            let (number, last) = cursor(&after).ok_or_else(|| {
                 Problem::bad_request(format!("after is {after:?} and has to be what next said"))
             })?;
-            if *last >= *first.as_bytes() {
-                from = Bound::Excluded(last.into());
-            }
+            (from, picture) = (Bound::Excluded(last.into()), Some(number));
         }
-        Ok(Self { from, to, prefix })
+        Ok(Self { from, to, prefix, picture })
     }
 
     /// True unless this key is behind the last one.
@@ -349,6 +367,37 @@ impl Span {
         let is_before_end = self.to.as_ref().is_none_or(|to| key < to.as_bytes());
         is_before_end && key.starts_with(self.prefix.as_bytes())
     }
+
+    /// No key of the span is behind this page.
+    fn is_last(&self, page: &Entries) -> bool {
+        page.next.as_ref().is_none_or(|last| !self.holds(last))
+    }
+
+    /// Those entries that are in it, and bytes of their keys and values.
+    fn shown(&self, page: &Entries) -> (Vec<Json>, usize) {
+        let all = page.fields.iter().zip(page.values.iter());
+        let (mut entries, mut bytes) = (Vec::new(), 0);
+        for (key, value) in all.take_while(|(key, _)| self.holds(key)) {
+            bytes += key.len() + value.len();
+            entries.push(entry_json(key, value));
+        }
+        (entries, bytes)
+    }
+
+    /// The text that asks for the next page: the picture, and the last key that was shown.
+    fn next(&self) -> Option<String> {
+        let (Bound::Excluded(last), Some(picture)) = (&self.from, self.picture) else {
+            return None;
+        };
+        Some(format!("{picture:x}.{}", URL_SAFE_NO_PAD.encode(last)))
+    }
+}
+
+fn cursor(text: &str) -> Option<(u64, Vec<u8>)> {
+    let (picture, last) = text.split_once('.')?;
+    let is_plain = picture.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let picture = u64::from_str_radix(picture, 16).ok().filter(|_| is_plain)?;
+    Some((picture, URL_SAFE_NO_PAD.decode(last).ok()?))
 }
 
 fn entries_answer(table: &QueueName, entries: Vec<Json>, next: Option<String>) -> Answer {

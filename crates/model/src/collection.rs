@@ -114,6 +114,31 @@ pub enum CollectionCommand {
         /// How many are looked at.
         max: usize,
     },
+    /// Keep a picture of a collection as it is now, to show it page by page. → `Picture`
+    TakePicture {
+        /// The collection.
+        name: QueueName,
+        /// Its kind.
+        kind: CollectionKind,
+    },
+    /// Show some of a picture in the order of their bytes. → `Entries`; `NotFound`: it is over
+    ShowPicture {
+        /// Its number.
+        picture: u64,
+        /// The collection that it is of.
+        name: QueueName,
+        /// Where they begin.
+        from: Bound<Arc<[u8]>>,
+        /// How many are looked at.
+        max: usize,
+    },
+    /// A picture is not needed any more. → `Done`, also when it was not there
+    EndPicture {
+        /// Its number.
+        picture: u64,
+        /// The collection that it is of.
+        name: QueueName,
+    },
     /// Show some by chance. → `Entries`; `Refused`
     PickFields {
         /// The collection.
@@ -535,6 +560,9 @@ impl CollectionCommand {
             Self::CountFields { .. }
             | Self::ShowFields { .. }
             | Self::ScanFields { .. }
+            | Self::TakePicture { .. }
+            | Self::ShowPicture { .. }
+            | Self::EndPicture { .. }
             | Self::PickFields { .. }
             | Self::Combine(_)
             | Self::ShowRange { .. }

@@ -1,6 +1,8 @@
 //! The named limits of Dunlin. A limit that a peer can reach has a tested refusal where it is
 //! enforced; docs/reference/limits.md lists them.
 
+use crate::Nanos;
+
 /// Bytes of a queue's name. beanstalkd allows 200; AMQP and Redis users write longer ones.
 pub const QUEUE_NAME_BYTES_MAX: usize = 255;
 
@@ -135,6 +137,12 @@ pub const STREAM_GROUPS_MAX: usize = 1_000;
 
 /// Keys that one session may observe.
 pub const SESSION_OBSERVED_MAX: usize = 1_024;
+
+/// Pictures of collections, for clients that read them page by page.
+pub const PICTURES_MAX: usize = 64;
+
+/// How long a picture is kept after its last page.
+pub const PICTURE_TIME_MAX: Nanos = Nanos::from_secs(60);
 
 /// Commands of one batch.
 pub const BATCH_COMMANDS_MAX: usize = 10_000;

@@ -142,6 +142,8 @@ pub enum Reply {
     Integer(i64),
     /// The numbers in the bits of a value; `None`: a field could not hold it.
     Numbers(Vec<Option<i64>>),
+    /// The number of a picture.
+    Picture(u64),
     /// Fields or members of a collection.
     Entries(Box<Entries>),
     /// The scores of members; `None`: there is no such member, or its score was not set.

@@ -101,8 +101,8 @@ pub(crate) struct Scan {
 
 pub(crate) const TABLE_HELP: &str = "\
 A table is a hash of Redis. What is no text is printed as base64, in members key_base64 and
-value_base64. export reads page by page: a key that changes meanwhile may be seen before or after
-that. import puts a thousand keys at a time, each time all or none; again it puts the same.
+value_base64. export writes the table as it was when it began. import puts a thousand keys at a
+time, each time all or none; again it puts the same.
 
 Examples:
   dunlin table put accounts 17 100

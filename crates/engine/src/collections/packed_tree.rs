@@ -24,6 +24,8 @@ pub(crate) struct PackedTree {
     bytes: usize,
     /// How many changes it has seen: a place is good until the next.
     changes: u64,
+    /// Bytes of the nodes that were copied since a clone shared them.
+    copied: u64,
 }
 
 /// The value of an entry.
@@ -151,7 +153,7 @@ impl<'t> KeyParts<'t> {
 impl Default for PackedTree {
     fn default() -> Self {
         let root = Node::Leaf(Leaf::default());
-        Self { bytes: root.bytes(), root: Arc::new(root), len: 0, changes: 0 }
+        Self { bytes: root.bytes(), root: Arc::new(root), len: 0, changes: 0, copied: 0 }
     }
 }
 
@@ -166,6 +168,11 @@ impl PackedTree {
     /// Bytes of memory that it takes, with the bodies.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Bytes of all nodes, with the bodies in them, that were copied since clones shared them.
+    pub(crate) const fn copied(&self) -> u64 {
+        self.copied
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Option<Cell<'_>> {
@@ -207,7 +214,7 @@ impl PackedTree {
     pub(crate) fn insert_at(&mut self, place: &Place, key: &[u8], cell: NewCell<'_>) {
         assert!(cell.inline_bytes() <= INLINE_BYTES_MAX, "large values are bodies");
         let Place { path, entry, .. } = self.known(place, key);
-        let mut change = Change { len: 0, bytes: 0 };
+        let mut change = Change::NONE;
         let split = insert(&mut self.root, (path, entry), key, &cell, &mut change);
         if let Some((bound, right)) = split {
             let children = [Arc::clone(&self.root), right];
@@ -231,7 +238,7 @@ impl PackedTree {
     pub(crate) fn remove(&mut self, key: &[u8], seen: impl FnOnce(Cell<'_>)) -> bool {
         let (Place { path, entry, .. }, Some(cell)) = self.find(key) else { return false };
         seen(cell);
-        let mut change = Change { len: 0, bytes: 0 };
+        let mut change = Change::NONE;
         remove(&mut self.root, path, entry, &mut change);
         while let Node::Inner(inner) = &*self.root
             && inner.children.len() <= 1
@@ -309,6 +316,7 @@ impl PackedTree {
 
     fn take(&mut self, change: Change) {
         self.changes += 1;
+        self.copied += change.copied as u64;
         self.len = self.len.checked_add_signed(change.len).expect("invariant: entries are counted");
         self.bytes =
             self.bytes.checked_add_signed(change.bytes).expect("invariant: bytes are counted");
@@ -329,13 +337,17 @@ impl PackedTree {
 struct Change {
     len: isize,
     bytes: isize,
+    copied: usize,
 }
 
 impl Change {
+    const NONE: Self = Self { len: 0, bytes: 0, copied: 0 };
+
     /// The node, which no clone of the tree shares any more. A copy may have less spare room.
     fn own<'n>(&mut self, node: &'n mut Arc<Node>) -> &'n mut Node {
         if Arc::strong_count(node) > 1 {
             let copy = Node::clone(node);
+            self.copied += node.bytes();
             self.bytes += copy.bytes().cast_signed() - node.bytes().cast_signed();
             *node = Arc::new(copy);
         }

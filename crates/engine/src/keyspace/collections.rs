@@ -15,6 +15,7 @@ mod changing;
 mod combining;
 mod fields;
 mod picking;
+mod pictures;
 mod ranges;
 mod recovery;
 mod scores;
@@ -41,6 +42,7 @@ use crate::store::timers::Timer;
 use combining::Members;
 pub(crate) use combining::combination_steps;
 use picking::Picks;
+use pictures::Pictures;
 pub(crate) use recovery::EntryCursor;
 pub(crate) use streams::{delivered_bytes, delivered_max, most_claimed, read_bytes};
 pub(crate) use tables::{TableChanges, check_step, step_bytes_max, step_records_max};
@@ -60,6 +62,7 @@ pub(crate) struct Collections {
     dead: VecDeque<u64>,
     /// The moment of the timer that drops them.
     drops_at: Option<Nanos>,
+    pictures: Pictures,
 }
 
 /// The collection that a name stands for.
@@ -167,12 +170,7 @@ impl Collections {
     /// The entries of a collection, in the order of their fields, from the one on that has so many
     /// before it.
     fn entries(&self, number: u64, from: u64) -> impl Iterator<Item = Entry<'_>> {
-        let first = self.entries.rank(&number.to_be_bytes()) as u64 + from;
-        let number = number.to_be_bytes();
-        self.entries.iter_at(first as usize).map_while(move |(key, cell)| {
-            let (_, field) = key.split().filter(|(its, _)| *its == number)?;
-            Some((field, cell))
-        })
+        entries_in(&self.entries, number, from)
     }
 
     /// The same of the members of a sorted set, in the order of their scores.
@@ -196,8 +194,7 @@ impl Collections {
 
     /// How many entries of a collection stand before this field.
     fn rank(&self, number: u64, field: &[u8]) -> u64 {
-        let first = self.entries.rank(&number.to_be_bytes());
-        (self.entries.rank(&entry_key(number, field)) - first) as u64
+        rank_in(&self.entries, number, field)
     }
 
     /// Sets an entry. The bytes of the value that it had before.
@@ -223,6 +220,7 @@ impl Collections {
             None => now + field.len() as u64,
         };
         self.bytes -= before.unwrap_or(0) as u64;
+        self.trim_pictures();
         before
     }
 
@@ -268,6 +266,7 @@ impl Collections {
             assert!(was_there, "a member has a place by its score");
         }
         self.bytes -= (field.len() + bytes) as u64;
+        self.trim_pictures();
         Some(bytes)
     }
 
@@ -316,12 +315,13 @@ impl Collections {
         let mut bytes = key.len() - NUMBER_BYTES;
         let was_there = self.entries.remove(&key, |cell| bytes += value_of(&cell).len());
         self.bytes -= bytes as u64;
+        self.trim_pictures();
         was_there
     }
 
-    /// The moment at which some are to be dropped.
-    pub(crate) const fn drops_at(&self) -> Option<Nanos> {
-        self.drops_at
+    /// How many timers are set.
+    pub(crate) fn timers(&self) -> usize {
+        usize::from(self.drops_at.is_some()) + self.pictures.timers()
     }
 
     /// Verifies that the entries of each collection are as many and as long as its name says.
@@ -381,6 +381,7 @@ impl Keyspace {
     pub(crate) fn check_collections(&self, store: &MessageStore) {
         let all = self.values.iter_after(None);
         self.collections.check(all.filter_map(|(name, value)| Some((name, value.collection()?))));
+        self.collections.check_pictures(store);
         if let Some(at) = self.collections.drops_at {
             assert!(store.timers.contains(at, Timer::Collections), "entries are dropped by time");
         }
@@ -417,6 +418,14 @@ impl Keyspace {
             CollectionCommand::ScanFields { name, kind, from, max } => {
                 let from = from.as_ref().map(|from| &**from);
                 self.scan_fields(name, *kind, from, *max, work)
+            }
+            CollectionCommand::TakePicture { name, kind } => self.take_picture(name, *kind, work),
+            CollectionCommand::ShowPicture { picture, name, from, max } => {
+                let from = from.as_ref().map(|from| &**from);
+                self.show_picture((*picture, name), from, *max, work)
+            }
+            CollectionCommand::EndPicture { picture, name } => {
+                Ok(self.end_picture((*picture, name), work))
             }
             CollectionCommand::PickFields { name, kind, max, distinct, take, seed } => {
                 let (max, distinct, take, seed) = (*max, *distinct, *take, *seed);
@@ -467,6 +476,22 @@ impl Keyspace {
         let is_list = self.find_list(name, store).is_some();
         if is_list { Err(Refusal::WrongKind) } else { Ok(None) }
     }
+}
+
+/// The entries of a collection in a tree, from the one on that has so many before it.
+fn entries_in(tree: &PackedTree, number: u64, from: u64) -> impl Iterator<Item = Entry<'_>> {
+    let first = tree.rank(&number.to_be_bytes()) as u64 + from;
+    let number = number.to_be_bytes();
+    tree.iter_at(first as usize).map_while(move |(key, cell)| {
+        let (_, field) = key.split().filter(|(its, _)| *its == number)?;
+        Some((field, cell))
+    })
+}
+
+/// How many entries of a collection in a tree stand before this field.
+fn rank_in(tree: &PackedTree, number: u64, field: &[u8]) -> u64 {
+    let first = tree.rank(&number.to_be_bytes());
+    (tree.rank(&entry_key(number, field)) - first) as u64
 }
 
 fn entry_key(number: u64, field: &[u8]) -> Vec<u8> {

@@ -30,7 +30,7 @@ impl Keyspace {
         if let Some(at) = first {
             assert!(store.timers.contains(at, Timer::Values), "values go by time");
         }
-        usize::from(first.is_some()) + usize::from(self.collections.drops_at().is_some())
+        usize::from(first.is_some()) + self.collections.timers()
     }
 
     /// True if a name is that of a small value, so that it is no list.

@@ -23,6 +23,8 @@ pub(crate) enum Timer {
     Members,
     /// Entries of collections that are gone are to be dropped.
     Collections,
+    /// Pictures of collections end.
+    Pictures,
     /// The time of the queue's list is over.
     End(QueueSlot),
     /// The time of the first of the queue's messages is over.

@@ -131,7 +131,20 @@ fn pages_follow_one_another() {
     assert_eq!(found(&mut http, "max=3&prefix=key/24"), keys[240..]);
     assert_eq!(found(&mut http, "max=3&prefix=key/24&from=key/245"), keys[245..]);
     assert_eq!(found(&mut http, "prefix=z"), [] as [&str; 0]);
-    http.ask("GET /tables/t?after=%2B").says(400, "what next said");
+    // All pages are of the moment of the first.
+    let first = http.ask("GET /tables/t?max=3");
+    let next = first.body.split("\"next\":\"").nth(1).unwrap().split('"').next().unwrap();
+    put(&mut http, "/tables/t/key%2F003", &[], "changed");
+    put(&mut http, "/tables/t/key%2F0035", &[], "new");
+    let second = http.ask(&format!("GET /tables/t?max=2&after={next}"));
+    second.says(200, r#"[{"key":"key/003","value":"key/003"},{"key":"key/004""#);
+    http.ask("GET /tables/t?from=key/003&max=1").says(200, r#""value":"changed""#);
+    for over in ["1.aw", "ffffffffffffffff.aw"] {
+        http.ask(&format!("GET /tables/t?after={over}")).says(410, "begin anew");
+    }
+    assert_eq!(http.ask("DELETE /tables/t/key%2F0035").status, 204);
+    http.ask("GET /tables/t?after=aw").says(400, "what next said");
+    http.ask("GET /tables/t?after=%2B1.aw").says(400, "what next said");
     http.ask("GET /tables/t?limit=3").says(400, "is not known here");
     http.ask("GET /tables/none").says(200, r#"{"entries":[],"next":null,"table":"none"}"#);
 }

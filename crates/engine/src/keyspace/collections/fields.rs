@@ -6,15 +6,51 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use model::{CollectionKind, FieldAndValue, QueueName, Refusal, Reply, ValueEdit, Values, limits};
+use model::{
+    CollectionKind, Entries, FieldAndValue, QueueName, Refusal, Reply, ValueEdit, Values, limits,
+};
 
 use super::bounds::Shown;
 use super::changing::begin_together;
-use super::{Collection, Work, cell_of, score_of, value_of};
-use crate::collections::packed_tree::Cell;
+use super::{Collection, Work, cell_of, entries_in, entry_key, rank_in, score_of, value_of};
+use crate::collections::packed_tree::{Cell, PackedTree};
 use crate::keyspace::Keyspace;
 use crate::keyspace::editing::Edited;
 use crate::keyspace::lists::runs::SHOWN_BYTES_MAX;
+
+/// Some entries of a collection in a tree.
+pub(super) fn scan(
+    tree: &PackedTree,
+    collection: &Collection,
+    from: Bound<&[u8]>,
+    max: usize,
+    work: &mut Work<'_>,
+) -> Result<Entries, Refusal> {
+    let number = collection.number;
+    let from = match from {
+        Bound::Unbounded => 0,
+        Bound::Included(first) => rank_in(tree, number, first),
+        Bound::Excluded(last) => {
+            let is_there = tree.get(&entry_key(number, last)).is_some();
+            rank_in(tree, number, last) + u64::from(is_there)
+        }
+    };
+    let max = max.clamp(1, limits::BATCH_COMMANDS_MAX);
+    let mut shown = Shown::of(collection, max as u64, work)?;
+    let mut more = false;
+    for (field, cell) in entries_in(tree, number, from) {
+        // One alone may be more.
+        if shown.count() == max || shown.bytes() > SHOWN_BYTES_MAX {
+            more = true;
+            break;
+        }
+        shown.add(field, &cell)?;
+    }
+    let mut entries = shown.into_entries();
+    let last = entries.len().checked_sub(1).filter(|_| more);
+    entries.next = last.and_then(|last| entries.fields.get(last)).map(Arc::from);
+    Ok(entries)
+}
 
 /// The value of a member of a set.
 pub(super) const NOTHING: Cell<'static> = Cell { inline: &[], body: None };
@@ -176,28 +212,7 @@ impl Keyspace {
         let Some(there) = self.collection(name, kind, work.store)? else {
             return Ok(Reply::Entries(Box::default()));
         };
-        let from = match from {
-            Bound::Unbounded => 0,
-            Bound::Included(first) => self.collections.rank(there.number, first),
-            Bound::Excluded(last) => {
-                let is_there = self.collections.get(there.number, last).is_some();
-                self.collections.rank(there.number, last) + u64::from(is_there)
-            }
-        };
-        let max = max.clamp(1, limits::BATCH_COMMANDS_MAX);
-        let mut shown = Shown::of(&there, max as u64, work)?;
-        let mut more = false;
-        for (field, cell) in self.collections.entries(there.number, from) {
-            // One alone may be more.
-            if shown.count() == max || shown.bytes() > SHOWN_BYTES_MAX {
-                more = true;
-                break;
-            }
-            shown.add(field, &cell)?;
-        }
-        let mut entries = shown.into_entries();
-        let last = entries.len().checked_sub(1).filter(|_| more);
-        entries.next = last.and_then(|last| entries.fields.get(last)).map(Arc::from);
+        let entries = scan(&self.collections.entries, &there, from, max, work)?;
         Ok(Reply::Entries(Box::new(entries)))
     }
 
