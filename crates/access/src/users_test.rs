@@ -207,6 +207,20 @@ fn rights_are_those_of_user_and_groups() {
 }
 
 #[test]
+fn rule_names_database_by_character() {
+    let text = r#"[users.ann]
+allow = ["send,receive \uF101mail*"]
+[users.bob]
+allow = ["send,receive mail*"]
+"#;
+    let users = Users::parse(text).unwrap();
+    let on = |user: &str, name: &str| users.user(user).unwrap().rights().on(name, None);
+    assert!(on("bob", "\u{f101}mail").is_empty() && on("ann", "mail").is_empty());
+    assert_eq!(on("ann", "\u{f101}mail.a"), on("bob", "mail.a"));
+    assert!(!on("bob", "mail.a").is_empty() && on("ann", "\u{f102}mail").is_empty());
+}
+
+#[test]
 fn rules_of_groups_count_for_each_user() {
     let rules = "\"send a\", ".repeat(model::rights_limits::USER_RULES_MAX);
     let group = format!("[groups.g]\nallow = [{rules}]\n[users.a]\ngroups = [\"g\"]\n");

@@ -555,6 +555,14 @@ pub(crate) struct Serve {
     /// or right [default: right, so that LPUSH sends and RPOP receives]
     #[arg(long, value_name = "SIDE", env = "DUNLIN_LIST_HEAD", value_parser = parse::list_head)]
     pub(crate) list_head: Option<Side>,
+    /// Databases that clients of Redis may select, 1 to 128 [default: 16]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "DUNLIN_REDIS_DATABASES",
+        value_parser = parse::redis_databases
+    )]
+    pub(crate) redis_databases: Option<usize>,
     /// Let clients of Redis run scripts (EVAL): on or off [default: on]
     #[arg(long, value_name = "on|off", env = "DUNLIN_SCRIPTS", value_parser = parse::on_or_off)]
     pub(crate) scripts: Option<bool>,

@@ -174,6 +174,17 @@ pub(crate) fn list_head(text: &str) -> Result<Side, String> {
     }
 }
 
+/// `--redis-databases`
+pub(crate) fn redis_databases(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| format!("`{text}` is no number")).and_then(database_count)
+}
+
+pub(crate) fn database_count(count: usize) -> Result<usize, String> {
+    let bounds = 1..=limits::REDIS_DATABASES_MAX;
+    let refusal = || format!("{count} is no number of databases: use 1 to {}", bounds.end());
+    if bounds.contains(&count) { Ok(count) } else { Err(refusal()) }
+}
+
 /// `--scripts`
 pub(crate) fn on_or_off(text: &str) -> Result<bool, String> {
     match text {
@@ -384,6 +395,9 @@ mod tests {
     fn list_has_two_sides() {
         assert_eq!(list_head("left"), Ok(Side::Left));
         assert_eq!(list_head("right"), Ok(Side::Right));
+        assert_eq!([redis_databases("1"), redis_databases("128")], [Ok(1), Ok(128)]);
+        assert!(redis_databases("129").unwrap_err().contains("use 1 to 128"));
+        assert!(redis_databases("0").is_err() && redis_databases("all").is_err());
         assert!(list_head("front").unwrap_err().contains("left or right"));
     }
 

@@ -47,6 +47,7 @@ pub(crate) fn config(serve: Serve) -> Result<Config, Error> {
         dedup_max_ids: serve.dedup_max_ids,
         block_timeout: serve.block_timeout,
         list_head: serve.list_head.unwrap_or_default(),
+        redis_databases: serve.redis_databases.unwrap_or(usual.redis_databases),
         scripts: serve.scripts.unwrap_or(usual.scripts),
         script_time: serve.script_time.unwrap_or(usual.script_time),
         limits: Limits {
@@ -133,6 +134,7 @@ fn overrule(upper: Serve, lower: Serve) -> Serve {
         dedup_max_ids: upper.dedup_max_ids.or(lower.dedup_max_ids),
         block_timeout: upper.block_timeout.or(lower.block_timeout),
         list_head: upper.list_head.or(lower.list_head),
+        redis_databases: upper.redis_databases.or(lower.redis_databases),
         scripts: upper.scripts.or(lower.scripts),
         script_time: upper.script_time.or(lower.script_time),
         tuning: Tuning {
@@ -186,6 +188,7 @@ struct File {
     dedup_max_ids: Option<usize>,
     block_timeout: Option<String>,
     list_head: Option<String>,
+    redis_databases: Option<usize>,
     scripts: Option<String>,
     script_time: Option<String>,
     #[serde(default)]
@@ -289,7 +292,6 @@ fn parse(file: File) -> Result<Serve, String> {
         let settings = queue_settings(name, queue);
         queues.extend(named(&format!("queues.{name}"), settings)?);
     }
-    let dedup_ids = file.dedup_max_ids.map(parse::dedup_ids_count).transpose();
     Ok(Serve {
         data: file.data,
         policy: Policy {
@@ -325,8 +327,9 @@ fn parse(file: File) -> Result<Serve, String> {
         dead_letter_queue: word("dead-letter-queue", file.dead_letter_queue, parse::queue_name)?,
         block_timeout: word("block-timeout", file.block_timeout, parse::duration)?,
         dedup_window: word("dedup-window", file.dedup_window, parse::dedup_window)?,
-        dedup_max_ids: named("dedup-max-ids", dedup_ids)?,
+        dedup_max_ids: number("dedup-max-ids", file.dedup_max_ids, parse::dedup_ids_count)?,
         list_head: word("list-head", file.list_head, parse::list_head)?,
+        redis_databases: number("redis-databases", file.redis_databases, parse::database_count)?,
         scripts: word("scripts", file.scripts, parse::on_or_off)?,
         script_time: word("script-time", file.script_time, parse::script_time)?,
         tuning: Tuning {
@@ -393,6 +396,14 @@ fn word<T>(
     named(key, text.as_deref().map(parse).transpose())
 }
 
+fn number(
+    key: &str,
+    number: Option<usize>,
+    check: impl Fn(usize) -> Result<usize, String>,
+) -> Result<Option<usize>, String> {
+    named(key, number.map(check).transpose())
+}
+
 fn named<T>(key: &str, parsed: Result<T, String>) -> Result<T, String> {
     parsed.map_err(|error| format!("{key}: {error}"))
 }
@@ -432,6 +443,7 @@ mod tests {
             dead-letter-queue = 'dead'\n dedup-window = '7s'\n dedup-max-ids = 6
             block-timeout = '5s'
  list-head = 'left'
+ redis-databases = 32
             disk-limit = '2G'
             memory-limit = '256M'
             [queues.'*']
@@ -495,7 +507,7 @@ mod tests {
         assert_eq!(config.block_timeout.unwrap().as_secs(), 5);
         assert_eq!(config.disk_limit, Some(2 << 30));
         assert_eq!(config.memory_limit, Some(256 << 20));
-        assert_eq!(config.list_head, server::Side::Left);
+        assert_eq!((config.list_head, config.redis_databases), (server::Side::Left, 32));
     }
 
     #[test]

@@ -9,9 +9,9 @@ use alloc::sync::Arc;
 use core::slice;
 
 use model::{
-    AdminCommand, CollectionCommand, CombinationTarget, Command, Deadline, Destination, End,
-    KeyCommand, LinkId, ListCommand, MessageId, MessageState, Nanos, NewMessage, PageEnd, Peek,
-    Persistence, QueueName, StreamCommand, TransactionId, ValueEdit, limits,
+    AdminCommand, CollectionCommand, CombinationTarget, Command, Database, Deadline, Destination,
+    End, KeyCommand, LinkId, ListCommand, MessageId, MessageState, Nanos, NewMessage, PageEnd,
+    Peek, Persistence, QueueName, StreamCommand, TransactionId, ValueEdit, limits,
 };
 
 use crate::bodies::memory::charge;
@@ -120,8 +120,8 @@ pub(crate) enum Changes<'c> {
     TakenOfStream(&'c StreamCommand),
     /// Deletes these keys.
     Keys(&'c [QueueName]),
-    /// Deletes all keys.
-    AllKeys,
+    /// Deletes all keys, or those of a database.
+    AllKeys(Option<Database>),
     /// Writes one record about a key, which stores nothing.
     Stated(&'c QueueName),
     /// Says when a key is to go.
@@ -320,7 +320,7 @@ impl<'c> Demand<'c> {
     fn of_key(command: &'c KeyCommand) -> Self {
         let changes = match command {
             KeyCommand::Delete { names } => Changes::Keys(names),
-            KeyCommand::DeleteAll => Changes::AllKeys,
+            KeyCommand::DeleteAll { database } => Changes::AllKeys(*database),
             KeyCommand::Rename { from, to, .. } => Changes::Renamed { from, to },
             KeyCommand::SetDeadline { name, deadline, .. } => {
                 Changes::Limited { name, deadline: *deadline }
@@ -366,7 +366,8 @@ impl<'c> Demand<'c> {
             KeyCommand::Kind { .. }
             | KeyCommand::CountOf { .. }
             | KeyCommand::Lifetime { .. }
-            | KeyCommand::CountAll => Changes::Nothing,
+            | KeyCommand::CountAll { .. }
+            | KeyCommand::CountEach => Changes::Nothing,
         };
         Self { changes, ..Self::BATCHABLE }
     }

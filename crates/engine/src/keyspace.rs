@@ -6,6 +6,7 @@
 
 mod bits;
 pub(crate) mod collections;
+pub(crate) mod databases;
 pub(crate) mod deadlines;
 mod decimal;
 pub(crate) mod deleting;
@@ -28,6 +29,7 @@ use crate::ids::{QueueSlot, SessionSlot};
 use crate::store::queue::ListLifetime;
 
 use collections::{Collection, Collections, Waits};
+use databases::PerDatabase;
 pub(crate) use list_lifetime::snapshot_bytes;
 pub(crate) use recovery::KeyCursor;
 pub(crate) use setting::DEADLINE_BYTES_MAX;
@@ -40,7 +42,11 @@ pub(crate) struct Keyspace {
     collections: Collections,
     waits: Waits,
     /// Queues of a name that hold ready messages, but for those that a value hides.
-    lists: u64,
+    lists: PerDatabase,
+    /// Those that a value hides.
+    hidden_lists: PerDatabase,
+    /// Lists that have a deadline.
+    limited_lists: PerDatabase,
     /// Names of lists with a changed lifetime that the log is to be told.
     unstated: BTreeSet<QueueName>,
     /// Names of lists that have another lifetime by the log than they have, because their messages

@@ -183,9 +183,9 @@ fn needs_of_key<'c, E>(
         KeyCommand::SetDeadline { name, .. } | KeyCommand::ClearDeadline { name } => {
             each(Need::Name(Right::Manage, name))
         }
-        KeyCommand::DeleteAll => each(Need::Operate),
+        KeyCommand::DeleteAll { .. } => each(Need::Operate),
         // Names, of which the user sees those that the right to look is for, and their number.
-        KeyCommand::Names { .. } | KeyCommand::CountAll => Ok(()),
+        KeyCommand::Names { .. } | KeyCommand::CountAll { .. } | KeyCommand::CountEach => Ok(()),
     }
 }
 

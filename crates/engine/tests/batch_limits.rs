@@ -2,9 +2,9 @@
 
 use engine::{Effects, Engine, EngineOptions, QueuePolicies, QueuePolicy, RecordView, describe};
 use model::{
-    Capacity, Command, ConsumerMode, Deadline, DeadlineRule, Destination, End, KeyCommand, LinkId,
-    ListCommand, MessageId, Nanos, NewMessage, Persistence, QueueName, Refusal, Reply, SessionId,
-    Settlement, StorePolicy, Subscription, TransactionId, limits,
+    Capacity, Command, ConsumerMode, Database, Deadline, DeadlineRule, Destination, End,
+    KeyCommand, LinkId, ListCommand, MessageId, Nanos, NewMessage, Persistence, QueueName, Refusal,
+    Reply, SessionId, Settlement, StorePolicy, Subscription, TransactionId, limits,
 };
 
 const BY: SessionId = SessionId(1);
@@ -94,10 +94,34 @@ fn immediate_expiries_of_batch_add_up() {
     let end_now = |count| names[..count].iter().map(|name| end_at(name, 0)).collect();
     assert_eq!(sessions.batch(end_now(30)), TOO_LARGE);
     assert_eq!(sessions.batch(end_now(3)), Reply::Batch(vec![Reply::Count(1); 3]));
-    assert_eq!(sessions.run(key(KeyCommand::CountAll)), Reply::Count(27));
+    assert_eq!(sessions.run(key(KeyCommand::CountAll { database: None })), Reply::Count(27));
     // At a later moment each is a record.
     let later = names[3..].iter().map(|name| end_at(name, Nanos::from_secs(9).0)).collect();
     assert_eq!(sessions.batch(later), Reply::Batch(vec![Reply::Count(1); 27]));
+    sessions.engine.check();
+}
+
+#[test]
+fn deleted_database_is_one_frame_by_its_own_keys() {
+    let mut sessions = Sessions::new();
+    sessions.run(push("l", 20_000, 1));
+    sessions.run(push("\u{f101}l", 9_000, 1));
+    let value = (name("\u{f102}v"), [b'x'].into());
+    sessions.run(key(KeyCommand::SetValues { values: vec![value], only_new: false }));
+    let flush = |number| key(KeyCommand::DeleteAll { database: Database::new(number) });
+    let counts = |sessions: &mut Sessions| match sessions.run(key(KeyCommand::CountEach)) {
+        Reply::Databases(all) => {
+            all.iter().map(|it| (it.database.number(), it.keys)).collect::<Vec<_>>()
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(sessions.batch(vec![flush(0)]), TOO_LARGE);
+    assert_eq!(sessions.batch(vec![flush(2), flush(3)]), Reply::Batch(vec![Reply::Done; 2]));
+    assert_eq!(counts(&mut sessions), [(0, 1), (1, 1)]);
+    sessions.engine.check();
+    assert_eq!(sessions.run(flush(1)), Reply::Done);
+    assert_eq!(counts(&mut sessions), [(0, 1)]);
+    assert_eq!(sessions.length("l"), Reply::Count(20_000));
     sessions.engine.check();
 }
 

@@ -72,7 +72,7 @@ impl Session {
     }
 
     fn count(&mut self) -> Reply {
-        self.key(KeyCommand::CountAll)
+        self.key(KeyCommand::CountAll { database: None })
     }
 
     fn put(&mut self, queue: &str, count: usize) {
@@ -145,8 +145,8 @@ fn several_values_are_set_whole_or_not() {
     assert_eq!(found.collect::<Vec<_>>(), [2, 1]);
     session.put("long", limits::FRAME_RECORDS_MAX + 1);
     assert_eq!(session.key(set(pairs(&["long", "b"], 1))), Reply::Refused(Refusal::BatchTooLarge));
-    assert_eq!(session.key(KeyCommand::DeleteAll), Reply::CountSoFar(2));
-    assert_eq!(session.key(KeyCommand::DeleteAll), Reply::Done);
+    assert_eq!(session.key(KeyCommand::DeleteAll { database: None }), Reply::CountSoFar(2));
+    assert_eq!(session.key(KeyCommand::DeleteAll { database: None }), Reply::Done);
     session.set("a", 1);
     session.set("d", 1);
     // Too large for a frame, too many of them, and all too large for the memory.
@@ -214,9 +214,12 @@ fn many_values_are_deleted_stepwise() {
     // All are deleted in steps of a frame.
     let at_once = limits::FRAME_RECORDS_MAX as u64;
     for _ in 1..COUNT / limits::FRAME_RECORDS_MAX {
-        assert_eq!(session.key(KeyCommand::DeleteAll), Reply::CountSoFar(at_once));
+        assert_eq!(
+            session.key(KeyCommand::DeleteAll { database: None }),
+            Reply::CountSoFar(at_once)
+        );
     }
-    assert_eq!(session.key(KeyCommand::DeleteAll), Reply::Done);
+    assert_eq!(session.key(KeyCommand::DeleteAll { database: None }), Reply::Done);
     assert_eq!(session.count(), Reply::Count(0));
     session.engine.check();
 }

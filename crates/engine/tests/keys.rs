@@ -287,7 +287,7 @@ impl World {
 
     fn delete(&mut self) {
         if self.rng.one_in(10) {
-            assert_eq!(self.ask_key(KeyCommand::DeleteAll), Reply::Done);
+            assert_eq!(self.ask_key(KeyCommand::DeleteAll { database: None }), Reply::Done);
             self.naive.values.clear();
             self.naive.lists.clear();
             self.naive.deadlines.clear();
@@ -353,7 +353,7 @@ impl World {
         let mut all = Vec::new();
         let mut after = None;
         loop {
-            let reply = self.ask_key(KeyCommand::Names { after, max, kind: None });
+            let reply = self.ask_key(KeyCommand::Names { database: None, after, max, kind: None });
             let Reply::Names { names, next } = reply else { panic!("{reply:?}") };
             all.extend(names.iter().map(|name| name.as_str().to_owned()));
             after = next;
@@ -366,7 +366,7 @@ impl World {
 
     fn compare_all(&mut self) {
         assert_eq!(
-            self.ask_key(KeyCommand::CountAll),
+            self.ask_key(KeyCommand::CountAll { database: None }),
             Reply::Count(self.naive.names().len() as u64)
         );
         for name in NAMES {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use engine::{Effects, Engine, EngineOptions};
 use model::{
     AdminCommand, Capacity, ClaimedAs, ClockLead, CollectionCommand, CollectionKind, Combination,
-    CombinationTarget, Command, Destination, End, Expected, GroupName, GroupStart, KeyCommand,
-    LinkId, ListCommand, Matching, Nanos, NewMessage, NewStreamId, OneOrMany, Persistence,
-    Principal, QueueName, ReadPlace, Refusal, Reply, Right, Rights, Rule, Score, ScoreRule,
-    ScoreSum, ScoredPart, ScoredRange, SessionId, SetOperation, Settlement, StorePolicy,
+    CombinationTarget, Command, Database, Destination, End, Expected, GroupName, GroupStart,
+    KeyCommand, KeyKind, LinkId, ListCommand, Matching, Nanos, NewMessage, NewStreamId, OneOrMany,
+    Persistence, Principal, QueueName, ReadPlace, Refusal, Reply, Right, Rights, Rule, Score,
+    ScoreRule, ScoreSum, ScoredPart, ScoredRange, SessionId, SetOperation, Settlement, StorePolicy,
     StreamClaim, StreamCommand, StreamId, StreamKept, StreamRange, StreamRead, StreamReader,
     StreamTrim, Subscription, SubscriptionName, TableAction, TableStep, TransactionId, UserRights,
     ValueEdit, limits,
@@ -206,12 +206,49 @@ fn lists_show_names_to_look_at() {
     }
     let seen = || vec![name("aa"), name("ac")];
     assert_eq!(engine.ask(ANN, Command::ListQueues), Reply::Queues(seen()));
-    let names = KeyCommand::Names { after: None, max: 100, kind: None };
+    let names = KeyCommand::Names { database: None, after: None, max: 100, kind: None };
     let Reply::Names { names, .. } = engine.ask(ANN, Command::Key(names)) else { panic!() };
     assert_eq!(names, seen());
     let listing = AdminCommand::ListQueues { after: None, max: 100 };
     let Reply::QueuePage { queues, next: None } = engine.admin(ANN, listing) else { panic!() };
     assert_eq!(queues.into_iter().map(|it| it.queue).collect::<Vec<_>>(), seen());
+}
+
+#[test]
+fn database_of_others_is_out_of_reach() {
+    let mut engine = Harness::new();
+    engine.grant(ANN, "ann", &["send,receive,look,manage mail*"], &[]);
+    engine.grant(BOB, "bob", &["send,receive,look,manage \u{f101}mail*"], &[]);
+    let other = || name("\u{f101}mail");
+    engine.put(ROOT, "\u{f101}mail");
+    engine.put(ANN, "mail");
+    let text = || Arc::from(*b"x");
+    let database = Database::new(1);
+    let move_key = |from, to| KeyCommand::Rename { from, to, only_new: true };
+    let commands = [
+        KeyCommand::Kind { name: other() },
+        KeyCommand::CountOf { names: vec![other()] },
+        KeyCommand::Value { name: other(), take: false },
+        KeyCommand::SetValues { values: vec![(other(), text())], only_new: false },
+        KeyCommand::Delete { names: vec![other()] },
+        KeyCommand::DeleteAll { database },
+        move_key(name("mail"), other()),
+        move_key(other(), name("mail")),
+    ];
+    for command in commands {
+        let reply = engine.ask(ANN, Command::Key(command.clone()));
+        assert!(
+            matches!(reply, Reply::Refused(Refusal::NotPermitted(_))),
+            "{command:?}: {reply:?}"
+        );
+    }
+    let names = KeyCommand::Names { database, after: None, max: 100, kind: None };
+    let Reply::Names { names, .. } = engine.ask(ANN, Command::Key(names)) else { panic!() };
+    assert_eq!(names, []);
+    let kind = |name| Command::Key(KeyCommand::Kind { name });
+    assert_eq!(engine.ask(BOB, kind(other())), Reply::Kind(Some(KeyKind::List)));
+    assert!(matches!(engine.ask(BOB, kind(name("mail"))), Reply::Refused(_)));
+    assert_eq!(engine.ask(ANN, kind(name("mail"))), Reply::Kind(Some(KeyKind::List)));
 }
 
 #[test]
@@ -424,7 +461,7 @@ fn temporary_destinations_need_a_right() {
 fn flush_is_for_operators() {
     let mut engine = Harness::new();
     engine.grant(ANN, "ann", &["send,receive,look,manage *"], &[]);
-    let flush = || Command::Key(KeyCommand::DeleteAll);
+    let flush = || Command::Key(KeyCommand::DeleteAll { database: None });
     let reply = engine.ask(ANN, flush());
     let Reply::Refused(Refusal::NotPermitted(lack)) = &reply else { panic!("{reply:?}") };
     assert_eq!((lack.right, &lack.name), (Right::Operate, &None));

@@ -529,7 +529,7 @@ fn of_user(rng: &mut Rng, last: MessageId, is_part: bool) -> Command {
                 KeyCommand::ValueUntil { name: queue, deadline }
             }
             63 => KeyCommand::Lifetime { name: queue },
-            64 => KeyCommand::Names { after: None, max: 100, kind: None },
+            64 => KeyCommand::Names { database: None, after: None, max: 100, kind: None },
             65 if rng.coin() => KeyCommand::EditValue { name: queue, edit: edit(rng, element) },
             65 if rng.coin() => {
                 let values = names.into_iter().map(|name| (name, Arc::clone(&element))).collect();
@@ -550,7 +550,7 @@ fn of_user(rng: &mut Rng, last: MessageId, is_part: bool) -> Command {
             let commands = (0..3).map(|_| of_user(rng, last, true)).collect();
             Command::Batch { commands }
         }
-        71 => Command::Key(KeyCommand::DeleteAll),
+        71 => Command::Key(KeyCommand::DeleteAll { database: None }),
         _ => Command::Admin(Box::new(match rng.below(10) {
             0 => AdminCommand::Browse { queue, state: None, selector: None, after: None, max: 100 },
             1 => AdminCommand::Show { message },

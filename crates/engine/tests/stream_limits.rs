@@ -413,7 +413,7 @@ fn expired_stream_ends_the_wait_of_its_readers() {
     all.give(ADA, Command::Key(expire));
     all.now = Nanos(50);
     // Nobody has noticed yet that it is over.
-    all.give(ADA, Command::Key(KeyCommand::CountAll));
+    all.give(ADA, Command::Key(KeyCommand::CountAll { database: None }));
     all.effects.clear();
     all.engine.handle_timeout(all.now, Capacity::UNBOUNDED, &mut all.effects);
     all.engine.check();

@@ -176,7 +176,7 @@ fn expectations_come_before_changes() {
     assert_eq!(world.transact(&steps), Reply::Done);
     let count = CollectionCommand::CountFields { name: name("t"), kind: CollectionKind::Hash };
     assert_eq!(world.ask(count), Reply::Count(0), "the table went with its last key");
-    assert_eq!(world.ask(Command::Key(KeyCommand::CountAll)), Reply::Count(0));
+    assert_eq!(world.ask(Command::Key(KeyCommand::CountAll { database: None })), Reply::Count(0));
 }
 
 #[test]
@@ -308,7 +308,9 @@ fn commit_is_seen_by_observers() {
         let observe = Command::Observe { names: vec![name("t")] };
         assert_eq!(world.give(OTHER, observe, Capacity::UNBOUNDED), Reply::Done);
         assert!(matches!(world.transact(&steps), Reply::Done | Reply::Committed { .. }));
-        let batch = Command::Batch { commands: vec![Command::Key(KeyCommand::CountAll)] };
+        let batch = Command::Batch {
+            commands: vec![Command::Key(KeyCommand::CountAll { database: None })],
+        };
         assert_eq!(world.give(OTHER, batch, Capacity::UNBOUNDED), Reply::Stale);
     }
 }

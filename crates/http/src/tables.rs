@@ -221,7 +221,12 @@ impl<G: Gateway> App<G> {
         let mut tables = Vec::new();
         loop {
             let kind = Some(KeyKind::Hash);
-            let names = KeyCommand::Names { after: after.take(), max: NAMES_PER_STEP, kind };
+            let names = KeyCommand::Names {
+                database: None,
+                after: after.take(),
+                max: NAMES_PER_STEP,
+                kind,
+            };
             let Reply::Names { names, next } = self.command(Command::Key(names)).await? else {
                 return Err(unexpected());
             };

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::{CollectionCommand, Nanos, QueueName, Refusal, StreamCommand, ValueEdit};
+use crate::{CollectionCommand, Database, Nanos, QueueName, Refusal, StreamCommand, ValueEdit};
 
 /// The kind of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,8 +95,11 @@ pub enum KeyCommand {
         /// Which.
         names: Vec<QueueName>,
     },
-    /// Delete all keys of this store, in frames as `Delete` does. → `Done`; `CountSoFar`: ask again
-    DeleteAll,
+    /// Delete all keys, in frames as `Delete` does. → `Done`; `CountSoFar`: ask again
+    DeleteAll {
+        /// Only those of this one; `None`: all of this store.
+        database: Option<Database>,
+    },
     /// Give a key another name; a key of that name is deleted before. → `Done`; `Count(0)` if
     /// `only_new` and that name is a key; `NotFound`; `Refused` if it would be too much for one
     /// frame
@@ -130,6 +133,8 @@ pub enum KeyCommand {
     },
     /// The names of keys, ascending. → `Names`
     Names {
+        /// Only those of this one; `None`: all.
+        database: Option<Database>,
         /// Only those after this one.
         after: Option<QueueName>,
         /// How many names are looked at.
@@ -138,7 +143,12 @@ pub enum KeyCommand {
         kind: Option<KeyKind>,
     },
     /// How many keys there are. → `Count`
-    CountAll,
+    CountAll {
+        /// Only those of this one; `None`: all.
+        database: Option<Database>,
+    },
+    /// How many keys each database has. → `Databases`
+    CountEach,
     /// Set a value; a list of that name is deleted. → `Replaced`; `NotFound` if the rule forbids
     /// it (with `want_old`: `Replaced` and nothing set); `Refused`
     SetValue {
@@ -222,12 +232,13 @@ impl KeyCommand {
             | Self::Kind { .. }
             | Self::CountOf { .. }
             | Self::Delete { .. }
-            | Self::DeleteAll
+            | Self::DeleteAll { .. }
             | Self::Rename { .. }
             | Self::ClearDeadline { .. }
             | Self::Lifetime { .. }
             | Self::Names { .. }
-            | Self::CountAll
+            | Self::CountAll { .. }
+            | Self::CountEach
             | Self::SetValues { .. }
             | Self::EditValue { .. }
             | Self::Value { .. }
@@ -250,6 +261,17 @@ impl KeyCommand {
             _ => 0,
         }
     }
+}
+
+/// The keys of a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatabaseStatistics {
+    /// Which.
+    pub database: Database,
+    /// How many keys it has.
+    pub keys: u64,
+    /// How many of them go at some moment.
+    pub limited: u64,
 }
 
 /// When a key is to go.

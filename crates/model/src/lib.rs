@@ -13,6 +13,7 @@ mod capacity;
 mod chain_room;
 mod collection;
 mod command;
+mod database;
 mod draining;
 mod durability;
 mod edit;
@@ -59,6 +60,7 @@ pub use collection::{
     ScoredRange, SetOperation, Texts,
 };
 pub use command::{Command, ConsumerMode, Peek};
+pub use database::{Database, NameSpan};
 pub use draining::Draining;
 pub use durability::{DependsOn, Durability, Durable, Persistence, StorePolicy};
 pub use edit::{
@@ -73,7 +75,8 @@ pub use ids::{
     Destination, LinkId, Lsn, MessageId, NameError, QueueName, SessionId, TransactionId,
 };
 pub use key::{
-    Deadline, DeadlineRule, KeyCommand, KeyKind, Lifetime, SetRule, ValueDeadline, Values,
+    DatabaseStatistics, Deadline, DeadlineRule, KeyCommand, KeyKind, Lifetime, SetRule,
+    ValueDeadline, Values,
 };
 pub use list::{Element, End, ListCommand};
 pub use live::LiveRecords;

@@ -12,6 +12,9 @@ pub const MESSAGE_BYTES_DEFAULT: usize = 65_535;
 /// The largest body that may be configured: one frame must fit into one segment.
 pub const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Databases of Redis that may be configured.
+pub const REDIS_DATABASES_MAX: usize = 128;
+
 /// Queues that may exist at once, and topics.
 pub const QUEUES_MAX: usize = 1_000_000;
 

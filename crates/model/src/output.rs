@@ -6,11 +6,11 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::{
-    Body, BrokerStatistics, DeadLetter, DependsOn, Destination, Durability, Element, Entries,
-    Format, KeyKind, Lifetime, LinkId, ListCommand, MessageId, MessageStatistics, Nanos, OneOrMany,
-    OwnPolicies, Page, PageEnd, Payload, QueueFull, QueueName, QueueStatistics, Refusal, Score,
-    ScoredPopped, ScoredRange, ScriptValue, SessionId, Shows, StatedPolicy, StreamReply,
-    Subscription, SubscriptionStatistics, Values, WallClock,
+    Body, BrokerStatistics, DatabaseStatistics, DeadLetter, DependsOn, Destination, Durability,
+    Element, Entries, Format, KeyKind, Lifetime, LinkId, ListCommand, MessageId, MessageStatistics,
+    Nanos, OneOrMany, OwnPolicies, Page, PageEnd, Payload, QueueFull, QueueName, QueueStatistics,
+    Refusal, Score, ScoredPopped, ScoredRange, ScriptValue, SessionId, Shows, StatedPolicy,
+    StreamReply, Subscription, SubscriptionStatistics, Values, WallClock,
 };
 
 /// A reply on its way to a session, and the position that must be durable before the session's peer
@@ -134,6 +134,8 @@ pub enum Reply {
         /// The last one that was looked at; `None`: there are no more.
         next: Option<QueueName>,
     },
+    /// The keys of each database that has any, ascending.
+    Databases(Vec<DatabaseStatistics>),
     /// A small value; `None`: there is no such key.
     Value(Option<Arc<[u8]>>),
     /// The values that a run has found, or all that were asked for.

@@ -3,12 +3,12 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{End, Nanos, OneOrMany, QueueName, parse_integer};
+use model::{Database, End, Nanos, OneOrMany, QueueName, parse_integer};
 
 use crate::cursors::Place;
 use crate::fault::Fault;
 use crate::interpreter::Interpreter;
-use crate::key_names::name_of;
+use crate::key_names::{name_of, topic_of};
 use crate::number::{NoTimeout, parse_double, parse_timeout};
 use crate::scripts::{self, Scripts};
 use crate::shared::{ListenerState, Side};
@@ -19,11 +19,22 @@ use crate::words::Words;
 pub(crate) struct Arguments<'a> {
     words: &'a Words,
     shared: &'a ListenerState,
+    database: Database,
 }
 
 impl<'a> Arguments<'a> {
-    pub(crate) const fn new(words: &'a Words, shared: &'a ListenerState) -> Self {
-        Self { words, shared }
+    /// Its keys are those of this database.
+    pub(crate) const fn new(
+        words: &'a Words,
+        shared: &'a ListenerState,
+        database: Database,
+    ) -> Self {
+        Self { words, shared, database }
+    }
+
+    /// The database that the client has selected.
+    pub(crate) const fn database(&self) -> Database {
+        self.database
     }
 
     pub(crate) const fn shared(&self) -> &'a ListenerState {
@@ -68,16 +79,36 @@ impl<'a> Arguments<'a> {
     }
 
     pub(crate) fn key(&self, at: usize) -> Result<QueueName, Fault> {
-        self.shared.familiar.key(self.word(at))
+        self.shared.familiar.key(self.database, self.word(at))
     }
 
     pub(crate) fn keys(&self, from: usize) -> Result<Vec<QueueName>, Fault> {
-        self.from(from).map(key).collect()
+        self.from(from).map(|word| key(self.database, word)).collect()
     }
 
     /// So many keys from one place on.
     pub(crate) fn some_keys(&self, from: usize, count: usize) -> Result<Vec<QueueName>, Fault> {
-        self.from(from).take(count).map(key).collect()
+        self.from(from).take(count).map(|word| key(self.database, word)).collect()
+    }
+
+    /// The same key of another database.
+    pub(crate) fn key_in(&self, database: Database, at: usize) -> Result<QueueName, Fault> {
+        key(database, self.word(at))
+    }
+
+    /// The topic of a channel.
+    pub(crate) fn topic(&self, at: usize) -> Result<QueueName, Fault> {
+        topic(self.word(at))
+    }
+
+    /// The topics of all channels from one place on.
+    pub(crate) fn topics(&self, from: usize) -> Result<Vec<QueueName>, Fault> {
+        self.from(from).map(topic).collect()
+    }
+
+    /// The database of this number.
+    pub(crate) fn database_at(&self, at: usize) -> Result<Database, Fault> {
+        self.shared.options.database(self.word(at), None)
     }
 
     /// A glob.
@@ -158,9 +189,14 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// The name of a queue, or of a topic.
-pub(crate) fn key(word: &[u8]) -> Result<QueueName, Fault> {
-    name_of(word).ok_or(Fault::KEY)
+/// The name of a key of this database.
+pub(crate) fn key(database: Database, word: &[u8]) -> Result<QueueName, Fault> {
+    name_of(database, word).ok_or(Fault::KEY)
+}
+
+/// The name of a channel's topic, or of a pattern of such names.
+pub(crate) fn topic(word: &[u8]) -> Result<QueueName, Fault> {
+    topic_of(word).ok_or(Fault::CHANNEL)
 }
 
 /// A glob that is not so long that holding names against it would take too long.

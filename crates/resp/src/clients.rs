@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt::Write as _;
 use core::net::SocketAddr;
 
-use model::{Nanos, Principal, SessionId};
+use model::{Database, Nanos, Principal, SessionId};
 
 use crate::answer::Version;
 use crate::greeting::DEFAULT_USER;
@@ -36,6 +36,8 @@ pub(crate) struct Client {
     pub(crate) principal: Principal,
     pub(crate) library: Library,
     pub(crate) version: Version,
+    /// The one whose keys its commands name.
+    pub(crate) database: Database,
     pub(crate) silence: Silence,
     pub(crate) subscribed: Subscribed,
     /// Commands that wait for EXEC, after MULTI.
@@ -113,6 +115,11 @@ impl Clients {
         self.free.push(slot.0);
     }
 
+    pub(crate) fn at(&self, slot: Slot) -> &Client {
+        let client = self.slots.get(slot.0).and_then(Option::as_ref);
+        client.expect("invariant: a session's client is there until it closes")
+    }
+
     pub(crate) fn at_mut(&mut self, slot: Slot) -> &mut Client {
         let client = self.slots.get_mut(slot.0).and_then(Option::as_mut);
         client.expect("invariant: a session's client is there until it closes")
@@ -142,6 +149,7 @@ impl Client {
             principal: Principal::default(),
             library: Library::default(),
             version: Version::default(),
+            database: Database::FIRST,
             silence: Silence::None,
             subscribed: Subscribed::default(),
             queued: None,
@@ -196,6 +204,7 @@ impl Client {
     pub(crate) fn reset(&mut self) {
         self.name.clear();
         self.version = Version::default();
+        self.database = Database::FIRST;
         if self.silence != Silence::This {
             self.silence = Silence::None;
         }
@@ -211,7 +220,7 @@ impl Client {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "id={} addr={} laddr={} fd=-1 name={name} age={} idle={} flags={} db=0 \
+            "id={} addr={} laddr={} fd=-1 name={name} age={} idle={} flags={} db={} \
              sub={channels} psub={patterns} ssub=0 multi={multi} {NOT_COUNTED} events=r cmd={} \
              user={} redir=-1 resp={} lib-name={} lib-ver={}",
             self.id,
@@ -220,6 +229,7 @@ impl Client {
             now.since(self.since).as_secs(),
             now.since(self.active).as_secs(),
             self.flags(),
+            self.database.number(),
             self.command,
             user_name(&self.principal),
             self.version.number(),

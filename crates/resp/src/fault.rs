@@ -14,6 +14,8 @@ pub(crate) struct Fault(pub(crate) Cow<'static, [u8]>);
 impl Fault {
     pub(crate) const SYNTAX: Self = Self::of("ERR syntax error");
     pub(crate) const NOT_INTEGER: Self = Self::of("ERR value is not an integer or out of range");
+    pub(crate) const NOT_INT: Self =
+        Self::of("ERR value is out of range, value must between -2147483648 and 2147483647");
     pub(crate) const NOT_POSITIVE: Self = Self::of("ERR value is out of range, must be positive");
     pub(crate) const NOT_FLOAT: Self = Self::of("ERR value is not a valid float");
     pub(crate) const CURSOR: Self = Self::of("ERR invalid cursor");
@@ -24,8 +26,12 @@ impl Fault {
     pub(crate) const DRAINING: Self =
         Self::of("ERR this server is draining: it stores nothing more until it is started anew");
     pub(crate) const KEY: Self = Self::of(
-        "ERR a key or channel is the name of a queue or topic here: 1 to 255 bytes, where each \
-         that is no text counts as three",
+        "ERR a key is the name of a queue here: 255 bytes at most, 252 in a database above 0, \
+         where each that is no text counts as three",
+    );
+    pub(crate) const CHANNEL: Self = Self::of(
+        "ERR a channel is the name of a topic here: 1 to 255 bytes, where each that is no text \
+         counts as three",
     );
     pub(crate) const LONG_PATTERN: Self = Self::of("ERR a pattern has 1024 bytes at most here");
     pub(crate) const NO_AUTH: Self = Self::of("NOAUTH Authentication required.");

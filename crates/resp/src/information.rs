@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use model::{KeyCommand, Nanos, Reply, StorePolicy};
+use model::{DatabaseStatistics, KeyCommand, Nanos, Reply, StorePolicy};
 
 use crate::arguments::Arguments;
 use crate::context::Context;
@@ -17,9 +17,12 @@ use crate::shared::ListenerState;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sections(u16);
 
-type Section = (&'static str, fn(&ListenerState, Nanos, u64) -> String);
+/// The keys of each database that has any.
+type Keys<'k> = &'k [DatabaseStatistics];
 
-/// In the order in which they are told; the last number is how many keys there are.
+type Section = (&'static str, fn(&ListenerState, Nanos, Keys<'_>) -> String);
+
+/// In the order in which they are told.
 const SECTIONS: [Section; 9] = [
     ("Server", server),
     ("Clients", clients),
@@ -44,7 +47,7 @@ pub(crate) fn ask(arguments: Arguments<'_>) -> Result<Query, Fault> {
             wanted |= u16::from(arguments.word(at).eq_ignore_ascii_case(name.as_bytes())) << place;
         }
     }
-    Ok(Query::key(KeyCommand::CountAll, ReplyFormat::Information(Sections(wanted))))
+    Ok(Query::key(KeyCommand::CountEach, ReplyFormat::Information(Sections(wanted))))
 }
 
 /// Tells the sections that are wanted.
@@ -53,7 +56,7 @@ pub(crate) fn word(
     reply: &Reply,
     context: &mut Context<'_>,
 ) -> Result<(), Fault> {
-    let Reply::Count(keys) = reply else { return Err(Fault::INTERNAL) };
+    let Reply::Databases(keys) = reply else { return Err(Fault::INTERNAL) };
     let mut text = String::new();
     for (place, (name, tell)) in SECTIONS.iter().enumerate() {
         if sections.0 >> place & 1 == 0 {
@@ -63,13 +66,13 @@ pub(crate) fn word(
             text.push_str("\r\n");
         }
         text.push_str(&format!("# {name}\r\n"));
-        text.push_str(&tell(context.shared, context.now, *keys));
+        text.push_str(&tell(context.shared, context.now, keys));
     }
     context.answer().verbatim(&text);
     Ok(())
 }
 
-fn server(shared: &ListenerState, now: Nanos, _keys: u64) -> String {
+fn server(shared: &ListenerState, now: Nanos, _keys: Keys<'_>) -> String {
     let facts = &shared.facts;
     let uptime = facts.uptime().as_secs();
     lines(&[
@@ -92,7 +95,7 @@ fn run_id(shared: &ListenerState) -> String {
     format!("{:040x}", shared.facts.instance_id())
 }
 
-fn clients(shared: &ListenerState, _now: Nanos, _keys: u64) -> String {
+fn clients(shared: &ListenerState, _now: Nanos, _keys: Keys<'_>) -> String {
     let blocked = shared.clients.iter().filter(|client| client.blocked).count();
     lines(&[
         ("connected_clients", &shared.clients.count()),
@@ -102,7 +105,7 @@ fn clients(shared: &ListenerState, _now: Nanos, _keys: u64) -> String {
     ])
 }
 
-fn memory(shared: &ListenerState, _now: Nanos, _keys: u64) -> String {
+fn memory(shared: &ListenerState, _now: Nanos, _keys: Keys<'_>) -> String {
     let used = shared.facts.memory_bytes();
     let human = format!("{:.2}M", used as f64 / (1024.0 * 1024.0));
     lines(&[
@@ -116,7 +119,7 @@ fn memory(shared: &ListenerState, _now: Nanos, _keys: u64) -> String {
     ])
 }
 
-fn persistence(shared: &ListenerState, _now: Nanos, _keys: u64) -> String {
+fn persistence(shared: &ListenerState, _now: Nanos, _keys: Keys<'_>) -> String {
     let keeps = shared.options.policy != StorePolicy::Memory;
     lines(&[
         ("loading", &0),
@@ -131,7 +134,7 @@ fn persistence(shared: &ListenerState, _now: Nanos, _keys: u64) -> String {
     ])
 }
 
-fn statistics(shared: &ListenerState, _now: Nanos, _keys: u64) -> String {
+fn statistics(shared: &ListenerState, _now: Nanos, _keys: Keys<'_>) -> String {
     lines(&[
         ("total_connections_received", &shared.clients.total_since_reset),
         ("total_commands_processed", &shared.commands_total),
@@ -140,7 +143,7 @@ fn statistics(shared: &ListenerState, _now: Nanos, _keys: u64) -> String {
     ])
 }
 
-fn replication(_shared: &ListenerState, _now: Nanos, _keys: u64) -> String {
+fn replication(_shared: &ListenerState, _now: Nanos, _keys: Keys<'_>) -> String {
     lines(&[
         ("role", &"master"),
         ("connected_slaves", &0),
@@ -149,7 +152,7 @@ fn replication(_shared: &ListenerState, _now: Nanos, _keys: u64) -> String {
     ])
 }
 
-fn processor(shared: &ListenerState, _now: Nanos, _keys: u64) -> String {
+fn processor(shared: &ListenerState, _now: Nanos, _keys: Keys<'_>) -> String {
     let seconds = |time: Nanos| format!("{}.{:06}", time.as_secs(), time.0 / 1_000 % 1_000_000);
     lines(&[
         ("used_cpu_sys", &seconds(shared.facts.system_time())),
@@ -157,11 +160,12 @@ fn processor(shared: &ListenerState, _now: Nanos, _keys: u64) -> String {
     ])
 }
 
-fn keyspace(_shared: &ListenerState, _now: Nanos, keys: u64) -> String {
-    if keys == 0 {
-        return String::new();
-    }
-    format!("db0:keys={keys}\r\n")
+fn keyspace(_shared: &ListenerState, _now: Nanos, keys: Keys<'_>) -> String {
+    let line = |it: &DatabaseStatistics| {
+        let DatabaseStatistics { database, keys, limited } = it;
+        format!("db{}:keys={keys},expires={limited},avg_ttl=0\r\n", database.number())
+    };
+    keys.iter().map(line).collect()
 }
 
 fn lines(lines: &[(&str, &dyn core::fmt::Display)]) -> String {

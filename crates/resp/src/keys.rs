@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 use model::{
-    Deadline, DeadlineRule, KeyCommand, KeyKind, Nanos, QueueName, Reply, SetRule, ValueDeadline,
-    glob, parse_integer,
+    Database, Deadline, DeadlineRule, KeyCommand, KeyKind, Nanos, QueueName, Reply, SetRule,
+    ValueDeadline, glob, parse_integer,
 };
 
 use crate::arguments::Arguments;
@@ -153,12 +153,18 @@ pub(crate) fn encoding_of_value(name: QueueName) -> Query {
 /// KEYS
 pub(crate) fn keys(arguments: Arguments<'_>) -> QueryResult {
     let pattern = arguments.pattern(1)?;
-    Ok(Query::key(next_names(None, pattern), ReplyFormat::Keys(Listing::new(pattern))))
+    let database = arguments.database();
+    let listing = Listing::new(database, pattern);
+    Ok(Query::key(next_names(database, None, pattern), ReplyFormat::Keys(listing)))
 }
 
 /// The next step of KEYS.
-pub(crate) fn next_names(after: Option<QueueName>, pattern: &[u8]) -> KeyCommand {
-    names(after, names_per_step(pattern), None)
+pub(crate) fn next_names(
+    database: Database,
+    after: Option<QueueName>,
+    pattern: &[u8],
+) -> KeyCommand {
+    names(database, after, names_per_step(pattern), None)
 }
 
 /// How many names or fields one step looks at that holds each against a pattern.
@@ -166,8 +172,13 @@ pub(crate) fn names_per_step(pattern: &[u8]) -> usize {
     NAMES_PER_STEP * PATTERN_BYTES_USUAL / pattern.len().max(PATTERN_BYTES_USUAL)
 }
 
-const fn names(after: Option<QueueName>, max: usize, kind: Option<KeyKind>) -> KeyCommand {
-    KeyCommand::Names { after, max, kind }
+const fn names(
+    database: Database,
+    after: Option<QueueName>,
+    max: usize,
+    kind: Option<KeyKind>,
+) -> KeyCommand {
+    KeyCommand::Names { database: Some(database), after, max, kind }
 }
 
 /// SCAN
@@ -194,7 +205,8 @@ pub(crate) fn scan(arguments: Arguments<'_>) -> QueryResult {
         }
     }
     let max = max.min(names_per_step(scan.pattern.as_deref().unwrap_or_default()));
-    Ok(Query::key(names(after, max, kind), ReplyFormat::Scan(scan)))
+    let names = names(arguments.database(), after, max, kind);
+    Ok(Query::key(names, ReplyFormat::Scan(scan)))
 }
 
 /// The number behind COUNT.
@@ -220,6 +232,16 @@ pub(crate) fn rename(arguments: Arguments<'_>, only_new: bool) -> QueryResult {
     let (from, to) = (arguments.key(1)?, arguments.key(2)?);
     let format = if only_new { ReplyFormat::WhetherDone } else { ReplyFormat::Okay };
     Ok(Query::key(KeyCommand::Rename { from, to, only_new }, format))
+}
+
+/// MOVE
+pub(crate) fn shift(arguments: Arguments<'_>) -> QueryResult {
+    let database = arguments.database_at(2)?;
+    if database == arguments.database() {
+        return Err(Fault::of("ERR source and destination objects are the same"));
+    }
+    let (from, to) = (arguments.key(1)?, arguments.key_in(database, 1)?);
+    Ok(Query::key(KeyCommand::Rename { from, to, only_new: true }, ReplyFormat::WhetherMoved))
 }
 
 /// EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT
@@ -269,20 +291,21 @@ pub(crate) fn persist(arguments: Arguments<'_>) -> QueryResult {
     Ok(Query::key(KeyCommand::ClearDeadline { name: arguments.key(1)? }, ReplyFormat::Count))
 }
 
-/// FLUSHALL, FLUSHDB
-pub(crate) fn delete_all(arguments: Arguments<'_>) -> QueryResult {
+/// FLUSHALL, or FLUSHDB: of this database alone.
+pub(crate) fn delete_all(arguments: Arguments<'_>, database: Option<Database>) -> QueryResult {
     let known = arguments.is(1, "sync") || arguments.is(1, "async");
     match arguments.len() {
         1 => {}
         2 if known => {}
         _ => return Err(Fault::SYNTAX),
     }
-    Ok(Query::key(KeyCommand::DeleteAll, ReplyFormat::AllDeleted))
+    Ok(Query::key(KeyCommand::DeleteAll { database }, ReplyFormat::AllDeleted(database)))
 }
 
 /// DBSIZE
-pub(crate) fn size() -> QueryResult {
-    Ok(Query::key(KeyCommand::CountAll, ReplyFormat::Count))
+pub(crate) fn size(arguments: Arguments<'_>) -> QueryResult {
+    let database = Some(arguments.database());
+    Ok(Query::key(KeyCommand::CountAll { database }, ReplyFormat::Count))
 }
 
 /// GET, GETDEL

@@ -85,7 +85,7 @@ fn all(options: &Options) -> Vec<(&'static str, String)> {
         ("appendfsync", append_sync(options.policy).into()),
         ("appendonly", if keeps { "yes" } else { "no" }.into()),
         ("client-query-buffer-limit", options.command_bytes_max.to_string()),
-        ("databases", "1".into()),
+        ("databases", options.databases.to_string()),
         ("maxclients", options.connections_max.to_string()),
         ("maxmemory", "0".into()),
         ("maxmemory-policy", "noeviction".into()),

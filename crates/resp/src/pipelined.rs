@@ -9,7 +9,9 @@ use alloc::vec::Vec;
 use core::iter::{from_fn, once};
 
 use input::InputBuffer;
-use model::{Command, Element, End, KeyCommand, ListCommand, OneOrMany, QueueName, Reply, Values};
+use model::{
+    Command, Database, Element, End, KeyCommand, ListCommand, OneOrMany, QueueName, Reply, Values,
+};
 
 use crate::arguments::key;
 use crate::context::Context;
@@ -34,10 +36,11 @@ pub(crate) enum Pipelined {
 }
 
 /// Makes a run of a command and those behind it in the input, if they are alike; `words` are those
-/// of the command. Tells how many more commands it has become.
+/// of the command, and its keys are of this database. Tells how many more commands it has become.
 pub(crate) fn gather(
     command: Command,
     format: &mut ReplyFormat,
+    database: Database,
     words: &Words,
     reader: &Reader,
     input: &mut InputBuffer,
@@ -45,7 +48,7 @@ pub(crate) fn gather(
     let list = match (command, &*format) {
         (Command::List(list), _) => list,
         (Command::Key(KeyCommand::Value { name, take: false }), ReplyFormat::Value) => {
-            let next = || reader.take_alike(input, |word| key(word).ok());
+            let next = || reader.take_alike(input, |word| key(database, word).ok());
             let names: Vec<_> = once(name).chain(from_fn(next)).take(COMMANDS_MAX).collect();
             let count = names.len() as u64;
             *format = ReplyFormat::Pipelined(Pipelined::Values(count));

@@ -5,8 +5,8 @@ use alloc::string::ToString as _;
 use alloc::vec::Vec;
 
 use model::{
-    Command, Element, KeyCommand, KeyKind, Lifetime, ListCommand, Nanos, QueueName, Refusal, Reply,
-    ScriptValue,
+    Command, Database, Element, KeyCommand, KeyKind, Lifetime, ListCommand, Nanos, QueueName,
+    Refusal, Reply, ScriptValue,
 };
 
 use crate::answer::Answer;
@@ -50,9 +50,11 @@ pub(crate) enum ReplyFormat {
     Trimmed(Box<ListCommand>),
     /// The number of keys that were deleted or counted.
     Names(Names),
-    AllDeleted,
+    AllDeleted(Option<Database>),
     /// 1 if it was done, 0 if a condition forbade it.
     WhetherDone,
+    /// The same, and 0 if there is no such key.
+    WhetherMoved,
     Kind,
     /// The form of a key of this name, by its kind; that of a value is seen in its bytes.
     Encoding(QueueName),
@@ -90,6 +92,7 @@ pub(crate) enum ReplyFormat {
 /// How far KEYS has come.
 #[derive(Debug)]
 pub(crate) struct Listing {
+    database: Database,
     pattern: Box<[u8]>,
     found: Vec<QueueName>,
     bytes: usize,
@@ -182,7 +185,7 @@ impl ReplyFormat {
             },
             Self::Trimmed(command) => trimmed(command, &reply, context),
             Self::Scripted => scripted(reply, context).map(|()| Next::Said),
-            Self::AllDeleted => all_deleted(&reply, context),
+            Self::AllDeleted(database) => all_deleted(database, &reply, context),
             Self::Encoding(name) => encoding(name, &reply, context),
             Self::Collection(format) => format.word(reply, context),
             Self::Stream(format) => format.word(reply, context),
@@ -198,7 +201,8 @@ impl ReplyFormat {
         match (self, reply) {
             (Self::Okay, Reply::Done) => answer.ok(),
             (Self::Okay, Reply::NotFound) => return Err(Fault::NO_SUCH_KEY),
-            (Self::WhetherDone, Reply::Done) => answer.integer(1),
+            (Self::WhetherDone | Self::WhetherMoved, Reply::Done) => answer.integer(1),
+            (Self::WhetherMoved, Reply::NotFound | Reply::Count(_)) => answer.integer(0),
             (Self::WhetherDone, Reply::NotFound) => return Err(Fault::NO_SUCH_KEY),
             (Self::WhetherDone | Self::Count, Reply::Count(count)) => answer.count(count),
             (Self::Inserted, Reply::Count(0)) => answer.integer(-1),
@@ -378,22 +382,27 @@ fn trimmed(
     }
 }
 
-fn all_deleted(reply: &Reply, context: &mut Context<'_>) -> Result<Next, Fault> {
+fn all_deleted(
+    database: Option<Database>,
+    reply: &Reply,
+    context: &mut Context<'_>,
+) -> Result<Next, Fault> {
     match reply {
         Reply::Done => {
             context.answer().ok();
             Ok(Next::Said)
         }
         Reply::CountSoFar(_) => {
-            Ok(Next::Ask(Query::key(KeyCommand::DeleteAll, ReplyFormat::AllDeleted)))
+            let rest = KeyCommand::DeleteAll { database };
+            Ok(Next::Ask(Query::key(rest, ReplyFormat::AllDeleted(database))))
         }
         _ => Err(Fault::INTERNAL),
     }
 }
 
 impl Listing {
-    pub(crate) fn new(pattern: &[u8]) -> Self {
-        Self { pattern: pattern.into(), found: Vec::new(), bytes: 0 }
+    pub(crate) fn new(database: Database, pattern: &[u8]) -> Self {
+        Self { database, pattern: pattern.into(), found: Vec::new(), bytes: 0 }
     }
 
     fn go_on(mut self, reply: Reply, context: &mut Context<'_>) -> Result<Next, Fault> {
@@ -405,7 +414,7 @@ impl Listing {
             return Err(Fault::of("ERR too many keys for one answer: use SCAN"));
         }
         if let Some(after) = next {
-            let command = keys::next_names(Some(after), &self.pattern);
+            let command = keys::next_names(self.database, Some(after), &self.pattern);
             return Ok(Next::Ask(Query::key(command, ReplyFormat::Keys(self))));
         }
         say_names(&self.found, &mut context.answer());

@@ -7,7 +7,9 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{Command, Nanos, Script, ScriptCommands, ScriptProgram, ScriptValue, WallClock};
+use model::{
+    Command, Database, Nanos, Script, ScriptCommands, ScriptProgram, ScriptValue, WallClock,
+};
 
 use crate::answer::Version;
 use crate::arguments::Arguments;
@@ -96,6 +98,7 @@ impl Inputs {
             arguments: words,
             seed: shared.chance.draw(),
             options: shared.options,
+            database: arguments.database(),
             clock: shared.wall_clock.clone(),
             is_draining: shared.draining.has_begun(),
             read_only,
@@ -114,6 +117,7 @@ struct Program {
     arguments: Vec<Vec<u8>>,
     seed: u64,
     options: Options,
+    database: Database,
     clock: WallClock,
     is_draining: bool,
     /// It may only look.
@@ -144,8 +148,14 @@ impl<'p> Host<'p> {
         let mut shared = ListenerState::new(program.options, alloc::boxed::Box::new(()));
         shared.wall_clock = program.clock.clone();
         let slot = shared.clients.enter(model::SessionId(0), None, Nanos::ZERO);
+        shared.clients.at_mut(slot).database = program.database;
         let now = commands.now();
         Self { program, commands, shared, slot, now, out: Vec::new() }
+    }
+
+    /// The database that the script has selected.
+    fn database(&self) -> Database {
+        self.shared.clients.at(self.slot).database
     }
 
     /// Does a command; its answer is in `out` then.
@@ -153,7 +163,7 @@ impl<'p> Host<'p> {
         let spec = self.admit(words)?;
         match spec.handler {
             Handler::Ask(query) => {
-                let query = query(Arguments::new(words, &self.shared))?;
+                let query = query(Arguments::new(words, &self.shared, self.database()))?;
                 self.ask(query)
             }
             Handler::Say(say) | Handler::Subcommands(Some(say)) => say(&mut self.context(), words),

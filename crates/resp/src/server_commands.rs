@@ -45,22 +45,30 @@ pub(crate) fn time(context: &mut Context<'_>, _words: &Words) -> Said {
     Ok(())
 }
 
-/// SELECT. There is one database.
+/// SELECT
 pub(crate) fn select(context: &mut Context<'_>, words: &Words) -> Said {
-    match parse_integer(words.word(1)) {
-        Some(0) => context.answer().ok(),
-        Some(_) => return Err(Fault::DB_INDEX),
-        None => return Err(Fault::NOT_INTEGER),
-    }
+    let database = context.shared.options.database(words.word(1), None)?;
+    context.client().database = database;
+    context.answer().ok();
     Ok(())
 }
 
-/// SWAPDB. Nothing but the one database can be swapped with itself.
+/// SWAPDB. The names of all keys would change, so a database is swapped with itself alone.
 pub(crate) fn swap(context: &mut Context<'_>, words: &Words) -> Said {
-    let first = parse_integer(words.word(1)).ok_or(Fault::of("ERR invalid first DB index"))?;
-    let second = parse_integer(words.word(2)).ok_or(Fault::of("ERR invalid second DB index"))?;
-    if (first, second) != (0, 0) {
-        return Err(Fault::DB_INDEX);
+    let options = &context.shared.options;
+    let read = |at, error| options.database(words.word(at), Some(Fault::of(error)));
+    let first = read(1, "ERR invalid first DB index");
+    let second = read(2, "ERR invalid second DB index");
+    // Redis reads both numbers before it looks for the databases.
+    for fault in [&first, &second].into_iter().filter_map(|read| read.as_ref().err()) {
+        if *fault != Fault::DB_INDEX {
+            return Err(fault.clone());
+        }
+    }
+    if first? != second? {
+        return Err(Fault::of(
+            "ERR SWAPDB of two databases is not supported here: MOVE moves a key",
+        ));
     }
     context.answer().ok();
     Ok(())

@@ -7,7 +7,8 @@ use core::cell::Cell;
 use core::fmt;
 
 use model::{
-    Command, Draining, ListCommand, Nanos, QueueName, SessionId, StorePolicy, WallClock, limits,
+    Command, Database, Draining, ListCommand, Nanos, QueueName, SessionId, StorePolicy, WallClock,
+    limits, parse_integer,
 };
 
 use crate::arguments::key;
@@ -49,6 +50,8 @@ pub struct Options {
     pub connections_max: usize,
     /// How long a client may be silent; `None`: for ever.
     pub idle: Option<Nanos>,
+    /// How many databases a client may select.
+    pub databases: usize,
 }
 
 impl Default for Options {
@@ -62,9 +65,27 @@ impl Default for Options {
             port: 6_379,
             connections_max: 10_000,
             idle: None,
+            databases: DATABASES_DEFAULT,
         }
     }
 }
+
+impl Options {
+    /// The database that a client names by its number. Redis words the error of a word that is no
+    /// number in several ways.
+    pub(crate) fn database(&self, word: &[u8], error: Option<Fault>) -> Result<Database, Fault> {
+        let not_a_number = || error.clone().unwrap_or(Fault::NOT_INTEGER);
+        let number = parse_integer(word).ok_or_else(not_a_number)?;
+        if i32::try_from(number).is_err() {
+            return Err(error.unwrap_or(Fault::NOT_INT));
+        }
+        let number = usize::try_from(number).ok().filter(|number| *number < self.databases);
+        number.and_then(Database::new).ok_or(Fault::DB_INDEX)
+    }
+}
+
+/// Databases of a server that is not told otherwise, as in Redis.
+const DATABASES_DEFAULT: usize = 16;
 
 /// Clients, counters and settings of one listener; lives under the broker's lock.
 pub struct ListenerState {
@@ -141,19 +162,26 @@ impl ListenerState {
 /// The key that was named last, by whichever client: the next command mostly has the same, and need
 /// not check and store it anew.
 #[derive(Default)]
-pub(crate) struct Familiar(Cell<Option<QueueName>>);
+pub(crate) struct Familiar(Cell<Option<(Database, QueueName)>>);
 
 impl Familiar {
-    /// The key of this name.
-    pub(crate) fn key(&self, word: &[u8]) -> Result<QueueName, Fault> {
-        let last = self.0.take().filter(|last| last.as_str().as_bytes() == word);
-        let name = last.map_or_else(|| key(word), Ok)?;
+    /// The name of this key of a database.
+    pub(crate) fn key(&self, database: Database, word: &[u8]) -> Result<QueueName, Fault> {
+        let is_it = |name: &QueueName| {
+            let name = name.as_str().as_bytes();
+            let marked = usize::from(database != Database::FIRST) * MARK_BYTES;
+            name.get(marked..) == Some(word)
+        };
+        let last = self.0.take().filter(|(its, last)| *its == database && is_it(last));
+        let name = last.map_or_else(|| key(database, word), |(_, last)| Ok(last))?;
         // A name that stands for other bytes is not known again by its own.
-        let is_itself = name.as_str().as_bytes() == word;
-        self.0.set(is_itself.then(|| name.clone()));
+        self.0.set(is_it(&name).then(|| (database, name.clone())));
         Ok(name)
     }
 }
+
+/// Bytes of the mark of a database.
+const MARK_BYTES: usize = 3;
 
 /// Ends a command that waits.
 pub(crate) fn cancel_wait() -> Command {
@@ -227,15 +255,35 @@ impl InfoFacts for () {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
+    use crate::key_names::name_of;
 
     #[test]
     fn familiar_key_is_only_the_last() {
         let familiar = Familiar::default();
         for word in ["a", "a", "b", "ab", "a"] {
-            assert_eq!(familiar.key(word.as_bytes()).unwrap().as_str(), word);
+            let key = familiar.key(Database::FIRST, word.as_bytes());
+            assert_eq!(key.unwrap().as_str(), word);
         }
-        assert!(familiar.key(b"").is_err() && familiar.key(&[0xff; 86]).is_err());
-        assert_eq!(familiar.key(b"a").unwrap().as_str(), "a");
+        assert!(familiar.key(Database::FIRST, &[0xff; 86]).is_err());
+        assert_eq!(familiar.key(Database::FIRST, b"a").unwrap().as_str(), "a");
+    }
+
+    #[test]
+    fn familiar_key_is_of_one_database() {
+        let familiar = Familiar::default();
+        let words = ["a", "", "\u{f101}a", "\u{f101}", "\u{f102}a", "\u{f101}\u{f101}a", "\u{6}"];
+        let all = words.into_iter().flat_map(|word| [0, 1, 2].map(|number| (number, word)));
+        let all: Vec<_> = all.collect();
+        for (before, word) in &all {
+            for (number, next) in &all {
+                let database = |number: usize| Database::new(number).unwrap();
+                familiar.key(database(*before), word.as_bytes()).unwrap();
+                let name = familiar.key(database(*number), next.as_bytes()).unwrap();
+                assert_eq!(Some(name), name_of(database(*number), next.as_bytes()));
+            }
+        }
     }
 }

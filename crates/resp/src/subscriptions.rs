@@ -11,7 +11,7 @@ use model::{Command, Delivery, LinkId, MessageId, QueueName, Settlement, Subscri
 
 use crate::answer::Answer;
 use crate::clients::Subscribed;
-use crate::key_names::key_of;
+use crate::key_names::channel_of;
 
 /// Messages of one subscription that may be on their way to a client.
 const WINDOW: u64 = 64;
@@ -79,7 +79,7 @@ fn say_change(word: &str, name: Option<&QueueName>, left: Subscribed, answer: &m
     answer.push(3);
     answer.bulk(word.as_bytes());
     match name {
-        Some(name) => answer.bulk(&key_of(name)),
+        Some(name) => answer.bulk(&channel_of(name)),
         None => answer.null(),
     }
     answer.count(left.count() as u64);
@@ -183,12 +183,12 @@ impl ActiveSubscription {
         if self.target.pattern {
             answer.push(4);
             answer.bulk(b"pmessage");
-            answer.bulk(&key_of(&self.target.name));
+            answer.bulk(&channel_of(&self.target.name));
         } else {
             answer.push(3);
             answer.bulk(b"message");
         }
-        answer.bulk(&key_of(topic));
+        answer.bulk(&channel_of(topic));
         answer.bulk(delivery.payload());
     }
 }

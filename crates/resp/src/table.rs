@@ -279,7 +279,7 @@ const TOPIC_FAST: &[&str] = &["pubsub", "loading", "stale", "fast"];
 const GREET: &[&str] = &["noscript", "loading", "stale", "fast", "no_auth", "allow_busy"];
 
 /// In the order of their names.
-static SPECS: [Spec; 138] = [
+static SPECS: [Spec; 139] = [
     container("acl", Server),
     say("acl|cat", -2, OWN, Server, users::categories_of),
     refused("acl|deluser", -3, users::ELSEWHERE),
@@ -331,7 +331,7 @@ static SPECS: [Spec; 138] = [
     say("config|resetstat", 2, ADMIN, Server, parameters::reset_statistics),
     say("config|rewrite", 2, ADMIN, Server, parameters::rewrite),
     say("config|set", -4, ADMIN, Server, parameters::set),
-    ask("dbsize", 1, READ_FAST, NO_KEYS, Server, |_| keys::size()),
+    ask("dbsize", 1, READ_FAST, NO_KEYS, Server, keys::size),
     Spec { handler: Handler::Never(server::DEBUG), flags: ADMIN, ..container("debug", Server) },
     ask("decr", 2, STORE_FAST, ONE_KEY, String, |it| strings::step(it, -1)),
     ask("decrby", 3, STORE_FAST, ONE_KEY, String, strings::decrease),
@@ -347,8 +347,8 @@ static SPECS: [Spec; 138] = [
         keys::expire(it, Clock::UnixSeconds, "expireat")
     }),
     ask("expiretime", 2, READ_FAST, ONE_KEY, Generic, |it| keys::lifetime(it, Clock::UnixSeconds)),
-    ask("flushall", -1, WRITE, NO_KEYS, Server, keys::delete_all),
-    ask("flushdb", -1, WRITE, NO_KEYS, Server, keys::delete_all),
+    ask("flushall", -1, WRITE, NO_KEYS, Server, |it| keys::delete_all(it, None)),
+    ask("flushdb", -1, WRITE, NO_KEYS, Server, |it| keys::delete_all(it, Some(it.database()))),
     container("function", Server),
     say("function|flush", -2, WRITE, Server, server::function_flush),
     say("function|help", 2, ANY, Server, catalogue::help),
@@ -378,6 +378,7 @@ static SPECS: [Spec; 138] = [
     ask("lset", 4, STORE, ONE_KEY, List, lists::replace),
     ask("ltrim", 4, WRITE, ONE_KEY, List, lists::keep),
     ask("mget", -2, READ_FAST, (1, -1, 1), String, strings::values),
+    ask("move", 3, WRITE_FAST, ONE_KEY, Generic, keys::shift),
     ask("mset", -3, STORE, (1, -1, 2), String, |it| strings::set_values(it, false)),
     ask("msetnx", -3, STORE, (1, -1, 2), String, |it| strings::set_values(it, true)),
     verb("multi", 1, OWN_FAST, Transactions, Verb::Multi),

@@ -11,7 +11,7 @@ use model::{
 use crate::answer::Answer;
 use crate::arguments::Arguments;
 use crate::fault::Fault;
-use crate::key_names::key_of;
+use crate::key_names::channel_of;
 use crate::query::Query;
 use crate::reply_format::ReplyFormat;
 
@@ -24,7 +24,7 @@ pub(crate) fn publish(arguments: Arguments<'_>) -> QueryResult {
         priority: PRIORITY_DEFAULT,
         ..NewMessage::new(arguments.element(2))
     };
-    let command = Command::Publish { topic: arguments.key(1)?, message };
+    let command = Command::Publish { topic: arguments.topic(1)?, message };
     Ok(Query { command, format: ReplyFormat::Count })
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn channels(arguments: Arguments<'_>) -> QueryResult {
 
 /// PUBSUB NUMSUB
 pub(crate) fn subscribers(arguments: Arguments<'_>) -> QueryResult {
-    Ok(list_subscriptions(ReplyFormat::Subscribers(arguments.keys(2)?)))
+    Ok(list_subscriptions(ReplyFormat::Subscribers(arguments.topics(2)?)))
 }
 
 fn list_subscriptions(format: ReplyFormat) -> Query {
@@ -59,10 +59,10 @@ pub(crate) fn say_channels(
     answer: &mut Answer<'_>,
 ) {
     let counts = counts(all);
-    let matches = |topic: &QueueName| glob::matches(pattern, &key_of(topic));
+    let matches = |topic: &QueueName| glob::matches(pattern, &channel_of(topic));
     let topics = || counts.keys().filter(|topic| matches(topic));
     answer.array(topics().count());
-    topics().for_each(|topic| answer.bulk(&key_of(topic)));
+    topics().for_each(|topic| answer.bulk(&channel_of(topic)));
 }
 
 /// How many subscribers each of these topics has.
@@ -74,7 +74,7 @@ pub(crate) fn say_subscribers(
     let counts = counts(all);
     answer.array(names.len() * 2);
     for name in names {
-        answer.bulk(&key_of(name));
+        answer.bulk(&channel_of(name));
         answer.count(counts.get(name).copied().unwrap_or(0));
     }
 }

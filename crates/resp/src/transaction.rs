@@ -4,7 +4,7 @@ use alloc::borrow::Cow;
 use alloc::format;
 use alloc::vec::Vec;
 
-use model::{Command, Refusal, Reply, limits};
+use model::{Command, Database, Refusal, Reply, limits};
 
 use crate::arguments::Arguments;
 use crate::context::Context;
@@ -15,12 +15,14 @@ use crate::table::{Handler, Say, Spec};
 use crate::words::Words;
 
 /// The commands of a client since MULTI.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Transaction {
     /// The commands for the engine.
     commands: Vec<Command>,
     /// The source of each answer.
     parts: Vec<Part>,
+    /// The database that the next of them is about.
+    database: Database,
     /// Bytes of their words.
     words_bytes: usize,
     /// One of them was refused already.
@@ -44,6 +46,18 @@ enum Part {
 pub(crate) struct Parts(Vec<Part>);
 
 impl Transaction {
+    /// Its commands are about this database until one of them selects another.
+    pub(crate) const fn of(database: Database) -> Self {
+        Self {
+            commands: Vec::new(),
+            parts: Vec::new(),
+            database,
+            words_bytes: 0,
+            is_faulty: false,
+            may_store: false,
+        }
+    }
+
     /// Puts a command behind those that wait. It is read now, so that its words need not be kept;
     /// EXEC says the errors in them.
     pub(crate) fn push(
@@ -64,7 +78,7 @@ impl Transaction {
         }
         self.may_store |= spec.may_store();
         self.parts.push(match spec.handler {
-            Handler::Ask(query) => match query(Arguments::new(words, shared)) {
+            Handler::Ask(query) => match query(Arguments::new(words, shared, self.database)) {
                 Ok(query) => {
                     self.commands.push(query.command);
                     self.commands.extend(query.format.second_question());
@@ -72,7 +86,15 @@ impl Transaction {
                 }
                 Err(fault) => Part::Failed(fault),
             },
-            Handler::Say(say) | Handler::Subcommands(Some(say)) => Part::Said(say, words.clone()),
+            Handler::Say(say) | Handler::Subcommands(Some(say)) => {
+                // The client itself selects it with EXEC.
+                if spec.name == "select"
+                    && let Ok(database) = shared.options.database(words.word(1), None)
+                {
+                    self.database = database;
+                }
+                Part::Said(say, words.clone())
+            }
             // UNWATCH is the only one of the session's own commands that waits for EXEC, which ends
             // it anyway.
             Handler::Verb(_) | Handler::Subcommands(None) | Handler::Never(_) => Part::Okay,

@@ -95,6 +95,7 @@ fn fixed(before: &Config, now: &Config) -> Vec<&'static str> {
         (before.dedup_max_ids != now.dedup_max_ids, "dedup-max-ids"),
         (before.block_timeout != now.block_timeout, "block-timeout"),
         (before.list_head != now.list_head, "list-head"),
+        (before.redis_databases != now.redis_databases, "redis-databases"),
         (before.scripts != now.scripts, "scripts"),
         (before.script_time != now.script_time, "script-time"),
         (old.connections != new.connections, "max-connections"),

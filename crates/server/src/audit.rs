@@ -347,7 +347,7 @@ impl Deed {
                 AdminCommand::ChangePolicy { queue, .. } => deed("rules", Some(queue), None),
                 _ => None,
             },
-            Command::Key(KeyCommand::DeleteAll) => deed("flush", None, None),
+            Command::Key(KeyCommand::DeleteAll { .. }) => deed("flush", None, None),
             Command::Key(KeyCommand::Delete { names }) => deed("delete", names.first(), None),
             Command::Kick { .. } | Command::KickMessage { .. } => deed("kick", None, None),
             Command::Key(KeyCommand::Rename { from, to, .. }) => {
@@ -457,7 +457,7 @@ mod tests {
         let log = log();
         let key = |command| Command::Key(command);
         let delete = |text| key(KeyCommand::Delete { names: vec![name(text)] });
-        let commands = vec![delete("a"), key(KeyCommand::CountAll), delete("b")];
+        let commands = vec![delete("a"), key(KeyCommand::CountAll { database: None }), delete("b")];
         let batch = Command::Batch { commands };
         let replies = Reply::Batch(vec![Reply::Count(1), Reply::Count(5), Reply::NotFound]);
         log.note_command(Nanos::SECOND, &actor(None), &Deeds::of(&batch), Some(&replies));

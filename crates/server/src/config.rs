@@ -62,6 +62,8 @@ pub struct Config {
     pub block_timeout: Option<Duration>,
     /// Which side of a list by the Redis protocol is the head of the queue.
     pub list_head: Side,
+    /// How many databases clients of Redis may select.
+    pub redis_databases: usize,
     /// Clients of Redis may run scripts.
     pub scripts: bool,
     /// The longest time that a script may take.
@@ -97,6 +99,7 @@ impl Default for Config {
             dedup_max_ids: None,
             block_timeout: None,
             list_head: Side::default(),
+            redis_databases: resp::Options::default().databases,
             scripts: true,
             script_time: script::Limits::default().time,
             limits: Limits::default(),

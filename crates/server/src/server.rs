@@ -593,6 +593,7 @@ fn redis_options(config: &Config) -> resp::Options {
         port: port.and_then(Listen::port).unwrap_or_default(),
         connections_max: config.limits.connections,
         idle: config.limits.idle.map(nanos),
+        databases: config.redis_databases,
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{KeySnapshot, Paged, Picture, Shape};
 
 /// The lists, values and collections of clients of Redis, as of `now`.
 pub(crate) fn picture<F: Clone>(broker: &mut Paged<F>, now: Nanos) -> Picture {
-    let names = KeyCommand::Names { after: None, max: NAMES_MAX, kind: None };
+    let names = KeyCommand::Names { database: None, after: None, max: NAMES_MAX, kind: None };
     let Reply::Names { names, next: None } = ask(broker, now, key(names)) else {
         panic!("there are few names");
     };

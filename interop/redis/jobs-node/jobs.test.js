@@ -81,7 +81,7 @@ test('Bull', { timeout: 60_000 }, async () => {
 });
 
 test('bee-queue', { timeout: 60_000 }, async () => {
-  const redis = { host, port: Number(port) };
+  const redis = { host, port: Number(port), db: 2 };
   const queue = new BeeQueue(fresh('bee'), { redis, activateDelayedJobs: true });
   const { tries, work } = worker();
   queue.process(work);

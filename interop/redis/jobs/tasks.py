@@ -6,7 +6,7 @@ from celery import Celery
 
 ADDRESS = "redis://" + os.environ.get("REDIS_ADDR", "127.0.0.1:6379")
 
-app = Celery("tasks", broker=ADDRESS, backend=ADDRESS)
+app = Celery("tasks", broker=ADDRESS, backend=f"{ADDRESS}/1")
 app.conf.update(task_default_queue="celery-jobs", worker_hijack_root_logger=False)
 
 

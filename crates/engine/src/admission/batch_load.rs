@@ -221,11 +221,13 @@ impl Keyspace {
                 names.iter().for_each(|name| load.settle(name));
                 load.delete_whole(all.saturating_add(names.len() as u64))?;
             }
-            Changes::AllKeys => {
-                let values = self.values().len();
+            Changes::AllKeys(database) => {
+                let values = self.values().len_of(database);
                 let value_bytes = values.saturating_mul(limits::QUEUE_NAME_BYTES_MAX);
                 load.settled_bytes = load.settled_bytes.saturating_add(value_bytes);
-                let lists = store.counts().ready().saturating_add(load.added);
+                let ready = if self.has_lists(database) { store.counts().ready() } else { 0 };
+                let lists = ready.saturating_add(load.added);
+                load.scan(store.queues.count() as u64 / QUEUES_PER_SCAN);
                 load.delete_whole(lists.saturating_add(values as u64))?;
             }
             Changes::Stated(name) => load.settle(name),
@@ -281,6 +283,9 @@ impl Keyspace {
         load.settled_bytes = load.settled_bytes.saturating_add(bytes);
     }
 }
+
+/// Queues that are passed over in the time of one element that is looked at.
+const QUEUES_PER_SCAN: u64 = 16;
 
 impl Directory {
     fn add_stored_load<'c>(&self, stores: Stores<'c>, load: &mut Load<'c>, store: &MessageStore) {

@@ -5,8 +5,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use model::{
-    CollectionCommand, DeadlineRule, KeyCommand, Nanos, QueueName, Refusal, Reply, SetRule,
-    StreamCommand, ValueDeadline, limits,
+    CollectionCommand, Database, DeadlineRule, KeyCommand, Nanos, QueueName, Refusal, Reply,
+    SetRule, StreamCommand, ValueDeadline, limits,
 };
 use records::CHANGED_BYTES_MAX;
 
@@ -17,6 +17,7 @@ use crate::ids::{QueueSlot, SessionSlot};
 use crate::keyspace::collections::{Awaited, AwaitedEntries, Done, Pop, Work};
 use crate::keyspace::deleting::Deletion;
 use crate::keyspace::lists::runs::STEPS;
+use crate::keyspace::naming::NameQuery;
 use crate::keyspace::setting::{DEADLINE_BYTES_MAX, KEY_RECORDS_MAX, Wish, ready_max};
 use crate::keyspace::{Key, Value};
 use crate::log::DELETED_BYTES_MAX;
@@ -38,7 +39,7 @@ impl Engine {
                 self.keyspace.count_of_keys(&names, &mut self.store, &self.log)
             }
             KeyCommand::Delete { names } => self.delete_keys(&names, effects),
-            KeyCommand::DeleteAll => self.delete_all_keys(effects),
+            KeyCommand::DeleteAll { database } => self.delete_all_keys(database, effects),
             KeyCommand::Rename { from, to, only_new } => {
                 self.rename_key(&from, &to, only_new, effects)
             }
@@ -51,11 +52,15 @@ impl Engine {
             KeyCommand::Lifetime { name } => {
                 self.keyspace.lifetime_of_key(&name, &mut self.store, &self.log)
             }
-            KeyCommand::Names { after, max, kind } => {
+            KeyCommand::Names { database, after, max, kind } => {
+                let query = NameQuery { database, after, max, kind };
                 let sight = self.sessions.at(by).sight();
-                self.keyspace.names_of_keys(after, max, kind, sight, &mut self.store, &self.log)
+                self.keyspace.names_of_keys(query, sight, &mut self.store, &self.log)
             }
-            KeyCommand::CountAll => self.keyspace.count_keys(&mut self.store, &self.log),
+            KeyCommand::CountAll { database } => {
+                self.keyspace.count_keys(database, &mut self.store, &self.log)
+            }
+            KeyCommand::CountEach => self.keyspace.count_each(&mut self.store, &self.log),
             KeyCommand::SetValue { name, value, deadline, rule, want_old } => {
                 let wish = Wish { value, deadline, rule, want_old };
                 self.set_value(&name, wish, effects)
@@ -377,16 +382,21 @@ impl Engine {
         self.log.deleted(Reply::Count(deletion.keys()), deletion)
     }
 
-    pub(crate) fn delete_all_keys(&mut self, effects: &mut Effects) -> Outcome {
+    pub(crate) fn delete_all_keys(
+        &mut self,
+        database: Option<Database>,
+        effects: &mut Effects,
+    ) -> Outcome {
         self.store.took_steps(self.store.queues.count());
         let mut deletion = Deletion::begin();
         // One more than it may delete: then there is more.
         let at_once = deletion.left() + 1;
-        let values = self.keyspace.values().iter_after(None).take(at_once);
+        let values = self.keyspace.values().iter_of(database).take(at_once);
         let values: Vec<_> = values.map(|(name, value)| (name, Key::Value(value.kind()))).collect();
         // Those that are over are no keys any more, and go by themselves.
         let is_over = |slot| self.store.queues.at(slot).is_ended(self.store.latest);
-        let lists = self.store.queues.lists().filter(|(slot, _)| !is_over(*slot)).take(at_once);
+        let lists = self.store.queues.lists_of(database);
+        let lists = lists.filter(|(slot, _)| !is_over(*slot)).take(at_once);
         let lists: Vec<_> = lists.map(|(slot, name)| (name.clone(), Key::List(slot))).collect();
         for (name, key) in values.into_iter().chain(lists) {
             if !self.delete_key(&name, key, &mut deletion, effects) {

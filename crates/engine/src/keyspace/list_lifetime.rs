@@ -54,6 +54,11 @@ impl Keyspace {
         let name = store.queues.at(slot).name.clone();
         let bytes = |lifetime| snapshot_bytes(&name, lifetime);
         store.change_snapshot_bytes(bytes(before), bytes(lifetime));
+        match (before.at, lifetime.at) {
+            (None, Some(_)) => self.limited_lists.add_one(&name),
+            (Some(_), None) => self.limited_lists.take_one(&name),
+            _ => {}
+        }
         if lifetime == ListLifetime::default() {
             self.limited.remove(&name);
         } else {

@@ -1,6 +1,8 @@
 //! Finds keys: values, and lists that no value hides.
 
-use model::{KeyKind, QueueName, Refusal, Reply};
+use alloc::vec::Vec;
+
+use model::{Database, KeyKind, QueueName, Refusal, Reply};
 
 use crate::ids::{QueueSlot, SessionSlot};
 use crate::keyspace::{Key, Keyspace};
@@ -22,8 +24,15 @@ impl Keyspace {
         self.check_collections(store);
         let queues = || store.queues.iter().map(|(_, queue)| queue);
         queues().for_each(|queue| self.check_lifetime(queue));
-        let shown = queues().filter(|queue| queue.is_list() && !self.values.holds(&queue.name));
-        assert_eq!(shown.count() as u64, self.lists, "lists that no value hides");
+        let lists = queues().filter(|queue| queue.is_list()).map(|queue| &queue.name);
+        let (hidden, shown): (Vec<_>, Vec<_>) = lists.partition(|name| self.values.holds(name));
+        let databases = |names: Vec<&QueueName>| {
+            names.into_iter().map(|name| Database::of(name.as_str())).collect::<Vec<_>>()
+        };
+        self.lists.check(databases(shown).into_iter());
+        self.hidden_lists.check(databases(hidden).into_iter());
+        let limited = queues().filter(|queue| queue.lifetime().at.is_some());
+        self.limited_lists.check(limited.map(|queue| Database::of(queue.name.as_str())));
         let limited = queues().filter(|queue| queue.lifetime() != ListLifetime::default());
         assert_eq!(limited.count(), self.limited_count(), "lists with a lifetime");
         let first = self.values.first_moment();
@@ -43,7 +52,9 @@ impl Keyspace {
         let queue = store.queues.at(slot);
         assert!(queue.is_list(), "a list begins with its first element");
         let name = &queue.name;
-        self.lists += u64::from(!self.values.holds(name));
+        let is_hidden = self.values.holds(name);
+        let lists = if is_hidden { &mut self.hidden_lists } else { &mut self.lists };
+        lists.add_one(name);
         if self.stale.contains(name) {
             self.unstated.insert(name.clone());
         }
@@ -53,10 +64,9 @@ impl Keyspace {
     pub(crate) fn list_ended(&mut self, slot: QueueSlot, store: &mut MessageStore) {
         let queue = store.queues.at(slot);
         debug_assert!(queue.counts().ready() == 0, "a list ends when it is empty");
-        if !self.values.holds(&queue.name) {
-            assert!(self.lists > 0, "a list was counted when it began");
-            self.lists -= 1;
-        }
+        let is_hidden = self.values.holds(&queue.name);
+        let lists = if is_hidden { &mut self.hidden_lists } else { &mut self.lists };
+        lists.take_one(&queue.name);
         if queue.lifetime().at.is_some() {
             let over = queue.lifetime().over;
             self.change_lifetime(slot, ListLifetime { at: None, over }, store);

@@ -7,11 +7,12 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{CollectionKind, KeyKind, Nanos, QueueName, Refusal, limits};
+use model::{CollectionKind, Database, KeyKind, NameSpan, Nanos, QueueName, Refusal, limits};
 
 use crate::collections::packed_tree::{Cell, INLINE_BYTES_MAX, Iter, PackedTree};
 use crate::ids::QueueSlot;
 use crate::keyspace::collections::Collection;
+use crate::keyspace::databases::PerDatabase;
 use crate::keyspace::{Content, Keyspace, Value};
 use crate::store::MessageStore;
 use crate::store::timers::Timer;
@@ -22,6 +23,8 @@ pub(crate) struct Values {
     names: PackedTree,
     /// Moment and name of those that go at some moment.
     deadlines: PackedTree,
+    /// How many these are of each database.
+    limited: PerDatabase,
     /// Of the names and the values.
     bytes: usize,
 }
@@ -156,6 +159,41 @@ impl Values {
         })
     }
 
+    /// How many there are of a database; of all where none is given.
+    pub(crate) fn len_of(&self, database: Option<Database>) -> usize {
+        let rank = |mark: char| self.names.rank(mark.encode_utf8(&mut [0; 4]).as_bytes());
+        let len = |span: NameSpan| span.to().map_or(self.len(), rank) - span.from().map_or(0, rank);
+        NameSpan::of(database).map(len).sum()
+    }
+
+    /// How many of them go at some moment.
+    pub(crate) fn limited_of(&self, database: Database) -> u64 {
+        self.limited.of(database)
+    }
+
+    /// All of a database, ascending; all where none is given.
+    pub(crate) fn iter_of(
+        &self,
+        database: Option<Database>,
+    ) -> impl Iterator<Item = (QueueName, StoredValue<'_>)> {
+        NameSpan::of(database).flat_map(|span| self.iter_in(span, None))
+    }
+
+    /// Those with a name of this part, and behind this one.
+    pub(crate) fn iter_in(
+        &self,
+        span: NameSpan,
+        after: Option<&QueueName>,
+    ) -> impl Iterator<Item = (QueueName, StoredValue<'_>)> {
+        let mut mark = [0; 4];
+        let first = span.from().map(|first| &*first.encode_utf8(&mut mark));
+        let all = match first.filter(|first| after.is_none_or(|after| after.as_str() < first)) {
+            Some(first) => ValuesAfter(self.names.iter_at(self.names.rank(first.as_bytes()))),
+            None => self.iter_after(after),
+        };
+        all.take_while(move |(name, _)| span.holds(name.as_str()))
+    }
+
     /// All behind this name, ascending; all where none is given.
     pub(crate) fn iter_after(&self, name: Option<&QueueName>) -> ValuesAfter<'_> {
         ValuesAfter(self.names.iter_after(name.map(key_of)))
@@ -233,6 +271,7 @@ impl Values {
         if let Some(at) = value.at {
             let (key, nothing) = (moment_key(at, name), Cell { inline: &[], body: None });
             self.deadlines.insert(&key, nothing, |seen| assert!(seen.is_none(), "it goes once"));
+            self.limited.add_one(name);
         }
         debug_assert!(self.deadlines.len() <= self.names.len(), "a value has one deadline");
         before
@@ -265,6 +304,7 @@ impl Values {
         if let Some(at) = at {
             let was_known = self.deadlines.remove(&moment_key(at, name), |_| ());
             assert!(was_known, "a value's deadline is known");
+            self.limited.take_one(name);
         }
     }
 
@@ -280,6 +320,8 @@ impl Values {
         };
         let count = deadlines.map(known).count();
         assert_eq!(count, self.deadlines.len(), "deadlines of values");
+        let limited = self.iter_after(None).filter(|(_, value)| value.at.is_some());
+        self.limited.check(limited.map(|(name, _)| Database::of(name.as_str())));
     }
 }
 
@@ -378,8 +420,8 @@ impl Keyspace {
     ) {
         let before = self.change_values(|values| values.insert(name, &value), store);
         if before.is_none() && store.hidden_list(name) {
-            assert!(self.lists > 0, "a list was counted before it was hidden");
-            self.lists -= 1;
+            self.lists.take_one(name);
+            self.hidden_lists.add_one(name);
         }
         let now = value.collection().map(|collection| collection.number);
         let old = before.and_then(|before| before.collection);
@@ -409,7 +451,10 @@ impl Keyspace {
         store: &mut MessageStore,
     ) -> Option<Value> {
         let removed = self.change_values(|values| values.remove(name), store)?;
-        self.lists += u64::from(store.hidden_list(name));
+        if store.hidden_list(name) {
+            self.hidden_lists.take_one(name);
+            self.lists.add_one(name);
+        }
         self.touched(name, store);
         Some(removed)
     }

@@ -7,7 +7,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use core::ops::Bound;
 
-use model::{MessageId, Nanos, QueueName, QueuePolicy, Refusal, limits};
+use model::{Database, MessageId, NameSpan, Nanos, QueueName, QueuePolicy, Refusal, limits};
 use records::{ExpiredList, Place, RecordView, StoredEnvelope};
 
 use crate::admission::{Drain, WaitList};
@@ -652,18 +652,23 @@ impl Queues {
         self.slots.iter().map(|(slot, queue)| (QueueSlot(slot), queue))
     }
 
-    /// All behind this name, ascending; all where none is given.
-    pub(crate) fn names_after(&self, name: Option<&QueueName>) -> impl Iterator<Item = &QueueName> {
-        self.entries_after(name).map(|(name, _)| name)
-    }
-
-    /// The same, and where each is.
-    pub(crate) fn entries_after(
+    /// Those with a name of this part, ascending, and where each is: behind this name, or all.
+    pub(crate) fn entries_in(
         &self,
-        name: Option<&QueueName>,
+        span: NameSpan,
+        after: Option<&QueueName>,
     ) -> impl Iterator<Item = (&QueueName, QueueSlot)> {
-        let from = name.map_or(Bound::Unbounded, Bound::Excluded);
-        let entries = self.names.range::<QueueName, _>((from, Bound::Unbounded));
+        let mut mark = [0; 4];
+        let first = span.from().map(|first| &*first.encode_utf8(&mut mark));
+        let after =
+            after.map(QueueName::as_str).filter(|after| first.is_none_or(|it| *after >= it));
+        let from = match (after, first) {
+            (Some(after), _) => Bound::Excluded(after),
+            (None, Some(first)) => Bound::Included(first),
+            (None, None) => Bound::Unbounded,
+        };
+        let entries = self.names.range::<str, _>((from, Bound::Unbounded));
+        let entries = entries.take_while(move |(name, _)| span.holds(name.as_str()));
         entries.map(|(name, slot)| (name, *slot))
     }
 
@@ -685,10 +690,13 @@ impl Queues {
         before.into_iter().flatten().chain(behind).map(|(name, slot)| (name, *slot))
     }
 
-    /// Those that are lists, by name.
-    pub(crate) fn lists(&self) -> impl Iterator<Item = (QueueSlot, &QueueName)> {
-        let all = self.names.iter().map(|(name, slot)| (*slot, name));
-        all.filter(|(slot, _)| self.at(*slot).is_list())
+    /// Those of a database that are lists, by name; all where none is given.
+    pub(crate) fn lists_of(
+        &self,
+        database: Option<Database>,
+    ) -> impl Iterator<Item = (QueueSlot, &QueueName)> {
+        let all = NameSpan::of(database).flat_map(|span| self.entries_in(span, None));
+        all.map(|(name, slot)| (slot, name)).filter(|(slot, _)| self.at(*slot).is_list())
     }
 
     /// Bounds how many there may be.

@@ -14,7 +14,7 @@ pub(crate) fn command(all: &Words<'_>, words: &[&str]) -> Option<Command> {
         ["kind", key] => KeyCommand::Kind { name: name(key) },
         ["count-of", ref keys @ ..] => KeyCommand::CountOf { names: names(keys) },
         ["del", ref keys @ ..] => KeyCommand::Delete { names: names(keys) },
-        ["del-all"] => KeyCommand::DeleteAll,
+        ["del-all"] => KeyCommand::DeleteAll { database: None },
         ["rename", from, to] => {
             let only_new = named("new") == Some("yes");
             KeyCommand::Rename { from: name(from), to: name(to), only_new }
@@ -27,11 +27,12 @@ pub(crate) fn command(all: &Words<'_>, words: &[&str]) -> Option<Command> {
         ["persist", key] => KeyCommand::ClearDeadline { name: name(key) },
         ["lifetime", key] => KeyCommand::Lifetime { name: name(key) },
         ["names"] => KeyCommand::Names {
+            database: None,
             after: named("after").map(name),
             max: named("max").map_or(1000, |max| max.parse().unwrap()),
             kind: named("kind").map(kind),
         },
-        ["keys"] => KeyCommand::CountAll,
+        ["keys"] => KeyCommand::CountAll { database: None },
         ["set", key, value] => KeyCommand::SetValue {
             name: name(key),
             value: value.as_bytes().into(),

@@ -557,7 +557,7 @@ impl Session {
             return self.enqueue(spec, words, shared, out);
         }
         match spec.handler {
-            Handler::Ask(query) => match query(Arguments::new(words, shared)) {
+            Handler::Ask(query) => match query(self.arguments(words, shared)) {
                 Ok(query) => self.ask(query.in_parts(), shared),
                 Err(fault) => self.refuse(&fault, shared, out),
             },
@@ -598,6 +598,11 @@ impl Session {
             }
             Verb::Reset => Ok(self.reset(shared, out)),
         }
+    }
+
+    /// The arguments of a command that is about the database which the client has selected.
+    fn arguments<'a>(&self, words: &'a Words, shared: &'a ListenerState) -> Arguments<'a> {
+        Arguments::new(words, shared, shared.clients.at(self.slot).database)
     }
 
     /// Asks the engine.
@@ -705,7 +710,9 @@ impl Session {
         if !self.reader.sees_alike() || shared.clients.at_mut(self.slot).is_silent() {
             return command;
         }
-        let (command, more) = pipelined::gather(command, format, words, &self.reader, input);
+        let database = shared.clients.at(self.slot).database;
+        let (command, more) =
+            pipelined::gather(command, format, database, words, &self.reader, input);
         shared.commands_total += more;
         command
     }

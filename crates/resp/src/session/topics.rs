@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use model::{Command, Delivery, LinkId, Reply};
 
 use super::{Awaited, FollowUp, Session, Step};
-use crate::arguments::key;
+use crate::arguments::topic;
 use crate::clients::Subscribed;
 use crate::fault::Fault;
 use crate::shared::ListenerState;
@@ -18,7 +18,7 @@ impl Session {
         pattern: bool,
         words: &Words,
     ) -> Result<Step, Fault> {
-        let target = |word| key(word).map(|name| FollowUp::Subscribe(Target { pattern, name }));
+        let target = |word| topic(word).map(|name| FollowUp::Subscribe(Target { pattern, name }));
         let follow_ups: Vec<_> = words.from(1).map(target).collect::<Result<_, _>>()?;
         self.follow_ups.extend(follow_ups);
         Ok(Step::GoOn)
@@ -74,7 +74,7 @@ impl Session {
         let targets: Vec<_> = if words.len() == 1 {
             self.subscriptions.targets(pattern)
         } else {
-            let target = |word| key(word).map(|name| Target { pattern, name });
+            let target = |word| topic(word).map(|name| Target { pattern, name });
             words.from(1).map(target).collect::<Result<_, _>>()?
         };
         if targets.is_empty() {

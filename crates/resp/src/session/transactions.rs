@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 use model::{Command, Refusal, Reply};
 
 use super::{Awaited, FollowUp, Session, Step, WATCHED_BYTES_MAX, waited_bytes};
-use crate::arguments::Arguments;
 use crate::clients::Silence;
 use crate::fault::Fault;
 use crate::shared::ListenerState;
@@ -22,7 +21,8 @@ impl Session {
         if self.transaction.is_some() {
             return Err(Fault::of("ERR MULTI calls can not be nested"));
         }
-        self.transaction = Some(Transaction::default());
+        let database = shared.clients.at(self.slot).database;
+        self.transaction = Some(Transaction::of(database));
         shared.clients.at_mut(self.slot).queued = Some(0);
         Ok(self.okay(shared, out))
     }
@@ -124,7 +124,7 @@ impl Session {
         if self.transaction.is_some() {
             return Err(Fault::of("ERR WATCH inside MULTI is not allowed"));
         }
-        let names = Arguments::new(words, shared).keys(1)?;
+        let names = self.arguments(words, shared).keys(1)?;
         self.awaited = Awaited::Watch(waited_bytes(&names));
         Ok(Step::Ask(Command::Observe { names }))
     }

@@ -14,7 +14,7 @@ const ELEMENTS: [&str; 6] = ["x", "y", "z", "1", "\"\"", "\"x y\\r\\n\""];
 const PLACES: [&str; 12] =
     ["0", "0", "1", "2", "-1", "-1", "-2", "5", "-5", "100", "-100", "9223372036854775807"];
 
-fn both_sides(check: impl Fn(&ForeignServer, Options)) {
+pub(crate) fn both_sides(check: impl Fn(&ForeignServer, Options)) {
     let Some(redis) = real::start() else { return };
     for list_head in [Side::Right, Side::Left] {
         check(&redis, Options { list_head, ..Options::default() });
@@ -231,7 +231,7 @@ fn one_transaction(pair: &mut Pair, random: &mut Rng) -> String {
     random.pick(&["EXEC", "EXEC", "DISCARD"]).into()
 }
 
-fn command(random: &mut Rng) -> String {
+pub(crate) fn command(random: &mut Rng) -> String {
     let (key, other) = (random.pick(&KEYS), random.pick(&KEYS));
     let (one, two) = (random.pick(&ELEMENTS), random.pick(&ELEMENTS));
     let (first, last) = (random.pick(&PLACES), random.pick(&PLACES));
@@ -277,7 +277,7 @@ fn locate(key: &str, element: &str, random: &mut Rng) -> String {
     command
 }
 
-fn waiting_command(random: &mut Rng) -> String {
+pub(crate) fn waiting_command(random: &mut Rng) -> String {
     let (key, other) = (random.pick(&KEYS), random.pick(&KEYS));
     let (side, end) = (random.pick(&["LEFT", "RIGHT"]), random.pick(&["LEFT", "RIGHT"]));
     let letter = random.pick(&["L", "R"]);
@@ -292,7 +292,7 @@ fn waiting_command(random: &mut Rng) -> String {
     }
 }
 
-fn key_command(random: &mut Rng) -> String {
+pub(crate) fn key_command(random: &mut Rng) -> String {
     let (key, other) = (random.pick(&KEYS), random.pick(&KEYS));
     let element = random.pick(&ELEMENTS);
     match random.index(22) {
@@ -333,7 +333,9 @@ fn transaction_command(random: &mut Rng) -> String {
         4 => random.pick(&["DISCARD", "UNWATCH"]).into(),
         5 | 6 => format!("WATCH {} {}", random.pick(&KEYS), random.pick(&KEYS)),
         7 => malformed(random),
-        8 => random.pick(&["PING", "ECHO a", "CLIENT GETNAME", "SELECT 0"]).into(),
+        8 => random
+            .pick(&["PING", "ECHO a", "CLIENT GETNAME", "SELECT 0", "SELECT 1", "SELECT 16"])
+            .into(),
         9 => key_command(random),
         _ => command(random),
     }
@@ -377,6 +379,14 @@ fn malformed(random: &mut Rng) -> String {
         "AUTH a",
         "AUTH a b",
         "SELECT x",
+        "SELECT -1",
+        "SELECT 2147483648",
+        "MOVE a x",
+        "MOVE a 0",
+        "MOVE a 16",
+        "SWAPDB 0 16",
+        "SWAPDB 99999999999 x",
+        "SWAPDB 16 x",
         "SWAPDB x 0",
         "WAIT x 0",
         "SET a",
@@ -413,7 +423,7 @@ fn malformed(random: &mut Rng) -> String {
 }
 
 /// Every list and value as both see it at the end.
-fn take_stock(pair: &mut Pair) {
+pub(crate) fn take_stock(pair: &mut Pair) {
     pair.ask(0, "DBSIZE");
     for key in KEYS {
         pair.ask(0, &format!("TYPE {key}"));

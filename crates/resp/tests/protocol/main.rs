@@ -5,6 +5,7 @@ mod collection_commands;
 mod collections;
 mod comparison;
 mod connection;
+mod databases;
 mod differential;
 mod facts;
 mod hostile;

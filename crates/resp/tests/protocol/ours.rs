@@ -1,10 +1,11 @@
 //! Session and engine, put together as a server does, on a clock that only the test moves.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{Capacity, LoginAnswer, LoginOffer, LoginStep, Nanos, SessionId, StorePolicy};
-use resp::{ListenerState, Options};
+use resp::{Interpreter, ListenerState, Options};
 
 use crate::connection::Connection;
 use crate::facts;
@@ -42,6 +43,11 @@ impl Ours {
             offer: None,
             logins: None,
         }
+    }
+
+    /// Clients may run scripts.
+    pub(crate) fn set_interpreter(&mut self, interpreter: Arc<dyn Interpreter>) {
+        self.shared.set_interpreter(interpreter);
     }
 
     /// Clients that connect from now on have to log in: see [`answer`].

@@ -20,6 +20,10 @@ pub(crate) fn burst(random: &mut Rng) -> Vec<Vec<String>> {
         let key = random.pick(&KEYS[..2]);
         let name = random
             .pick(&["LPUSH", "RPUSH", "LPOP", "RPOP", "LPUSHX", "LLEN", "rpush", "GET", "get"]);
+        if random.index(8) == 0 {
+            let database = random.pick(&["0", "0", "1", "2"]);
+            commands.push(["SELECT", database].map(str::to_owned).to_vec());
+        }
         for _ in 0..random.pick(&[1, 1, 2, 3, 9, 80]) {
             let element = random.pick(&["x", "y", "z", "", "another"]);
             let words: &[&str] = match name {

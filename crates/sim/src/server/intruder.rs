@@ -87,7 +87,7 @@ fn attempt(number: u64) -> Command {
         12 => of_list(ListCommand::Pop { queue, end: End::Head, max: 1 }),
         13 => of_list(ListCommand::Range { queue, origin: End::Head, first: 0, last: -1 }),
         14 => Command::Key(KeyCommand::Delete { names: vec![queue] }),
-        15 => Command::Key(KeyCommand::DeleteAll),
+        15 => Command::Key(KeyCommand::DeleteAll { database: None }),
         16 => of_operator(AdminCommand::Purge { queue, state: None, selector: None, after: None }),
         17 => of_operator(AdminCommand::Delete { queue }),
         18 => of_operator(AdminCommand::MoveMessages {
