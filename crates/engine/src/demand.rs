@@ -367,7 +367,10 @@ impl<'c> Demand<'c> {
             | KeyCommand::CountOf { .. }
             | KeyCommand::Lifetime { .. }
             | KeyCommand::CountAll { .. }
-            | KeyCommand::CountEach => Changes::Nothing,
+            | KeyCommand::CountEach
+            | KeyCommand::AnyName { .. }
+            | KeyCommand::MemoryOf { .. }
+            | KeyCommand::Synced => Changes::Nothing,
         };
         Self { changes, ..Self::BATCHABLE }
     }

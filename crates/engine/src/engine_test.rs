@@ -1,13 +1,16 @@
 //! Limits, large numbers, and faults that [`Engine::check`] sees: scripts cannot show these.
 
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use alloc::{format, vec};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::string::String;
 
 use model::{
-    Capacity, ConsumerMode, Destination, LinkId, MessageGroup, NewMessage, QueueName, Settlement,
-    StorePolicy, TransactionId,
+    Capacity, ConsumerMode, Destination, End, KeyCommand, KeyKind, LinkId, ListCommand,
+    MessageGroup, NewMessage, OneOrMany, Persistence, QueueName, Script, ScriptCommands,
+    ScriptProgram, ScriptValue, Settlement, StorePolicy, TransactionId,
 };
 
 use crate::bodies::Stored;
@@ -35,6 +38,43 @@ fn queue_over_limit_is_refused() {
     assert_eq!(pair.watch("default"), Reply::Done);
     assert_eq!(pair.unwatch("default"), Reply::Done);
     assert_eq!(pair.watch("c"), Reply::Done, "one went");
+}
+
+/// Sets a value, and then would put a list in its place.
+#[derive(Debug)]
+struct InPlace;
+
+impl ScriptProgram for InPlace {
+    fn run(&self, commands: &mut dyn ScriptCommands) -> ScriptValue {
+        let name = || QueueName::new("v").unwrap();
+        let values = vec![(name(), Arc::from(*b"x"))];
+        assert_eq!(commands.perform(set(values)), Reply::Done);
+        let list = ListCommand::Push {
+            queue: name(),
+            end: End::Tail,
+            elements: OneOrMany::One(Arc::from(*b"x")),
+            only_existing: false,
+            persistence: Persistence::Persistent,
+        };
+        let delete = KeyCommand::Delete { names: vec![name()] };
+        let refused = commands.perform_all(vec![delete.into(), list.into()]);
+        assert_eq!(refused, Err(Refusal::TooManyQueues { max: 1 }));
+        let kind = commands.perform(KeyCommand::Kind { name: name() }.into());
+        assert_eq!(kind, Reply::Kind(Some(KeyKind::Value)));
+        ScriptValue::Status(Vec::new())
+    }
+}
+
+fn set(values: Vec<(QueueName, Arc<[u8]>)>) -> Command {
+    KeyCommand::SetValues { values, only_new: false }.into()
+}
+
+#[test]
+fn queue_has_room_before_a_script_deletes() {
+    let mut pair = Pair::new();
+    pair.engine.store.queues.bound(1);
+    let reply = pair.run(Command::Script(Script(Arc::new(InPlace))));
+    assert_eq!(reply, Reply::Scripted(Box::new(ScriptValue::Status(Vec::new()))));
 }
 
 #[test]

@@ -11,6 +11,7 @@ pub(crate) mod deadlines;
 mod decimal;
 pub(crate) mod deleting;
 mod editing;
+mod inspection;
 pub(crate) mod list_lifetime;
 pub(crate) mod lists;
 mod lookup;

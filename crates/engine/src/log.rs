@@ -5,12 +5,14 @@ pub(crate) mod effects;
 pub(crate) mod usage;
 
 use model::{
-    Capacity, DependsOn, Durability, LiveRecords, Lsn, Persistence, Refusal, StorePolicy, limits,
+    Capacity, DependsOn, Durability, LiveRecords, Lsn, Persistence, Refusal, Reply, StorePolicy,
+    limits,
 };
 use records::{CHANGED_BYTES_MAX, RecordView, encode};
 
 use claim::Claim;
 
+use crate::outcome::Outcome;
 use crate::{Effects, FrameEnd};
 
 #[derive(Debug)]
@@ -264,6 +266,17 @@ impl FrameWriter {
             return self.after_last;
         }
         DependsOn::new(self.last.next(), self.open.level)
+    }
+
+    /// An answer that waits until all is on the device, if this store ever syncs.
+    pub(crate) fn synced(&self) -> Outcome {
+        let after = self.after_all();
+        // Only this policy syncs each frame that is written. By another one the answers before say
+        // how durable a client's changes are.
+        let is_synced = matches!(self.policy, StorePolicy::Periodic(_));
+        let is_logged = after.level != Durability::None;
+        let level = if is_synced && is_logged { Durability::Synced } else { after.level };
+        Outcome::reply(DependsOn::new(after.lsn, level), Reply::Done)
     }
 
     /// The position that covers all of the open frame; nothing if there is none.

@@ -149,6 +149,7 @@ fn needs_of_key<'c, E>(
 ) -> Result<(), E> {
     match command {
         KeyCommand::Kind { name }
+        | KeyCommand::MemoryOf { name }
         | KeyCommand::Lifetime { name }
         | KeyCommand::Value { name, take: false } => each(Need::Name(Right::Look, name)),
         KeyCommand::CountOf { names }
@@ -185,7 +186,11 @@ fn needs_of_key<'c, E>(
         }
         KeyCommand::DeleteAll { .. } => each(Need::Operate),
         // Names, of which the user sees those that the right to look is for, and their number.
-        KeyCommand::Names { .. } | KeyCommand::CountAll { .. } | KeyCommand::CountEach => Ok(()),
+        KeyCommand::Names { .. }
+        | KeyCommand::AnyName { .. }
+        | KeyCommand::CountAll { .. }
+        | KeyCommand::CountEach
+        | KeyCommand::Synced => Ok(()),
     }
 }
 

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use engine::{Effects, Engine, EngineOptions};
 use model::{
-    Capacity, CollectionCommand, CollectionKind, Command, End, KeyCommand, ListCommand, Nanos,
-    OneOrMany, Persistence, Principal, QueueName, Refusal, Reply, Right, Rights, Rule, Score,
-    ScoreRule, Script, ScriptCommands, ScriptProgram, ScriptValue, SessionId, SetRule, StorePolicy,
-    ValueDeadline, ValueEdit,
+    Capacity, CollectionCommand, CollectionKind, Command, End, KeyCommand, KeyKind, ListCommand,
+    Nanos, OneOrMany, Persistence, Principal, QueueName, Refusal, Reply, Right, Rights, Rule,
+    Score, ScoreRule, Script, ScriptCommands, ScriptProgram, ScriptValue, SessionId, SetRule,
+    StorePolicy, ValueDeadline, ValueEdit,
 };
 
 const ADA: SessionId = SessionId(1);
@@ -31,6 +31,25 @@ impl ScriptProgram for Listed {
         let replies = self.commands.iter().map(|command| commands.perform(command.clone()));
         *self.replies.lock().unwrap() = replies.collect();
         ScriptValue::Integer(self.commands.len() as i64)
+    }
+}
+
+/// Gives these commands together, and keeps the result.
+struct Together {
+    commands: Vec<Command>,
+    result: Mutex<Option<Result<Vec<Reply>, Refusal>>>,
+}
+
+impl fmt::Debug for Together {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.commands.fmt(f)
+    }
+}
+
+impl ScriptProgram for Together {
+    fn run(&self, commands: &mut dyn ScriptCommands) -> ScriptValue {
+        *self.result.lock().unwrap() = Some(commands.perform_all(self.commands.clone()));
+        ScriptValue::Null
     }
 }
 
@@ -67,6 +86,14 @@ impl Harness {
         let program = Arc::new(Listed { commands, replies: Mutex::default() });
         self.ask(ADA, Command::Script(Script(Arc::clone(&program) as Arc<dyn ScriptProgram>)));
         program.replies.lock().unwrap().clone()
+    }
+}
+
+impl Harness {
+    fn run_together(&mut self, commands: Vec<Command>) -> Result<Vec<Reply>, Refusal> {
+        let program = Arc::new(Together { commands, result: Mutex::default() });
+        self.ask(ADA, Command::Script(Script(Arc::clone(&program) as Arc<dyn ScriptProgram>)));
+        program.result.lock().unwrap().take().unwrap()
     }
 }
 
@@ -179,4 +206,25 @@ fn each_command_of_a_script_needs_its_right() {
     let Reply::Refused(Refusal::NotPermitted(lack)) = &replies[1] else { panic!("{replies:?}") };
     assert_eq!((lack.right, lack.name.as_ref().unwrap().as_str()), (Right::Look, "m"));
     assert_eq!(replies[2], Reply::Refused(Refusal::NotInBatch));
+}
+
+#[test]
+fn commands_together_are_all_done_or_none() {
+    let mut all = Harness::new(1 << 20);
+    let delete = |key: &str| Command::Key(KeyCommand::Delete { names: vec![name(key)] });
+    all.run(vec![set("a", 10), push("l"), push("l")]);
+    let replies = all.run_together(vec![delete("l"), push("l"), add("n")]).unwrap();
+    assert_eq!(replies, [Reply::Count(1), Reply::Count(1), Reply::Integer(1)]);
+    // The last is more than a frame holds, or is none of a batch.
+    let large = vec![delete("a"), set("b", 900_000), set("c", 900_000)];
+    assert_eq!(all.run_together(large), Err(Refusal::BatchTooLarge));
+    let alone = vec![delete("a"), Command::BrokerStatistics];
+    assert_eq!(all.run_together(alone), Err(Refusal::NotInBatch));
+    let rule = Rule::parse("look,manage a").unwrap();
+    let rights = Rights::new("ann".into(), [&rule], []);
+    all.engine.act_for(ADA, Principal::User(Arc::new(rights)));
+    let denied = all.run_together(vec![delete("a"), push("l")]);
+    assert!(matches!(denied, Err(Refusal::NotPermitted(_))), "{denied:?}");
+    let kind = |key| Command::Key(KeyCommand::Kind { name: name(key) });
+    assert_eq!(all.run(vec![kind("a")]), [Reply::Kind(Some(KeyKind::Value))]);
 }

@@ -391,6 +391,18 @@ impl Command {
     }
 }
 
+impl From<KeyCommand> for Command {
+    fn from(command: KeyCommand) -> Self {
+        Self::Key(command)
+    }
+}
+
+impl From<ListCommand> for Command {
+    fn from(command: ListCommand) -> Self {
+        Self::List(command)
+    }
+}
+
 impl From<StreamCommand> for Command {
     fn from(command: StreamCommand) -> Self {
         Self::Key(KeyCommand::Stream(Box::new(command)))

@@ -149,6 +149,20 @@ pub enum KeyCommand {
     },
     /// How many keys each database has. → `Databases`
     CountEach,
+    /// Some key of a database. → `Names` with it, or with none
+    AnyName {
+        /// Which.
+        database: Database,
+        /// The chance: another number, another key.
+        seed: u64,
+    },
+    /// The bytes of memory that a key is reckoned to take. → `Count`; `NotFound`
+    MemoryOf {
+        /// Which.
+        name: QueueName,
+    },
+    /// → `Done`, once all that was stored before is on the device, if this store ever syncs
+    Synced,
     /// Set a value; a list of that name is deleted. → `Replaced`; `NotFound` if the rule forbids
     /// it (with `want_old`: `Replaced` and nothing set); `Refused`
     SetValue {
@@ -239,6 +253,9 @@ impl KeyCommand {
             | Self::Names { .. }
             | Self::CountAll { .. }
             | Self::CountEach
+            | Self::AnyName { .. }
+            | Self::MemoryOf { .. }
+            | Self::Synced
             | Self::SetValues { .. }
             | Self::EditValue { .. }
             | Self::Value { .. }

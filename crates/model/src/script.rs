@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::{Command, Nanos, Reply};
+use crate::{Command, Nanos, Refusal, Reply};
 
 /// A value on its way between a script and its commands or its client, in the forms of RESP.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +38,13 @@ impl Eq for ScriptValue {}
 pub trait ScriptCommands {
     /// Does a command now: it waits for nothing.
     fn perform(&mut self, command: Command) -> Reply;
+
+    /// Does all of these or none: they are counted before any is done. Else it gives the refusal of
+    /// the first.
+    ///
+    /// # Errors
+    /// None of them was done.
+    fn perform_all(&mut self, commands: Vec<Command>) -> Result<Vec<Reply>, Refusal>;
 
     /// The moment at which it runs.
     fn now(&self) -> Nanos;

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use model::{
     Database, Deadline, DeadlineRule, KeyCommand, KeyKind, Nanos, QueueName, Reply, SetRule,
-    ValueDeadline, glob, parse_integer,
+    StorePolicy, ValueDeadline, glob, parse_integer,
 };
 
 use crate::arguments::Arguments;
@@ -242,6 +242,63 @@ pub(crate) fn shift(arguments: Arguments<'_>) -> QueryResult {
     }
     let (from, to) = (arguments.key(1)?, arguments.key_in(database, 1)?);
     Ok(Query::key(KeyCommand::Rename { from, to, only_new: true }, ReplyFormat::WhetherMoved))
+}
+
+/// RANDOMKEY
+pub(crate) fn any_key(arguments: Arguments<'_>) -> QueryResult {
+    let (database, seed) = (arguments.database(), arguments.chance());
+    Ok(Query::key(KeyCommand::AnyName { database, seed }, ReplyFormat::AnyKey))
+}
+
+/// OBJECT REFCOUNT, FREQ, IDLETIME: of a key that is there one, or this error.
+pub(crate) fn object_fact(arguments: Arguments<'_>, error: Option<&'static str>) -> QueryResult {
+    let kind = KeyCommand::Kind { name: arguments.key(2)? };
+    Ok(Query::key(kind, ReplyFormat::OfObject(error)))
+}
+
+/// OBJECT FREQ
+pub(crate) const NO_FREQUENCY: &str = "ERR An LFU maxmemory policy is not selected, access \
+    frequency not tracked. Please note that when switching between policies at runtime LRU and \
+    LFU data will take some time to adjust.";
+
+/// OBJECT IDLETIME
+pub(crate) const NO_IDLE_TIME: &str =
+    "ERR the time of the last access to a key is not tracked here";
+
+/// MEMORY USAGE
+pub(crate) fn memory(arguments: Arguments<'_>) -> QueryResult {
+    for at in (3..arguments.len()).step_by(2) {
+        if !arguments.is(at, "samples") || at + 1 == arguments.len() {
+            return Err(Fault::SYNTAX);
+        }
+        if arguments.integer(at + 1)? < 0 {
+            return Err(Fault::SYNTAX);
+        }
+    }
+    Ok(Query::key(KeyCommand::MemoryOf { name: arguments.key(2)? }, ReplyFormat::CountOrNull))
+}
+
+/// WAITAOF: the answers before have waited as long as `--sync` says, and by a period the device is
+/// waited for.
+pub(crate) fn wait_synced(arguments: Arguments<'_>) -> QueryResult {
+    let local = arguments.integer(1)?;
+    if !matches!(local, 0 | 1) {
+        return Err(Fault::of("ERR value is out of range, value must between 0 and 1"));
+    }
+    arguments.count(2)?;
+    let timeout = parse_integer(arguments.word(3));
+    let timeout = timeout.ok_or(Fault::of("ERR timeout is not an integer or out of range"))?;
+    if timeout < 0 {
+        return Err(Fault::of("ERR timeout is negative"));
+    }
+    let policy = arguments.shared().options.policy;
+    if local == 1 && policy == StorePolicy::Memory {
+        return Err(Fault::of(
+            "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
+        ));
+    }
+    let is_synced = matches!(policy, StorePolicy::Always | StorePolicy::Periodic(_));
+    Ok(Query::key(KeyCommand::Synced, ReplyFormat::Synced(is_synced)))
 }
 
 /// EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT

@@ -61,6 +61,18 @@ pub(crate) fn is_infinite(text: &[u8]) -> Option<bool> {
     Some(is_in_range && number.is_infinite())
 }
 
+/// The same as the weight of an element in SORT: nothing behind a NUL is read, and a number that is
+/// too large or too small is none.
+pub(crate) fn parse_weight(text: &[u8]) -> Option<f64> {
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    if text.is_empty() {
+        return Some(0.0);
+    }
+    let spaces = text.iter().take_while(|byte| matches!(byte, b' ' | b'\t'..=b'\r')).count();
+    let Double { number, is_in_range } = Double::parse(text.get(spaces..)?)?;
+    (is_in_range && !number.is_subnormal()).then_some(number)
+}
+
 /// A number that was read.
 struct Double {
     /// The nearest that there is.

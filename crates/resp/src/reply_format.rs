@@ -51,6 +51,14 @@ pub(crate) enum ReplyFormat {
     /// The number of keys that were deleted or counted.
     Names(Names),
     AllDeleted(Option<Database>),
+    /// A count, or nothing if there is no key.
+    CountOrNull,
+    /// The only name, or nothing.
+    AnyKey,
+    /// 1 of a key that is there, or this error.
+    OfObject(Option<&'static str>),
+    /// Whether all is on the device, and that no replica has it.
+    Synced(bool),
     /// 1 if it was done, 0 if a condition forbade it.
     WhetherDone,
     /// The same, and 0 if there is no such key.
@@ -240,6 +248,27 @@ impl ReplyFormat {
             }
             (Self::Subscribers(names), Reply::Subscriptions(all)) => {
                 topics::say_subscribers(&names, &all, answer);
+            }
+            (format, reply) => return format.say_fact(reply, answer),
+        }
+        Ok(())
+    }
+
+    /// The same where it is about a key or the server.
+    fn say_fact(self, reply: Reply, answer: &mut Answer<'_>) -> Result<(), Fault> {
+        match (self, reply) {
+            (Self::CountOrNull, Reply::Count(count)) => answer.count(count),
+            (Self::CountOrNull, Reply::NotFound) => answer.null(),
+            (Self::AnyKey, Reply::Names { names, .. }) => {
+                bulk_or_null(names.first().map(key_of).as_deref(), answer);
+            }
+            (Self::OfObject(_), Reply::Kind(None)) => answer.null(),
+            (Self::OfObject(None), Reply::Kind(Some(_))) => answer.integer(1),
+            (Self::OfObject(Some(error)), Reply::Kind(Some(_))) => return Err(Fault::of(error)),
+            (Self::Synced(local), Reply::Done) => {
+                answer.array(2);
+                answer.integer(i64::from(local));
+                answer.integer(0);
             }
             (format, reply) => return format.say_value(reply, answer),
         }

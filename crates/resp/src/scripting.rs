@@ -3,12 +3,13 @@
 //! A session makes a program of a script, its keys and arguments, and gives it to the engine, which
 //! runs it as one command. Each command of the script is read and worded as a client's is.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use model::{
-    Command, Database, Nanos, Script, ScriptCommands, ScriptProgram, ScriptValue, WallClock,
+    Command, Database, Nanos, Reply, Script, ScriptCommands, ScriptProgram, ScriptValue, WallClock,
 };
 
 use crate::answer::Version;
@@ -145,7 +146,7 @@ struct Host<'p> {
 
 impl<'p> Host<'p> {
     fn new(program: &'p Program, commands: &'p mut dyn ScriptCommands) -> Self {
-        let mut shared = ListenerState::new(program.options, alloc::boxed::Box::new(()));
+        let mut shared = ListenerState::new(program.options, Box::new(()));
         shared.wall_clock = program.clock.clone();
         let slot = shared.clients.enter(model::SessionId(0), None, Nanos::ZERO);
         shared.clients.at_mut(slot).database = program.database;
@@ -193,7 +194,11 @@ impl<'p> Host<'p> {
         for _ in 0..QUESTIONS_MAX {
             let Query { mut command, format } = query;
             by_engine_clock(&mut command, &self.program.clock);
-            let mut reply = self.commands.perform(command);
+            let mut reply = match command {
+                // A program is no script in a script, but commands of it.
+                Command::Script(program) => Reply::Scripted(Box::new(program.0.run(self.commands))),
+                command => self.commands.perform(command),
+            };
             reply.tell_by(&self.program.clock);
             match format.at_once().word(reply, &mut self.context()) {
                 Next::Ask(next) => query = next,

@@ -91,6 +91,10 @@ pub(crate) const DEBUG: &str = "ERR DEBUG command not allowed. If the enable-deb
     is set to \"local\", you can run it from a local connection, otherwise you need to set this \
     option in the configuration file, and then restart the server.";
 
+/// MEMORY, but for USAGE.
+pub(crate) const MEMORY: &str = "ERR MEMORY has USAGE alone here: /metrics tells the memory of \
+    the server";
+
 /// FUNCTION FLUSH. There are no functions.
 pub(crate) fn function_flush(context: &mut Context<'_>, words: &Words) -> Said {
     if words.len() > 3 || !(words.len() == 2 || words.is(2, "sync") || words.is(2, "async")) {

@@ -5,6 +5,7 @@ use crate::catalogue;
 use crate::client_commands as client;
 use crate::collection_specs;
 use crate::context::Context;
+use crate::copying;
 use crate::fault::{Fault, printed};
 use crate::greeting;
 use crate::information;
@@ -15,10 +16,12 @@ use crate::query::Query;
 use crate::script_specs;
 use crate::server_commands as server;
 use crate::shared::Side;
+use crate::sorting;
 use crate::stream_specs;
 use crate::strings;
 use crate::topics;
 use crate::users;
+use crate::value_programs;
 use crate::words::Words;
 
 /// One command.
@@ -269,6 +272,8 @@ pub(crate) const READ_FAST: &[&str] = &["readonly", "fast"];
 const WAIT: &[&str] = &["write", "noscript", "blocking"];
 const WAIT_STORE: &[&str] = &["write", "denyoom", "noscript", "blocking"];
 pub(crate) const WAIT_MOVABLE: &[&str] = &["write", "blocking", "movablekeys"];
+const STORE_MOVABLE: &[&str] = &["write", "denyoom", "movablekeys"];
+const READ_MOVABLE: &[&str] = &["readonly", "movablekeys"];
 const OWN: &[&str] = &["noscript", "loading", "stale"];
 const OWN_FAST: &[&str] = &["noscript", "loading", "stale", "fast"];
 const ANY_FAST: &[&str] = &["loading", "stale", "fast"];
@@ -279,7 +284,7 @@ const TOPIC_FAST: &[&str] = &["pubsub", "loading", "stale", "fast"];
 const GREET: &[&str] = &["noscript", "loading", "stale", "fast", "no_auth", "allow_busy"];
 
 /// In the order of their names.
-static SPECS: [Spec; 139] = [
+static SPECS: [Spec; 156] = [
     container("acl", Server),
     say("acl|cat", -2, OWN, Server, users::categories_of),
     refused("acl|deluser", -3, users::ELSEWHERE),
@@ -296,6 +301,7 @@ static SPECS: [Spec; 139] = [
     ask("bitcount", -2, READ, ONE_KEY, Bitmap, strings::count_bits),
     ask("bitfield", -2, STORE, ONE_KEY, Bitmap, strings::fields),
     ask("bitfield_ro", -2, READ_FAST, ONE_KEY, Bitmap, strings::fields_read_only),
+    ask("bitop", -4, STORE, (2, -1, 1), Bitmap, value_programs::combine_bits),
     ask("bitpos", -3, READ, ONE_KEY, Bitmap, strings::place_of_bit),
     ask("blmove", 6, WAIT_STORE, TWO_KEYS, List, |it| lists::shift(it, true)),
     ask("blmpop", -5, WAIT_MOVABLE, NO_KEYS, List, lists::pop_several_waiting),
@@ -331,6 +337,7 @@ static SPECS: [Spec; 139] = [
     say("config|resetstat", 2, ADMIN, Server, parameters::reset_statistics),
     say("config|rewrite", 2, ADMIN, Server, parameters::rewrite),
     say("config|set", -4, ADMIN, Server, parameters::set),
+    ask("copy", -3, STORE, TWO_KEYS, Generic, copying::copy),
     ask("dbsize", 1, READ_FAST, NO_KEYS, Server, keys::size),
     Spec { handler: Handler::Never(server::DEBUG), flags: ADMIN, ..container("debug", Server) },
     ask("decr", 2, STORE_FAST, ONE_KEY, String, |it| strings::step(it, -1)),
@@ -364,6 +371,7 @@ static SPECS: [Spec; 139] = [
     ask("incrbyfloat", 3, STORE_FAST, ONE_KEY, String, strings::increase_decimal),
     ask("info", -1, ANY, NO_KEYS, Server, information::ask),
     ask("keys", 2, READ, NO_KEYS, Generic, keys::keys),
+    ask("lcs", -3, READ, TWO_KEYS, String, value_programs::common_subsequence),
     ask("lindex", 3, READ, ONE_KEY, List, lists::index),
     ask("linsert", 5, STORE, ONE_KEY, List, lists::insert),
     ask("llen", 2, READ_FAST, ONE_KEY, List, lists::length),
@@ -377,6 +385,13 @@ static SPECS: [Spec; 139] = [
     ask("lrem", 4, WRITE, ONE_KEY, List, lists::remove),
     ask("lset", 4, STORE, ONE_KEY, List, lists::replace),
     ask("ltrim", 4, WRITE, ONE_KEY, List, lists::keep),
+    container("memory", Server),
+    refused("memory|doctor", 2, server::MEMORY),
+    say("memory|help", 2, ANY, Server, catalogue::help),
+    refused("memory|malloc-stats", 2, server::MEMORY),
+    refused("memory|purge", 2, server::MEMORY),
+    refused("memory|stats", 2, server::MEMORY),
+    ask("memory|usage", -3, READ, (2, 2, 1), Server, keys::memory),
     ask("mget", -2, READ_FAST, (1, -1, 1), String, strings::values),
     ask("move", 3, WRITE_FAST, ONE_KEY, Generic, keys::shift),
     ask("mset", -3, STORE, (1, -1, 2), String, |it| strings::set_values(it, false)),
@@ -384,7 +399,14 @@ static SPECS: [Spec; 139] = [
     verb("multi", 1, OWN_FAST, Transactions, Verb::Multi),
     container("object", Generic),
     ask("object|encoding", 3, READ, (2, 2, 1), Generic, keys::encoding),
+    ask("object|freq", 3, READ, (2, 2, 1), Generic, |it| {
+        keys::object_fact(it, Some(keys::NO_FREQUENCY))
+    }),
     say("object|help", 2, ANY, Generic, catalogue::help),
+    ask("object|idletime", 3, READ, (2, 2, 1), Generic, |it| {
+        keys::object_fact(it, Some(keys::NO_IDLE_TIME))
+    }),
+    ask("object|refcount", 3, READ, (2, 2, 1), Generic, |it| keys::object_fact(it, None)),
     ask("persist", 2, WRITE_FAST, ONE_KEY, Generic, keys::persist),
     ask("pexpire", -3, WRITE_FAST, ONE_KEY, Generic, |it| {
         keys::expire(it, Clock::MillisFromNow, "pexpire")
@@ -407,6 +429,7 @@ static SPECS: [Spec; 139] = [
     ask("pubsub|numsub", -2, TOPIC, NO_KEYS, PubSub, topics::subscribers),
     verb("punsubscribe", -1, TOPIC, PubSub, Verb::Unsubscribe { pattern: true }),
     verb("quit", -1, GREET, Connection, Verb::Quit),
+    ask("randomkey", 1, READ, NO_KEYS, Generic, keys::any_key),
     ask("rename", 3, WRITE, TWO_KEYS, Generic, |it| keys::rename(it, false)),
     ask("renamenx", 3, WRITE_FAST, TWO_KEYS, Generic, |it| keys::rename(it, true)),
     verb("reset", 1, GREET, Connection, Verb::Reset),
@@ -421,6 +444,8 @@ static SPECS: [Spec; 139] = [
     ask("setex", 4, STORE, ONE_KEY, String, |it| keys::set_for(it, Clock::SecondsFromNow, "setex")),
     ask("setnx", 3, STORE_FAST, ONE_KEY, String, keys::set_new),
     ask("setrange", 4, STORE, ONE_KEY, String, strings::overwrite),
+    ask("sort", -2, STORE_MOVABLE, ONE_KEY, Generic, |it| sorting::sort(it, true)),
+    ask("sort_ro", -2, READ_MOVABLE, ONE_KEY, Generic, |it| sorting::sort(it, false)),
     ask("strlen", 2, READ_FAST, ONE_KEY, String, strings::length),
     verb("subscribe", -2, TOPIC, PubSub, Verb::Subscribe { pattern: false }),
     ask("substr", 4, READ, ONE_KEY, String, strings::range),
@@ -433,6 +458,7 @@ static SPECS: [Spec; 139] = [
     verb("unsubscribe", -1, TOPIC, PubSub, Verb::Unsubscribe { pattern: false }),
     verb("unwatch", 1, OWN_FAST, Transactions, Verb::Unwatch),
     say("wait", 3, &["noscript"], Generic, server::wait),
+    ask("waitaof", 4, &["noscript"], NO_KEYS, Generic, keys::wait_synced),
     Spec { keys: (1, -1, 1), ..verb("watch", -2, OWN_FAST, Transactions, Verb::Watch) },
 ];
 

@@ -48,6 +48,13 @@ impl<T> Slab<T> {
         self.slots.len() - self.free.len()
     }
 
+    /// All values once, in turn, from a slot on that is chosen by a number.
+    pub(crate) fn iter_from(&self, seed: u64) -> impl Iterator<Item = &T> {
+        let first = seed.checked_rem(self.slots.len() as u64).unwrap_or(0) as usize;
+        let (before, behind) = self.slots.split_at(first);
+        behind.iter().chain(before).filter_map(|value| value.as_deref())
+    }
+
     /// All values by slot, ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         (0..).zip(&self.slots).filter_map(|(slot, value)| Some((slot, value.as_deref()?)))

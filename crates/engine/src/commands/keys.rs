@@ -31,6 +31,7 @@ impl Engine {
         command: KeyCommand,
         effects: &mut Effects,
     ) -> Outcome {
+        use KeyCommand::{CountAll, MemoryOf, SetValues};
         match command {
             KeyCommand::Kind { name } => {
                 self.keyspace.kind_of_key(&name, &mut self.store, &self.log)
@@ -57,20 +58,21 @@ impl Engine {
                 let sight = self.sessions.at(by).sight();
                 self.keyspace.names_of_keys(query, sight, &mut self.store, &self.log)
             }
-            KeyCommand::CountAll { database } => {
-                self.keyspace.count_keys(database, &mut self.store, &self.log)
-            }
+            CountAll { database } => self.keyspace.count_keys(database, &mut self.store, &self.log),
             KeyCommand::CountEach => self.keyspace.count_each(&mut self.store, &self.log),
+            KeyCommand::AnyName { database, seed } => {
+                let sight = self.sessions.at(by).sight();
+                self.keyspace.any_key(database, seed, sight, &mut self.store, &self.log)
+            }
+            MemoryOf { name } => self.keyspace.memory_of_key(&name, &mut self.store, &self.log),
+            KeyCommand::Synced => self.log.synced(),
             KeyCommand::SetValue { name, value, deadline, rule, want_old } => {
-                let wish = Wish { value, deadline, rule, want_old };
-                self.set_value(&name, wish, effects)
+                self.set_value(&name, Wish { value, deadline, rule, want_old }, effects)
             }
             KeyCommand::Value { name, take } => {
                 self.keyspace.value_of_key(&name, take, &mut self.store, &mut self.log, effects)
             }
-            KeyCommand::SetValues { values, only_new } => {
-                self.set_values(values, only_new, effects)
-            }
+            SetValues { values, only_new } => self.set_values(values, only_new, effects),
             KeyCommand::ValueUntil { name, deadline } => {
                 self.keyspace.value_until(&name, deadline, &mut self.store, &mut self.log, effects)
             }
@@ -81,8 +83,7 @@ impl Engine {
             KeyCommand::Collection(command) => self.collection(by, &command, effects),
             KeyCommand::Stream(command) => self.stream(by, &command, effects),
             KeyCommand::ValuesAtOnce { names } => {
-                let show = self.replies.left();
-                let refusal = self.replies.refusal();
+                let (show, refusal) = (self.replies.left(), self.replies.refusal());
                 self.keyspace.values_at_once(&names, show, refusal, &mut self.store, &self.log)
             }
             KeyCommand::ValueEach { names } => {

@@ -5,12 +5,13 @@
 //! refused for that has done nothing, and the script goes on with the refusal.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use model::{Command, Nanos, Refusal, Reply, Script, ScriptCommands, limits};
 
 use crate::Effects;
 use crate::admission::needed::Needed;
-use crate::demand::{Batching, Demand};
+use crate::demand::{Batching, Demand, Stores};
 use crate::engine::Engine;
 use crate::ids::SessionSlot;
 use crate::outcome::Outcome;
@@ -64,9 +65,33 @@ impl ScriptCommands for Running<'_> {
             return answer.map_or(Reply::NotFound, |(_, reply)| reply);
         }
         command.wait_no_longer();
-        if let Err(refusal) = self.admit(&command) {
+        if let Err(refusal) = self.admit(core::slice::from_ref(&command)) {
             return Reply::Refused(refusal);
         }
+        self.do_now(command)
+    }
+
+    fn perform_all(&mut self, mut commands: Vec<Command>) -> Result<Vec<Reply>, Refusal> {
+        self.engine.store.took_steps(limits::COMMAND_STEPS.saturating_mul(commands.len()));
+        for command in &mut commands {
+            if self.engine.sessions.at(self.by).is_limited()
+                && let Some(denied) = self.engine.turn_away(self.by, command)
+            {
+                let denied = denied.into_parts().0.map(|(_, reply)| reply);
+                let Some(Reply::Refused(refusal)) = denied else {
+                    return Err(Refusal::NotInBatch);
+                };
+                return Err(refusal);
+            }
+            command.wait_no_longer();
+        }
+        self.admit(&commands)?;
+        Ok(commands.into_iter().map(|command| self.do_now(command)).collect())
+    }
+}
+
+impl Running<'_> {
+    fn do_now(&mut self, command: Command) -> Reply {
         let outcome = self.engine.do_now(self.by, command, self.effects);
         let woken = core::mem::replace(&mut self.outcome, Outcome::NOTHING);
         self.outcome = woken.waking_as(&outcome);
@@ -88,9 +113,16 @@ impl Running<'_> {
         !ids.is_empty()
     }
 
-    /// Checks that a command may be done now, and claims the room that it may take.
-    fn admit(&mut self, command: &Command) -> Result<(), Refusal> {
-        let Demand { batching, .. } = Demand::of(command);
+    /// Checks that commands may be done now, and claims the room that they may take.
+    fn admit(&mut self, commands: &[Command]) -> Result<(), Refusal> {
+        commands.iter().try_for_each(|command| self.admit_one(command))?;
+        let engine = &mut *self.engine;
+        let load = engine.keyspace.load_of(commands, &engine.directory, &engine.store)?;
+        engine.log.claim(&load)
+    }
+
+    fn admit_one(&mut self, command: &Command) -> Result<(), Refusal> {
+        let Demand { batching, stores, .. } = Demand::of(command);
         if batching != Batching::Batchable || matches!(command, Command::Script(_)) {
             return Err(Refusal::NotInBatch);
         }
@@ -105,8 +137,14 @@ impl Running<'_> {
         if let Some(refusal) = engine.over_quota(*by, command) {
             return Err(refusal);
         }
-        let commands = core::slice::from_ref(command);
-        let load = engine.keyspace.load_of(commands, &engine.directory, &engine.store)?;
-        engine.log.claim(&load)
+        match stores {
+            // Behind others it would be refused when they are done.
+            Stores::Elements { queue, .. }
+                if engine.store.queues.find(queue.as_str()).is_none() =>
+            {
+                engine.store.queues.takes_another()
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -103,6 +103,11 @@ impl Keyspace {
         database.is_none_or(has)
     }
 
+    /// How many lists of a database no value hides.
+    pub(crate) fn lists_of(&self, database: Database) -> u64 {
+        self.lists.of(database)
+    }
+
     fn keys_of(&self, database: Database, ended: &Ended) -> u64 {
         let values = self.values.len_of(Some(database)) as u64 - ended.values.of(database);
         let lists = self.lists.of(database) + ended.shown.of(database);

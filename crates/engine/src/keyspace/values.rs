@@ -161,9 +161,38 @@ impl Values {
 
     /// How many there are of a database; of all where none is given.
     pub(crate) fn len_of(&self, database: Option<Database>) -> usize {
-        let rank = |mark: char| self.names.rank(mark.encode_utf8(&mut [0; 4]).as_bytes());
-        let len = |span: NameSpan| span.to().map_or(self.len(), rank) - span.from().map_or(0, rank);
-        NameSpan::of(database).map(len).sum()
+        NameSpan::of(database).map(|span| self.len_in(span)).sum()
+    }
+
+    /// How many have a name of this part.
+    pub(crate) fn len_in(&self, span: NameSpan) -> usize {
+        span.to().map_or(self.len(), |to| self.rank(to)) - self.first_rank(span)
+    }
+
+    /// Those with a name of this part, without so many of the first.
+    pub(crate) fn iter_from(
+        &self,
+        span: NameSpan,
+        first: usize,
+    ) -> impl Iterator<Item = (QueueName, StoredValue<'_>)> {
+        let all = ValuesAfter(self.names.iter_at(self.first_rank(span) + first));
+        all.take_while(move |(name, _)| span.holds(name.as_str()))
+    }
+
+    /// Bytes of memory that a value is reckoned to take with its name.
+    pub(crate) fn memory_of(&self, name: &QueueName) -> u64 {
+        let value = self.stored(name);
+        let deadline = value.and_then(|value| value.at).map_or(0, |_| cost(name, MOMENT_BYTES));
+        let bytes = value.map_or(0, |value| value.bytes().len());
+        (cost(name, bytes) + deadline + ENTRY_BYTES_BESIDE) as u64
+    }
+
+    fn first_rank(&self, span: NameSpan) -> usize {
+        span.from().map_or(0, |from| self.rank(from))
+    }
+
+    fn rank(&self, mark: char) -> usize {
+        self.names.rank(mark.encode_utf8(&mut [0; 4]).as_bytes())
     }
 
     /// How many of them go at some moment.

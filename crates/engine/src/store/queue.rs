@@ -690,6 +690,11 @@ impl Queues {
         before.into_iter().flatten().chain(behind).map(|(name, slot)| (name, *slot))
     }
 
+    /// All of any role, from one by chance on.
+    pub(crate) fn some_from(&self, seed: u64) -> impl Iterator<Item = &Queue> {
+        self.slots.iter_from(seed)
+    }
+
     /// Those of a database that are lists, by name; all where none is given.
     pub(crate) fn lists_of(
         &self,

@@ -162,7 +162,7 @@ fn cursors_go_on_in_their_database() {
 
 /// Runs scripts of commands in lines; the last answer is the result.
 #[derive(Debug)]
-struct Lines;
+pub(crate) struct Lines;
 
 impl Interpreter for Lines {
     fn digest(&self, _: &[u8]) -> [u8; 20] {

@@ -11,6 +11,7 @@ mod facts;
 mod hostile;
 mod limits;
 mod ours;
+mod programs;
 mod protection;
 mod real;
 mod runs;
