@@ -162,22 +162,41 @@ impl ListenerState {
 /// The key that was named last, by whichever client: the next command mostly has the same, and need
 /// not check and store it anew.
 #[derive(Default)]
-pub(crate) struct Familiar(Cell<Option<(Database, QueueName)>>);
+pub(crate) struct Familiar {
+    last: Cell<Option<QueueName>>,
+    /// Its database.
+    database: Cell<Database>,
+}
 
 impl Familiar {
     /// The name of this key of a database.
+    #[inline]
     pub(crate) fn key(&self, database: Database, word: &[u8]) -> Result<QueueName, Fault> {
-        let is_it = |name: &QueueName| {
-            let name = name.as_str().as_bytes();
-            let marked = usize::from(database != Database::FIRST) * MARK_BYTES;
-            name.get(marked..) == Some(word)
-        };
-        let last = self.0.take().filter(|(its, last)| *its == database && is_it(last));
-        let name = last.map_or_else(|| key(database, word), |(_, last)| Ok(last))?;
+        match self.last.take() {
+            Some(last) if self.database.get() == database && is_itself(&last, database, word) => {
+                self.last.set(Some(last.clone()));
+                Ok(last)
+            }
+            _ => self.read(database, word),
+        }
+    }
+
+    /// The same of another key than the last.
+    fn read(&self, database: Database, word: &[u8]) -> Result<QueueName, Fault> {
+        let name = key(database, word)?;
         // A name that stands for other bytes is not known again by its own.
-        self.0.set(is_it(&name).then(|| (database, name.clone())));
+        if is_itself(&name, database, word) {
+            self.last.set(Some(name.clone()));
+            self.database.set(database);
+        }
         Ok(name)
     }
+}
+
+/// True if the name of a key in this database is the key itself, but for the mark.
+fn is_itself(name: &QueueName, database: Database, word: &[u8]) -> bool {
+    let name = name.as_str().as_bytes();
+    if database == Database::FIRST { name == word } else { name.get(MARK_BYTES..) == Some(word) }
 }
 
 /// Bytes of the mark of a database.

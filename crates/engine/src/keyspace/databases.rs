@@ -69,6 +69,7 @@ struct Ended {
 impl Keyspace {
     /// How many keys a database has, or all have. Keys beyond their time that are still there are
     /// looked through.
+    #[inline(never)]
     pub(crate) fn count_keys(
         &self,
         database: Option<Database>,
@@ -84,6 +85,7 @@ impl Keyspace {
     }
 
     /// How many keys each database has.
+    #[inline(never)]
     pub(crate) fn count_each(&self, store: &mut MessageStore, log: &FrameWriter) -> Outcome {
         store.took_steps(databases().count());
         let ended = self.ended_keys(store);

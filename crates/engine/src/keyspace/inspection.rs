@@ -14,6 +14,7 @@ use crate::store::MessageStore;
 
 impl Keyspace {
     /// A key of a database that the session may look at, by chance.
+    #[inline(never)]
     pub(crate) fn any_key(
         &self,
         database: Database,
@@ -102,6 +103,7 @@ impl Keyspace {
     }
 
     /// Bytes of memory that a key is reckoned to take with its name.
+    #[inline(never)]
     pub(crate) fn memory_of_key(
         &mut self,
         name: &QueueName,
