@@ -34,6 +34,7 @@ use databases::PerDatabase;
 pub(crate) use list_lifetime::snapshot_bytes;
 pub(crate) use recovery::KeyCursor;
 pub(crate) use setting::DEADLINE_BYTES_MAX;
+pub(crate) use values::NamePlace;
 use values::Values;
 
 /// The state of keys beside the queues.

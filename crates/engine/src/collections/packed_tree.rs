@@ -198,6 +198,30 @@ impl PackedTree {
         }
     }
 
+    /// The same, from a place that was found before.
+    pub(crate) fn find_again(&self, place: Option<Place>, key: &[u8]) -> (Place, Option<Cell<'_>>) {
+        let Some(place) = place.filter(|place| self.is_current(place)) else {
+            return self.find(key);
+        };
+        debug_assert_eq!(place.entry, self.find(key).0.entry, "the place of another key");
+        let (mut node, mut path) = (&*self.root, place.path);
+        loop {
+            match node {
+                Node::Inner(inner) => {
+                    let (at, rest) = path.step();
+                    let child = inner.children.get(at);
+                    (node, path) = (child.expect("invariant: the path leads to a child"), rest);
+                }
+                Node::Leaf(leaf) => return (place, leaf.cell(place.entry)),
+            }
+        }
+    }
+
+    /// True if the tree has not changed since the place was found.
+    pub(crate) const fn is_current(&self, place: &Place) -> bool {
+        place.changes == self.changes
+    }
+
     /// Sets an entry; `seen` is shown what it was before.
     pub(crate) fn insert(
         &mut self,
@@ -227,7 +251,7 @@ impl PackedTree {
 
     /// The place of a key as it is now.
     fn known(&self, place: &Place, key: &[u8]) -> Place {
-        if place.changes != self.changes {
+        if !self.is_current(place) {
             return self.find(key).0;
         }
         debug_assert_eq!(place.entry, self.find(key).0.entry, "the place of another key");

@@ -19,7 +19,7 @@ use crate::keyspace::deleting::Deletion;
 use crate::keyspace::lists::runs::STEPS;
 use crate::keyspace::naming::NameQuery;
 use crate::keyspace::setting::{DEADLINE_BYTES_MAX, KEY_RECORDS_MAX, Wish, ready_max};
-use crate::keyspace::{Key, Value};
+use crate::keyspace::{Key, NamePlace, Value};
 use crate::log::DELETED_BYTES_MAX;
 use crate::outcome::Outcome;
 use crate::store::queue::{ListLifetime, Role};
@@ -100,7 +100,8 @@ impl Engine {
         wish: Wish,
         effects: &mut Effects,
     ) -> Outcome {
-        let there = self.keyspace.values().get(name, self.store.latest);
+        let (place, there) = self.keyspace.values().find(name);
+        let there = there.filter(|value| value.is_there(self.store.latest));
         let (kind, old) = (there.map(|it| it.kind()), there.filter(|_| wish.want_old));
         let Ok(old) = old.map(|value| value.shared()).transpose() else {
             return self.log.refuse(Refusal::WrongKind);
@@ -133,7 +134,7 @@ impl Engine {
         let value = Value::of_text(wish.value, at);
         let fits =
             self.keyspace.takes_instead(name, list, value.bytes(), most, &self.store, &self.log);
-        match fits.and_then(|()| self.replace_key(name, list, value, effects)) {
+        match fits.and_then(|()| self.replace_key(name, place, list, value, effects)) {
             Ok(()) => Outcome::reply(self.log.after_all(), Reply::Replaced { set: true, old }),
             Err(refusal) => self.log.refuse(refusal),
         }
@@ -170,7 +171,8 @@ impl Engine {
                 Some(Key::List(slot)) => Some(slot),
                 Some(Key::Value(_)) | None => None,
             };
-            self.replace_key(&name, list, Value::of_text(bytes, None), effects)
+            let (place, _) = self.keyspace.values().find(&name);
+            self.replace_key(&name, place, list, Value::of_text(bytes, None), effects)
                 .expect("invariant: there is room for all of them");
         }
         if is_alone {
@@ -185,6 +187,7 @@ impl Engine {
     pub(crate) fn replace_key(
         &mut self,
         name: &QueueName,
+        place: NamePlace,
         list: Option<QueueSlot>,
         value: Value,
         effects: &mut Effects,
@@ -193,7 +196,7 @@ impl Engine {
         if let Some(slot) = list {
             self.delete_list(slot, effects);
         }
-        self.keyspace.insert_value(name, value, &mut self.store);
+        self.keyspace.insert_value_at(place, name, value, &mut self.store);
         debug_assert!(self.keyspace.values().holds(name), "the value is set");
         debug_assert!(list.is_none_or(|slot| self.store.has_no_ready(slot)), "no list beside it");
         Ok(())
@@ -307,7 +310,8 @@ impl Engine {
         };
         let (bytes, most) = (value.bytes(), self.bodies.beside_messages_max());
         self.keyspace.takes_instead(to, list, bytes, most, &self.store, &self.log)?;
-        self.replace_key(to, list, value, effects)?;
+        let (place, _) = self.keyspace.values().find(to);
+        self.replace_key(to, place, list, value, effects)?;
         self.keyspace.leave_name(from, &mut self.store, &mut self.log, effects);
         debug_assert!(!self.keyspace.values().holds(from), "the value has its new name alone");
         Ok(())

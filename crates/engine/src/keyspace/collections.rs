@@ -32,8 +32,9 @@ use model::{
 };
 
 use crate::Effects;
-use crate::collections::packed_tree::{Cell, INLINE_BYTES_MAX, KeyParts, PackedTree};
-use crate::keyspace::Keyspace;
+use crate::collections::packed_tree::{Cell, INLINE_BYTES_MAX, KeyParts, PackedTree, Place};
+use crate::collections::short_bytes::ShortBytes;
+use crate::keyspace::{Keyspace, NamePlace};
 use crate::log::FrameWriter;
 use crate::replies::ReplyBudget;
 use crate::store::MessageStore;
@@ -159,7 +160,12 @@ impl Collections {
     }
 
     fn get(&self, number: u64, field: &[u8]) -> Option<Cell<'_>> {
-        self.entries.get(&entry_key(number, field))
+        self.find(number, field).1
+    }
+
+    /// The place of a field, and its value.
+    fn find(&self, number: u64, field: &[u8]) -> (Place, Option<Cell<'_>>) {
+        self.entries.find(&entry_key(number, field))
     }
 
     /// The score of a member of a sorted set.
@@ -197,17 +203,23 @@ impl Collections {
         rank_in(&self.entries, number, field)
     }
 
-    /// Sets an entry. The bytes of the value that it had before.
-    fn set(&mut self, collection: &Collection, field: &[u8], value: Cell<'_>) -> Option<usize> {
-        let (number, mut before) = (collection.number, None);
+    /// Sets an entry, in a place that may be known. The bytes of the value that it had before.
+    fn set(
+        &mut self,
+        collection: &Collection,
+        field: &[u8],
+        value: Cell<'_>,
+        place: Option<Place>,
+    ) -> Option<usize> {
+        let number = collection.number;
         let (is_scored, may_pend) = (collection.is_scored(), collection.may_pend(field));
-        let (mut old, mut old_place) = (None, None);
-        self.entries.insert(&entry_key(number, field), value, |seen| {
-            before = seen.map(|cell| value_of(&cell).len());
-            old = seen.filter(|_| is_scored).map(score_of);
-            let pending = seen.filter(|_| may_pend);
-            old_place = pending.and_then(|cell| streams::place_of(number, field, value_of(&cell)));
-        });
+        let key = entry_key(number, field);
+        let (place, seen) = self.entries.find_again(place, &key);
+        let before = seen.map(|cell| value_of(&cell).len());
+        let old = seen.filter(|_| is_scored).map(score_of);
+        let pending = seen.filter(|_| may_pend);
+        let old_place = pending.and_then(|cell| streams::place_of(number, field, value_of(&cell)));
+        self.entries.insert_at(&place, &key, value.into());
         if is_scored {
             self.index_score(number, field, old, score_of(value));
         }
@@ -469,12 +481,23 @@ impl Keyspace {
         kind: CollectionKind,
         store: &mut MessageStore,
     ) -> Result<Option<Collection>, Refusal> {
-        if let Some(value) = self.values.get(name, store.latest) {
+        self.find_collection(name, kind, store).map(|(_, found)| found)
+    }
+
+    /// The same, and the place of the name.
+    fn find_collection(
+        &mut self,
+        name: &QueueName,
+        kind: CollectionKind,
+        store: &mut MessageStore,
+    ) -> Result<(NamePlace, Option<Collection>), Refusal> {
+        let (place, value) = self.values.find(name);
+        if let Some(value) = value.filter(|value| value.is_there(store.latest)) {
             let found = value.collection().filter(|found| found.kind == kind);
-            return found.map(Some).ok_or(Refusal::WrongKind);
+            return found.map(|found| (place, Some(found))).ok_or(Refusal::WrongKind);
         }
         let is_list = self.find_list(name, store).is_some();
-        if is_list { Err(Refusal::WrongKind) } else { Ok(None) }
+        if is_list { Err(Refusal::WrongKind) } else { Ok((place, None)) }
     }
 }
 
@@ -494,12 +517,12 @@ fn rank_in(tree: &PackedTree, number: u64, field: &[u8]) -> u64 {
     (tree.rank(&entry_key(number, field)) - first) as u64
 }
 
-fn entry_key(number: u64, field: &[u8]) -> Vec<u8> {
-    [&number.to_be_bytes(), field].concat()
+fn entry_key(number: u64, field: &[u8]) -> ShortBytes {
+    ShortBytes::of([&number.to_be_bytes(), field])
 }
 
-fn score_key(number: u64, score: Score, member: &[u8]) -> Vec<u8> {
-    [&number.to_be_bytes(), &score.order()[..], member].concat()
+fn score_key(number: u64, score: Score, member: &[u8]) -> ShortBytes {
+    ShortBytes::of([&number.to_be_bytes(), &score.order()[..], member])
 }
 
 /// Bytes beside a member in the order of scores: they tell minus zero from zero.

@@ -1,6 +1,5 @@
 //! Changes of values by what they were.
 
-use alloc::string::ToString as _;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -34,22 +33,23 @@ impl Keyspace {
         log: &mut FrameWriter,
         effects: &mut Effects,
     ) -> Outcome {
-        let there = self.values().get(name, store.latest);
-        let at = there.and_then(|value| value.at);
-        let is_other = match there {
-            Some(value) => value.collection().is_some(),
-            None => self.find_list(name, store).is_some(),
+        let (place, there) = self.values.find(name);
+        let (at, edited) = match there.filter(|value| value.is_there(store.latest)) {
+            Some(value) if value.collection().is_some() => return log.refuse(Refusal::WrongKind),
+            Some(value) => (value.at, Edited::of(Some(value.bytes()), edit, store)),
+            None => {
+                if self.find_list(name, store).is_some() {
+                    return log.refuse(Refusal::WrongKind);
+                }
+                (None, Edited::of(None, edit, store))
+            }
         };
-        if is_other {
-            return log.refuse(Refusal::WrongKind);
-        }
-        let before = self.values().get(name, store.latest).map(|value| value.bytes());
-        let stored = Edited::of(before, edit, store).and_then(|Edited { bytes, reply }| {
+        let stored = edited.and_then(|Edited { bytes, reply }| {
             if let Some(bytes) = bytes {
                 self.takes(name, bytes.len(), memory_max)?;
                 let value = Value::of_text(bytes, at);
                 log.store_value(name, &value, effects)?;
-                self.insert_value(name, value, store);
+                self.insert_value_at(place, name, value, store);
                 debug_assert!(self.values().stored(name).is_some_and(|it| it.at == at), "{name}");
             }
             Ok(reply)
@@ -144,7 +144,7 @@ fn perform(before: Option<&[u8]>, edit: &ValueEdit, after: usize) -> Result<Edit
             let number =
                 before.map_or(Ok(0), |text| parse_integer(text).ok_or(Refusal::NotAnInteger))?;
             let sum = number.checked_add(*more).ok_or(Refusal::Overflow)?;
-            let text = Arc::from(sum.to_string().as_bytes());
+            let text = digits(sum, &mut [0; DIGITS_MAX]).into();
             Ok(Edited { bytes: Some(text), reply: Reply::Integer(sum) })
         }
         ValueEdit::AddDecimal(more) => {
@@ -176,6 +176,24 @@ fn perform(before: Option<&[u8]>, edit: &ValueEdit, after: usize) -> Result<Edit
     }
 }
 
+/// A number in decimal.
+fn digits(number: i64, out: &mut [u8; DIGITS_MAX]) -> &[u8] {
+    let (mut at, mut rest) = (DIGITS_MAX, number.unsigned_abs());
+    for place in out.iter_mut().rev() {
+        *place = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        at -= 1;
+        if rest == 0 {
+            break;
+        }
+    }
+    if number < 0 {
+        at -= 1;
+        out.iter_mut().skip(at).take(1).for_each(|place| *place = b'-');
+    }
+    out.get(at..).expect("invariant: a number has room")
+}
+
 fn counted(value: Vec<u8>) -> Edited {
     let reply = Reply::Count(value.len() as u64);
     Edited { bytes: Some(value.into()), reply }
@@ -197,8 +215,13 @@ const STEPS_PER_BIT_OPERATION: usize = 4;
 const DIGITS_READ_PER_STEP: usize = 4;
 const DIGITS_WRITTEN_PER_STEP: usize = 1_000;
 
+/// Digits of an integer, and its sign.
+const DIGITS_MAX: usize = 20;
+
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString as _;
+
     use model::{BitAction, BitField, BitOperation, BitOverflow};
 
     use super::*;
@@ -217,6 +240,14 @@ mod tests {
         assert_eq!(add(Some("-9223372036854775808"), -1), Err(Refusal::Overflow));
         for wrong in ["", " 1", "1.0", "+1", "01", "x", "9223372036854775808"] {
             assert_eq!(add(Some(wrong), 1), Err(Refusal::NotAnInteger), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn digits_are_those_of_to_string() {
+        for number in [0, 1, -1, 9, 10, -10, 99, 100, i64::MAX, i64::MIN, 1_234_567_890] {
+            let text = number.to_string();
+            assert_eq!(digits(number, &mut [0; DIGITS_MAX]), text.as_bytes());
         }
     }
 

@@ -5,11 +5,11 @@
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 use model::{CollectionKind, Database, KeyKind, NameSpan, Nanos, QueueName, Refusal, limits};
 
-use crate::collections::packed_tree::{Cell, INLINE_BYTES_MAX, Iter, PackedTree};
+use crate::collections::packed_tree::{Cell, INLINE_BYTES_MAX, Iter, NewCell, PackedTree, Place};
+use crate::collections::short_bytes::ShortBytes;
 use crate::ids::QueueSlot;
 use crate::keyspace::collections::Collection;
 use crate::keyspace::databases::PerDatabase;
@@ -59,6 +59,11 @@ impl<'v> StoredValue<'v> {
             (None, None) => StoredContent::Inline(inline),
         };
         Self { content, at }
+    }
+
+    /// True unless its time is over.
+    pub(crate) fn is_there(&self, now: Nanos) -> bool {
+        self.at.is_none_or(|at| at > now)
     }
 
     /// Its bytes; a collection has none of its own.
@@ -119,12 +124,25 @@ impl<'v> Iterator for ValuesAfter<'v> {
 impl Values {
     /// The value of this name, unless its time is over.
     pub(crate) fn get(&self, name: &QueueName, now: Nanos) -> Option<StoredValue<'_>> {
-        self.stored(name).filter(|value| value.at.is_none_or(|at| at > now))
+        self.stored(name).filter(|value| value.is_there(now))
     }
 
     /// The same, be its time over or not.
     pub(crate) fn stored(&self, name: &QueueName) -> Option<StoredValue<'_>> {
         self.names.get(key_of(name)).map(StoredValue::of)
+    }
+
+    /// The place of a name, and the value there, be its time over or not.
+    pub(crate) fn find(&self, name: &QueueName) -> (NamePlace, Option<StoredValue<'_>>) {
+        let (place, cell) = self.names.find(key_of(name));
+        let value = cell.map(StoredValue::of);
+        (NamePlace { place, before: value.as_ref().map(Replaced::of) }, value)
+    }
+
+    /// The place of a name by now.
+    fn find_again(&self, place: Option<NamePlace>, name: &QueueName) -> NamePlace {
+        let place = place.filter(|found| self.names.is_current(&found.place));
+        place.unwrap_or_else(|| self.find(name).0)
     }
 
     /// True if there is one, be its time over or not.
@@ -284,56 +302,74 @@ impl Values {
         (self.bytes + self.names.len() * PICTURE_BYTES_MAX) as u64
     }
 
-    /// The one that was there before.
-    pub(crate) fn insert(&mut self, name: &QueueName, value: &Value) -> Option<Replaced> {
-        let (mut inline, mut before) = (head_of(value), None);
-        let body = value.text().filter(|text| inline.len() + text.len() > INLINE_BYTES_MAX);
-        if let Some(text) = value.text().filter(|_| body.is_none()) {
-            inline.extend_from_slice(text);
-        }
-        let cell = Cell { inline: &inline, body };
-        self.names.insert(key_of(name), cell, |cell| before = cell.map(Replaced::of));
+    /// Sets a value, in a place that may be known. The one that was there before.
+    pub(crate) fn insert(
+        &mut self,
+        name: &QueueName,
+        value: &Value,
+        place: Option<NamePlace>,
+    ) -> Option<Replaced> {
+        let NamePlace { place, before } = self.find_again(place, name);
+        let head = head_of(value);
+        let body = value.text().filter(|text| head.len() + text.len() > INLINE_BYTES_MAX);
+        let text = value.text().filter(|_| body.is_none());
+        let cell = NewCell { inline: [&head, text.map_or(&[], |text| text)], body };
+        self.names.insert_at(&place, key_of(name), cell);
         if let Some(before) = &before {
-            self.discount(name, before.at, before.bytes);
+            self.discount(name, before.bytes);
         }
         self.bytes += cost(name, value.bytes());
-        if let Some(at) = value.at {
-            let (key, nothing) = (moment_key(at, name), Cell { inline: &[], body: None });
-            self.deadlines.insert(&key, nothing, |seen| assert!(seen.is_none(), "it goes once"));
-            self.limited.add_one(name);
-        }
+        self.change_deadline(name, before.and_then(|before| before.at), value.at);
         debug_assert!(self.deadlines.len() <= self.names.len(), "a value has one deadline");
         before
     }
 
-    /// The counts of a collection that is there have changed.
-    pub(crate) fn recount(&mut self, name: &QueueName, collection: Collection) {
-        let there = self.stored(name).expect("invariant: the collection has a name");
-        let head = head_of(&Value { content: Content::Collection(collection), at: there.at });
-        let cell = Cell { inline: &head, body: None };
-        self.names.insert(key_of(name), cell, |before| {
-            let before = before.and_then(|cell| StoredValue::of(cell).collection());
-            assert_eq!(before.map(|it| it.number), Some(collection.number), "it is the same one");
-        });
+    /// The counts of a collection that is there, in a place that may be known, have changed.
+    pub(crate) fn recount(
+        &mut self,
+        name: &QueueName,
+        collection: Collection,
+        place: Option<NamePlace>,
+    ) {
+        let NamePlace { place, before } = self.find_again(place, name);
+        let before = before.expect("invariant: the collection has a name");
+        let number = before.collection.map(|before| before.number);
+        assert_eq!(number, Some(collection.number), "it is the same one");
+        let head = head_of(&Value { content: Content::Collection(collection), at: before.at });
+        let cell = NewCell { inline: [&head, &[]], body: None };
+        self.names.insert_at(&place, key_of(name), cell);
     }
 
     pub(crate) fn remove(&mut self, name: &QueueName) -> Option<Value> {
         let mut removed = None;
         self.names.remove(key_of(name), |cell| removed = Some(StoredValue::of(cell).to_value()));
         let removed = removed?;
-        self.discount(name, removed.at, removed.bytes());
+        self.discount(name, removed.bytes());
+        self.change_deadline(name, removed.at, None);
         Some(removed)
     }
 
     /// This was the value of that name.
-    fn discount(&mut self, name: &QueueName, at: Option<Nanos>, bytes: usize) {
+    fn discount(&mut self, name: &QueueName, bytes: usize) {
         let cost = cost(name, bytes);
         assert!(cost <= self.bytes, "the bytes of {name} were counted");
         self.bytes -= cost;
-        if let Some(at) = at {
+    }
+
+    fn change_deadline(&mut self, name: &QueueName, before: Option<Nanos>, now: Option<Nanos>) {
+        if before == now {
+            return;
+        }
+        if let Some(at) = before {
             let was_known = self.deadlines.remove(&moment_key(at, name), |_| ());
             assert!(was_known, "a value's deadline is known");
             self.limited.take_one(name);
+        }
+        if let Some(at) = now {
+            let nothing = Cell::inline(&[]);
+            let key = moment_key(at, name);
+            self.deadlines.insert(&key, nothing, |seen| assert!(seen.is_none(), "it goes once"));
+            self.limited.add_one(name);
         }
     }
 
@@ -363,8 +399,15 @@ fn name_of(key: &[u8]) -> QueueName {
     text.and_then(|text| QueueName::new(text).ok()).expect("invariant: a name was stored")
 }
 
-fn moment_key(at: Nanos, name: &QueueName) -> Vec<u8> {
-    [&at.0.to_be_bytes(), key_of(name)].concat()
+fn moment_key(at: Nanos, name: &QueueName) -> ShortBytes {
+    ShortBytes::of([&at.0.to_be_bytes(), key_of(name)])
+}
+
+/// The place of a name, and the facts of the value there when it was found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NamePlace {
+    place: Place,
+    before: Option<Replaced>,
 }
 
 /// The facts of a value that another one has replaced.
@@ -376,26 +419,22 @@ pub(crate) struct Replaced {
 }
 
 impl Replaced {
-    fn of(cell: Cell<'_>) -> Self {
-        let value = StoredValue::of(cell);
+    fn of(value: &StoredValue<'_>) -> Self {
         Self { at: value.at, bytes: value.bytes().len(), collection: value.collection() }
     }
 }
 
 /// The beginning of a cell: flags, the moment if there is one, and a collection whole.
-fn head_of(value: &Value) -> Vec<u8> {
-    let behind = if value.bytes() > INLINE_BYTES_MAX { 0 } else { value.bytes() };
-    let mut head = Vec::with_capacity(MOMENT_BYTES + behind.max(COLLECTION_BYTES));
-    let kind = match &value.content {
-        Content::Text(_) => 0,
-        Content::Collection(collection) => collection.kind.number(),
+fn head_of(value: &Value) -> ShortBytes {
+    let kind = value.collection().map_or(0, |collection| collection.kind.number());
+    let first = [kind << KIND_SHIFT | if value.at.is_some() { HAS_MOMENT } else { 0 }];
+    let moment = value.at.map(|at| at.0.to_be_bytes());
+    let moment = moment.as_ref().map_or(&[][..], |moment| moment);
+    let Some(Collection { number, count, bytes, .. }) = value.collection() else {
+        return ShortBytes::of([&first, moment]);
     };
-    head.push(kind << KIND_SHIFT | if value.at.is_some() { HAS_MOMENT } else { 0 });
-    head.extend(value.at.iter().flat_map(|at| at.0.to_be_bytes()));
-    if let Content::Collection(Collection { number, count, bytes, .. }) = &value.content {
-        [number, count, bytes].iter().for_each(|part| head.extend(part.to_be_bytes()));
-    }
-    head
+    let [number, count, bytes] = [number, count, bytes].map(u64::to_be_bytes);
+    ShortBytes::of([&first, moment, &number, &count, &bytes])
 }
 
 fn collection_of(kind: CollectionKind, inline: &[u8]) -> Collection {
@@ -447,7 +486,19 @@ impl Keyspace {
         value: Value,
         store: &mut MessageStore,
     ) {
-        let before = self.change_values(|values| values.insert(name, &value), store);
+        let (place, _) = self.values.find(name);
+        self.insert_value_at(place, name, value, store);
+    }
+
+    /// The same for a name whose place was found.
+    pub(crate) fn insert_value_at(
+        &mut self,
+        place: NamePlace,
+        name: &QueueName,
+        value: Value,
+        store: &mut MessageStore,
+    ) {
+        let before = self.change_values(|values| values.insert(name, &value, Some(place)), store);
         if before.is_none() && store.hidden_list(name) {
             self.lists.take_one(name);
             self.hidden_lists.add_one(name);
@@ -495,7 +546,10 @@ impl Keyspace {
     ) -> T {
         let before = self.values.first_moment();
         let result = change(&mut self.values);
-        store.timers.change(Timer::Values, before, self.values.first_moment());
+        let first = self.values.first_moment();
+        if before != first {
+            store.timers.change(Timer::Values, before, first);
+        }
         result
     }
 }
@@ -511,9 +565,6 @@ const KIND_SHIFT: u8 = 1;
 
 /// Bytes of that, and of the moment.
 const MOMENT_BYTES: usize = 1 + 8;
-
-/// Bytes of a collection.
-const COLLECTION_BYTES: usize = 3 * 8;
 
 /// Bytes of memory that a new value usually takes beside its name and its bytes: the entry, the
 /// spare room of its leaf, a body's own. A deadline takes the name once more. All is counted when

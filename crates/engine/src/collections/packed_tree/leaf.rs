@@ -3,7 +3,6 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cmp::Ordering;
 use core::mem::size_of;
 use core::ops::Range;
 
@@ -199,37 +198,51 @@ impl Leaf {
 
     /// The place of a key, and the value that is there.
     pub(super) fn find(&self, key: &[u8]) -> (EntryPlace, Option<Cell<'_>>) {
-        let entry = self.place_of(key);
-        let found = if entry.is_there { self.entry(entry.index) } else { None };
-        let cell = found.map(|found| {
-            let body = found.has_body.then(|| self.bodies_before(entry.index));
-            Cell { inline: found.inline, body: body.and_then(|at| self.bodies.get(at)) }
-        });
-        (entry, cell)
+        let (place, found) = self.search(key);
+        (place, found.map(|found| self.cell_of(place, &found)))
+    }
+
+    /// The value of an entry, if it is there.
+    pub(super) fn cell(&self, place: EntryPlace) -> Option<Cell<'_>> {
+        let found = if place.is_there { self.entry(place.index)? } else { return None };
+        Some(self.cell_of(place, &found))
+    }
+
+    fn cell_of<'l>(&'l self, place: EntryPlace, found: &Found<'l>) -> Cell<'l> {
+        let body = found.has_body.then(|| self.bodies_before(place.index));
+        Cell { inline: found.inline, body: body.and_then(|at| self.bodies.get(at)) }
     }
 
     /// The place of a key.
     pub(super) fn place_of(&self, key: &[u8]) -> EntryPlace {
+        self.search(key).0
+    }
+
+    /// The place of a key, and the entry that is there.
+    #[inline]
+    fn search(&self, key: &[u8]) -> (EntryPlace, Option<Found<'_>>) {
         let prefix = self.prefix_bytes();
         let Some(suffix) = key.strip_prefix(prefix) else {
             // All of its keys lie on one side.
-            return EntryPlace {
-                index: if prefix < key { self.count() } else { 0 },
-                is_there: false,
-            };
+            let index = if prefix < key { self.count() } else { 0 };
+            return (EntryPlace { index, is_there: false }, None);
         };
         let head = head(suffix);
         let (mut low, mut high) = (0, self.count());
         while low < high {
-            let middle = low.midpoint(high);
-            let slot = self.slots.get(middle).expect("invariant: it is in the middle");
-            match slot.head.cmp(&head).then_with(|| self.suffix(middle).cmp(suffix)) {
-                Ordering::Less => low = middle + 1,
-                Ordering::Equal => return EntryPlace { index: middle, is_there: true },
-                Ordering::Greater => high = middle,
+            let index = low.midpoint(high);
+            let slot = self.slots.get(index).expect("invariant: it is in the middle");
+            let mut order = slot.head.cmp(&head);
+            if order.is_eq() {
+                let found = self.entry(index).expect("invariant: a slot leads to an entry");
+                order = found.suffix.cmp(suffix);
+                if order.is_eq() {
+                    return (EntryPlace { index, is_there: true }, Some(found));
+                }
             }
+            if order.is_lt() { low = index + 1 } else { high = index }
         }
-        EntryPlace { index: low, is_there: false }
+        (EntryPlace { index: low, is_there: false }, None)
     }
 
     pub(super) fn entries_after(&self, key: Option<&[u8]>) -> Entries<'_> {

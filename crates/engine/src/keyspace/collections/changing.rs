@@ -8,20 +8,41 @@ use records::{CollectionView, FieldsDraft, RecordView};
 
 use super::{Collection, Collections, Work, value_of};
 use crate::admission::batch_load::{Load, RECORD_BYTES_MAX};
-use crate::collections::packed_tree::Cell;
-use crate::keyspace::{Keyspace, Value};
+use crate::collections::packed_tree::{Cell, Place};
+use crate::keyspace::{Keyspace, NamePlace, Value};
 
 /// A field or member, and the value that it is to have.
-pub(crate) type Pair<'p> = (&'p [u8], Cell<'p>);
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pair<'p> {
+    field: &'p [u8],
+    value: Cell<'p>,
+    /// Its place, if that was found.
+    place: Option<Place>,
+}
+
+impl<'p> Pair<'p> {
+    pub(super) const fn new(field: &'p [u8], value: Cell<'p>) -> Self {
+        Self { field, value, place: None }
+    }
+
+    /// The place of the field was found.
+    pub(super) const fn at(self, place: Option<Place>) -> Self {
+        Self { place, ..self }
+    }
+
+    fn value_bytes(&self) -> usize {
+        value_of(&self.value).len()
+    }
+}
 
 impl Keyspace {
     /// Sets entries of the collection that is there, or of a new one in place of any value of the
-    /// name. All of it is in one frame. The number of those that are new.
+    /// name, whose place may be known. All of it is in one frame. The number of those that are new.
     pub(super) fn set_entries(
         &mut self,
         name: &QueueName,
         kind: CollectionKind,
-        there: Option<Collection>,
+        (place, there): (Option<NamePlace>, Option<Collection>),
         pairs: &[Pair<'_>],
         work: &mut Work<'_>,
     ) -> Result<u64, Refusal> {
@@ -33,17 +54,19 @@ impl Keyspace {
         self.has_room_for(name, there, pairs, work.memory_max)?;
         log_entries(name, &collection, is_new, pairs, work)?;
         let before = collection;
-        for (field, value) in pairs {
-            self.collections.set_counted(&mut collection, field, *value);
+        for Pair { field, value, place } in pairs {
+            self.collections.set_counted(&mut collection, field, *value, *place);
         }
         work.store.took_steps(steps_of(kind) * pairs.len());
         if is_new {
             let number = self.collections.next();
             assert_eq!(number, next, "a new collection has the next number");
-            self.insert_value(name, Value::of_collection(collection, None), work.store);
+            let place = place.unwrap_or_else(|| self.values.find(name).0);
+            let value = Value::of_collection(collection, None);
+            self.insert_value_at(place, name, value, work.store);
         } else {
             if collection != before {
-                self.values.recount(name, collection);
+                self.values.recount(name, collection, place);
             }
             self.touched(name, work.store);
         }
@@ -76,7 +99,7 @@ impl Keyspace {
             collection.bytes -= bytes as u64;
         }
         collection.count = left;
-        self.values.recount(name, collection);
+        self.values.recount(name, collection, None);
         self.touched(name, work.store);
         Ok(())
     }
@@ -105,14 +128,14 @@ impl Keyspace {
         memory_max: u64,
     ) -> Result<(), Refusal> {
         let of_name = if there.is_none() { name.as_str().len() + NAME_BYTES_BESIDE } else { 0 };
-        let more = of_name
-            + pairs.iter().map(|(field, value)| cost(field, value_of(value).len())).sum::<usize>();
+        let more =
+            of_name + pairs.iter().map(|pair| cost(pair.field, pair.value_bytes())).sum::<usize>();
         let memory = self.memory_bytes() + more as u64;
         if memory <= memory_max {
             return Ok(());
         }
         // Only now: finding those that go takes time. Of a field that comes twice the last stays.
-        let last: BTreeMap<&[u8], Cell<'_>> = pairs.iter().copied().collect();
+        let last: BTreeMap<_, _> = pairs.iter().map(|pair| (pair.field, pair.value)).collect();
         let more = of_name
             + last.iter().map(|(field, value)| cost(field, value_of(value).len())).sum::<usize>();
         let number = there.map_or(0, |there| there.number);
@@ -135,8 +158,9 @@ impl Collections {
         collection: &mut Collection,
         field: &[u8],
         value: Cell<'_>,
+        place: Option<Place>,
     ) {
-        let before = self.set(collection, field, value);
+        let before = self.set(collection, field, value, place);
         collection.bytes += value_of(&value).len() as u64;
         match before {
             Some(bytes) => collection.bytes -= bytes as u64,
@@ -152,11 +176,11 @@ fn check_lengths(pairs: &[Pair<'_>]) -> Result<(), Refusal> {
     if pairs.len() > limits::COMMAND_ENTRIES_MAX {
         return Err(Refusal::BatchTooLarge);
     }
-    for (field, value) in pairs {
-        if field.len() > limits::FIELD_BYTES_MAX {
+    for pair in pairs {
+        if pair.field.len() > limits::FIELD_BYTES_MAX {
             return Err(Refusal::FieldTooLong);
         }
-        if value_of(value).len() > limits::VALUE_BYTES_MAX {
+        if pair.value_bytes() > limits::VALUE_BYTES_MAX {
             return Err(Refusal::TooManyValues);
         }
     }
@@ -177,7 +201,7 @@ fn log_entries(
     }
     let Collection { kind, number, .. } = *collection;
     let mut draft = FieldsDraft::new(number);
-    pairs.iter().for_each(|(field, value)| draft.push_with([field, &[]], value_of(value)));
+    pairs.iter().for_each(|pair| draft.push_with([pair.field, &[]], value_of(&pair.value)));
     let fields = RecordView::FieldsSet(draft.set());
     if !is_new {
         work.log.store(&fields, level, work.effects)?;

@@ -11,6 +11,7 @@ use model::{
 use records::FieldsDraft;
 
 use super::bounds::look_at;
+use super::changing::Pair;
 use super::{Collection, Collections, Work, score_of};
 use crate::collections::packed_tree::Cell;
 use crate::ids::QueueSlot;
@@ -135,10 +136,10 @@ impl Keyspace {
         let scores: Vec<_> = members.values().map(|score| score.to_be_bytes()).collect();
         let pairs = members.keys().zip(&scores).map(|(member, score)| {
             let inline = if kind == CollectionKind::SortedSet { &score[..] } else { &[] };
-            (&**member, Cell::inline(inline))
+            Pair::new(member, Cell::inline(inline))
         });
         let pairs: Vec<_> = pairs.collect();
-        let new = self.set_entries(to, kind, None, &pairs, work)?;
+        let new = self.set_entries(to, kind, (None, None), &pairs, work)?;
         assert_eq!(new, members.len() as u64, "all are new");
         Ok(())
     }

@@ -11,7 +11,7 @@ use model::{
 };
 
 use super::bounds::Shown;
-use super::changing::begin_together;
+use super::changing::{Pair, begin_together};
 use super::{Collection, Work, cell_of, entries_in, entry_key, rank_in, score_of, value_of};
 use crate::collections::packed_tree::{Cell, PackedTree};
 use crate::keyspace::Keyspace;
@@ -63,16 +63,22 @@ impl Keyspace {
         only_new: bool,
         work: &mut Work<'_>,
     ) -> Result<Reply, Refusal> {
-        let there = self.collection(name, CollectionKind::Hash, work.store)?;
+        let (at, there) = self.find_collection(name, CollectionKind::Hash, work.store)?;
         let has = |field: &[u8]| {
             there.is_some_and(|there| self.collections.get(there.number, field).is_some())
         };
         if only_new && fields.iter().any(|(field, _)| has(field)) {
             return Ok(Reply::Count(0));
         }
-        let pairs: Vec<_> =
-            fields.iter().map(|(field, value)| (&**field, cell_of(value))).collect();
-        let new = self.set_entries(name, CollectionKind::Hash, there, &pairs, work)?;
+        let (one, all);
+        let pairs: &[_] = if let [field] = fields {
+            one = [pair_of(field)];
+            &one
+        } else {
+            all = fields.iter().map(pair_of).collect::<Vec<_>>();
+            &all
+        };
+        let new = self.set_entries(name, CollectionKind::Hash, (Some(at), there), pairs, work)?;
         Ok(Reply::Count(new))
     }
 
@@ -83,12 +89,13 @@ impl Keyspace {
         edit: &ValueEdit,
         work: &mut Work<'_>,
     ) -> Result<Reply, Refusal> {
-        let there = self.collection(name, CollectionKind::Hash, work.store)?;
-        let before = there.and_then(|there| self.collections.get(there.number, field));
+        let (at, there) = self.find_collection(name, CollectionKind::Hash, work.store)?;
+        let found = there.map(|there| self.collections.find(there.number, field));
+        let (place, before) = found.map_or((None, None), |(place, it)| (Some(place), it));
         let edited = Edited::of(before.as_ref().map(value_of), edit, work.store)?;
         if let Some(bytes) = edited.bytes {
-            let pairs = [(field, cell_of(&bytes))];
-            self.set_entries(name, CollectionKind::Hash, there, &pairs, work)?;
+            let pairs = [Pair::new(field, cell_of(&bytes)).at(place)];
+            self.set_entries(name, CollectionKind::Hash, (Some(at), there), &pairs, work)?;
         }
         Ok(edited.reply)
     }
@@ -99,17 +106,27 @@ impl Keyspace {
         members: &[Arc<[u8]>],
         work: &mut Work<'_>,
     ) -> Result<Reply, Refusal> {
-        let there = self.collection(name, CollectionKind::Set, work.store)?;
+        let (at, there) = self.find_collection(name, CollectionKind::Set, work.store)?;
         work.store.took_steps(members.len());
-        let is_new = |member: &&Arc<[u8]>| {
-            there.is_none_or(|there| self.collections.get(there.number, member).is_none())
+        // Nothing for a member that is there.
+        let new_pair = |member| {
+            let pair = Pair::new(member, NOTHING);
+            let Some(there) = there else { return Some(pair) };
+            let (place, found) = self.collections.find(there.number, member);
+            found.is_none().then_some(pair.at(Some(place)))
         };
-        let pairs: Vec<_> =
-            members.iter().filter(is_new).map(|member| (&**member, NOTHING)).collect();
+        let (one, all);
+        let pairs: &[_] = if let [member] = members {
+            one = new_pair(member);
+            one.as_slice()
+        } else {
+            all = members.iter().filter_map(|member| new_pair(member)).collect::<Vec<_>>();
+            &all
+        };
         if pairs.is_empty() {
             return Ok(Reply::Count(0));
         }
-        let new = self.set_entries(name, CollectionKind::Set, there, &pairs, work)?;
+        let new = self.set_entries(name, CollectionKind::Set, (Some(at), there), pairs, work)?;
         Ok(Reply::Count(new))
     }
 
@@ -238,8 +255,8 @@ impl Keyspace {
         let stored = if is_there {
             Ok(())
         } else {
-            let pairs = [(member, NOTHING)];
-            self.set_entries(to, CollectionKind::Set, target, &pairs, work).map(|_| ())
+            let pairs = [Pair::new(member, NOTHING)];
+            self.set_entries(to, CollectionKind::Set, (None, target), &pairs, work).map(|_| ())
         };
         if stored.is_ok() {
             self.take_moved(from, source, member, work);
@@ -249,6 +266,10 @@ impl Keyspace {
         }
         stored.map(|()| Reply::Count(1))
     }
+}
+
+fn pair_of((field, value): &FieldAndValue) -> Pair<'_> {
+    Pair::new(field, cell_of(value))
 }
 
 fn shared(value: Cell<'_>) -> Arc<[u8]> {

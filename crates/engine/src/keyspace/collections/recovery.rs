@@ -103,9 +103,9 @@ impl Keyspace {
                 return Err(RecordError::Invalid("field"));
             }
             if value.len() <= crate::collections::packed_tree::INLINE_BYTES_MAX {
-                self.collections.set(&raw, field, Cell::inline(value));
+                self.collections.set(&raw, field, Cell::inline(value), None);
             } else {
-                self.collections.set(&raw, field, cell_of(&Arc::from(value)));
+                self.collections.set(&raw, field, cell_of(&Arc::from(value)), None);
             }
         }
         Ok(())
@@ -142,7 +142,7 @@ impl Keyspace {
             if collection.count == 0 {
                 return Err(RecordError::UnknownValue);
             }
-            self.values.recount(&name, collection);
+            self.values.recount(&name, collection, None);
         }
         Ok(())
     }
@@ -210,5 +210,5 @@ fn place_by_score(
         return Err(RecordError::Invalid("score"));
     }
     let score = score_of(cell);
-    Ok((score_key(number, score, &member.to_vec()), super::sign_of(score)))
+    Ok((score_key(number, score, &member.to_vec()).to_vec(), super::sign_of(score)))
 }

@@ -11,9 +11,10 @@ use model::{
 };
 
 use super::bounds::Shown;
-use super::{Collection, Pop, Work};
+use super::changing::Pair;
+use super::{Collection, Pop, Work, score_of};
 use crate::collections::packed_tree::Cell;
-use crate::keyspace::Keyspace;
+use crate::keyspace::{Keyspace, NamePlace};
 
 const KIND: CollectionKind = CollectionKind::SortedSet;
 
@@ -35,20 +36,47 @@ impl Keyspace {
         rule: ScoreRule,
         work: &mut Work<'_>,
     ) -> Result<Reply, Refusal> {
-        let there = self.collection(name, KIND, work.store)?;
+        let (at, there) = self.find_collection(name, KIND, work.store)?;
         work.store.took_steps(members.len());
-        let scored = self.scored_by(there, members, rule)?;
-        let mut new = 0;
-        if !scored.set.is_empty() {
-            let pairs: Vec<_> =
-                scored.set.iter().map(|(member, score)| (*member, Cell::inline(score))).collect();
-            new = self.set_entries(name, KIND, there, &pairs, work)?;
-        }
+        let at = (Some(at), there);
+        let (new, scored) = if let [(score, member)] = members {
+            self.set_one_score(name, at, (*score, member), rule, work)?
+        } else {
+            let scored = self.scored_by(there, members, rule)?;
+            let pairs = scored.set.iter().map(|(it, score)| Pair::new(it, Cell::inline(score)));
+            let pairs: Vec<_> = pairs.collect();
+            let is_nothing = pairs.is_empty();
+            let new = if is_nothing { 0 } else { self.set_entries(name, KIND, at, &pairs, work)? };
+            (new, scored)
+        };
         Ok(match rule {
             ScoreRule { adds: true, .. } => Reply::Scores(scored.told),
             ScoreRule { counts_changed: true, .. } => Reply::Count(new + scored.changed),
             _ => Reply::Count(new),
         })
+    }
+
+    /// Sets the score of one member. The number of new ones, and what the command says.
+    fn set_one_score<'m>(
+        &mut self,
+        name: &QueueName,
+        (at, there): (Option<NamePlace>, Option<Collection>),
+        (score, member): (Score, &'m [u8]),
+        rule: ScoreRule,
+        work: &mut Work<'_>,
+    ) -> Result<(u64, Scored<'m>), Refusal> {
+        let found = there.map(|there| self.collections.find(there.number, member));
+        let (place, stored) = found.map_or((None, None), |(place, it)| (Some(place), it));
+        let before = stored.map(score_of);
+        let score = score_after(before, score, rule)?;
+        let told = if rule.adds { [score].into() } else { Vec::new() };
+        let mut scored = Scored { set: Vec::new(), changed: 0, told };
+        let new_score = score.filter(|score| is_other(before, *score));
+        let Some(score) = new_score else { return Ok((0, scored)) };
+        scored.changed = u64::from(before.is_some());
+        let score = score.get().to_be_bytes();
+        let pair = Pair::new(member, Cell::inline(&score)).at(place);
+        Ok((self.set_entries(name, KIND, (at, there), &[pair], work)?, scored))
     }
 
     /// The scores that the rule lets be set. Of a member that comes twice the second score meets
@@ -66,8 +94,7 @@ impl Keyspace {
             let before = set.get(&**member).copied().or_else(stored);
             let score = score_after(before, *score, rule)?;
             scored.told.push(score);
-            let Some(score) = score.filter(|score| before.is_none_or(|it| it.get() != score.get()))
-            else {
+            let Some(score) = score.filter(|score| is_other(before, *score)) else {
                 continue;
             };
             scored.changed += u64::from(before.is_some());
@@ -147,6 +174,11 @@ impl Keyspace {
         let popped = popped.map(|popped| Reply::ScoredPopped(Box::new(popped)));
         Ok(popped.unwrap_or(Reply::TimedOut { link: None }))
     }
+}
+
+/// True if a score is not the one before.
+fn is_other(before: Option<Score>, score: Score) -> bool {
+    before.is_none_or(|it| it.get() != score.get())
 }
 
 /// The score that a member has behind a command; nothing if the rule forbids to set it.

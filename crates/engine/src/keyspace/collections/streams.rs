@@ -53,11 +53,11 @@ impl Keyspace {
     ) -> Result<Reply, Refusal> {
         match command {
             StreamCommand::Append { name, only_existing, .. } => {
-                let there = self.collection(name, KIND, work.store)?;
-                if there.is_none() && *only_existing {
+                let found = self.find_collection(name, KIND, work.store)?;
+                if found.1.is_none() && *only_existing {
                     return Ok(Reply::NotFound);
                 }
-                self.append(there, command, work)
+                self.append(found, command, work)
             }
             StreamCommand::Trim { name, trim } => self.trim(name, *trim, work),
             StreamCommand::Remove { name, ids } => self.remove_ids(name, ids, work),

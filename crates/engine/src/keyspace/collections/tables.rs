@@ -238,7 +238,7 @@ impl Keyspace {
             for (key, value) in &table.keys {
                 match value {
                     Some(value) => {
-                        self.collections.set_counted(&mut collection, key, cell_of(value));
+                        self.collections.set_counted(&mut collection, key, cell_of(value), None);
                     }
                     None => {
                         let bytes = self.collections.remove(&collection, key);
@@ -253,7 +253,7 @@ impl Keyspace {
                 assert_eq!(number, collection.number, "a new table has the next number");
                 self.insert_value(name, Value::of_collection(collection, None), store);
             } else {
-                self.values.recount(name, collection);
+                self.values.recount(name, collection, None);
                 self.touched(name, store);
             }
         }

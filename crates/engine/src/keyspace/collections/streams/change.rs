@@ -9,14 +9,17 @@ use records::{CollectionView, FieldsDraft, RecordView};
 use super::KIND;
 use crate::admission::batch_load::RECORD_BYTES_MAX;
 use crate::collections::packed_tree::{Cell, INLINE_BYTES_MAX};
+use crate::collections::short_bytes::ShortBytes;
 use crate::keyspace::collections::changing::{NAME_BYTES_BESIDE, cost};
 use crate::keyspace::collections::{Collection, Work, cell_of, value_of};
-use crate::keyspace::{Keyspace, Value};
+use crate::keyspace::{Keyspace, NamePlace, Value};
 
 /// Changes in the order in which they are made.
 #[derive(Debug)]
 pub(super) struct StreamChange {
     stream: Collection,
+    /// The place of its name, if that was found.
+    place: Option<NamePlace>,
     is_new: bool,
     changes: Vec<FieldChange>,
     /// The numbers of groups that go with all they have.
@@ -43,7 +46,7 @@ pub(super) enum Room {
 #[derive(Debug)]
 struct FieldChange {
     number: u64,
-    field: Vec<u8>,
+    field: ShortBytes,
     value: Option<Vec<u8>>,
 }
 
@@ -59,6 +62,7 @@ impl StreamChange {
         let (changes, dropped) = (Vec::with_capacity(USUAL_CHANGES), Vec::new());
         Self {
             stream,
+            place: None,
             is_new: false,
             changes,
             dropped,
@@ -77,6 +81,11 @@ impl StreamChange {
                 Self { is_new: true, ..Self::of(stream, last_number + 1) }
             }
         }
+    }
+
+    /// The place of the stream's name was found.
+    pub(super) const fn is_at(&mut self, place: NamePlace) {
+        self.place = Some(place);
     }
 
     /// The stream.
@@ -101,12 +110,12 @@ impl StreamChange {
     }
 
     /// A field of the stream, or of one of its groups, is to have this value.
-    pub(super) fn set(&mut self, number: u64, field: Vec<u8>, value: Vec<u8>) {
+    pub(super) fn set(&mut self, number: u64, field: ShortBytes, value: Vec<u8>) {
         self.changes.push(FieldChange { number, field, value: Some(value) });
     }
 
     /// A field that is there is to go.
-    pub(super) fn remove(&mut self, number: u64, field: Vec<u8>) {
+    pub(super) fn remove(&mut self, number: u64, field: ShortBytes) {
         self.changes.push(FieldChange { number, field, value: None });
     }
 
@@ -169,7 +178,7 @@ impl Keyspace {
             self.insert_value(name, Value::of_collection(stream, None), work.store);
         } else {
             if stream != change.stream {
-                self.values.recount(name, stream);
+                self.values.recount(name, stream, change.place);
             }
             if change.is_news {
                 self.touched(name, work.store);
@@ -220,9 +229,9 @@ impl Keyspace {
                 let body = (value.len() > INLINE_BYTES_MAX).then(|| Arc::from(value));
                 let cell = body.as_ref().map_or(Cell::inline(value), cell_of);
                 if of_stream {
-                    self.collections.set_counted(stream, field, cell);
+                    self.collections.set_counted(stream, field, cell, None);
                 } else {
-                    self.collections.set(&Collection::new(KIND, number), field, cell);
+                    self.collections.set(&Collection::new(KIND, number), field, cell, None);
                 }
             }
             None => {

@@ -9,11 +9,11 @@ use model::{
 };
 
 use super::change::{Room, StreamChange};
-use super::layout::{GROUP, STATE, State, entry_field, entry_texts, entry_value};
+use super::layout::{GROUP, State, entry_field, entry_texts, entry_value, state_field};
 use super::{KIND, told};
-use crate::keyspace::Keyspace;
 use crate::keyspace::collections::bounds::look_at;
 use crate::keyspace::collections::{Collection, Collections, Work};
+use crate::keyspace::{Keyspace, NamePlace};
 
 /// Entries that a reply shows, as far as it may.
 pub(super) struct ShownEntries {
@@ -66,7 +66,7 @@ impl ShownEntries {
 impl Keyspace {
     pub(super) fn append(
         &mut self,
-        there: Option<Collection>,
+        (place, there): (NamePlace, Option<Collection>),
         command: &StreamCommand,
         work: &mut Work<'_>,
     ) -> Result<Reply, Refusal> {
@@ -83,9 +83,10 @@ impl Keyspace {
         let id = new_id(*id, state.last, now)?;
         (state.last, state.added) = (id, state.added.saturating_add(1));
         let number = change.stream().number;
+        change.is_at(place);
         change.needs(Room::InMemory);
         change.is_news();
-        change.set(number, [STATE].into(), state.to_value());
+        change.set(number, state_field(), state.to_value());
         change.set(number, entry_field(id), entry_value(fields));
         if let Some(trim) = trim {
             self.trim_beside(there, id, trim, &mut change, work)?;
@@ -163,7 +164,7 @@ impl Keyspace {
         let state = self.collections.state(&there);
         let removed = ids.last().copied().map_or(state.removed, |last| state.removed.max(last));
         if removed != state.removed {
-            change.set(there.number, [STATE].into(), State { removed, ..state }.to_value());
+            change.set(there.number, state_field(), State { removed, ..state }.to_value());
         }
         ids.iter().for_each(|id| change.remove(there.number, entry_field(*id)));
         self.make(name, change, work)?;
@@ -219,7 +220,7 @@ impl Keyspace {
         }
         let (added, removed) = (added.unwrap_or(state.added), removed.unwrap_or(state.removed));
         let mut change = self.begin_change(there);
-        change.set(there.number, [STATE].into(), State { last, removed, added }.to_value());
+        change.set(there.number, state_field(), State { last, removed, added }.to_value());
         self.make(name, change, work)?;
         Ok(Reply::Done)
     }

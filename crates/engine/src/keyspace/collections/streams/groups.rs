@@ -8,7 +8,7 @@ use model::{
 };
 
 use super::change::{Room, StreamChange};
-use super::layout::{STATE, State, consumer_field, group_field, pending_field};
+use super::layout::{State, consumer_field, group_field, pending_field, state_field};
 use super::{Consumer, Found, Group, KIND, check_name};
 use crate::keyspace::Keyspace;
 use crate::keyspace::collections::{Collection, Work};
@@ -95,7 +95,7 @@ impl Keyspace {
         change.needs(Room::InMemory);
         let number = change.stream().number;
         if there.is_none() {
-            change.set(number, [STATE].into(), State::default().to_value());
+            change.set(number, state_field(), State::default().to_value());
         }
         let group = Group { number: change.new_number(), last, read: start.read };
         change.set(number, group_field(&of.group), group.to_value());

@@ -16,6 +16,7 @@ use model::{FieldAndValue, Nanos, StreamId};
 use records::{put_bytes, texts};
 
 use crate::collections::packed_tree::KeyParts;
+use crate::collections::short_bytes::ShortBytes;
 
 /// The past of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -127,24 +128,29 @@ pub(super) fn entry_texts(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     texts(value)
 }
 
-pub(super) fn entry_field(id: StreamId) -> Vec<u8> {
+pub(super) fn entry_field(id: StreamId) -> ShortBytes {
     tagged(ENTRY, &id.to_bytes())
 }
 
-pub(super) fn group_field(group: &[u8]) -> Vec<u8> {
+pub(super) fn group_field(group: &[u8]) -> ShortBytes {
     tagged(GROUP, group)
 }
 
-pub(super) fn consumer_field(consumer: &[u8]) -> Vec<u8> {
+pub(super) fn consumer_field(consumer: &[u8]) -> ShortBytes {
     tagged(CONSUMER, consumer)
 }
 
-pub(super) fn pending_field(id: StreamId) -> Vec<u8> {
+pub(super) fn pending_field(id: StreamId) -> ShortBytes {
     tagged(PENDING, &id.to_bytes())
 }
 
-fn tagged(tag: u8, rest: &[u8]) -> Vec<u8> {
-    [&[tag], rest].concat()
+/// The field of a stream's past.
+pub(super) fn state_field() -> ShortBytes {
+    ShortBytes::of([&[STATE]])
+}
+
+fn tagged(tag: u8, rest: &[u8]) -> ShortBytes {
+    ShortBytes::of([&[tag], rest])
 }
 
 /// The kind of a field, and the rest of it.

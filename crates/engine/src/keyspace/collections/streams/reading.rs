@@ -98,7 +98,7 @@ impl Keyspace {
             }
             let value = Consumer { seen, ..there }.to_value();
             let of_group = Collection::new(KIND, group.number);
-            self.collections.set(&of_group, &field, Cell::inline(&value));
+            self.collections.set(&of_group, &field, Cell::inline(&value), None);
         }
         Ok(())
     }
