@@ -6,8 +6,8 @@ use engine::{Effects, Engine, EngineOptions};
 use model::{
     Capacity, Command, DeadReason, Destination, End, Format, LinkId, ListCommand, Nanos,
     NewMessage, Persistence, Principal, QueueName, Quota, QuotaReached, Quotas, Refusal, Reply,
-    Rights, Rule, SessionId, Settlement, StorePolicy, Subscription, SubscriptionName,
-    TransactionId,
+    Rights, Rule, SessionId, Settlement, StorePolicy, Subscription, SubscriptionName, TableAction,
+    TableStep, TransactionId,
 };
 
 use crate::support::log::{Log, Snapshot};
@@ -221,6 +221,23 @@ fn transaction_quota_rolls_back() {
     assert_eq!(end, Reply::Refused(Refusal::TransactionFailed));
     let batch = Command::Batch { commands: vec![push("a", &[b"1", b"2"]), push("b", &[b"3"])] };
     assert_eq!(engine.ask(ANN, batch), reached(Quota::TransactionMessages, 2));
+}
+
+#[test]
+fn steps_on_tables_count_to_transactions() {
+    let mut engine = Harness::new(&[(Quota::TransactionBytes, 1_000)]);
+    engine.ask(ANN, Command::Begin { transaction: WORK });
+    let step = |bytes: usize| {
+        let action = TableAction::Put(vec![b'x'; bytes].into());
+        let step = TableStep { table: name("t"), key: (*b"k").into(), action };
+        Command::Table { step: Box::new(step), transaction: WORK }
+    };
+    assert_eq!(engine.ask(ANN, step(500)), Reply::Done);
+    assert_eq!(engine.ask(ANN, step(500)), reached(Quota::TransactionBytes, 1_000));
+    let end = engine.ask(ANN, Command::Commit { transaction: WORK });
+    assert_eq!(end, Reply::Refused(Refusal::TransactionFailed));
+    engine.ask(BOB, Command::Begin { transaction: WORK });
+    assert_eq!(engine.ask(BOB, step(5_000)), Reply::Done, "nothing bounds him");
 }
 
 #[test]

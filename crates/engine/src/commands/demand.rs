@@ -53,7 +53,13 @@ impl Engine {
             Stores::Batch(_) => {
                 self.stale_batch(by, effects).unwrap_or_else(|| self.log.refuse(refusal))
             }
-            stores => self.sessions.refuse_part(by, stores.part_of(), refusal, &self.log),
+            stores => {
+                let part_of = match command {
+                    Command::Table { transaction, .. } => Some(*transaction),
+                    _ => stores.part_of(),
+                };
+                self.sessions.refuse_part(by, part_of, refusal, &self.log)
+            }
         }
     }
 

@@ -75,6 +75,12 @@ impl Held<'_> {
         if opens_link(session, command) {
             accounts.allow(Quota::Links, session.links_count() + 1)?;
         }
+        if let Command::Table { step, transaction } = command {
+            let open = session.transactions().open().get(transaction);
+            let before = open.map_or_else(Amount::default, amount_of);
+            let bytes = step.body_bytes() as u64;
+            return accounts.allow_transaction(before.and(Amount { messages: 0, bytes }));
+        }
         let stores = Demand::of(command).stores;
         if let Stores::Message { message, part_of: Some(id), .. } = stores {
             let open = session.transactions().open().get(&id);
