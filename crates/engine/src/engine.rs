@@ -387,7 +387,7 @@ impl Engine {
             Command::FindSubscription { name } => directory.find_subscription(&name, log),
             Command::Begin { transaction } => sessions.begin(by, transaction),
             Command::Table { step, transaction: of } => {
-                transactions.add_step(by, of, *step, bodies, sessions)
+                transactions.add_step(by, of, *step, (bodies, log), sessions)
             }
             Command::Commit { transaction } => self.commit(by, transaction, effects),
             Command::Rollback { transaction } => self.rollback(by, transaction, effects),

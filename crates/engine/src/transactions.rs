@@ -179,9 +179,9 @@ impl Transaction {
         self.settled.push((id, settlement));
     }
 
-    /// It has one more step on a table.
-    pub(crate) fn add_table_step(&mut self, step: TableStep) {
-        self.tally.add_written(step_bytes_max(&step));
+    /// It has one more step on a table, for which records of so many bytes are written.
+    pub(crate) fn add_table_step(&mut self, step: TableStep, bytes: usize) {
+        self.tally.add_written(bytes);
         self.table_records += step_records_max(&step).max(1);
         self.tables.push(step);
         assert!(self.table_records >= self.tables.len(), "each step is counted");

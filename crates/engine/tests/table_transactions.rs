@@ -17,7 +17,7 @@ const TRANSACTION: TransactionId = TransactionId(1);
 struct World {
     engine: Engine,
     effects: Effects,
-    /// What an answer of the last call waits for.
+    /// The position that the answer to the last call waits for.
     after: Lsn,
     frames: usize,
 }
@@ -323,6 +323,18 @@ fn memory_alone_writes_nothing() {
     assert_eq!(world.commit(), Reply::Committed { sums: vec![5] });
     assert_eq!((world.frames, world.after), (0, Lsn::ZERO));
     assert_eq!(world.find("t", "n").as_deref(), Some(&b"5"[..]));
+}
+
+/// A commit that would be more than a frame waits for no room where there is no log.
+#[test]
+fn large_commit_to_memory_is_done_at_once() {
+    let options = EngineOptions::new(StorePolicy::Memory);
+    let mut world = World::with(EngineOptions { frame_bytes_max: 3_000, ..options });
+    let value = "v".repeat(1_000);
+    let keys: Vec<String> = (0..10).map(|number| number.to_string()).collect();
+    let steps: Vec<_> = keys.iter().map(|key| ("t", &**key, put(&value))).collect();
+    assert_eq!(world.transact(&steps), Reply::Done);
+    assert_eq!(world.find("t", "9"), Some(value.into_bytes()));
 }
 
 #[test]

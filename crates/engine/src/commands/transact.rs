@@ -105,7 +105,7 @@ impl Engine {
         };
         self.store.bind(&ids, whole);
         self.dedup.remember_all(sent, whole, &mut self.store);
-        // What it has found in tables may be as young as the last frame.
+        // The state that it has found in tables may be as young as the last frame.
         let found = if has_steps { self.log.after_all() } else { DependsOn::NOTHING };
         let reply = if sums.is_empty() { Reply::Done } else { Reply::Committed { sums } };
         Outcome::reply(after.and(repeated).and(found), reply).waking_just(woken)

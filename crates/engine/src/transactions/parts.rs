@@ -9,7 +9,7 @@ use crate::bodies::Bodies;
 use crate::directory::{Directory, Target};
 use crate::ids::{QueueSlot, SessionSlot};
 use crate::keyspace::Keyspace;
-use crate::keyspace::collections::check_step;
+use crate::keyspace::collections::{check_step, step_bytes_max};
 use crate::log::FrameWriter;
 use crate::outcome::Outcome;
 use crate::sessions::Sessions;
@@ -165,7 +165,7 @@ impl Transactions {
         by: SessionSlot,
         id: TransactionId,
         step: TableStep,
-        bodies: &Bodies,
+        (bodies, log): (&Bodies, &FrameWriter),
         sessions: &mut Sessions,
     ) -> Outcome {
         if let Err(refusal) = check_step(&step) {
@@ -175,7 +175,8 @@ impl Transactions {
         if let Err(refusal) = self.grow(by, id, Part::of_table_step(&step), bodies, sessions) {
             return Outcome::refused(refusal);
         }
-        sessions.at_mut(by).transactions_mut().growing(id).add_table_step(step);
+        let recorded = if log.keeps_nothing() { 0 } else { step_bytes_max(&step) };
+        sessions.at_mut(by).transactions_mut().growing(id).add_table_step(step, recorded);
         Outcome::reply(DependsOn::NOTHING, Reply::Done)
     }
 

@@ -328,7 +328,7 @@ impl Leaf {
         self.fit();
     }
 
-    /// Where the entry of this number begins; behind the last one the end of all.
+    /// The beginning of the entry of this number; behind the last one the end of all.
     fn start(&self, index: usize) -> usize {
         self.slots.get(index).map_or(self.data.len(), |slot| usize::from(slot.start))
     }

@@ -24,7 +24,7 @@ use crate::store::MessageStore;
 /// The outcome of a transaction's steps on tables, before it happens.
 #[derive(Debug, Default)]
 pub(crate) struct TableChanges<'s> {
-    /// What becomes of each table, and of its keys.
+    /// The change of each table, and of its keys.
     tables: BTreeMap<&'s QueueName, TableChange<'s>>,
     /// The sums of what is added.
     sums: Vec<i64>,
@@ -80,7 +80,7 @@ impl TableChanges<'_> {
 }
 
 impl Keyspace {
-    /// What the steps of a transaction come to, if all take so much memory.
+    /// The changes that the steps of a transaction come to, if all take so much memory.
     ///
     /// # Errors
     /// The tables are not as expected, or do not take it.
