@@ -22,7 +22,7 @@ const FIRST: u32 = 0xf000;
 /// The first byte of UTF-8 of all characters that stand for bytes, and of all marks.
 const LEAD: u8 = 0xef;
 
-/// What a name is about.
+/// The thing that a name is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// A key of the first database, which begins with no mark.

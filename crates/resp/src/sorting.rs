@@ -7,7 +7,7 @@ use core::cmp::Ordering;
 
 use model::{
     CollectionCommand, CollectionKind, Command, Database, Element, End, KeyCommand, KeyKind,
-    ListCommand, OneOrMany, Persistence, QueueName, Refusal, Reply, ScriptValue,
+    ListCommand, OneOrMany, Persistence, QueueName, Refusal, Reply, ScriptValue, limits,
 };
 
 use crate::arguments::Arguments;
@@ -24,12 +24,15 @@ const ELEMENTS_MAX: u64 = 20_000;
 /// Values of other keys that it looks at.
 const LOOKUPS_MAX: usize = 20_000;
 
+/// Bytes of a field that are looked at in the time of one value.
+const FIELD_BYTES_PER_LOOKUP: usize = 256;
+
 /// Names of one question for values.
 const NAMES_PER_QUESTION: usize = 1_000;
 
 type Bytes = Arc<[u8]>;
 
-/// What is asked for.
+/// The wishes of one command.
 #[derive(Debug)]
 struct Sort {
     key: QueueName,
@@ -120,10 +123,9 @@ impl Sort {
         let (kind, elements) = self.elements(commands)?;
         let is_sorted = !matches!(self.by, Some(Pattern::Nothing | Pattern::Element));
         let (first, end) = self.range(elements.len());
-        if elements.len().saturating_mul(usize::from(self.by.is_some()))
-            + self.gets.len().saturating_mul(end - first)
-            > LOOKUPS_MAX
-        {
+        let by = self.by.as_ref().map_or(0, |by| elements.len().saturating_mul(by.lookups()));
+        let each = self.gets.iter().map(Pattern::lookups).fold(0, usize::saturating_add);
+        if by.saturating_add(each.saturating_mul(end - first)) > LOOKUPS_MAX {
             return Err(Fault::of("ERR SORT looks at 20000 values of other keys at most here"));
         }
         let elements = match (is_sorted, kind) {
@@ -266,7 +268,7 @@ impl Sort {
         Ok(ScriptValue::Integer(count))
     }
 
-    /// What stands at this place for each of these elements.
+    /// The values at this place, one for each of these elements.
     fn find(
         &self,
         pattern: &Pattern,
@@ -274,6 +276,11 @@ impl Sort {
         commands: &mut Commands<'_>,
     ) -> Result<Vec<Option<Bytes>>, Fault> {
         let name = |before: &[u8], element: &[u8], behind: &[u8]| {
+            // No key is so long: not even the text of it is made.
+            let bytes = before.len() + element.len() + behind.len();
+            if bytes > limits::QUEUE_NAME_BYTES_MAX {
+                return None;
+            }
             name_of(self.database, &[before, element, behind].concat())
         };
         match pattern {
@@ -292,6 +299,14 @@ impl Sort {
 }
 
 impl Pattern {
+    /// How many values it counts for beside each element: a long field is compared for long.
+    fn lookups(&self) -> usize {
+        match self {
+            Self::Field(_, _, field) => 1 + field.len() / FIELD_BYTES_PER_LOOKUP,
+            Self::Element | Self::Nothing | Self::Key(..) => 1,
+        }
+    }
+
     /// As Redis reads it, up to a NUL.
     fn read(word: &[u8]) -> Self {
         if word == b"#" {

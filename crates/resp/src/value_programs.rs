@@ -1,10 +1,10 @@
-//! BITOP and LCS: what several values come to.
+//! BITOP and LCS: results of several values.
 
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use model::{KeyCommand, QueueName, Refusal, Reply, ScriptValue, SetRule, ValueDeadline};
+use model::{KeyCommand, QueueName, Refusal, Reply, ScriptValue, SetRule, ValueDeadline, limits};
 
 use crate::arguments::Arguments;
 use crate::fault::Fault;
@@ -36,6 +36,9 @@ pub(crate) fn combine_bits(arguments: Arguments<'_>) -> QueryResult {
     };
     if operation == Operation::Not && arguments.len() != 4 {
         return Err(Fault::of("ERR BITOP NOT must be called with a single source key."));
+    }
+    if arguments.len() - 3 > limits::BATCH_COMMANDS_MAX {
+        return Err(Fault::of("ERR BITOP combines 10000 values at most here"));
     }
     let (to, from) = (arguments.key(2)?, arguments.keys(3)?);
     Ok(program(move |commands| {
@@ -99,7 +102,7 @@ impl Operation {
     }
 }
 
-/// What LCS is to tell.
+/// The answer that LCS is to give.
 #[derive(Clone, Copy, Debug, Default)]
 struct Wanted {
     length: bool,

@@ -310,6 +310,16 @@ fn large_work_is_refused() {
     let twice = ["SORT", "o", "BY", "w_*", "GET", "v_*"];
     assert_eq!(ask(&twice), "-ERR SORT looks at 20000 values of other keys at most here\r\n");
     assert!(ask(&[&twice[..], &["LIMIT", "0", "1"]].concat()).starts_with("*1\r\n"));
+    // The text of no key is made five thousand times out of a mebibyte, nor looked for.
+    let long = "x".repeat(1 << 20);
+    assert!(ask(&["SORT", "n", "BY", &format!("{long}*")]).starts_with("*5000\r\n"));
+    let field = format!("h*->{long}");
+    let by_field = ["SORT", "n", "BY", &*field];
+    assert_eq!(ask(&by_field), "-ERR SORT looks at 20000 values of other keys at most here\r\n");
+    let many: Vec<&str> = std::iter::repeat_n("none", 10_001).collect();
+    let refusal = "-ERR BITOP combines 10000 values at most here\r\n";
+    assert_eq!(ask(&[&["BITOP", "OR", "v"], &many[..]].concat()), refusal);
+    assert_eq!(ask(&[&["BITOP", "OR", "v"], &many[1..]].concat()), ":0\r\n");
     let refusal = "-ERR COPY copies 5000 elements, fields or entries at most here\r\n";
     assert_eq!(ask(&["COPY", "m", "x"]), refusal);
     assert_eq!([ask(&["EXISTS", "x"]), ask(&["COPY", "n", "x"])], [":0\r\n", ":1\r\n"]);
