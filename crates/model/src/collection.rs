@@ -109,7 +109,7 @@ pub enum CollectionCommand {
         name: QueueName,
         /// Its kind.
         kind: CollectionKind,
-        /// Where they begin.
+        /// The beginning of them.
         from: Bound<Arc<[u8]>>,
         /// How many are looked at.
         max: usize,
@@ -127,7 +127,7 @@ pub enum CollectionCommand {
         picture: u64,
         /// The collection that it is of.
         name: QueueName,
-        /// Where they begin.
+        /// The beginning of them.
         from: Bound<Arc<[u8]>>,
         /// How many are looked at.
         max: usize,

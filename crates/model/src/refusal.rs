@@ -66,7 +66,7 @@ pub enum Refusal {
     /// The tables are not as the transaction expects them. It is rolled back, and no delivery
     /// counts as failed.
     TableConflict {
-        /// Which of the transaction's steps on tables, from 0.
+        /// The number of the step among the transaction's steps on tables, from 0.
         step: u32,
     },
     /// The name is a value's although a list is meant, or the other way round.

@@ -53,6 +53,12 @@ impl TableStep {
         self.key.len() + value
     }
 
+    /// It stores something.
+    #[must_use]
+    pub const fn stores(&self) -> bool {
+        matches!(self.action, TableAction::Put(_) | TableAction::Add(_))
+    }
+
     /// It changes the table.
     #[must_use]
     pub const fn writes(&self) -> bool {

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use model::{Command, DependsOn, LinkId, QueueName, Reply, TransactionId};
+use model::{Command, DependsOn, LinkId, QueueName, Reply, TableStep, TransactionId};
 
 use crate::Connection;
 use crate::connection::arrival::Present;
@@ -183,11 +183,12 @@ impl Connection {
         body: &[u8],
         format: u32,
     ) {
-        if self.options.draining.has_begun() {
-            return self.refuse(incoming, refusal::draining());
-        }
         self.looked_at(body.len());
         let steps = table.and_then(|table| tables::steps(&table, body, format));
+        let stores = steps.as_ref().is_ok_and(|steps| steps.iter().any(TableStep::stores));
+        if stores && self.options.draining.has_begun() {
+            return self.refuse(incoming, refusal::draining());
+        }
         let commands = steps.and_then(|steps| tables::commands(steps, incoming.transaction));
         let (last, before) = match commands.map(|mut commands| (commands.pop(), commands)) {
             Ok((Some(last), before)) => (last, before),

@@ -112,7 +112,7 @@ fn scan(chosen: &Scan) -> Result<(), Error> {
     print(&entries, &["key", "value"], server.json)
 }
 
-/// What is no text stands in the same column.
+/// Bytes that are no text stand in the same column.
 fn lift(entry: &mut Map<String, Json>) {
     for (word, other) in [("key", "key_base64"), ("value", "value_base64")] {
         if let Some(Json::String(text)) = entry.remove(other) {

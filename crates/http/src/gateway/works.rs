@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use model::{
     Command, DependsOn, Destination, MessageId, NewMessage, Refusal, Reply, SessionId, Settlement,
-    TableAction, TableStep, TransactionId, limits,
+    TableStep, TransactionId, limits,
 };
 
 use crate::gateway::answers::{Answer, Waits};
@@ -487,15 +487,18 @@ impl GatewayState {
         working: &mut Working,
         step: TableStep,
     ) -> Result<(), GatewayError> {
-        let stores = matches!(step.action, TableAction::Put(_) | TableAction::Add(_));
-        if stores && self.draining.has_begun() {
+        if step.stores() && self.draining.has_begun() {
             return Err(GatewayError::Draining);
         }
         let transaction = working.transaction.expect("invariant: tables have atomic works");
         let command = Command::Table { step: Box::new(step), transaction };
         turn.broker.act_for(working.session, &working.actor);
-        match self.call_as(turn, working.session, command) {
-            Some((_, Reply::Refused(refusal))) => Err(GatewayError::Refused(refusal)),
+        let Some((after, reply)) = self.call_as(turn, working.session, command) else {
+            return Ok(());
+        };
+        working.waits.add(after);
+        match reply {
+            Reply::Refused(refusal) => Err(GatewayError::Refused(refusal)),
             _ => Ok(()),
         }
     }
